@@ -1,0 +1,18 @@
+/** Who is calling. Everything that is owned (sessions, streams, tasks, sandboxes) is owned by a principal's `id`. */
+export interface Principal {
+  /** `sub` or `client_id` of the token (with `iss|` in front when several issuers are trusted), `anonymous`, or the stdio client id. */
+  readonly id: string;
+  readonly scopes: readonly string[];
+  /** Verified claims of the token; empty when there is none. */
+  readonly claims: Readonly<Record<string, unknown>>;
+  /** When the token behind this principal ends, in seconds since the epoch. */
+  readonly expiresAt?: number;
+}
+
+export const ADMIN_SCOPE = "owlclaw:admin";
+
+export const ANONYMOUS: Principal = { id: "anonymous", scopes: [], claims: {} };
+
+export function isOperator(principal: Principal): boolean {
+  return principal.scopes.includes(ADMIN_SCOPE);
+}

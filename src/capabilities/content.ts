@@ -1,0 +1,87 @@
+/** What a handler may put in front of a model. The shapes are MCP's own, so that nothing is lost on the way. */
+
+interface Annotated {
+  readonly annotations?: {
+    readonly audience?: readonly ("user" | "assistant")[];
+    readonly priority?: number;
+    readonly lastModified?: string;
+  };
+  readonly _meta?: Readonly<Record<string, unknown>>;
+}
+
+export interface TextBlock extends Annotated {
+  readonly type: "text";
+  readonly text: string;
+}
+
+/** `data` is base64. */
+export interface ImageBlock extends Annotated {
+  readonly type: "image";
+  readonly data: string;
+  readonly mimeType: string;
+}
+
+/** `data` is base64. */
+export interface AudioBlock extends Annotated {
+  readonly type: "audio";
+  readonly data: string;
+  readonly mimeType: string;
+}
+
+export interface ResourceLinkBlock extends Annotated {
+  readonly type: "resource_link";
+  readonly uri: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+  readonly size?: number;
+}
+
+export interface EmbeddedResourceBlock extends Annotated {
+  readonly type: "resource";
+  readonly resource: ResourceContents;
+}
+
+export type ContentBlock = TextBlock | ImageBlock | AudioBlock | ResourceLinkBlock | EmbeddedResourceBlock;
+
+export type ResourceContents =
+  | { readonly uri: string; readonly mimeType?: string; readonly text: string; readonly _meta?: Readonly<Record<string, unknown>> }
+  | { readonly uri: string; readonly mimeType?: string; readonly blob: string; readonly _meta?: Readonly<Record<string, unknown>> };
+
+/** A whole MCP tool result, for handlers that want to say everything themselves. */
+export interface ToolResult {
+  readonly content: readonly ContentBlock[];
+  readonly structuredContent?: unknown;
+  readonly isError?: boolean;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+}
+
+export interface PromptMessage {
+  readonly role: "user" | "assistant";
+  readonly content: ContentBlock;
+}
+
+/** Whether a handler's return value is a whole MCP result and not a value to be rendered. */
+export function isToolResult(value: unknown): value is ToolResult {
+  if (typeof value !== "object" || value === null || !("content" in value)) return false;
+  const { content } = value;
+  return Array.isArray(content) && content.every(isContentBlock);
+}
+
+function isContentBlock(value: unknown): value is ContentBlock {
+  if (typeof value !== "object" || value === null || !("type" in value)) return false;
+  switch (value.type) {
+    case "text":
+      return "text" in value;
+    case "image":
+    case "audio":
+      return "data" in value;
+    case "resource_link":
+      return "uri" in value;
+    case "resource":
+      return "resource" in value;
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,79 @@
+import type { Principal } from "../auth/principal.ts";
+import type { ContentBlock } from "./content.ts";
+
+export type LogLevel = "debug" | "info" | "notice" | "warning" | "error" | "critical" | "alert" | "emergency";
+
+export interface ElicitForm {
+  readonly message: string;
+  /** A flat JSON Schema object of primitive fields, as MCP's elicitation allows. */
+  readonly requestedSchema: Readonly<Record<string, unknown>>;
+}
+
+export interface ElicitUrl {
+  readonly message: string;
+  readonly url: string;
+}
+
+export type ElicitAnswer =
+  | { readonly action: "accept"; readonly content?: Readonly<Record<string, unknown>> }
+  | { readonly action: "decline" | "cancel" };
+
+export interface SampleRequest {
+  readonly messages: readonly { readonly role: "user" | "assistant"; readonly content: ContentBlock }[];
+  readonly maxTokens: number;
+  readonly systemPrompt?: string;
+  readonly temperature?: number;
+  readonly stopSequences?: readonly string[];
+  readonly modelPreferences?: Readonly<Record<string, unknown>>;
+}
+
+export interface SampleAnswer {
+  readonly role: "user" | "assistant";
+  readonly content: ContentBlock | readonly ContentBlock[];
+  readonly model: string;
+  readonly stopReason?: string;
+}
+
+export interface Root {
+  readonly uri: string;
+  readonly name?: string;
+}
+
+export interface AskOptions {
+  /** Names the question, so that its answer is found again when the call is retried. Default: its place in the order of questions. */
+  readonly key?: string;
+}
+
+/** What a capability sees of the call it serves. Nothing of MCP, of governance or of the transport shows through. */
+export interface CallContext {
+  readonly principal: Principal;
+  readonly traceId: string;
+  /** The protocol revision that this client speaks. */
+  readonly protocolVersion: string;
+  /** Aborts when the client cancels or goes away, the time-out passes, or the server stops. */
+  readonly signal: AbortSignal;
+
+  /** Reports progress to clients that asked for it; does nothing for others. */
+  progress(done: number, options?: { readonly total?: number; readonly message?: string }): void;
+  /** Sends a log message to the client, if it wants messages of this level. */
+  log(level: LogLevel, data: unknown, logger?: string): void;
+
+  /**
+   * Asks the person at the client. On revisions without server requests the call ends with the question and
+   * runs again **from its start** when the answer has come: do what must happen once after the last question.
+   */
+  elicit(request: ElicitForm | ElicitUrl, options?: AskOptions): Promise<ElicitAnswer>;
+  /** Asks the client's model. The same rule about running again holds as for `elicit`. */
+  sample(request: SampleRequest, options?: AskOptions): Promise<SampleAnswer>;
+  /** Asks for the client's root folders. The same rule about running again holds as for `elicit`. */
+  roots(options?: AskOptions): Promise<readonly Root[]>;
+
+  /**
+   * For tools with `task: { start: "explicit" }`: answers the client with a task now and goes on in the background.
+   * Questions asked before this call are asked on the call itself, later ones on the task.
+   */
+  startTask(): Promise<void>;
+
+  /** Ends the client's event stream early, so that it comes back for the rest; only where the revision resumes streams. */
+  closeStream(): void;
+}

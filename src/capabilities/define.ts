@@ -1,0 +1,117 @@
+import type { ContentBlock, PromptMessage, ResourceContents, ToolResult } from "./content.ts";
+import type { CallContext } from "./context.ts";
+import type { SchemaSource, SchemaValue } from "./schema.ts";
+
+/** What a tool reaches, as `mcp.capabilities` shows it. */
+export type PermissionScope = "workspace" | "network" | "exec";
+
+/** MCP's four hints. They are shown to clients as they stand here, so each one must be said. */
+export interface Effect {
+  readonly readOnly: boolean;
+  readonly destructive: boolean;
+  readonly idempotent: boolean;
+  readonly openWorld: boolean;
+}
+
+export interface Icon {
+  readonly src: string;
+  readonly mimeType?: string;
+  readonly sizes?: readonly string[];
+}
+
+export interface TaskOptions {
+  /** `required`: clients without the tasks extension are refused. `optional`: they are answered when the call is done. */
+  readonly support: "optional" | "required";
+  /** `at-once`: the task starts with the call. `explicit`: when the handler calls `context.startTask()`. Default `at-once`. */
+  readonly start?: "at-once" | "explicit";
+  /** How long the result is kept. Default one hour. */
+  readonly ttlMs?: number;
+}
+
+export type Awaitable<T> = T | Promise<T>;
+
+/** What a handler may return: a whole result, a list of content blocks, or any value that JSON can express. */
+export type HandlerOutput = ToolResult | readonly ContentBlock[] | string | number | boolean | null | undefined | object;
+
+export interface HandlerDefinition<I extends SchemaSource = SchemaSource, O extends SchemaSource = SchemaSource> {
+  readonly name: string;
+  readonly description: string;
+  readonly title?: string;
+  readonly version?: string;
+  readonly input?: I;
+  readonly output?: O;
+  /** Default: nothing is promised (not read-only, destructive, not idempotent, open world). */
+  readonly effect?: Partial<Effect>;
+  readonly scope?: PermissionScope;
+  readonly timeoutMs?: number;
+  readonly icons?: readonly Icon[];
+  readonly task?: TaskOptions;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+  run(input: SchemaValue<I>, context: CallContext): Awaitable<HandlerOutput>;
+}
+
+export type Completer = (value: string, others: Readonly<Record<string, string>>) => Awaitable<readonly string[]>;
+
+export type ResourceOutput = string | Uint8Array | ResourceContents | readonly ResourceContents[];
+
+export interface ResourceDefinition {
+  /** A URI, or an RFC 6570 template such as `orders://{id}`: then it is listed as a template. */
+  readonly uri: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+  readonly size?: number;
+  readonly icons?: readonly Icon[];
+  /** Suggestions for the variables of a template, by name. */
+  readonly complete?: Readonly<Record<string, Completer>>;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+  read(uri: string, variables: Readonly<Record<string, string>>, context: CallContext): Awaitable<ResourceOutput>;
+  /** Called once when the server starts; call `changed` whenever subscribers should read again. */
+  watch?(changed: () => void, signal: AbortSignal): void;
+}
+
+export type PromptOutput = string | readonly PromptMessage[] | { readonly description?: string; readonly messages: readonly PromptMessage[] };
+
+export interface PromptDefinition<A extends SchemaSource = SchemaSource> {
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  /** An object schema whose fields are strings. */
+  readonly arguments?: A;
+  readonly complete?: Readonly<Record<string, Completer>>;
+  readonly icons?: readonly Icon[];
+  readonly _meta?: Readonly<Record<string, unknown>>;
+  run(args: SchemaValue<A>, context: CallContext): Awaitable<PromptOutput>;
+}
+
+const KIND: unique symbol = Symbol.for("owlclaw.definition");
+
+export type Definition =
+  | { readonly [KIND]: "handler"; readonly definition: HandlerDefinition }
+  | { readonly [KIND]: "resource"; readonly definition: ResourceDefinition }
+  | { readonly [KIND]: "prompt"; readonly definition: PromptDefinition };
+
+/** Makes a tool of a function and its schemas. Export the result from a file under `handlers.paths`. */
+export function defineHandler<I extends SchemaSource, O extends SchemaSource>(definition: HandlerDefinition<I, O>): Definition {
+  return { [KIND]: "handler", definition: definition as unknown as HandlerDefinition };
+}
+
+/** Makes a resource, or a resource template, that clients can list and read. */
+export function defineResource(definition: ResourceDefinition): Definition {
+  return { [KIND]: "resource", definition };
+}
+
+/** Makes a prompt that clients can offer to their users. */
+export function definePrompt<A extends SchemaSource>(definition: PromptDefinition<A>): Definition {
+  return { [KIND]: "prompt", definition: definition as unknown as PromptDefinition };
+}
+
+/** Narrows what a module exported; the symbol is shared, so that two copies of the package understand each other. */
+export function asDefinition(value: unknown): Definition | undefined {
+  return typeof value === "object" && value !== null && KIND in value ? (value as Definition) : undefined;
+}
+
+export function definitionKind(definition: Definition): "handler" | "resource" | "prompt" {
+  return definition[KIND];
+}

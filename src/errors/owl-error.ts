@@ -1,0 +1,35 @@
+import { ERROR_KINDS, type ErrorKind, type ErrorKindFacts } from "./kinds.ts";
+
+export interface OwlErrorOptions {
+  /** Facts for `error.data`: the rule, the limit, the supported versions. Never a secret. */
+  readonly facts?: Readonly<Record<string, unknown>>;
+  /** What to do next, when it is more exact than the kind's own suggestion. */
+  readonly hint?: string;
+  readonly retryable?: boolean;
+  readonly cause?: unknown;
+}
+
+/** The one error that layers throw at each other. How it looks on the wire is decided by the protocol, by era. */
+export class OwlError extends Error {
+  readonly kind: ErrorKind;
+  readonly facts: Readonly<Record<string, unknown>>;
+  readonly hint: string;
+  readonly retryable: boolean;
+
+  constructor(kind: ErrorKind, message: string, options: OwlErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    const defaults: ErrorKindFacts = ERROR_KINDS[kind];
+    this.name = "OwlError";
+    this.kind = kind;
+    this.facts = options.facts ?? {};
+    this.hint = options.hint ?? defaults.suggestion;
+    this.retryable = options.retryable ?? defaults.retryable;
+  }
+}
+
+/** Wraps whatever was thrown; an `OwlError` stays itself. */
+export function toOwlError(thrown: unknown, kind: ErrorKind = "internal"): OwlError {
+  if (thrown instanceof OwlError) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new OwlError(kind, message, { cause: thrown });
+}
