@@ -12,4 +12,8 @@ export type {
 } from "./capabilities/define.ts";
 export type { CallContext, ElicitAnswer, ElicitForm, ElicitUrl, SampleAnswer, SampleRequest } from "./capabilities/context.ts";
 export type { ContentBlock, PromptMessage, ResourceContents, ToolResult } from "./capabilities/content.ts";
+export { OwlError } from "./errors/owl-error.ts";
+export type { ErrorKind } from "./errors/kinds.ts";
 export type { Principal } from "./auth/principal.ts";
+/** The schema library that we use ourselves, so that a handler file needs no project of its own. */
+export { z } from "zod";

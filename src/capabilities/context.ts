@@ -74,6 +74,9 @@ export interface CallContext {
    */
   startTask(): Promise<void>;
 
+  /** Tells clients to ask for a list again; for definitions that depend on something outside. */
+  listChanged(kind: "tools" | "resources" | "prompts"): void;
+
   /** Ends the client's event stream early, so that it comes back for the rest; only where the revision resumes streams. */
   closeStream(): void;
 }

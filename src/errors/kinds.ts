@@ -55,6 +55,9 @@ export const ERROR_KINDS = {
   forbidden: kind(-32600, 403, "Use a token that carries the scope named in the message."),
   shutting_down: { ...kind(-32603, 503, "The server is stopping: connect again in a moment."), retryable: true },
   overloaded: { ...kind(-32603, 503, "Wait a moment and try again."), retryable: true },
+  unsupported_media_type: kind(-32600, 415, "Send the header Content-Type: application/json."),
+  method_not_allowed: kind(-32600, 405, "Use one of the methods in the Allow header."),
+  route_not_found: kind(-32600, 404, "The MCP endpoint is /mcp."),
   too_large: kind(-32600, 413, "Send less at once, or raise http.maxBodyBytes."),
 } as const satisfies Record<string, ErrorKindFacts>;
 

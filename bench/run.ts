@@ -1,0 +1,107 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { checkGoals, goalsReport, soakReport, startReport, throughputReport } from "./report.ts";
+import { soak, type SoakResult } from "./soak.ts";
+import { measureStart } from "./start-time.ts";
+import { DOORS, TARGETS, type Target } from "./targets.ts";
+import { measureThroughput } from "./throughput.ts";
+
+const USAGE = `npm run bench -- [options]
+
+  --quick            short rounds, for a first look
+  --only NAMES       servers, doors or both: --only owlclaw,sdk-v2-handler,http-2026
+  --rounds N         interleaved rounds, of which the median counts (default 5)
+  --seconds N        length of a round (default 3)
+  --connections N    clients at the same time (default 16)
+  --soak CALLS       memory over so many calls, instead of speed
+  --json FILE        where the results go (default bench/results/latest.json)
+  --check            exit 1 when a goal is missed
+`;
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    only: { type: "string", default: "" },
+    rounds: { type: "string" },
+    seconds: { type: "string" },
+    connections: { type: "string", default: "16" },
+    soak: { type: "string" },
+    json: { type: "string", default: path.join(import.meta.dirname, "results/latest.json") },
+    check: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+});
+
+const connections = Number(values.connections);
+if (values.help) console.log(USAGE);
+else if (values.soak === undefined) await runSpeed();
+else await runSoak(Number(values.soak));
+
+async function runSpeed(): Promise<void> {
+  const targets = selectTargets(values.only);
+  const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
+  const secondsPerRound = Number(values.seconds ?? (values.quick ? 1 : 3));
+  const warmupSeconds = secondsPerRound / 2;
+  const throughput = await measureThroughput({
+    targets,
+    rounds,
+    secondsPerRound,
+    warmupSeconds,
+    connections,
+    log: note,
+  });
+  const starts = await measureStart(targets, rounds * 2);
+  const goals = checkGoals(throughput, starts);
+  console.log([throughputReport(throughput), startReport(starts), goalsReport(goals)].join("\n\n"));
+  await save({ rounds, secondsPerRound, connections, throughput, starts, goals });
+  if (values.check && goals.some(({ isMet }) => !isMet)) process.exitCode = 1;
+}
+
+async function runSoak(calls: number): Promise<void> {
+  const results: SoakResult[] = [];
+  for (const target of selectTargets(values.only === "" ? "owlclaw,owlclaw-stdio" : values.only)) {
+    for (const door of target.doors) {
+      note(`${target.name} over ${door}`);
+      results.push(await soak({ target, door, calls, connections }));
+    }
+  }
+  console.log(soakReport(results));
+  await save({ calls, connections, soak: results });
+}
+
+/** Names of servers choose servers, names of doors choose doors; what is not named stays whole. */
+function selectTargets(only: string): readonly Target[] {
+  const names = only === "" ? [] : only.split(",");
+  const doors = DOORS.filter((door) => names.includes(door));
+  const servers = TARGETS.filter(({ name }) => names.includes(name));
+  const unknown = names.filter(
+    (name) => !doors.some((door) => door === name) && !servers.some((server) => server.name === name),
+  );
+  if (unknown.length > 0) {
+    throw new Error(
+      `no such server or door: ${unknown.join(", ")}; there are ${[...DOORS, ...TARGETS.map(({ name }) => name)].join(", ")}`,
+    );
+  }
+  return (servers.length === 0 ? TARGETS : servers)
+    .map(({ name, args, doors: all }) => ({
+      name,
+      args,
+      doors: doors.length === 0 ? all : all.filter((door) => doors.includes(door)),
+    }))
+    .filter((target) => target.doors.length > 0);
+}
+
+async function save(results: Readonly<Record<string, unknown>>): Promise<void> {
+  await mkdir(path.dirname(values.json), { recursive: true });
+  const machine = { node: process.version, platform: process.platform, arch: process.arch };
+  await writeFile(
+    values.json,
+    `${JSON.stringify({ at: new Date().toISOString(), ...machine, ...results }, null, 2)}\n`,
+  );
+  note(`results in ${path.relative(process.cwd(), values.json)}`);
+}
+
+function note(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

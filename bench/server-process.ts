@@ -1,0 +1,93 @@
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createInterface } from "node:readline";
+import { INITIALIZE, INITIALIZED } from "./requests.ts";
+
+/** Linux counts CPU time in hundredths of a second for everybody. */
+const TICKS_PER_SECOND = 100;
+
+/** How much of a server's log is kept, to be shown when it dies. */
+const KEPT_LOG_LINES = 50;
+
+/** A server under measurement: a process of its own that speaks HTTP or stdio. */
+export class ServerProcess {
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #waiting = new Map<number, (line: string) => void>();
+  readonly #log: string[] = [];
+  readonly #listening: Promise<string>;
+  origin = "";
+
+  private constructor(args: readonly string[]) {
+    this.#child = spawn(process.execPath, [...args], { stdio: "pipe" });
+    createInterface({ input: this.#child.stdout }).on("line", (line) => this.#onAnswer(line));
+    const log = createInterface({ input: this.#child.stderr });
+    this.#listening = new Promise((resolve) => {
+      log.on("line", (line) => {
+        const origin = listeningOrigin(line);
+        if (origin !== undefined) resolve(origin);
+        if (this.#log.length < KEPT_LOG_LINES) this.#log.push(line);
+      });
+    });
+  }
+
+  /** Resolves when an HTTP server says where it listens. */
+  static async startHttp(args: readonly string[]): Promise<ServerProcess> {
+    const server = new ServerProcess(args);
+    server.origin = await Promise.race([server.#listening, server.#earlyEnd(args)]);
+    return server;
+  }
+
+  /** Resolves when a stdio server has answered `initialize`. */
+  static async startStdio(args: readonly string[]): Promise<ServerProcess> {
+    const server = new ServerProcess(args);
+    await Promise.race([server.request(0, INITIALIZE), server.#earlyEnd(args)]);
+    server.#child.stdin.write(`${INITIALIZED}\n`);
+    return server;
+  }
+
+  /** Sends one line and resolves with the line that answers it. */
+  request(id: number, body: string): Promise<string> {
+    return new Promise((resolve) => {
+      this.#waiting.set(id, resolve);
+      this.#child.stdin.write(`${body}\n`);
+    });
+  }
+
+  async cpuSeconds(): Promise<number> {
+    const stat = await readFile(`/proc/${this.#child.pid}/stat`, "utf8");
+    // The second field is the program's name, which may hold blanks.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+  }
+
+  async rssMegabytes(): Promise<number> {
+    const status = await readFile(`/proc/${this.#child.pid}/status`, "utf8");
+    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const exited = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await exited;
+  }
+
+  #onAnswer(line: string): void {
+    const id = Number(/"id":(\d+)[,}]/.exec(line)?.[1]);
+    const resolve = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    resolve?.(line);
+  }
+
+  async #earlyEnd(args: readonly string[]): Promise<never> {
+    await once(this.#child, "exit");
+    throw new Error(`${args.join(" ")} ended before it was ready:\n${this.#log.join("\n")}`);
+  }
+}
+
+function listeningOrigin(line: string): string | undefined {
+  if (!line.includes('"listening"')) return undefined;
+  const url = /"url":"([^"]+)"/.exec(line)?.[1];
+  return url === undefined ? undefined : new URL(url).origin;
+}

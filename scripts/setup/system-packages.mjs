@@ -1,0 +1,73 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { announce, mayInstall, SetupError } from "./announce.mjs";
+import { findOnPath } from "./find-on-path.mjs";
+import { runCommand } from "./run-command.mjs";
+
+/** @typedef {{ stage: string, when: string, command: string, name: string, purpose: string }} SystemPackage */
+
+/**
+ * Installs the system packages of the given stages where it may: as root, or with a sudo that does not ask, on Debian and its kin.
+ * Elsewhere it prints the command to run and goes on, unless a package is needed now.
+ * @param {string} root
+ * @param {readonly string[]} stages
+ */
+export async function ensureSystemPackages(root, stages) {
+  const wanted = readPackages(root).filter((entry) => stages.includes(entry.stage));
+  let missing = wanted.filter((entry) => findOnPath(entry.command) === undefined);
+  if (missing.length === 0) return;
+  const asRoot = process.getuid?.() === 0;
+  if (mayInstall && isDebian() && (asRoot || (await hasQuietSudo(root)))) {
+    await install(root, missing, asRoot ? [] : ["sudo", "-n"]);
+    missing = missing.filter((entry) => findOnPath(entry.command) === undefined);
+  }
+  if (missing.length === 0) return;
+  for (const { command, purpose } of missing) announce(`missing: ${command} (${purpose})`);
+  const fix = `install with: ${asRoot ? "" : "sudo "}apt-get install -y ${missing.map((entry) => entry.name).join(" ")}`;
+  if (missing.some((entry) => entry.when === "now")) throw new SetupError(`it cannot go on without these. ${fix}`);
+  announce(fix);
+}
+
+/** @param {string} root @returns {SystemPackage[]} */
+function readPackages(root) {
+  const lines = readFileSync(join(root, "scripts", "system-packages.txt"), "utf8").split("\n");
+  return lines
+    .filter((line) => line.trim() !== "" && !line.startsWith("#"))
+    .map((line) => {
+      const [stage = "", when = "", command = "", name = "", ...purpose] = line.trim().split(/\s+/);
+      return { stage, when, command, name, purpose: purpose.join(" ") };
+    });
+}
+
+/** @param {string} root @param {readonly SystemPackage[]} missing @param {readonly string[]} prefix */
+async function install(root, missing, prefix) {
+  const names = missing.map((entry) => entry.name);
+  announce(`installing system packages: ${names.join(" ")}`);
+  /** @param {readonly string[]} args */
+  const aptGet = async (args) => {
+    const [command = "apt-get", ...rest] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...args];
+    return await runCommand(command, rest, { cwd: root });
+  };
+  const args = ["install", "-y", "-q", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", ...names];
+  // The package lists may be old or absent, as in a fresh container: then the first try fails quickly.
+  if (await aptGet(args)) return;
+  await aptGet(["update", "-q"]);
+  await aptGet(args);
+}
+
+function isDebian() {
+  try {
+    return (
+      /^ID(_LIKE)?=.*(debian|ubuntu)/m.test(readFileSync("/etc/os-release", "utf8")) &&
+      findOnPath("apt-get") !== undefined
+    );
+  } catch {
+    // No such file: another system.
+    return false;
+  }
+}
+
+/** @param {string} root */
+async function hasQuietSudo(root) {
+  return findOnPath("sudo") !== undefined && (await runCommand("sudo", ["-n", "true"], { cwd: root }));
+}

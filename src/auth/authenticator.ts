@@ -1,0 +1,113 @@
+import { hash } from "node:crypto";
+import { OwlError } from "../errors/owl-error.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { AuthConfig } from "./auth-config.ts";
+import { bearerToken } from "./bearer-token.ts";
+import { parseJwksUrl } from "./fetch-key-set.ts";
+import type { KeySource } from "./key-source.ts";
+import { ANONYMOUS, type Principal } from "./principal.ts";
+import { RemoteKeys } from "./remote-keys.ts";
+import { publicKeys, secretKeys } from "./static-keys.ts";
+import { VerifiedTokens } from "./verified-tokens.ts";
+import { verifyToken } from "./verify-token.ts";
+
+const MAX_CACHED_TOKENS = 10_000;
+
+export interface Authenticator {
+  /**
+   * Says who sent an `Authorization` header: at once for a token it knows, otherwise by promise.
+   * Throws (or rejects with) `unauthorized`, or `overloaded` when the keys cannot be fetched.
+   */
+  authenticate(authorization: string | undefined): Principal | Promise<Principal>;
+  close(): void;
+}
+
+export interface AuthenticatorOptions {
+  readonly auth: AuthConfig;
+  /** Milliseconds since the epoch. Default: the system's clock. */
+  readonly clock?: () => number;
+  readonly fetch?: typeof fetch;
+  readonly logger: Logger;
+}
+
+/** With auth off, everybody is `anonymous` whatever they send. */
+export async function createAuthenticator(options: AuthenticatorOptions): Promise<Authenticator> {
+  if (!options.auth.enabled) return { authenticate: () => ANONYMOUS, close: () => {} };
+  const { auth, clock = Date.now, fetch = globalThis.fetch, logger } = options;
+  warnAboutMissingAudience(auth, logger);
+  const keys = await openKeys({ auth, clock, fetch, logger });
+  return new TokenAuthenticator({ auth, clock, keys, logger });
+}
+
+interface TokenAuthenticatorOptions {
+  readonly auth: AuthConfig;
+  readonly clock: () => number;
+  readonly keys: KeySource;
+  readonly logger: Logger;
+}
+
+class TokenAuthenticator implements Authenticator {
+  readonly #options: TokenAuthenticatorOptions;
+  readonly #verified = new VerifiedTokens(MAX_CACHED_TOKENS);
+
+  constructor(options: TokenAuthenticatorOptions) {
+    this.#options = options;
+  }
+
+  authenticate(authorization: string | undefined): Principal | Promise<Principal> {
+    const { keys, clock } = this.#options;
+    const token = bearerToken(authorization);
+    const digest = hash("sha256", token, "base64");
+    if (keys.isFresh()) {
+      const known = this.#verified.get(digest, { nowMs: clock(), keyGeneration: keys.generation });
+      if (known !== undefined) return known;
+    }
+    return this.#verify(token, digest);
+  }
+
+  close(): void {
+    this.#options.keys.close();
+  }
+
+  async #verify(token: string, digest: string): Promise<Principal> {
+    const { auth, clock, keys, logger } = this.#options;
+    const { issuer, audience } = auth.jwt;
+    // Taken before the keys are asked: if they change meanwhile, the next call verifies again.
+    const keyGeneration = keys.generation;
+    try {
+      const principal = await verifyToken(token, { keys, issuer, audience, nowMs: clock() });
+      const expiresAtMs = (principal.expiresAt ?? 0) * 1000;
+      this.#verified.set(digest, { principal, expiresAtMs, keyGeneration });
+      return principal;
+    } catch (error) {
+      if (error instanceof OwlError)
+        logger.debug("A token was refused.", { reason: error.facts["reason"] ?? error.kind });
+      throw error;
+    }
+  }
+}
+
+async function openKeys(options: Required<AuthenticatorOptions>): Promise<KeySource> {
+  const { secret, publicKey, jwksUrl } = options.auth.jwt;
+  if ([secret, publicKey, jwksUrl].filter((value) => value !== "").length !== 1) {
+    throw new OwlError(
+      "internal",
+      "auth is enabled and needs exactly one of auth.jwt.secret, auth.jwt.publicKey and auth.jwt.jwksUrl.",
+      {
+        hint: "Set one of them, for example with MCP_AUTH_JWT_SECRET or MCP_AUTH_JWT_PUBLIC_KEY, and leave the others empty.",
+        retryable: false,
+      },
+    );
+  }
+  if (secret !== "") return secretKeys(secret);
+  if (publicKey !== "") return publicKeys(publicKey);
+  const keys = new RemoteKeys({ ...options, url: parseJwksUrl(jwksUrl) });
+  await keys.refresh();
+  return keys;
+}
+
+function warnAboutMissingAudience({ jwt }: AuthConfig, logger: Logger): void {
+  // A secret belongs to this server alone; an issuer's key signs for many services.
+  if (jwt.secret !== "" || jwt.audience !== "") return;
+  logger.warning("auth.jwt.audience is empty: tokens that the issuer made for other services are accepted.");
+}

@@ -1,0 +1,79 @@
+import type { Principal } from "./principal.ts";
+import { ANONYMOUS } from "./principal.ts";
+import { refuseToken } from "./token-refusal.ts";
+
+export type Claims = Readonly<Record<string, unknown>>;
+
+const MAX_ID_CHARS = 256;
+
+/** Control, format (bidirectional overrides, zero width), surrogate, private and unassigned characters, and line separators. */
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
+
+/** Ids that mean something to the server itself, or to JavaScript when an id becomes the key of an object. */
+const RESERVED_IDS = new Set([ANONYMOUS.id, "stdio", "__proto__", "constructor", "prototype"]);
+
+/** RFC 6749: printable ASCII without space, quote and backslash. */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
+
+/** The one place that decides who a verified token speaks for. */
+export function principalFromClaims(claims: Claims): Principal {
+  const id = principalId(claims);
+  const { exp } = claims;
+  return Object.freeze({
+    id,
+    scopes: Object.freeze(scopesFromClaims(claims)),
+    claims: Object.freeze({ ...claims }),
+    ...(typeof exp === "number" ? { expiresAt: exp } : {}),
+  });
+}
+
+/** One issuer is trusted, so `sub` alone is unique. With several, `iss|` goes in front here. */
+function principalId(claims: Claims): string {
+  const claim = claims["sub"] === undefined ? "client_id" : "sub";
+  const id = claims[claim];
+  if (id === undefined) throw refuseToken("token_claims", "The token names nobody: it has neither sub nor client_id.");
+  if (typeof id !== "string") throw refuseToken("token_claims", `The token's ${claim} is not a string.`);
+  const problem = principalIdProblem(id);
+  if (problem !== undefined) throw refuseToken("token_claims", `The token's ${claim} ${problem}.`);
+  return id;
+}
+
+/** Says what is wrong with a principal id, as the end of a sentence. */
+export function principalIdProblem(id: string): string | undefined {
+  if (id === "") return "is empty";
+  if (id.length > MAX_ID_CHARS) return `is longer than ${MAX_ID_CHARS} characters`;
+  if (UNPRINTABLE.test(id)) return "has characters that cannot be shown";
+  if (id.trim() !== id) return "begins or ends with white space";
+  if (RESERVED_IDS.has(id.toLowerCase())) return "is a reserved name";
+  return undefined;
+}
+
+export function isScope(value: string): boolean {
+  return SCOPE.test(value);
+}
+
+function scopesFromClaims(claims: Claims): string[] {
+  const { scope, scp } = claims;
+  if (scope !== undefined) {
+    if (typeof scope !== "string") throw refuseToken("token_claims", "The token's scope is not a string.");
+    return checkedScopes(splitScopes(scope), "scope");
+  }
+  if (scp === undefined) return [];
+  if (typeof scp === "string") return checkedScopes(splitScopes(scp), "scp");
+  if (Array.isArray(scp)) return checkedScopes(scp, "scp");
+  throw refuseToken("token_claims", "The token's scp is neither a string nor a list.");
+}
+
+function splitScopes(scopes: string): string[] {
+  return scopes.split(" ").filter((scope) => scope !== "");
+}
+
+function checkedScopes(scopes: readonly unknown[], claim: string): string[] {
+  const unique = new Set<string>();
+  for (const scope of scopes) {
+    if (typeof scope !== "string" || !isScope(scope))
+      throw refuseToken("token_claims", `The token's ${claim} holds an invalid scope.`);
+    unique.add(scope);
+  }
+  return [...unique];
+}

@@ -1,0 +1,155 @@
+import { createLocalJWKSet, errors, type CryptoKey, type JSONWebKeySet, type JWSHeaderParameters } from "jose";
+import { OwlError } from "../errors/owl-error.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { fetchKeySet } from "./fetch-key-set.ts";
+import type { KeySource } from "./key-source.ts";
+import { refuseToken } from "./token-refusal.ts";
+
+/** From this age on, traffic refreshes the keys in the background: nobody waits, and a short outage goes unnoticed. */
+const REFRESH_AFTER_MS = 5 * 60_000;
+/** Older keys are not used: the issuer may have withdrawn one of them since. */
+const MAX_AGE_MS = 15 * 60_000;
+/** Tokens with invented key ids must not turn this server into a load generator. */
+const COOLDOWN_MS = 30_000;
+const COOLDOWN_AFTER_FAILURE_MS = 5_000;
+const FETCH_TIMEOUT_MS = 5_000;
+const MAX_KEYS = 100;
+
+/** Only public-key algorithms: a key set is public, so nothing in it can be a secret. */
+const ALGORITHMS = [
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+  "Ed25519",
+];
+
+export interface RemoteKeysOptions {
+  readonly url: URL;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
+  readonly fetch: typeof fetch;
+  readonly logger: Logger;
+  readonly timeoutMs?: number;
+}
+
+/** The keys of a JWKS URL, kept up to date by the traffic that uses them. */
+export class RemoteKeys implements KeySource {
+  readonly algorithms: readonly string[] = ALGORITHMS;
+  readonly #options: RemoteKeysOptions;
+  readonly #closed = new AbortController();
+  #generation = 0;
+  #document = "";
+  #find: ReturnType<typeof createLocalJWKSet> | undefined;
+  #fetchedAtMs = Number.NEGATIVE_INFINITY;
+  #nextFetchAtMs = Number.NEGATIVE_INFINITY;
+  #pending: Promise<void> | undefined;
+
+  constructor(options: RemoteKeysOptions) {
+    this.#options = options;
+  }
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  isFresh(): boolean {
+    const ageMs = this.#options.clock() - this.#fetchedAtMs;
+    if (ageMs >= REFRESH_AFTER_MS) void this.refresh();
+    return ageMs < MAX_AGE_MS;
+  }
+
+  async keyFor(header: JWSHeaderParameters): Promise<CryptoKey> {
+    if (!this.isFresh()) await this.refresh();
+    const known = await this.#lookUp(header);
+    if (known !== undefined) return known;
+    await this.refresh();
+    const added = await this.#lookUp(header);
+    if (added !== undefined) return added;
+    throw refuseToken("token_key_unknown", "The token's key is not among the issuer's keys.");
+  }
+
+  /** Never rejects. Does nothing while the last attempt is too recent; joins one that is under way. */
+  async refresh(): Promise<void> {
+    if (this.#pending === undefined) {
+      if (this.#closed.signal.aborted || this.#options.clock() < this.#nextFetchAtMs) return;
+      this.#pending = this.#load().finally(() => {
+        this.#pending = undefined;
+      });
+    }
+    await this.#pending;
+  }
+
+  close(): void {
+    this.#closed.abort();
+  }
+
+  async #lookUp(header: JWSHeaderParameters): Promise<CryptoKey | undefined> {
+    if (this.#find === undefined || !this.isFresh()) {
+      throw new OwlError("overloaded", "The keys that verify tokens cannot be fetched.", {
+        hint: "Try again in a moment. Operators: check that auth.jwt.jwksUrl answers.",
+      });
+    }
+    try {
+      return await this.#find(header);
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey) return undefined;
+      if (error instanceof errors.JWKSMultipleMatchingKeys) {
+        throw refuseToken(
+          "token_key_unknown",
+          "The token has no kid, and several of the issuer's keys could be meant.",
+          error,
+        );
+      }
+      throw refuseToken("token_key_unknown", "The token's key cannot be used.", error);
+    }
+  }
+
+  async #load(): Promise<void> {
+    const { url, clock, logger, timeoutMs = FETCH_TIMEOUT_MS } = this.#options;
+    const startedAtMs = clock();
+    try {
+      const signal = AbortSignal.any([this.#closed.signal, AbortSignal.timeout(timeoutMs)]);
+      const document = await fetchKeySet({ url, signal, fetch: this.#options.fetch });
+      if (document !== this.#document) this.#replaceKeys(document);
+      this.#fetchedAtMs = startedAtMs;
+      this.#nextFetchAtMs = startedAtMs + COOLDOWN_MS;
+    } catch (error) {
+      this.#nextFetchAtMs = clock() + COOLDOWN_AFTER_FAILURE_MS;
+      if (!this.#closed.signal.aborted)
+        logger.warning("The JWKS cannot be fetched.", { url: `${url.origin}${url.pathname}`, error: describe(error) });
+    }
+  }
+
+  #replaceKeys(document: string): void {
+    const keySet: unknown = JSON.parse(document);
+    if (!isKeySet(keySet)) throw new Error(`the answer is not a JWKS of at most ${MAX_KEYS} keys`);
+    this.#find = createLocalJWKSet(keySet);
+    this.#document = document;
+    this.#generation += 1;
+    this.#options.logger.info("The JWKS changed.", { keys: keySet.keys.length });
+  }
+}
+
+/** The keys themselves are checked by jose, each when it is first used. */
+function isKeySet(value: unknown): value is JSONWebKeySet {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "keys" in value &&
+    Array.isArray(value.keys) &&
+    value.keys.length <= MAX_KEYS
+  );
+}
+
+/** `fetch` hides what happened (refused, redirected, name unknown) in the cause. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+}

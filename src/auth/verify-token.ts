@@ -1,0 +1,93 @@
+import { errors, jwtVerify } from "jose";
+import { OwlError } from "../errors/owl-error.ts";
+import type { KeySource } from "./key-source.ts";
+import type { Principal } from "./principal.ts";
+import { principalFromClaims, type Claims } from "./principal-from-claims.ts";
+import { checkTokenHeader, checkUniqueClaims } from "./token-header.ts";
+import { refuseToken } from "./token-refusal.ts";
+
+/** Clocks of servers that take their time from the network differ by less. */
+const CLOCK_SKEW_SECONDS = 30;
+
+/** The end of year 9999. A larger value is milliseconds by mistake, or `1e999`, which JSON parsers read as infinity. */
+const LATEST_TIME_SECONDS = 253_402_300_799;
+
+export interface VerifyOptions {
+  readonly keys: KeySource;
+  readonly issuer: string;
+  readonly audience: string;
+  readonly nowMs: number;
+}
+
+/** Says who a token speaks for, or throws `unauthorized`. */
+export async function verifyToken(token: string, options: VerifyOptions): Promise<Principal> {
+  checkTokenHeader(token);
+  const claims = await verifiedClaims(token, options);
+  checkUniqueClaims(token);
+  checkTimes(claims, options.nowMs / 1000);
+  if (isSenderConstrained(claims)) {
+    throw refuseToken(
+      "token_sender_constrained",
+      "The token is bound to a key of its owner, so it cannot be used as a bearer token.",
+    );
+  }
+  return principalFromClaims(claims);
+}
+
+async function verifiedClaims(token: string, { keys, issuer, audience, nowMs }: VerifyOptions): Promise<Claims> {
+  try {
+    const { payload } = await jwtVerify(token, (header) => keys.keyFor(header), {
+      algorithms: [...keys.algorithms],
+      requiredClaims: ["exp"],
+      clockTolerance: CLOCK_SKEW_SECONDS,
+      currentDate: new Date(nowMs),
+      ...(issuer === "" ? {} : { issuer }),
+      ...(audience === "" ? {} : { audience }),
+    });
+    return payload;
+  } catch (error) {
+    throw toRefusal(error);
+  }
+}
+
+/** jose's errors carry the claims, and a JSON error quotes them: they do not go along as causes. */
+function toRefusal(error: unknown): OwlError {
+  if (error instanceof OwlError) return error;
+  if (error instanceof errors.JWTExpired) return refuseToken("token_expired", "The token has expired.");
+  if (error instanceof errors.JOSEAlgNotAllowed) {
+    return refuseToken("token_algorithm", "The token's algorithm is not accepted.");
+  }
+  if (error instanceof errors.JWSSignatureVerificationFailed) {
+    return refuseToken("token_signature", "The token's signature does not match.");
+  }
+  if (error instanceof errors.JWTClaimValidationFailed) return claimRefusal(error.claim, error.reason);
+  return refuseToken("token_malformed", "The token cannot be read.");
+}
+
+function claimRefusal(claim: string, reason: string): OwlError {
+  if (claim === "iss") return refuseToken("token_issuer", "The token is not from the issuer that this server trusts.");
+  if (claim === "aud") return refuseToken("token_audience", "The token was made for another service.");
+  if (claim === "nbf" && reason === "check_failed") {
+    return refuseToken("token_not_yet_valid", "The token is not valid yet.");
+  }
+  return refuseToken("token_claims", `The token's ${claim} ${reason === "missing" ? "is missing" : "is not valid"}.`);
+}
+
+/** What jose leaves open: absurd numbers, and tokens that claim to come from the future. */
+function checkTimes(claims: Claims, nowSeconds: number): void {
+  for (const claim of ["exp", "nbf", "iat"]) {
+    const value = claims[claim];
+    if (value === undefined) continue;
+    if (typeof value !== "number" || value < 0 || value > LATEST_TIME_SECONDS) {
+      throw refuseToken("token_claims", `The token's ${claim} is not a time in seconds.`);
+    }
+    if (claim === "iat" && value > nowSeconds + CLOCK_SKEW_SECONDS) {
+      throw refuseToken("token_not_yet_valid", "The token was issued in the future.");
+    }
+  }
+}
+
+/** RFC 7800: `cnf` names the key that the sender must prove to hold. A stolen copy comes without that proof, as this one does. */
+function isSenderConstrained(claims: Claims): boolean {
+  return claims["cnf"] !== undefined;
+}

@@ -1,0 +1,83 @@
+import { Option, type Command } from "commander";
+import { findKey } from "../config/keys.ts";
+import type { LoadOptions } from "../config/load.ts";
+import type { FlagSetting } from "../config/text-layers.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** A flag that sets one key; its help text is the key's own description. */
+interface KeyFlag {
+  readonly flag: string;
+  readonly path: string;
+}
+
+const HANDLERS: KeyFlag = { flag: "--handlers <glob...>", path: "handlers.paths" };
+
+const ALL: readonly KeyFlag[] = [
+  { flag: "--transport <name>", path: "transport" },
+  { flag: "--host <address>", path: "http.host" },
+  { flag: "--port <number>", path: "http.port" },
+  { flag: "--mode <name>", path: "mode" },
+  HANDLERS,
+  { flag: "--cors-origin <origin...>", path: "http.cors.origins" },
+  { flag: "--tls-cert <file>", path: "http.tls.certFile" },
+  { flag: "--tls-key <file>", path: "http.tls.keyFile" },
+  { flag: "--allow-unauthenticated", path: "http.allowUnauthenticated" },
+  { flag: "--log-level <level>", path: "logging.level" },
+  { flag: "--log-format <format>", path: "logging.format" },
+];
+
+/** What commander hands to an action: values by camel-cased flag name. */
+export type FlagValues = Readonly<Record<string, unknown>>;
+
+export function addConfigFlags(command: Command, which: "all" | "common"): Command {
+  command.option(
+    "--config <file>",
+    "Config file. Default: $MCP_SERVER_CONFIG, or mcp-server.yaml in the working directory.",
+  );
+  for (const keyFlag of which === "all" ? ALL : [HANDLERS]) command.addOption(toOption(keyFlag));
+  return command.option(
+    "--set <key=value>",
+    "Sets any key of the configuration, as in --set tools.timeoutSeconds=60. Repeatable.",
+    collect,
+  );
+}
+
+export function toLoadOptions(values: FlagValues): LoadOptions {
+  const flags = ALL.flatMap((keyFlag) => fromKeyFlag(keyFlag, values[toOption(keyFlag).attributeName()]));
+  const { config, set } = values;
+  const settings = Array.isArray(set) ? set.map((text) => fromAssignment(String(text))) : [];
+  return { flags: [...flags, ...settings], ...(typeof config === "string" ? { file: config } : {}) };
+}
+
+function toOption({ flag, path }: KeyFlag): Option {
+  const key = findKey(path);
+  const option = new Option(flag, key === undefined ? "" : `${key.description}${defaultText(key.defaultValue)}`);
+  // The loader checks the value, since its message also names the fix; here the choices are for help and completion.
+  if (key !== undefined && key.choices.length > 0) option.argChoices = [...key.choices];
+  return option;
+}
+
+/** Only said, not set: a default given to commander would look like a flag that the user wrote. */
+function defaultText(value: unknown): string {
+  return typeof value === "number" || (typeof value === "string" && value !== "") ? ` Default: ${value}.` : "";
+}
+
+function fromKeyFlag(keyFlag: KeyFlag, value: unknown): FlagSetting[] {
+  const { path } = keyFlag;
+  const name = toOption(keyFlag).long ?? keyFlag.flag;
+  if (value === undefined) return [];
+  if (!Array.isArray(value)) return [{ path, name, value: String(value) }];
+  const setting = { path, name, value: value.map(String) };
+  // Who names an origin wants it let in.
+  return path === "http.cors.origins" ? [{ path: "http.cors.enabled", name, value: "true" }, setting] : [setting];
+}
+
+function fromAssignment(text: string): FlagSetting {
+  const at = text.indexOf("=");
+  if (at < 1) throw new UsageError("--set wants key=value, as in --set http.port=9000");
+  return { path: text.slice(0, at), name: "--set", value: text.slice(at + 1) };
+}
+
+function collect(value: string, earlier: readonly string[] = []): string[] {
+  return [...earlier, value];
+}

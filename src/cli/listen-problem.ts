@@ -1,0 +1,43 @@
+import { ConfigError } from "../config/config-error.ts";
+import type { LoadedConfig } from "../config/load.ts";
+
+const REASONS: Readonly<Record<string, { path: "http.port" | "http.host"; reason: string; fix: string }>> = {
+  EADDRINUSE: {
+    path: "http.port",
+    reason: "the port is in use by another process",
+    fix: "stop that process, or choose another port with --port or MCP_SERVER_PORT (0: any free one)",
+  },
+  EACCES: {
+    path: "http.port",
+    reason: "this user may not listen on the port",
+    fix: "choose a port from 1024 up with --port or MCP_SERVER_PORT",
+  },
+  EADDRNOTAVAIL: {
+    path: "http.host",
+    reason: "this machine does not have the address",
+    fix: "set --host or MCP_SERVER_HOST to localhost or an address of this machine",
+  },
+  ENOTFOUND: {
+    path: "http.host",
+    reason: "the name has no address",
+    fix: "set --host or MCP_SERVER_HOST to localhost or an address of this machine",
+  },
+};
+
+/** A socket that cannot be opened is a setting to change; any other failure stays what it is. */
+export function explainListenProblem(error: unknown, { config, sources }: LoadedConfig): unknown {
+  const problem = REASONS[listenErrorCode(error) ?? ""];
+  if (problem === undefined) return error;
+  const { path, reason, fix } = problem;
+  const { layer, name: source } = sources.get(path) ?? { layer: "default", name: "default" };
+  const value = JSON.stringify(path === "http.port" ? config.http.port : config.http.host);
+  return new ConfigError([{ path, value, reason, fix, layer, source }]);
+}
+
+function listenErrorCode(error: unknown): string | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const isOpening = "syscall" in cause && (cause.syscall === "listen" || cause.syscall === "getaddrinfo");
+    if (isOpening && "code" in cause && typeof cause.code === "string") return cause.code;
+  }
+  return undefined;
+}

@@ -1,0 +1,182 @@
+import { Argument, Command } from "commander";
+import type { CommandAction } from "./command-action.ts";
+import { addConfigFlags } from "./config-flags.ts";
+import type { Terminal } from "./terminal.ts";
+import { packageVersion } from "./version.ts";
+
+export interface ProgramOptions {
+  readonly terminal: Terminal;
+  /** Called with the exit code of the command that ran. */
+  readonly finish: (exitCode: number) => void;
+}
+
+/** The tree of commands. What a command does is loaded when it runs, so that start-up pays for nothing else. */
+export function buildProgram({ terminal, finish }: ProgramOptions): Command {
+  const root = new Command("owlclaw").description("A governed sandbox for AI agents, served over MCP.");
+  root
+    .exitOverride()
+    .configureHelp({ minWidthToWrap: 20 })
+    .configureOutput({
+      writeOut: terminal.out,
+      writeErr: terminal.err,
+      getOutHelpWidth: () => helpWidth(terminal),
+      getErrHelpWidth: () => helpWidth(terminal),
+      getOutHasColors: () => terminal.outColor,
+      getErrHasColors: () => terminal.errColor,
+    });
+  const runs = (command: Command, load: () => Promise<CommandAction>): void => {
+    command.action(async () => {
+      const action = await load();
+      finish(await action({ terminal, root, args: command.args, flags: command.opts() }));
+    });
+  };
+
+  const server = root
+    .command("mcp-server")
+    .description("The MCP server: start it, configure it, look at what it serves.");
+  addStart(server, runs);
+  addConfig(server, runs);
+  addTools(server, runs);
+  addResources(server, runs);
+  addToken(server, runs);
+  addCompletion(root, runs);
+  addVersion(root, packageVersion());
+  return root;
+}
+
+type Runs = (command: Command, load: () => Promise<CommandAction>) => void;
+
+function addStart(server: Command, runs: Runs): void {
+  const start = addConfigFlags(server.command("start"), "all")
+    .description("Starts the server and runs it until it is told to stop.")
+    .addHelpText(
+      "after",
+      examples(
+        "owlclaw mcp-server start",
+        "owlclaw mcp-server start --transport http --port 9000",
+        "owlclaw mcp-server start --handlers ./handlers/*.ts",
+        "owlclaw mcp-server start --config production.yaml --set tools.timeoutSeconds=60",
+      ),
+    );
+  runs(start, async () => (await import("./start.ts")).startCommand);
+}
+
+function addConfig(server: Command, runs: Runs): void {
+  const config = server.command("config").description("Checks, shows and makes configuration.");
+
+  const validate = addConfigFlags(config.command("validate"), "all")
+    .description("Checks the configuration, and every file it names, without starting anything.")
+    .addHelpText(
+      "after",
+      examples("owlclaw mcp-server config validate", "owlclaw mcp-server config validate --config production.yaml"),
+    );
+  runs(validate, async () => (await import("./config-validate.ts")).configValidateCommand);
+
+  const show = addConfigFlags(config.command("show"), "all")
+    .description("Shows every value in force and where it comes from. Secrets are masked.")
+    .option("--json", "Prints JSON.")
+    .addHelpText(
+      "after",
+      examples("owlclaw mcp-server config show", "MCP_SERVER_PORT=9000 owlclaw mcp-server config show --json"),
+    );
+  runs(show, async () => (await import("./config-show.ts")).configShowCommand);
+
+  const schema = config
+    .command("schema")
+    .description("Prints the JSON Schema of mcp-server.yaml, for editors.")
+    .addHelpText("after", examples("owlclaw mcp-server config schema > mcp-server.schema.json"));
+  runs(schema, async () => (await import("./config-schema.ts")).configSchemaCommand);
+
+  const init = config
+    .command("init")
+    .description("Writes a commented mcp-server.yaml with every key at its default.")
+    .addArgument(new Argument("[file]", "Where to write it.").default("mcp-server.yaml"))
+    .option("--force", "Replaces a file that is there.")
+    .option("--stdout", "Prints it and writes no file.")
+    .addHelpText("after", examples("owlclaw mcp-server config init", "owlclaw mcp-server config init --stdout"));
+  runs(init, async () => (await import("./config-init.ts")).configInitCommand);
+}
+
+function addTools(server: Command, runs: Runs): void {
+  const tools = server.command("tools").description("Looks at the tools, and tries them.");
+
+  const list = addConfigFlags(tools.command("list"), "common")
+    .description("Lists the tools that clients would see.")
+    .option("--json", "Prints JSON.")
+    .addHelpText("after", examples("owlclaw mcp-server tools list", "owlclaw mcp-server tools list --json"));
+  runs(list, async () => (await import("./tools-list.ts")).toolsListCommand);
+
+  const call = addConfigFlags(tools.command("call"), "common")
+    .description("Calls a tool without any client and prints its result. Exit code 1 when the tool fails.")
+    .argument("<name>", "Name of the tool.")
+    .argument("[json]", "Arguments as a JSON object; - reads them from stdin.", "{}")
+    .option("--json", "Prints the whole MCP result as JSON.")
+    .addHelpText(
+      "after",
+      examples(
+        `owlclaw mcp-server tools call greet '{"name": "Ada"}'`,
+        "cat arguments.json | owlclaw mcp-server tools call greet - --json",
+      ),
+    );
+  runs(call, async () => (await import("./tools-call.ts")).toolsCallCommand);
+}
+
+function addResources(server: Command, runs: Runs): void {
+  const list = addConfigFlags(
+    server.command("resources").description("Looks at the resources.").command("list"),
+    "common",
+  )
+    .description("Lists the resources and resource templates that clients would see.")
+    .option("--json", "Prints JSON.")
+    .addHelpText("after", examples("owlclaw mcp-server resources list"));
+  runs(list, async () => (await import("./resources-list.ts")).resourcesListCommand);
+}
+
+function addToken(server: Command, runs: Runs): void {
+  const create = addConfigFlags(
+    server.command("token").description("Makes tokens for development.").command("create"),
+    "common",
+  )
+    .description("Prints a token signed with auth.jwt.secret of the configuration.")
+    .requiredOption("--sub <name>", "Who the token is for.")
+    .option("--scope <scopes...>", "Scopes, separated by commas or spaces.")
+    .option("--expires <time>", "How long it is valid: a number with s, m, h or d.", "1h")
+    .option("--json", "Prints JSON with the token and its claims.")
+    .addHelpText(
+      "after",
+      examples(
+        "owlclaw mcp-server token create --sub ada",
+        "owlclaw mcp-server token create --sub root --scope owlclaw:admin --expires 15m",
+      ),
+    );
+  runs(create, async () => (await import("./token-create.ts")).tokenCreateCommand);
+}
+
+function addCompletion(root: Command, runs: Runs): void {
+  const completion = root
+    .command("completion")
+    .description("Prints a completion script for your shell.")
+    .addArgument(new Argument("<shell>", "Your shell.").choices(["bash", "zsh", "fish"]))
+    .addHelpText(
+      "after",
+      examples(
+        'eval "$(owlclaw completion bash)"',
+        'owlclaw completion zsh > "${fpath[1]}/_owlclaw"',
+        "owlclaw completion fish > ~/.config/fish/completions/owlclaw.fish",
+      ),
+    );
+  runs(completion, async () => (await import("./completion.ts")).completionCommand);
+}
+
+function addVersion(command: Command, version: string): void {
+  command.version(version, "-v, --version", "Prints the version.").helpOption("-h, --help", "Shows this help.");
+  for (const child of command.commands) addVersion(child, version);
+}
+
+function examples(...lines: readonly string[]): string {
+  return ["", "Examples:", ...lines.map((line) => `  $ ${line}`)].join("\n");
+}
+
+function helpWidth({ width }: Terminal): number {
+  return Number.isFinite(width) ? width : 100;
+}

@@ -1,0 +1,64 @@
+import { text as readText } from "node:stream/consumers";
+import type { ContentBlock, ToolResult } from "../capabilities/content.ts";
+import type { CommandCall } from "./command-action.ts";
+import { withLocalServer } from "./local-session.ts";
+import { paint, withoutTerminalControls } from "./text.ts";
+import { UsageError } from "./usage-error.ts";
+
+export async function toolsCallCommand(call: CommandCall): Promise<number> {
+  const { terminal, args, flags } = call;
+  const [name = "", json = "{}"] = args;
+  const input = parseArguments(json === "-" ? await readText(process.stdin) : json);
+  const abort = new AbortController();
+  const interrupt = (): void => abort.abort(new Error("interrupted"));
+  process.once("SIGINT", interrupt);
+  try {
+    const result = await withLocalServer(call, (server) => server.callTool(name, input, { signal: abort.signal }));
+    if (flags["json"] === true) terminal.out(`${JSON.stringify(result, null, 2)}\n`);
+    else terminal.out(renderResult(result, terminal.outIsTty));
+    if (result.isError === true) terminal.err(`${paint("The tool failed.", "red", terminal.errColor)}\n`);
+    return result.isError === true ? 1 : 0;
+  } finally {
+    process.off("SIGINT", interrupt);
+  }
+}
+
+function parseArguments(json: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UsageError(
+      `the arguments are not valid JSON: ${reason}. Quote them for your shell, as in '{"name": "Ada"}'`,
+    );
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new UsageError(`the arguments must be a JSON object, as in '{"name": "Ada"}'`);
+  }
+  return Object.fromEntries(Object.entries(value));
+}
+
+function renderResult({ content, structuredContent }: ToolResult, isTty: boolean): string {
+  const blocks = content.map(renderBlock);
+  if (blocks.length === 0 && structuredContent !== undefined) blocks.push(JSON.stringify(structuredContent, null, 2));
+  const text = blocks.map((block) => (block.endsWith("\n") ? block : `${block}\n`)).join("");
+  // Into a pipe or a file the bytes go as they are; a terminal must not obey them.
+  return isTty ? withoutTerminalControls(text) : text;
+}
+
+function renderBlock(block: ContentBlock): string {
+  switch (block.type) {
+    case "text":
+      return block.text;
+    case "image":
+    case "audio":
+      return `[${block.type} ${block.mimeType}, ${Buffer.byteLength(block.data, "base64")} bytes; --json shows it]`;
+    case "resource_link":
+      return `[link ${block.uri} ${block.name}]`;
+    case "resource":
+      return "text" in block.resource
+        ? block.resource.text
+        : `[resource ${block.resource.uri}, binary; --json shows it]`;
+  }
+}

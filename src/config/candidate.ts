@@ -1,0 +1,83 @@
+import type { ConfigIssue, ConfigLayer } from "./config-error.ts";
+import { expectation } from "./expectation.ts";
+import { CONFIG_KEYS, type ConfigKey } from "./keys.ts";
+import { showValue } from "./mask.ts";
+import { nearest, nearestPath } from "./nearest.ts";
+
+/** Where a value was written. */
+export interface Origin {
+  readonly layer: ConfigLayer;
+  /** `mcp-server.yaml:12:3`, `MCP_SERVER_PORT`, `--port`. */
+  readonly source: string;
+}
+
+/** A value that one layer proposes for a key. */
+export interface Candidate {
+  readonly key: ConfigKey;
+  readonly value: unknown;
+  readonly origin: Origin;
+}
+
+export interface LayerValues {
+  readonly candidates: readonly Candidate[];
+  readonly issues: readonly ConfigIssue[];
+}
+
+/** Every layer's values are checked, so that an error below an override does not wait for the day the override goes away. */
+export function checkCandidate({ key, value, origin }: Candidate): ConfigIssue[] {
+  const result = key.schema.safeParse(value === undefined ? null : value);
+  if (result.success) return [];
+  return result.error.issues.map((issue) => {
+    const [index] = issue.path;
+    const path = typeof index === "number" ? `${key.path}[${index}]` : key.path;
+    const shown: unknown = typeof index === "number" && Array.isArray(value) ? value[index] : value;
+    return {
+      path,
+      value: showValue(key.path, shown),
+      reason: lowerFirst(issue.message),
+      fix: fixFor(key, shown),
+      layer: origin.layer,
+      source: origin.source,
+    };
+  });
+}
+
+export function badText(candidate: Candidate, reason: string): ConfigIssue {
+  const { key, value, origin } = candidate;
+  return {
+    path: key.path,
+    value: showValue(key.path, value),
+    reason,
+    fix: fixFor(key, value),
+    layer: origin.layer,
+    source: origin.source,
+  };
+}
+
+export function unknownKey(path: string, value: unknown, origin: Origin): ConfigIssue {
+  const guess = nearestPath(
+    path,
+    CONFIG_KEYS.map((key) => key.path),
+  );
+  return {
+    path,
+    value: showValue(path, value),
+    reason: "there is no such key",
+    fix:
+      guess === undefined
+        ? "remove it; `owlclaw mcp-server config show` lists the keys"
+        : `did you mean ${guess}? Otherwise remove it`,
+    layer: origin.layer,
+    source: origin.source,
+  };
+}
+
+function fixFor(key: ConfigKey, value: unknown): string {
+  const guess = key.type === "choice" && typeof value === "string" ? nearest(value, key.choices) : undefined;
+  const hint = guess === undefined ? "" : ` (did you mean ${guess}?)`;
+  return `set ${key.path} to ${expectation(key)}${hint}`;
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}

@@ -1,0 +1,72 @@
+import { createPrivateKey, createPublicKey, X509Certificate, type KeyObject } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Origin } from "./candidate.ts";
+import type { ConfigIssue } from "./config-error.ts";
+import { showValue } from "./mask.ts";
+import { isPem } from "./resolve-paths.ts";
+import type { Config } from "./schema.ts";
+
+export interface FileVerdict {
+  readonly issues: readonly ConfigIssue[];
+  /** `auth.jwt.publicKey` as SPKI PEM text, whichever way it was given; empty when there is none. */
+  readonly publicKeyPem: string;
+}
+
+/** Reads the files that the configuration names, so that a wrong one stops the start and not the first caller. */
+export function checkFiles(config: Config, originOf: (path: string) => Origin): FileVerdict {
+  const issues: ConfigIssue[] = [];
+  const attempt = <T>(path: string, value: string, { read, fix }: { read: () => T; fix: string }): T | undefined => {
+    try {
+      return read();
+    } catch (error) {
+      issues.push({ path, value: showValue(path, value), reason: reasonOf(error), fix, ...originOf(path) });
+      return undefined;
+    }
+  };
+  const { publicKey } = config.auth.jwt;
+  const publicKeyPem = attempt("auth.jwt.publicKey", publicKey, {
+    read: () => (publicKey === "" ? "" : toSpkiPem(publicKey)),
+    fix: "give PEM text that starts with -----BEGIN PUBLIC KEY-----, or the path of a readable file with it",
+  });
+  const { certFile, keyFile } = config.http.tls;
+  if (certFile !== "" && keyFile !== "") {
+    const certificate = attempt("http.tls.certFile", certFile, {
+      read: () => new X509Certificate(readFileSync(certFile)),
+      fix: "give the path of a readable PEM file with the certificate",
+    });
+    const key = attempt("http.tls.keyFile", keyFile, {
+      read: () => createPrivateKey(readFileSync(keyFile)),
+      fix: "give the path of a readable PEM file with the private key, without a passphrase",
+    });
+    if (certificate !== undefined && key !== undefined) {
+      attempt("http.tls.keyFile", keyFile, {
+        read: () => assertPair(certificate, key),
+        fix: "give the private key that the certificate was made for",
+      });
+    }
+  }
+  return { issues, publicKeyPem: publicKeyPem ?? "" };
+}
+
+function toSpkiPem(publicKey: string): string {
+  // Variables often carry line breaks as the two characters \n.
+  const pem = isPem(publicKey) ? publicKey.replaceAll("\\n", "\n") : readFileSync(publicKey, "utf8");
+  if (pem.includes("PRIVATE KEY-----")) throw new Error("it holds a private key, which the server must not have");
+  return createPublicKey(pem).export({ type: "spki", format: "pem" }).toString();
+}
+
+function assertPair(certificate: X509Certificate, key: KeyObject): void {
+  if (!certificate.checkPrivateKey(key)) throw new Error("the private key does not belong to the certificate");
+}
+
+/** The crypto library's own words ("error:1E08010C:DECODER routines::unsupported") help nobody. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = "code" in error ? String(error.code) : "";
+  if (code === "ENOENT") return "there is no such file";
+  if (code === "EACCES") return "the file may not be read by this user";
+  if (code === "EISDIR") return "it is a folder, not a file";
+  return code.startsWith("ERR_OSSL") || code === "ERR_INVALID_ARG_VALUE"
+    ? "it holds no PEM that can be read"
+    : error.message;
+}

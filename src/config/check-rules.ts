@@ -1,0 +1,106 @@
+import type { ConfigIssue } from "./config-error.ts";
+import type { Origin } from "./candidate.ts";
+import { showValue } from "./mask.ts";
+import type { Config } from "./schema.ts";
+import { isLoopbackHost } from "./value-rules.ts";
+
+/** A rule that joins several keys. It is silent while one of its keys has a problem of its own. */
+interface Finding {
+  readonly path: string;
+  readonly value: unknown;
+  readonly involves: readonly string[];
+  readonly reason: string;
+  readonly fix: string;
+}
+
+export interface RuleContext {
+  readonly config: Config;
+  readonly originOf: (path: string) => Origin;
+  readonly isBroken: (path: string) => boolean;
+}
+
+export function checkRules({ config, originOf, isBroken }: RuleContext): ConfigIssue[] {
+  const findings = [
+    ...authFindings(config),
+    ...listenFindings(config),
+    ...tlsFindings(config),
+    ...timeFindings(config),
+  ];
+  return findings
+    .filter(({ path, involves }) => ![path, ...involves].some(isBroken))
+    .map(({ path, value, reason, fix }) => {
+      const { layer, source } = originOf(path);
+      return { path, value: showValue(path, value), reason, fix, layer, source };
+    });
+}
+
+const KEY_SOURCES = ["auth.jwt.secret", "auth.jwt.publicKey", "auth.jwt.jwksUrl"];
+
+function* authFindings({ auth }: Config): Iterable<Finding> {
+  if (!auth.enabled) return;
+  const { secret, publicKey, jwksUrl } = auth.jwt;
+  const values = [secret, publicKey, jwksUrl];
+  const given = KEY_SOURCES.filter((_, index) => values[index] !== "");
+  if (given.length === 0) {
+    yield {
+      path: "auth.enabled",
+      value: true,
+      involves: KEY_SOURCES,
+      reason: "no key is set that tokens could be verified with",
+      fix: "set one of auth.jwt.secret (MCP_AUTH_JWT_SECRET), auth.jwt.publicKey (MCP_AUTH_JWT_PUBLIC_KEY) or auth.jwt.jwksUrl",
+    };
+  }
+  if (given.length > 1) {
+    yield {
+      path: "auth.enabled",
+      value: true,
+      involves: KEY_SOURCES,
+      reason: `${given.join(" and ")} are all set, and only one may decide which tokens are valid`,
+      fix: "keep one of them and remove the others",
+    };
+  }
+}
+
+function* listenFindings({ transport, http, auth }: Config): Iterable<Finding> {
+  if (transport !== "http" || auth.enabled || http.allowUnauthenticated || isLoopbackHost(http.host)) return;
+  yield {
+    path: "http.host",
+    value: http.host,
+    involves: ["transport", "auth.enabled", "http.allowUnauthenticated"],
+    reason: "this address is reachable from other machines, and nothing asks callers who they are",
+    fix: "set auth.enabled with a key, or http.host to localhost, or accept it by name with --allow-unauthenticated (MCP_SERVER_ALLOW_UNAUTHENTICATED=true)",
+  };
+}
+
+function* tlsFindings({ http: { tls } }: Config): Iterable<Finding> {
+  const involves = ["http.tls.certFile", "http.tls.keyFile"];
+  if (tls.certFile !== "" && tls.keyFile === "") {
+    yield {
+      path: "http.tls.keyFile",
+      value: "",
+      involves,
+      reason: "http.tls.certFile is set, and a certificate is useless without its private key",
+      fix: "set http.tls.keyFile to the PEM file of the private key",
+    };
+  }
+  if (tls.keyFile !== "" && tls.certFile === "") {
+    yield {
+      path: "http.tls.certFile",
+      value: "",
+      involves,
+      reason: "http.tls.keyFile is set, and a private key is useless without its certificate",
+      fix: "set http.tls.certFile to the PEM file of the certificate",
+    };
+  }
+}
+
+function* timeFindings({ http }: Config): Iterable<Finding> {
+  if (http.headersTimeoutSeconds <= http.requestTimeoutSeconds) return;
+  yield {
+    path: "http.headersTimeoutSeconds",
+    value: http.headersTimeoutSeconds,
+    involves: ["http.requestTimeoutSeconds"],
+    reason: `the headers are part of the request, which has only ${http.requestTimeoutSeconds} seconds in all`,
+    fix: "set it to at most http.requestTimeoutSeconds",
+  };
+}

@@ -1,0 +1,146 @@
+import { closeSync, openSync, readSync } from "node:fs";
+import { basename } from "node:path";
+import type { Document, LineCounter } from "yaml";
+import { unknownKey, type Candidate, type LayerValues, type Origin } from "./candidate.ts";
+import type { ConfigIssue } from "./config-error.ts";
+import { CONFIG_TREE, isSection, type ConfigSection } from "./keys.ts";
+import { MASK, showValue } from "./mask.ts";
+
+const MAX_FILE_BYTES = 1024 * 1024;
+const MAX_ALIASES = 20;
+
+export async function readConfigFile(file: string): Promise<LayerValues> {
+  let text: string;
+  try {
+    text = readBounded(file);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return {
+      candidates: [],
+      issues: [fileIssue(file, `cannot be read: ${reason}`, "give the path of a readable YAML file")],
+    };
+  }
+  // The parser is loaded only where there is a file: it is a noticeable part of the start-up time.
+  const { parseDocument, LineCounter } = await import("yaml");
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: true,
+    strict: true,
+    merge: false,
+  });
+  const problems = [...document.errors, ...document.warnings];
+  if (problems.length > 0)
+    return { candidates: [], issues: problems.map((problem) => syntaxIssue(file, problem, lines)) };
+  return fromDocument(file, document, lines);
+}
+
+function fromDocument(file: string, document: Document, lines: LineCounter): LayerValues {
+  let tree: unknown;
+  try {
+    tree = document.toJS({ maxAliasCount: MAX_ALIASES });
+  } catch {
+    return {
+      candidates: [],
+      issues: [fileIssue(file, "has too many aliases or aliases that do not resolve", "write the values out")],
+    };
+  }
+  const originOf = (path: readonly string[]): Origin => {
+    const node: unknown = document.getIn(path, true);
+    const offset = hasRange(node) ? node.range[0] : undefined;
+    const { line, col } = offset === undefined ? { line: 0, col: 0 } : lines.linePos(offset);
+    return { layer: "file", source: line === 0 ? basename(file) : `${basename(file)}:${line}:${col}` };
+  };
+  const walk: Walk = { originOf, candidates: [], issues: [] };
+  walkSection(CONFIG_TREE, { value: tree, path: [] }, walk);
+  return walk;
+}
+
+interface Walk {
+  readonly originOf: (path: readonly string[]) => Origin;
+  readonly candidates: Candidate[];
+  readonly issues: ConfigIssue[];
+}
+
+interface Place {
+  readonly value: unknown;
+  readonly path: readonly string[];
+}
+
+function walkSection(section: ConfigSection, { value, path }: Place, walk: Walk): void {
+  // A section whose keys are all commented out is null in YAML.
+  if (value === null || value === undefined) return;
+  if (!isPlainObject(value)) {
+    walk.issues.push(notASection(section, value, walk.originOf(path)));
+    return;
+  }
+  for (const [name, child] of Object.entries(value)) {
+    const childPath = [...path, name];
+    const node = section.children.get(name);
+    if (node === undefined) walk.issues.push(unknownKey(childPath.join("."), child, walk.originOf(childPath)));
+    else if (isSection(node)) walkSection(node, { value: child, path: childPath }, walk);
+    else walk.candidates.push({ key: node, value: child, origin: walk.originOf(childPath) });
+  }
+}
+
+function notASection(section: ConfigSection, value: unknown, origin: Origin): ConfigIssue {
+  const names = [...section.children.keys()].join(", ");
+  return {
+    path: section.path === "" ? "(the whole file)" : section.path,
+    value: holdsSecrets(section) ? MASK : showValue(section.path, value),
+    reason: "must hold keys of its own, not a single value",
+    fix: `write the keys below it: ${names}`,
+    ...origin,
+  };
+}
+
+function holdsSecrets(section: ConfigSection): boolean {
+  return [...section.children.values()].some((node) => (isSection(node) ? holdsSecrets(node) : node.secret));
+}
+
+function syntaxIssue(
+  file: string,
+  problem: { readonly message: string; readonly pos: readonly [number, number] },
+  lines: LineCounter,
+): ConfigIssue {
+  const { line, col } = lines.linePos(problem.pos[0]);
+  // What follows a colon quotes the file, and the quoted part may be a secret.
+  const [message = "is not valid YAML"] = problem.message.split(": ");
+  return {
+    path: `${basename(file)}:${line}:${col}`,
+    reason: `line ${line}, column ${col}: ${message}`,
+    fix: message.includes("unique") ? "keep one of the keys with the same name" : "correct the YAML there",
+    layer: "file",
+    source: file,
+  };
+}
+
+function fileIssue(file: string, reason: string, fix: string): ConfigIssue {
+  return { path: file, reason, fix, layer: "file", source: file };
+}
+
+function readBounded(file: string): string {
+  const descriptor = openSync(file, "r");
+  try {
+    const buffer = Buffer.alloc(MAX_FILE_BYTES + 1);
+    let length = 0;
+    for (;;) {
+      const read = readSync(descriptor, buffer, length, buffer.length - length, null);
+      if (read === 0) break;
+      length += read;
+      if (length > MAX_FILE_BYTES) throw new Error(`it is larger than ${MAX_FILE_BYTES} bytes`);
+    }
+    return new TextDecoder("utf-8", { fatal: true }).decode(buffer.subarray(0, length));
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function hasRange(node: unknown): node is { readonly range: readonly [number, number, number] } {
+  return typeof node === "object" && node !== null && "range" in node && Array.isArray(node.range);
+}

@@ -1,0 +1,23 @@
+import { findKey } from "./keys.ts";
+
+export const MASK = "********";
+
+const MAX_SHOWN_CHARS = 120;
+const SECRET_NAME = /secret|passw|token|credential|private|key|(^|_)auth([._]|$)/i;
+
+/** A value as people and logs may see it. */
+export function showValue(path: string, value: unknown): string {
+  if (isHidden(path, value)) return value === "" ? '""' : MASK;
+  const text = (JSON.stringify(value) ?? String(value)).replace(/\/\/[^/@\s"]+@/g, `//${MASK}@`);
+  return text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text;
+}
+
+function isHidden(path: string, value: unknown): boolean {
+  if (typeof value === "string" && value.includes("PRIVATE KEY")) return true;
+  const key = findKey(path);
+  if (key !== undefined) return key.secret;
+  // Under a misspelt name, or in a misplaced section, may stand what was meant for a secret key.
+  return (
+    SECRET_NAME.test(path) || (typeof value === "object" && value !== null && SECRET_NAME.test(JSON.stringify(value)))
+  );
+}

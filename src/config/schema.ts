@@ -1,0 +1,246 @@
+import { z } from "zod";
+import { deepFreeze, type DeepReadonly } from "./deep-freeze.ts";
+import { isCorsOrigin, isJwksUrl } from "./value-rules.ts";
+
+/** What a field says about itself beyond its type. It travels with the schema, so that nothing is listed twice. */
+export interface FieldFacts {
+  /** Shown masked everywhere. */
+  readonly secret?: true;
+  /** Further environment variables that set this key, beside the derived `MCP_SERVER_…`. */
+  readonly env?: readonly string[];
+  /** Relative paths are resolved against the place they were written in. `pem`: PEM text, or the path of a file with it. */
+  readonly path?: "file" | "glob" | "pem";
+}
+
+export const fieldFacts: z.core.$ZodRegistry<FieldFacts> = z.registry<FieldFacts>();
+
+// Longer delays overflow the 32-bit milliseconds of Node's timers and fire at once.
+const MAX_TIMER_SECONDS = 2_147_483;
+const MAX_MESSAGE_BYTES = 256 * 1024 * 1024;
+
+const seconds = (): z.ZodNumber => z.number().positive().max(MAX_TIMER_SECONDS);
+const count = (): z.ZodInt => z.int().min(1).max(1_000_000);
+const messageBytes = (): z.ZodInt => z.int().min(1024).max(MAX_MESSAGE_BYTES);
+
+const cors = z
+  .strictObject({
+    enabled: z
+      .boolean()
+      .default(false)
+      .describe(
+        "Answers browsers from other origins. With no origins listed, only pages served from loopback are let in.",
+      )
+      .register(fieldFacts, { env: ["MCP_ENABLE_CORS"] }),
+    origins: z
+      .array(z.string().refine(isCorsOrigin, 'must be an origin such as https://app.example.com, or "*"'))
+      .default([])
+      .describe(
+        'Origins that may read answers, as scheme://host[:port]. "*" lets every page in, always without credentials.',
+      ),
+  })
+  .prefault({})
+  .describe("Cross-origin requests from browsers.");
+
+const tls = z
+  .strictObject({
+    certFile: z
+      .string()
+      .default("")
+      .describe("PEM file with the certificate and its chain. Empty: plain HTTP.")
+      .register(fieldFacts, { path: "file" }),
+    keyFile: z
+      .string()
+      .default("")
+      .describe("PEM file with the private key of the certificate.")
+      .register(fieldFacts, { path: "file" }),
+  })
+  .prefault({})
+  .describe("HTTPS. The files are read again when they change.");
+
+const http = z
+  .strictObject({
+    host: z
+      .string()
+      .trim()
+      .min(1)
+      .default("localhost")
+      .describe("Address to listen on. Anything but loopback needs auth.enabled or http.allowUnauthenticated.")
+      .register(fieldFacts, { env: ["MCP_SERVER_HOST"] }),
+    port: z
+      .int()
+      .min(0)
+      .max(65_535)
+      .default(8080)
+      .describe("Port to listen on. 0: any free port.")
+      .register(fieldFacts, { env: ["MCP_SERVER_PORT"] }),
+    allowUnauthenticated: z
+      .boolean()
+      .default(false)
+      .describe("Lets anyone who reaches the address use the server, when it listens beyond loopback without auth.")
+      .register(fieldFacts, { env: ["MCP_SERVER_ALLOW_UNAUTHENTICATED"] }),
+    allowedHosts: z
+      .array(z.string().trim().min(1))
+      .default([])
+      .describe("Further host names accepted in the Host header, such as the public name behind a proxy."),
+    maxBodyBytes: messageBytes().default(4_194_304).describe("Largest request body; more is answered with 413."),
+    maxConnections: count().default(1000).describe("Most TCP connections at a time."),
+    headersTimeoutSeconds: seconds().default(15).describe("Time a client has to send its request headers."),
+    requestTimeoutSeconds: seconds().default(30).describe("Time a client has to send its whole request."),
+    keepAliveSeconds: seconds()
+      .default(15)
+      .describe("Pause after which an idle event stream gets a comment, so that proxies keep it open."),
+    maxSessions: count().default(10_000).describe("Most MCP sessions at a time, over all clients."),
+    sessionIdleSeconds: seconds().default(1800).describe("An MCP session that is not used for this long ends."),
+    cors,
+    tls,
+  })
+  .prefault({})
+  .describe("The HTTP transport.");
+
+const jwt = z
+  .strictObject({
+    secret: z
+      .string()
+      .refine((text) => text === "" || Buffer.byteLength(text) >= 32, "must be at least 32 bytes long")
+      .default("")
+      .describe("Shared secret for HS256, HS384 and HS512 tokens, at least 32 bytes.")
+      .register(fieldFacts, { secret: true, env: ["MCP_AUTH_JWT_SECRET"] }),
+    publicKey: z
+      .string()
+      .default("")
+      .describe("Public key for RS, PS, ES and EdDSA tokens: PEM text, or the path of a PEM file.")
+      .register(fieldFacts, { path: "pem", env: ["MCP_AUTH_JWT_PUBLIC_KEY"] }),
+    jwksUrl: z
+      .string()
+      .refine(
+        (text) => text === "" || isJwksUrl(text),
+        "must be an https URL (http is accepted for loopback), without user and password",
+      )
+      .default("")
+      .describe("URL of a JSON Web Key Set; its keys may rotate."),
+    audience: z
+      .string()
+      .default("")
+      .describe("The aud claim that tokens must carry. Empty: not checked.")
+      .register(fieldFacts, { env: ["MCP_AUTH_AUDIENCE"] }),
+    issuer: z
+      .string()
+      .default("")
+      .describe("The iss claim that tokens must carry. Empty: not checked.")
+      .register(fieldFacts, { env: ["MCP_AUTH_ISSUER"] }),
+  })
+  .prefault({})
+  .describe("How tokens are verified. With auth.enabled, exactly one of secret, publicKey and jwksUrl is set.");
+
+const auth = z
+  .strictObject({
+    enabled: z
+      .boolean()
+      .default(false)
+      .describe("Asks for a bearer token on every HTTP request.")
+      .register(fieldFacts, { env: ["MCP_AUTH_ENABLED"] }),
+    jwt,
+  })
+  .prefault({})
+  .describe("Who may call over HTTP.");
+
+const stdio = z
+  .strictObject({
+    clientId: z
+      .string()
+      .trim()
+      .min(1)
+      .max(256)
+      .default("stdio")
+      .describe("Name of the principal that calls over stdio.")
+      .register(fieldFacts, { env: ["MCP_CLIENT_ID"] }),
+    maxLineBytes: messageBytes()
+      .default(4_194_304)
+      .describe("Longest message on stdin; a longer one is refused and skipped."),
+  })
+  .prefault({})
+  .describe("The stdio transport.");
+
+const tools = z
+  .strictObject({
+    timeoutSeconds: seconds().default(300).describe("Longest time a tool call may take, unless the tool sets its own."),
+    progressAfterSeconds: seconds()
+      .default(30)
+      .describe("Calls that run longer than this report progress to clients that asked for it."),
+    maxResultChars: z
+      .int()
+      .min(200)
+      .max(50_000_000)
+      .default(25_000)
+      .describe("Longest text in a result. The middle of a longer one is cut."),
+  })
+  .prefault({})
+  .describe("Limits of tool calls.");
+
+const sandbox = z
+  .strictObject({
+    root: z
+      .string()
+      .default("")
+      .describe("The data folder: everything the server writes is below it. Empty: owlclaw in the user's data folder.")
+      .register(fieldFacts, { path: "file", env: ["SANDBOX_ROOT"] }),
+  })
+  .prefault({})
+  .describe("Where the server keeps its data.");
+
+const handlers = z
+  .strictObject({
+    paths: z
+      .array(z.string().min(1))
+      .default([])
+      .describe("Files, folders or globs with your own handlers, resources and prompts.")
+      .register(fieldFacts, { path: "glob" }),
+  })
+  .prefault({})
+  .describe("Your own functions, served as tools.");
+
+const shutdown = z
+  .strictObject({
+    deadlineSeconds: seconds()
+      .default(30)
+      .describe("Time that running calls get to finish at shutdown; then they are cancelled."),
+  })
+  .prefault({})
+  .describe("How the server stops.");
+
+const logging = z
+  .strictObject({
+    level: z
+      .enum(["debug", "info", "warning", "error"])
+      .default("info")
+      .describe("Lines below this level are not written."),
+    format: z
+      .enum(["json", "pretty"])
+      .default("json")
+      .describe("Form of log lines on stderr. On a terminal, pretty unless it is set."),
+  })
+  .prefault({})
+  .describe("Log lines on stderr.");
+
+/** The only definition of the configuration: types, checks, JSON Schema, environment names, the sample file and the docs come from it. */
+export const configSchema = z
+  .strictObject({
+    transport: z.enum(["stdio", "http"]).default("stdio").describe("How clients reach the server."),
+    mode: z
+      .enum(["production", "development"])
+      .default("production")
+      .describe("development adds stack traces to errors."),
+    http,
+    auth,
+    stdio,
+    tools,
+    sandbox,
+    handlers,
+    shutdown,
+    logging,
+  })
+  .describe("Configuration of the OwlClaw MCP server.");
+
+export type Config = DeepReadonly<z.output<typeof configSchema>>;
+
+export const DEFAULT_CONFIG: Config = deepFreeze(configSchema.parse({}));

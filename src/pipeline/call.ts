@@ -1,0 +1,42 @@
+import type { CallContext } from "../capabilities/context.ts";
+import type { Caller } from "./caller.ts";
+
+/** What a capability can say to the client while it runs. The protocol implements it, once per era. */
+export interface Conversation
+  extends Pick<CallContext, "progress" | "log" | "elicit" | "sample" | "roots" | "startTask" | "closeStream" | "listChanged"> {
+  /** Whether the client asked to be told of progress. */
+  readonly wantsProgress: boolean;
+}
+
+/** One call on its way through the pipeline. */
+export interface Call {
+  readonly caller: Caller;
+  readonly traceId: string;
+  readonly signal: AbortSignal;
+  readonly conversation: Conversation;
+}
+
+/** Thrown through a running capability to end it without an outcome: the client must answer something first. */
+export class CallSuspended extends Error {
+  constructor() {
+    super("the call waits for the client's answer and runs again when it has come");
+    this.name = "CallSuspended";
+  }
+}
+
+export function contextOf({ caller, traceId, conversation }: Call, signal: AbortSignal): CallContext {
+  return {
+    principal: caller.principal,
+    traceId,
+    protocolVersion: caller.protocolVersion,
+    signal,
+    progress: (done, options) => conversation.progress(done, options),
+    log: (level, data, logger) => conversation.log(level, data, logger),
+    elicit: (request, options) => conversation.elicit(request, options),
+    sample: (request, options) => conversation.sample(request, options),
+    roots: (options) => conversation.roots(options),
+    startTask: () => conversation.startTask(),
+    listChanged: (kind) => conversation.listChanged(kind),
+    closeStream: () => conversation.closeStream(),
+  };
+}

@@ -1,0 +1,103 @@
+import type { PromptMessage, ResourceContents, ToolResult } from "../capabilities/content.ts";
+import type { PromptOutput, ResourceOutput } from "../capabilities/define.ts";
+import type { Registry, Tool } from "../capabilities/registry.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import { type Call, contextOf } from "./call.ts";
+import { keepInformed } from "./keep-informed.ts";
+import { renderResult } from "./render-result.ts";
+import { runBounded } from "./run-bounded.ts";
+import { describeIssues, validateArguments } from "./validate-arguments.ts";
+
+export interface PipelineOptions {
+  readonly registry: Registry;
+  readonly timeoutMs: number;
+  readonly progressAfterMs: number;
+  readonly maxResultChars: number;
+}
+
+export interface PromptResult {
+  readonly description?: string;
+  readonly messages: readonly PromptMessage[];
+}
+
+/**
+ * The one way to whatever the server offers. A tool call passes: found, arguments valid, run within its time,
+ * rendered. Resources and prompts pass the same stages as far as they have them.
+ */
+export class Pipeline {
+  readonly registry: Registry;
+  readonly #options: PipelineOptions;
+
+  constructor(options: PipelineOptions) {
+    this.registry = options.registry;
+    this.#options = options;
+  }
+
+  findTool(name: string): Tool {
+    const tool = this.registry.tool(name);
+    if (tool === undefined) throw new OwlError("tool_not_found", `there is no tool named "${name.slice(0, 128)}"`);
+    return tool;
+  }
+
+  async callTool(tool: Tool, args: unknown, call: Call): Promise<ToolResult> {
+    const checked = validateArguments(tool, args);
+    const input = checked instanceof Promise ? await checked : checked;
+    const { progressAfterMs, maxResultChars, timeoutMs } = this.#options;
+    const informed = call.conversation.wantsProgress ? keepInformed(call, { afterMs: progressAfterMs, what: tool.name }) : undefined;
+    try {
+      const output = await runBounded((signal) => tool.run(input, contextOf(informed?.call ?? call, signal)), {
+        what: `the tool "${tool.name}"`,
+        timeoutMs: tool.timeoutMs ?? timeoutMs,
+        signal: call.signal,
+      });
+      return await renderResult(tool, output, maxResultChars);
+    } finally {
+      informed?.stop();
+    }
+  }
+
+  async readResource(uri: string, call: Call): Promise<readonly ResourceContents[]> {
+    const found = this.registry.findResource(uri);
+    if (found === undefined) {
+      throw new OwlError("resource_not_found", `there is no resource "${uri.slice(0, 256)}"`, { facts: { uri: uri.slice(0, 256) } });
+    }
+    const { resource, variables } = found;
+    const output = await runBounded((signal) => resource.read(uri, variables, contextOf(call, signal)), {
+      what: `the resource "${resource.name}"`,
+      timeoutMs: this.#options.timeoutMs,
+      signal: call.signal,
+    });
+    return toContents(output, uri, resource.mimeType);
+  }
+
+  async getPrompt(name: string, args: unknown, call: Call): Promise<PromptResult> {
+    const prompt = this.registry.prompt(name);
+    if (prompt === undefined) throw new OwlError("prompt_not_found", `there is no prompt named "${name.slice(0, 128)}"`);
+    const verdict = await prompt.arguments?.check(args ?? {});
+    if (verdict?.ok === false) {
+      throw new OwlError("invalid_params", `invalid arguments for the prompt "${name}": ${describeIssues(verdict.issues)}`, {
+        facts: { issues: verdict.issues },
+      });
+    }
+    const value: unknown = verdict === undefined ? {} : verdict.value;
+    const output = await runBounded((signal) => prompt.run(value as Record<string, unknown>, contextOf(call, signal)), {
+      what: `the prompt "${name}"`,
+      timeoutMs: this.#options.timeoutMs,
+      signal: call.signal,
+    });
+    return toPromptResult(output, prompt.description);
+  }
+}
+
+function toContents(output: ResourceOutput, uri: string, mimeType: string | undefined): readonly ResourceContents[] {
+  const common = { uri, ...(mimeType !== undefined && { mimeType }) };
+  if (typeof output === "string") return [{ ...common, text: output }];
+  if (output instanceof Uint8Array) return [{ ...common, blob: Buffer.from(output).toString("base64") }];
+  return Array.isArray(output) ? output : [output as ResourceContents];
+}
+
+function toPromptResult(output: PromptOutput, description: string | undefined): PromptResult {
+  const described = description === undefined ? {} : { description };
+  if (typeof output === "string") return { ...described, messages: [{ role: "user", content: { type: "text", text: output } }] };
+  return "messages" in output ? { ...described, ...output } : { ...described, messages: output };
+}

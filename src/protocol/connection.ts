@@ -1,0 +1,121 @@
+import type { Caller } from "../pipeline/caller.ts";
+import { LateConversation } from "./conversations/late.ts";
+import { answerFastCall, type FastCall, type FastOptions, readFastCall, runFastCall } from "./fast-call.ts";
+import { isRequestId, type JsonRpcMessage, type JsonRpcNotification, type JsonRpcRequest, type JsonRpcResponse, type RequestId } from "./json-rpc.ts";
+import type { Mcp } from "./mcp.ts";
+import { PeerTransport } from "./peer-transport.ts";
+import type { Conversation } from "../pipeline/call.ts";
+import { assertNegotiable, PLAIN_VERSION } from "./versions.ts";
+import { toWireError } from "./wire-error.ts";
+import { toOwlError } from "../errors/owl-error.ts";
+
+export interface ConnectionOptions {
+  readonly mcp: Mcp;
+  /** Ties an SDK server to the transport. */
+  readonly attach: (transport: PeerTransport) => Promise<{ close(): Promise<void> }>;
+  /** Sends what belongs to no request: changes, and questions of the server's own. */
+  readonly unrelated?: (message: JsonRpcMessage) => void;
+  /** Off only in the test that holds the fast path against the SDK's. */
+  readonly fastPath?: boolean;
+}
+
+/** What the door says about one request. */
+export interface Incoming {
+  readonly caller: Caller;
+  readonly traceId: string;
+  readonly stream: (message: JsonRpcMessage) => void;
+  readonly closeStream?: () => void;
+  /** Aborts when the client will not read the answer any more. */
+  readonly gone: AbortSignal | undefined;
+}
+
+/** One client's line to the server: a session, a stdio pipe, an event stream, or the shared line of clients without any. */
+export class Connection {
+  readonly #mcp: Mcp;
+  readonly #transport: PeerTransport;
+  readonly #fast = new Map<RequestId, AbortController>();
+  readonly #fastPath: boolean;
+  readonly #engine: Promise<{ close(): Promise<void> }>;
+
+  constructor({ mcp, attach, unrelated = () => undefined, fastPath = true }: ConnectionOptions) {
+    this.#mcp = mcp;
+    this.#fastPath = fastPath;
+    this.#transport = new PeerTransport({ unrelated, withStack: mcp.withStack });
+    this.#engine = attach(this.#transport);
+  }
+
+  /** The revision that `initialize` settled on; before that, clients are plain. */
+  get version(): string {
+    return this.#transport.negotiatedVersion ?? PLAIN_VERSION;
+  }
+
+  get isInitialized(): boolean {
+    return this.#transport.negotiatedVersion !== undefined;
+  }
+
+  get openRequests(): number {
+    return this.#transport.pendingCount + this.#fast.size;
+  }
+
+  /** Resolves with the answer, or with nothing when the client cancelled. Never rejects. */
+  async request(message: JsonRpcRequest, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
+    const { caller, traceId } = incoming;
+    try {
+      if (message.method === "initialize" && message.params?.["protocolVersion"] !== undefined) {
+        assertNegotiable(message.params["protocolVersion"]);
+      }
+    } catch (thrown) {
+      const error = toWireError(toOwlError(thrown), { version: caller.protocolVersion, traceId, withStack: this.#mcp.withStack });
+      return { jsonrpc: "2.0", id: message.id, error };
+    }
+    const call = this.#fastPath ? readFastCall(message, caller.protocolVersion) : undefined;
+    if (call !== undefined) return this.#runFast(message, call, incoming);
+    await this.#engine;
+    return this.#transport.request(message, incoming);
+  }
+
+  notify(message: JsonRpcNotification): void {
+    const requestId = message.method === "notifications/cancelled" ? message.params?.["requestId"] : undefined;
+    if (isRequestId(requestId)) this.#fast.get(requestId)?.abort();
+    this.#transport.notify(message);
+  }
+
+  respond(message: JsonRpcResponse): void {
+    this.#transport.respond(message);
+  }
+
+  async close(): Promise<void> {
+    for (const controller of this.#fast.values()) controller.abort();
+    const engine = await this.#engine;
+    await engine.close();
+    await this.#transport.close();
+  }
+
+  /** Runs the call at once; if it wants to talk to the client before its end, the SDK takes it over with the call under way. */
+  async #runFast(message: JsonRpcRequest, call: FastCall, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
+    const controller = new AbortController();
+    let adopted: Promise<JsonRpcResponse | undefined> | undefined;
+    let running: Promise<Record<string, unknown>> = Promise.resolve({});
+    const late = new LateConversation(() => {
+      const adopt = (conversation: Conversation): Promise<Record<string, unknown>> => {
+        late.attach(conversation);
+        return running;
+      };
+      adopted = this.#transport.request(message, { ...incoming, adopt });
+    });
+    const { caller, traceId } = incoming;
+    const options: FastOptions = { mcp: this.#mcp, caller, traceId, signal: controller.signal, conversation: late.conversation };
+    const onGone = (): void => controller.abort();
+    incoming.gone?.addEventListener("abort", onGone, { once: true });
+    this.#fast.set(message.id, controller);
+    try {
+      running = runFastCall(call, options);
+      const answer = await answerFastCall(message, running, options);
+      if (adopted !== undefined) return await adopted;
+      return controller.signal.aborted ? undefined : answer;
+    } finally {
+      incoming.gone?.removeEventListener("abort", onGone);
+      if (this.#fast.get(message.id) === controller) this.#fast.delete(message.id);
+    }
+  }
+}

@@ -1,0 +1,23 @@
+import type { Caller } from "../pipeline/caller.ts";
+import type { Conversation } from "../pipeline/call.ts";
+
+export interface ClientCapabilities {
+  readonly elicitation?: Readonly<Record<string, unknown>>;
+  readonly sampling?: Readonly<Record<string, unknown>>;
+  readonly roots?: Readonly<Record<string, unknown>>;
+  readonly extensions?: Readonly<Record<string, unknown>>;
+}
+
+/** One request in the hands of the protocol: who asks, and every way to talk back before the answer. */
+export interface Exchange {
+  readonly caller: Caller;
+  readonly traceId: string;
+  /** Aborts when the client cancels or is gone. */
+  readonly signal: AbortSignal;
+  readonly capabilities: ClientCapabilities;
+  /** The client's answers to what an earlier round asked, and the state that came with the questions. */
+  readonly inputResponses: Readonly<Record<string, unknown>> | undefined;
+  readonly requestState: string | undefined;
+  /** Talks to the client while the request runs. */
+  readonly conversation: Conversation;
+}

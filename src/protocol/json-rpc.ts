@@ -1,0 +1,146 @@
+import { OwlError } from "../errors/owl-error.ts";
+
+export type RequestId = string | number;
+
+export interface JsonRpcRequest {
+  readonly jsonrpc: "2.0";
+  readonly id: RequestId;
+  readonly method: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+export interface JsonRpcNotification {
+  readonly jsonrpc: "2.0";
+  readonly method: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+export interface WireErrorBody {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+export type JsonRpcResponse =
+  | { readonly jsonrpc: "2.0"; readonly id: RequestId; readonly result: Readonly<Record<string, unknown>> }
+  | { readonly jsonrpc: "2.0"; readonly id: RequestId | null; readonly error: WireErrorBody };
+
+export type JsonRpcMessage = JsonRpcRequest | JsonRpcNotification | JsonRpcResponse;
+
+/** A message as it came in: what it is, or why it is nothing, with the id to answer to where one can be read. */
+export type Incoming =
+  | { readonly kind: "request"; readonly message: JsonRpcRequest }
+  | { readonly kind: "notification"; readonly message: JsonRpcNotification }
+  | { readonly kind: "response"; readonly message: JsonRpcResponse }
+  | { readonly kind: "invalid"; readonly id: RequestId | null; readonly error: OwlError };
+
+export type Parsed = { readonly batch: false; readonly item: Incoming } | { readonly batch: true; readonly items: readonly Incoming[] };
+
+/** Deep enough for any real arguments; far below what would exhaust the stack of a recursive reader. */
+const MAX_DEPTH = 200;
+const MAX_BATCH = 1000;
+
+/** Parses one line or body. Throws only what stands for the whole input: a parse error or an empty batch. */
+export function parseMessages(text: string): Parsed {
+  const value = parseJson(text);
+  if (!Array.isArray(value)) return { batch: false, item: readMessage(value) };
+  if (value.length === 0) throw new OwlError("invalid_request", "an empty batch is not a request");
+  if (value.length > MAX_BATCH) {
+    throw new OwlError("invalid_request", `a batch holds at most ${MAX_BATCH} messages, this one has ${value.length}`);
+  }
+  return { batch: true, items: value.map(readMessage) };
+}
+
+export function parseJson(text: string): unknown {
+  assertDepth(text);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw parseError(text, error);
+  }
+}
+
+export function serializeMessage(message: JsonRpcMessage | readonly JsonRpcMessage[]): string {
+  return JSON.stringify(message);
+}
+
+export function readMessage(value: unknown): Incoming {
+  if (!isObject(value)) return invalid(null, `a message is a JSON object, not ${describe(value)}`);
+  const { id } = value;
+  const answerTo = isRequestId(id) ? id : null;
+  if (value["jsonrpc"] !== "2.0") return invalid(answerTo, `"jsonrpc" must be "2.0", not ${describe(value["jsonrpc"])}`);
+  if (!("method" in value)) return readResponse(value, answerTo);
+  if ("id" in value && answerTo === null) {
+    return invalid(null, `"id" must be a string or an integer, not ${describe(id)}`);
+  }
+  if (typeof value["method"] !== "string" || value["method"] === "") {
+    return invalid(answerTo, `"method" must be a non-empty string, not ${describe(value["method"])}`);
+  }
+  if ("params" in value && !isObject(value["params"])) {
+    return invalid(answerTo, `"params" must be an object, not ${describe(value["params"])}`);
+  }
+  // The checks above are what the types say; the object itself goes on, so that nothing is copied on the way.
+  if (answerTo === null) return { kind: "notification", message: value as unknown as JsonRpcNotification };
+  return { kind: "request", message: value as unknown as JsonRpcRequest };
+}
+
+function readResponse(value: Record<string, unknown>, id: RequestId | null): Incoming {
+  const isError = isObject(value["error"]);
+  // An error without an id answers something we could not have asked; it must not be answered with an error again.
+  if (isError ? !("result" in value) : id !== null && isObject(value["result"]) && !("error" in value)) {
+    return { kind: "response", message: value as unknown as JsonRpcResponse };
+  }
+  return invalid(id, 'a request needs "method"; a response needs an id and either "result" or "error"');
+}
+
+export function isRequestId(value: unknown): value is RequestId {
+  return typeof value === "string" || Number.isSafeInteger(value);
+}
+
+function invalid(id: RequestId | null, message: string): Incoming {
+  return { kind: "invalid", id, error: new OwlError("invalid_request", message) };
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function describe(value: unknown): string {
+  if (value === undefined) return "missing";
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `the ${typeof value} ${JSON.stringify(value).slice(0, 40)}`;
+}
+
+/** Brackets inside strings count for nothing; a text too short to be that deep is not looked at. */
+function assertDepth(text: string): void {
+  if (text.length < MAX_DEPTH * 2) return;
+  let depth = 0;
+  let inString = false;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (inString) {
+      if (code === 0x5c) index++;
+      else if (code === 0x22) inString = false;
+    } else if (code === 0x22) inString = true;
+    else if (code === 0x7b || code === 0x5b) {
+      if (++depth > MAX_DEPTH) throw atPosition(text, index, `nested deeper than ${MAX_DEPTH} levels`);
+    } else if (code === 0x7d || code === 0x5d) depth--;
+  }
+}
+
+function parseError(text: string, cause: unknown): OwlError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const position = /at position (\d+)/.exec(reason)?.[1];
+  const at = position === undefined ? text.length : Number(position);
+  return atPosition(text, at, position === undefined ? "the text ends too early" : "unexpected character");
+}
+
+function atPosition(text: string, position: number, reason: string): OwlError {
+  const before = text.slice(0, position);
+  const line = before.split("\n").length;
+  const column = position - before.lastIndexOf("\n");
+  return new OwlError("parse_error", `invalid JSON at position ${position} (line ${line}, column ${column}): ${reason}`, {
+    facts: { position, line, column },
+  });
+}

@@ -1,0 +1,37 @@
+import type { Changes } from "../capabilities/changes.ts";
+import type { Pipeline } from "../pipeline/pipeline.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { RequestStates } from "./request-state.ts";
+import { Tasks } from "./tasks.ts";
+
+export interface McpOptions {
+  readonly pipeline: Pipeline;
+  readonly changes: Changes;
+  readonly logger: Logger;
+  readonly serverInfo: { readonly name: string; readonly title: string; readonly version: string };
+  /** Stacks in errors: development mode only. */
+  readonly withStack: boolean;
+}
+
+/** What all connections of all eras share: the pipeline behind them, and the calls that outlive a request. */
+export class Mcp {
+  readonly pipeline: Pipeline;
+  readonly changes: Changes;
+  readonly logger: Logger;
+  readonly serverInfo: McpOptions["serverInfo"];
+  readonly withStack: boolean;
+  readonly states: RequestStates = new RequestStates();
+  readonly tasks: Tasks = new Tasks();
+
+  constructor({ pipeline, changes, logger, serverInfo, withStack }: McpOptions) {
+    this.pipeline = pipeline;
+    this.changes = changes;
+    this.logger = logger;
+    this.serverInfo = serverInfo;
+    this.withStack = withStack;
+  }
+
+  close(): void {
+    this.tasks.close();
+  }
+}

@@ -1,0 +1,60 @@
+import { createHash } from "node:crypto";
+import type { Call, Conversation } from "../../pipeline/call.ts";
+import { CallSuspended } from "../../pipeline/call.ts";
+import { Replay } from "../conversations/replay.ts";
+import type { Exchange } from "../exchange.ts";
+import { isObject } from "../json-rpc.ts";
+import type { Mcp } from "../mcp.ts";
+import { isModern } from "../versions.ts";
+
+export interface Questionable<T> {
+  /** What the client's answers belong to: they open for nothing else. */
+  readonly boundTo: readonly unknown[];
+  run(call: Call): Promise<T>;
+  /** Goes into the conversation, over what the era gives. */
+  readonly also?: Partial<Conversation>;
+}
+
+export type InputRequired = Record<string, unknown>;
+
+/**
+ * Runs something that may ask the client. Older revisions ask while it runs; since 2026-07-28 the questions are the
+ * result, and the client sends the request again with its answers.
+ */
+export async function runWithQuestions<T extends Record<string, unknown>>(
+  mcp: Mcp,
+  exchange: Exchange,
+  { boundTo, run, also }: Questionable<T>,
+): Promise<T | InputRequired> {
+  const { caller, traceId, signal, conversation } = exchange;
+  const call: Call = { caller, traceId, signal, conversation };
+  if (!isModern(caller.protocolVersion)) return run(also === undefined ? call : { ...call, conversation: { ...conversation, ...also } });
+  const binding = exchange.requestState === undefined ? undefined : bindingOf(exchange, boundTo);
+  const replay = new Replay({ ...earlierAnswers(mcp, exchange, binding), ...exchange.inputResponses }, exchange.capabilities);
+  try {
+    const result = await run({ ...call, conversation: { ...conversation, ...replay.questions(), ...also } });
+    return replay.isSuspended ? inputRequired(mcp, replay, binding ?? bindingOf(exchange, boundTo)) : result;
+  } catch (error) {
+    if (!(error instanceof CallSuspended)) throw error;
+    return inputRequired(mcp, replay, binding ?? bindingOf(exchange, boundTo));
+  }
+}
+
+function earlierAnswers(mcp: Mcp, { requestState }: Exchange, binding: string | undefined): Record<string, unknown> {
+  if (requestState === undefined || binding === undefined) return {};
+  const answers = mcp.states.open(requestState, binding);
+  return isObject(answers) ? answers : {};
+}
+
+function inputRequired(mcp: Mcp, { pending, answers }: Replay, binding: string): InputRequired {
+  return {
+    resultType: "input_required",
+    inputRequests: Object.fromEntries(pending),
+    requestState: mcp.states.seal(answers, binding),
+  };
+}
+
+/** The same principal must send the same request: answers given for one call are not good for another. */
+function bindingOf({ caller }: Exchange, boundTo: readonly unknown[]): string {
+  return createHash("sha256").update(JSON.stringify([caller.principal.id, ...boundTo])).digest("base64url");
+}

@@ -1,0 +1,76 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Tool } from "../capabilities/registry.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import { isObject, type WireErrorBody } from "./json-rpc.ts";
+import { toWireError } from "./wire-error.ts";
+
+/** An argument that the client repeats in a `Mcp-Param-…` header, for proxies that route without reading bodies. */
+interface ParamHeader {
+  readonly path: readonly string[];
+  readonly header: string;
+  readonly isNumeric: boolean;
+}
+
+const ENCODED = /^=\?base64\?((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)\?=$/;
+const LOOKS_ENCODED = /^=\?base64\?.*\?=$/s;
+const DECIMAL = /^-?\d+(\.\d+)?$/;
+
+const declared = new WeakMap<Tool, readonly ParamHeader[]>();
+
+export function declaresParamHeaders(tool: Tool): boolean {
+  return paramHeadersOf(tool).length > 0;
+}
+
+/** A header that disagrees with the body could send the call past a proxy's rules: it is refused. */
+export function validateParamHeaders(
+  tool: Tool,
+  args: unknown,
+  { headers, traceId, version }: { readonly headers: IncomingHttpHeaders; readonly traceId: string; readonly version: string },
+): WireErrorBody | undefined {
+  for (const declaration of paramHeadersOf(tool)) {
+    const problem = checkHeader(declaration, args, headers[declaration.header]);
+    if (problem === undefined) continue;
+    const error = new OwlError("header_mismatch", `the headers and the body disagree: ${declaration.header} ${problem}`, {
+      facts: { header: declaration.header },
+    });
+    return toWireError(error, { version, traceId, withStack: false });
+  }
+  return undefined;
+}
+
+function checkHeader({ path, isNumeric }: ParamHeader, args: unknown, header: string | string[] | undefined): string | undefined {
+  const value = path.reduce<unknown>((node, key) => (isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined), args);
+  // What the schema does not allow here is for the schema to refuse.
+  if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") return undefined;
+  if (header === undefined) return `is missing for the argument "${path.join(".")}"`;
+  const decoded = decode(Array.isArray(header) ? header.join(", ") : header);
+  if (decoded === undefined) return "is not valid base64";
+  const isEqual = isNumeric && typeof value === "number" && DECIMAL.test(decoded) ? Number(decoded) === value : decoded === String(value);
+  return isEqual ? undefined : `does not have the value of the argument "${path.join(".")}"`;
+}
+
+function decode(header: string): string | undefined {
+  if (!LOOKS_ENCODED.test(header)) return header;
+  const base64 = ENCODED.exec(header)?.[1];
+  return base64 === undefined ? undefined : Buffer.from(base64, "base64").toString("utf8");
+}
+
+function paramHeadersOf(tool: Tool): readonly ParamHeader[] {
+  let found = declared.get(tool);
+  if (found === undefined) {
+    found = collect(tool.input.json, []);
+    declared.set(tool, found);
+  }
+  return found;
+}
+
+function collect(schema: unknown, path: readonly string[]): ParamHeader[] {
+  if (!isObject(schema)) return [];
+  const name = schema["x-mcp-header"];
+  const own =
+    typeof name === "string" && path.length > 0
+      ? [{ path, header: `mcp-param-${name.toLowerCase()}`, isNumeric: schema["type"] === "integer" || schema["type"] === "number" }]
+      : [];
+  const properties = isObject(schema["properties"]) ? Object.entries(schema["properties"]) : [];
+  return [...own, ...properties.flatMap(([key, child]) => collect(child, [...path, key]))];
+}

@@ -1,0 +1,133 @@
+import { type JSONRPCMessage, type MessageExtraInfo, SUBSCRIPTION_ID_META_KEY, type Transport, type TransportSendOptions } from "@modelcontextprotocol/server";
+import { isObject, isRequestId, type JsonRpcMessage, type JsonRpcNotification, type JsonRpcRequest, type JsonRpcResponse, type RequestId } from "./json-rpc.ts";
+import type { RequestFacts } from "./peer-server.ts";
+import { completeWireError } from "./wire-error.ts";
+
+/** One request under way: who asked, and where messages go that belong to it. */
+export interface Delivery extends RequestFacts {
+  /** Aborts when the client will not read the answer any more. */
+  readonly gone: AbortSignal | undefined;
+  /** Sends a message that belongs to this request before its answer. */
+  readonly stream: (message: JsonRpcMessage) => void;
+}
+
+interface Pending {
+  readonly delivery: Delivery;
+  readonly clientId: RequestId;
+  readonly resolve: (response: JsonRpcResponse | undefined) => void;
+}
+
+/**
+ * Joins the SDK's message-wise server to doors that want one answer for one request. Every request gets an id of
+ * our own, so that clients which share a server, or use an id twice, never meet.
+ */
+export class PeerTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage, extra?: MessageExtraInfo) => void;
+  /** The revision that `initialize` settled on. */
+  negotiatedVersion: string | undefined;
+
+  readonly #unrelated: (message: JsonRpcMessage) => void;
+  readonly #withStack: boolean;
+  readonly #pending = new Map<number, Pending>();
+  readonly #byClientId = new Map<RequestId, number>();
+  #lastId = 0;
+  #closed = false;
+
+  constructor({ unrelated, withStack }: { readonly unrelated: (message: JsonRpcMessage) => void; readonly withStack: boolean }) {
+    this.#unrelated = unrelated;
+    this.#withStack = withStack;
+  }
+
+  async start(): Promise<void> {}
+
+  setProtocolVersion(version: string): void {
+    this.negotiatedVersion = version;
+  }
+
+  get pendingCount(): number {
+    return this.#pending.size;
+  }
+
+  factsOf(id: unknown): RequestFacts {
+    const pending = typeof id === "number" ? this.#pending.get(id) : undefined;
+    if (pending === undefined) throw new Error("the request is no longer open");
+    return pending.delivery;
+  }
+
+  /** Resolves with the answer, or with nothing when the client cancelled the request. */
+  request(message: JsonRpcRequest, delivery: Delivery): Promise<JsonRpcResponse | undefined> {
+    const id = ++this.#lastId;
+    return new Promise((resolve) => {
+      if (this.#closed) return resolve(undefined);
+      this.#pending.set(id, { delivery, clientId: message.id, resolve });
+      this.#byClientId.set(message.id, id);
+      delivery.gone?.addEventListener("abort", () => this.#cancel(id, "the client is gone"), { once: true });
+      this.#deliver({ ...message, id });
+    });
+  }
+
+  notify(message: JsonRpcNotification): void {
+    if (message.method !== "notifications/cancelled") return this.#deliver(message);
+    const { requestId, reason } = message.params ?? {};
+    const id = isRequestId(requestId) ? this.#byClientId.get(requestId) : undefined;
+    if (id !== undefined) this.#cancel(id, typeof reason === "string" ? reason : "cancelled by the client");
+  }
+
+  respond(message: JsonRpcResponse): void {
+    this.#deliver(message);
+  }
+
+  async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+    if ("result" in message || "error" in message) return this.#answer(message as JsonRpcResponse);
+    const related = options?.relatedRequestId;
+    const pending = typeof related === "number" ? this.#pending.get(related) : undefined;
+    if (pending !== undefined) pending.delivery.stream(message as JsonRpcMessage);
+    else if (related === undefined) this.#unrelated(this.#withClientsSubscription(message as JsonRpcMessage));
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const id of this.#pending.keys()) this.#settle(id, undefined);
+    this.onclose?.();
+  }
+
+  #cancel(id: number, reason: string): void {
+    if (!this.#pending.has(id)) return;
+    this.#deliver({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
+    this.#settle(id, undefined);
+  }
+
+  /** A subscription is known to the client by the id of the request that opened it, which is not the id that we gave. */
+  #withClientsSubscription(message: JsonRpcMessage): JsonRpcMessage {
+    const meta = "params" in message ? message.params?.["_meta"] : undefined;
+    const ours = isObject(meta) ? Number(meta[SUBSCRIPTION_ID_META_KEY]) : Number.NaN;
+    const pending = this.#pending.get(ours);
+    if (pending === undefined || !isObject(meta) || !("params" in message)) return message;
+    return { ...message, params: { ...message.params, _meta: { ...meta, [SUBSCRIPTION_ID_META_KEY]: pending.clientId } } };
+  }
+
+  #answer(message: JsonRpcResponse): void {
+    const pending = typeof message.id === "number" ? this.#pending.get(message.id) : undefined;
+    if (pending === undefined) return;
+    const { clientId, delivery } = pending;
+    if ("result" in message) return this.#settle(message.id, { ...message, id: clientId });
+    const options = { version: delivery.caller.protocolVersion, traceId: delivery.traceId, withStack: this.#withStack };
+    this.#settle(message.id, { jsonrpc: "2.0", id: clientId, error: completeWireError(message.error, options) });
+  }
+
+  #settle(id: RequestId | null, response: JsonRpcResponse | undefined): void {
+    const pending = typeof id === "number" ? this.#pending.get(id) : undefined;
+    if (pending === undefined || typeof id !== "number") return;
+    this.#pending.delete(id);
+    if (this.#byClientId.get(pending.clientId) === id) this.#byClientId.delete(pending.clientId);
+    pending.resolve(response);
+  }
+
+  #deliver(message: object): void {
+    // The door has checked the shape; the SDK's schemas check the rest and answer for themselves.
+    this.onmessage?.(message as JSONRPCMessage);
+  }
+}

@@ -1,0 +1,50 @@
+import type { Result, ServerContext } from "@modelcontextprotocol/server";
+import * as z from "zod";
+import { callTool } from "./methods/call-tool.ts";
+import { describeCapabilities } from "./methods/capabilities.ts";
+import { complete } from "./methods/complete.ts";
+import { listTools } from "./methods/list-tools.ts";
+import { getPrompt, listPrompts } from "./methods/prompts.ts";
+import { assertSubscribable, listResources, listTemplates, readResource } from "./methods/resources.ts";
+import { cancelTask, getTask, updateTask } from "./methods/tasks.ts";
+import type { PeerServer } from "./peer-server.ts";
+
+const ANY_PARAMS = z.looseObject({});
+const TASK_PARAMS = z.looseObject({ taskId: z.string() });
+
+/** Ties each method of the protocol to the function that serves it. */
+export function registerMethods(server: PeerServer): void {
+  const { mcp } = server;
+  server.setRequestHandler("tools/list", ({ params }) => as(listTools(mcp, params?.cursor)));
+  server.setRequestHandler("tools/call", ({ params }, context) => as(callOrAdopt(server, params, context)));
+  server.setRequestHandler("resources/list", ({ params }) => as(listResources(mcp, params?.cursor)));
+  server.setRequestHandler("resources/templates/list", ({ params }) => as(listTemplates(mcp, params?.cursor)));
+  server.setRequestHandler("resources/read", ({ params }, context) => as(readResource(mcp, params.uri, server.exchangeOf(context))));
+  server.setRequestHandler("resources/subscribe", ({ params }) => {
+    assertSubscribable(mcp, params.uri);
+    server.watched.add(params.uri);
+    return {};
+  });
+  server.setRequestHandler("resources/unsubscribe", ({ params }) => {
+    server.watched.delete(params.uri);
+    return {};
+  });
+  server.setRequestHandler("prompts/list", ({ params }) => as(listPrompts(mcp, params?.cursor)));
+  server.setRequestHandler("prompts/get", ({ params }, context) => as(getPrompt(mcp, params, server.exchangeOf(context))));
+  server.setRequestHandler("completion/complete", ({ params }) => as(complete(mcp, params)));
+  server.setRequestHandler("mcp.capabilities", { params: ANY_PARAMS }, (_params, context) => as(describeCapabilities(mcp, server.exchangeOf(context))));
+  server.setRequestHandler("tasks/get", { params: TASK_PARAMS }, (params, context) => as(getTask(mcp, params, server.exchangeOf(context))));
+  server.setRequestHandler("tasks/update", { params: TASK_PARAMS }, (params, context) => as(updateTask(mcp, params, server.exchangeOf(context))));
+  server.setRequestHandler("tasks/cancel", { params: TASK_PARAMS }, (params, context) => as(cancelTask(mcp, params, server.exchangeOf(context))));
+}
+
+function callOrAdopt(server: PeerServer, params: Parameters<typeof callTool>[1], context: ServerContext): Promise<Record<string, unknown>> {
+  const { adopt } = server.factsOf(context);
+  const exchange = server.exchangeOf(context);
+  return adopt === undefined ? callTool(server.mcp, params, exchange) : adopt(exchange.conversation);
+}
+
+/** Our results have the protocol's shape by construction, and tests hold them against its schemas; the SDK's types are far stricter than its wire. */
+function as<R extends Result>(result: Record<string, unknown> | Promise<Record<string, unknown>>): R | Promise<R> {
+  return result as R | Promise<R>;
+}

@@ -1,0 +1,72 @@
+import type { ToolResult } from "../capabilities/content.ts";
+import type { PermissionScope } from "../capabilities/define.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { toOwlError } from "../errors/owl-error.ts";
+import type { Caller } from "../pipeline/caller.ts";
+import { silentConversation } from "../protocol/conversations/silent.ts";
+import { newTraceId } from "../protocol/trace-id.ts";
+import { LEGACY_VERSIONS } from "../protocol/versions.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { assemble } from "./assemble.ts";
+
+export interface ToolSummary {
+  readonly name: string;
+  readonly title?: string;
+  readonly description: string;
+  readonly version: string;
+  readonly scope: PermissionScope;
+  readonly inputSchema: Readonly<Record<string, unknown>>;
+}
+
+export interface ResourceSummary {
+  /** A URI, or a template with variables in braces. */
+  readonly uri: string;
+  readonly name: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+}
+
+/** What the server would serve, without any transport: for commands that look or try. */
+export interface LocalServer {
+  listTools(): Promise<readonly ToolSummary[]>;
+  listResources(): Promise<readonly ResourceSummary[]>;
+  callTool(name: string, args: Readonly<Record<string, unknown>>, options: { readonly signal: AbortSignal }): Promise<ToolResult>;
+  close(): Promise<void>;
+}
+
+export async function openLocal({ loaded, logger }: { readonly loaded: LoadedConfig; readonly logger: Logger }): Promise<LocalServer> {
+  const { config } = loaded;
+  const { mcp, close } = await assemble(config, logger);
+  const { pipeline, changes } = mcp;
+  const principal = { id: config.stdio.clientId, scopes: [], claims: {} };
+  const caller: Caller = { principal, label: undefined, transport: "local", protocolVersion: LEGACY_VERSIONS[0], sessionId: undefined };
+  return {
+    close,
+    async listTools() {
+      return pipeline.registry.tools().map(({ name, title, description, version, scope, input }) => ({
+        name,
+        ...(title !== undefined && { title }),
+        description,
+        version,
+        scope,
+        inputSchema: input.json,
+      }));
+    },
+    async listResources() {
+      const { registry } = pipeline;
+      return [...registry.resources(), ...registry.templates()].map(({ uri, name, description, mimeType }) => ({
+        uri,
+        name,
+        ...(description !== undefined && { description }),
+        ...(mimeType !== undefined && { mimeType }),
+      }));
+    },
+    async callTool(name, args, { signal }) {
+      try {
+        return await pipeline.callTool(pipeline.findTool(name), args, { caller, traceId: newTraceId(), signal, conversation: silentConversation(changes) });
+      } catch (thrown) {
+        throw toOwlError(thrown);
+      }
+    },
+  };
+}

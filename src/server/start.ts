@@ -1,0 +1,97 @@
+import type { LoadedConfig } from "../config/load.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type Assembly, assemble } from "./assemble.ts";
+import { onParentDeath, onStopSignal } from "./signals.ts";
+
+/** A stdio client that closed its end waits for nothing any more. */
+const STDIO_DEADLINE_MS = 4000;
+
+export interface StartOptions {
+  readonly loaded: LoadedConfig;
+  readonly logger: Logger;
+}
+
+export interface RunningServer {
+  readonly url?: string;
+  /** Resolves with the exit code when everything has stopped. */
+  readonly closed: Promise<number>;
+  close(reason: string): Promise<void>;
+}
+
+/** Starts what the port needs before it opens, and stops in reverse on a signal, on EOF or on `close`. */
+export async function startServer({ loaded, logger }: StartOptions): Promise<RunningServer> {
+  const assembly = await assemble(loaded.config, logger);
+  try {
+    return loaded.config.transport === "http" ? await startHttp(loaded, assembly, logger) : await startStdio(loaded, assembly, logger);
+  } catch (error) {
+    await assembly.close();
+    throw error;
+  }
+}
+
+async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: Logger): Promise<RunningServer> {
+  const [{ createAuthenticator }, { HttpTransport }] = await Promise.all([
+    import("../auth/authenticator.ts"),
+    import("../transports/http/http-transport.ts"),
+  ]);
+  const authenticator = await createAuthenticator({ auth: config.auth, logger });
+  const transport = new HttpTransport({ mcp: assembly.mcp, config, authenticator });
+  let url: string;
+  try {
+    url = await transport.listen();
+  } catch (error) {
+    authenticator.close();
+    await transport.close(0);
+    throw error;
+  }
+  logger.info("listening", { url: `${url}/mcp` });
+  const running = lifecycle(logger, async () => {
+    await transport.close(config.shutdown.deadlineSeconds * 1000);
+    authenticator.close();
+    await assembly.close();
+  });
+  return { url: `${url}/mcp`, ...running };
+}
+
+async function startStdio({ config }: LoadedConfig, assembly: Assembly, logger: Logger): Promise<RunningServer> {
+  const { StdioTransport } = await import("../transports/stdio/stdio-transport.ts");
+  const transport = new StdioTransport({
+    mcp: assembly.mcp,
+    clientId: config.stdio.clientId,
+    maxLineBytes: config.stdio.maxLineBytes,
+    input: process.stdin,
+    output: process.stdout,
+  });
+  const running = lifecycle(logger, async () => {
+    await transport.close(Math.min(STDIO_DEADLINE_MS, config.shutdown.deadlineSeconds * 1000));
+    await assembly.close();
+  });
+  const stopWatching = onParentDeath((reason) => void running.close(reason));
+  void transport.ended.then(() => running.close("stdin closed"));
+  void running.closed.then(stopWatching);
+  return running;
+}
+
+function lifecycle(logger: Logger, stop: () => Promise<void>): Pick<RunningServer, "closed" | "close"> {
+  let closing: Promise<void> | undefined;
+  let resolveClosed: (exitCode: number) => void = () => undefined;
+  const closed = new Promise<number>((resolve) => {
+    resolveClosed = resolve;
+  });
+  const shutDown = async (reason: string): Promise<void> => {
+    logger.info("stopping", { reason });
+    try {
+      await stop();
+      logger.info("stopped");
+      resolveClosed(0);
+    } catch (error) {
+      logger.error("could not stop cleanly", { error });
+      resolveClosed(1);
+    } finally {
+      offSignals();
+    }
+  };
+  const close = (reason: string): Promise<void> => (closing ??= shutDown(reason));
+  const offSignals = onStopSignal((reason) => void close(reason));
+  return { closed, close };
+}

@@ -1,0 +1,66 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Principal } from "../../auth/principal.ts";
+import { ERROR_KINDS } from "../../errors/kinds.ts";
+import type { OwlError } from "../../errors/owl-error.ts";
+import type { RequestId } from "../../protocol/json-rpc.ts";
+import { PLAIN_VERSION } from "../../protocol/versions.ts";
+import { toWireError } from "../../protocol/wire-error.ts";
+
+/** One HTTP request after the guards have let it in. */
+export interface HttpExchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly principal: Principal;
+  readonly label: string | undefined;
+  readonly traceId: string;
+}
+
+export interface ErrorOptions {
+  readonly traceId: string;
+  readonly withStack: boolean;
+  readonly id?: RequestId | null;
+  readonly version?: string;
+  /** Default: the kind's own. Plain clients get 200 for everything that is JSON-RPC. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export function sendJson(response: ServerResponse, status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): void {
+  sendJsonText(response, status, JSON.stringify(body), headers);
+}
+
+export function sendJsonText(response: ServerResponse, status: number, text: string, headers: Readonly<Record<string, string>> = {}): void {
+  if (response.headersSent || response.destroyed) return;
+  response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text), ...headers });
+  response.end(text);
+}
+
+export function sendEmpty(response: ServerResponse, status: number, headers: Readonly<Record<string, string>> = {}): void {
+  if (response.headersSent || response.destroyed) return;
+  response.writeHead(status, { "content-length": 0, ...headers });
+  response.end();
+}
+
+export function sendError(response: ServerResponse, error: OwlError, options: ErrorOptions): void {
+  const { traceId, withStack, id = null, version = PLAIN_VERSION, status = ERROR_KINDS[error.kind].httpStatus, headers = {} } = options;
+  sendJson(response, status, { jsonrpc: "2.0", id, error: toWireError(error, { version, traceId, withStack }) }, headers);
+}
+
+export function header(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join(", ") : value;
+}
+
+/** Whether the client takes an event stream; one that says nothing takes plain JSON only. */
+export function acceptsEventStream(request: IncomingMessage): boolean {
+  return header(request, "accept")?.includes("text/event-stream") ?? false;
+}
+
+/** Aborts when the client hangs up before it has its answer. */
+export function goneSignal(response: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  response.once("close", () => {
+    if (!response.writableFinished) controller.abort();
+  });
+  return controller.signal;
+}

@@ -1,0 +1,72 @@
+import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
+import { OwlError } from "../../errors/owl-error.ts";
+
+const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]", "::1"]);
+
+export function isLoopbackHost(host: string): boolean {
+  return LOOPBACK_NAMES.has(host.toLowerCase()) || /^127\.\d+\.\d+\.\d+$/.test(host);
+}
+
+export interface GuardOptions {
+  /** Where the server listens. */
+  readonly host: string;
+  readonly allowedHosts: readonly string[];
+  readonly corsEnabled: boolean;
+  readonly corsOrigins: readonly string[];
+}
+
+/**
+ * Stops pages of other sites from reaching a server on the visitor's own machine: a name that was made to point here
+ * shows in `Host`, a page in `Origin`.
+ */
+export class HostGuard {
+  readonly #hosts: ReadonlySet<string> | "any";
+  readonly #options: GuardOptions;
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+    const { host, allowedHosts } = options;
+    // Behind an address that is not loopback, clients use names that we cannot know; rebinding needs a name, so addresses stay allowed.
+    this.#hosts = isLoopbackHost(host) || allowedHosts.length > 0 ? new Set([...LOOPBACK_NAMES, ...allowedHosts, host].map((name) => name.toLowerCase())) : "any";
+  }
+
+  check(request: IncomingMessage): void {
+    const host = request.headers.host;
+    if (host === undefined || !this.#isAllowedHost(hostnameOf(host))) {
+      throw new OwlError("forbidden", `the Host header ${JSON.stringify(host?.slice(0, 128) ?? null)} does not name this server`, {
+        hint: "use the server's own address, or add the name to http.allowedHosts",
+      });
+    }
+    const { origin } = request.headers;
+    if (origin !== undefined && !this.isAllowedOrigin(origin) && !isSameOrigin(origin, host)) {
+      throw new OwlError("forbidden", `pages of the origin ${JSON.stringify(origin.slice(0, 128))} may not use this server`, {
+        hint: "add the origin to http.cors.origins and enable http.cors",
+      });
+    }
+  }
+
+  isAllowedOrigin(origin: string): boolean {
+    const { corsEnabled, corsOrigins } = this.#options;
+    if (!corsEnabled) return false;
+    if (corsOrigins.length === 0) return isLoopbackOrigin(origin);
+    return corsOrigins.includes("*") || corsOrigins.includes(origin.toLowerCase());
+  }
+
+  #isAllowedHost(name: string): boolean {
+    return this.#hosts === "any" || this.#hosts.has(name) || (isIP(name) !== 0 && !isLoopbackHost(this.#options.host));
+  }
+}
+
+function hostnameOf(host: string): string {
+  return host.toLowerCase().replace(/:\d+$/, "");
+}
+
+function isSameOrigin(origin: string, host: string): boolean {
+  return isLoopbackHost(hostnameOf(host)) && (origin === `http://${host}` || origin === `https://${host}`);
+}
+
+function isLoopbackOrigin(origin: string): boolean {
+  const match = /^https?:\/\/(\[[^\]]+\]|[^/:]+)(?::\d+)?$/.exec(origin);
+  return match !== null && isLoopbackHost(match[1] ?? "");
+}

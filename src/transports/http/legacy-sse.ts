@@ -1,0 +1,105 @@
+import { randomBytes } from "node:crypto";
+import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import type { Caller } from "../../pipeline/caller.ts";
+import { Connection } from "../../protocol/connection.ts";
+import { type Incoming, type JsonRpcMessage, type Parsed, parseMessages, serializeMessage } from "../../protocol/json-rpc.ts";
+import type { Mcp } from "../../protocol/mcp.ts";
+import { PeerServer } from "../../protocol/peer-server.ts";
+import { hasBatches } from "../../protocol/versions.ts";
+import { toWireError } from "../../protocol/wire-error.ts";
+import { EventStream } from "./event-stream.ts";
+import { type HttpExchange, sendEmpty } from "./exchange-io.ts";
+import { readBody } from "./read-body.ts";
+
+export interface LegacySseOptions {
+  readonly mcp: Mcp;
+  readonly maxBodyBytes: number;
+  readonly keepAliveMs: number;
+  readonly maxStreams: number;
+}
+
+interface Line {
+  readonly ownerId: string;
+  readonly connection: Connection;
+  readonly send: (message: JsonRpcMessage | readonly JsonRpcMessage[]) => void;
+}
+
+/** The transport of revision 2024-11-05: one stream for everything from the server, POSTs for everything to it. */
+export class LegacySse {
+  readonly #options: LegacySseOptions;
+  readonly #lines = new Map<string, Line>();
+
+  constructor(options: LegacySseOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#lines.size;
+  }
+
+  /** `GET /mcp/sse`. The stream is the connection: when it closes, everything that belongs to it ends. */
+  open({ response, principal }: HttpExchange): void {
+    const { mcp, keepAliveMs, maxStreams } = this.#options;
+    if (this.#lines.size >= maxStreams) throw new OwlError("overloaded", `all ${maxStreams} event streams are in use`, { facts: { limit: maxStreams } });
+    const id = randomBytes(24).toString("base64url");
+    const stream = new EventStream(response, { headers: {}, keepAliveMs });
+    const send = (message: JsonRpcMessage | readonly JsonRpcMessage[]): void => stream.send({ event: "message", data: serializeMessage(message as JsonRpcMessage) });
+    const connection = new Connection({
+      mcp,
+      unrelated: send,
+      attach: async (transport) => {
+        const server = new PeerServer({ mcp, era: "legacy", factsOf: ({ mcpReq }) => transport.factsOf(mcpReq.id) });
+        await server.connect(transport);
+        server.followChanges();
+        return server;
+      },
+    });
+    this.#lines.set(id, { ownerId: principal.id, connection, send });
+    response.once("close", () => {
+      this.#lines.delete(id);
+      void connection.close();
+    });
+    stream.send({ event: "endpoint", data: `/mcp/messages?sessionId=${id}` });
+  }
+
+  /** `POST /mcp/messages`: accepted here, answered on the stream. */
+  async post(exchange: HttpExchange, sessionId: string | null): Promise<void> {
+    const { request, response, principal } = exchange;
+    const line = sessionId === null ? undefined : this.#lines.get(sessionId);
+    if (sessionId === null || line === undefined || line.ownerId !== principal.id) {
+      throw new OwlError("session_not_found", "this event stream does not exist or has ended", { hint: "open a new one with GET /mcp/sse" });
+    }
+    const parsed = this.#parse(await readBody(request, this.#options.maxBodyBytes), line.connection.version);
+    sendEmpty(response, 202);
+    const caller: Caller = {
+      principal,
+      label: exchange.label,
+      transport: "sse",
+      protocolVersion: line.connection.version,
+      sessionId,
+    };
+    const items = parsed.batch ? parsed.items : [parsed.item];
+    const answers = (await Promise.all(items.map((item) => this.#serve(item, { line, caller, traceId: exchange.traceId })))).filter((answer) => answer !== undefined);
+    const [only] = answers;
+    if (only !== undefined) line.send(parsed.batch ? answers : only);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#lines.values()].map(({ connection }) => connection.close()));
+    this.#lines.clear();
+  }
+
+  #parse(text: string, version: string): Parsed {
+    const parsed = parseMessages(text);
+    if (parsed.batch && !hasBatches(version)) throw new OwlError("invalid_request", `revision ${version} has no batches`);
+    return parsed;
+  }
+
+  async #serve(item: Incoming, { line, caller, traceId }: { readonly line: Line; readonly caller: Caller; readonly traceId: string }): Promise<JsonRpcMessage | undefined> {
+    if (item.kind === "request") return line.connection.request(item.message, { caller, traceId, gone: undefined, stream: line.send });
+    if (item.kind === "notification") line.connection.notify(item.message);
+    else if (item.kind === "response") line.connection.respond(item.message);
+    else return { jsonrpc: "2.0", id: item.id, error: toWireError(toOwlError(item.error), { version: caller.protocolVersion, traceId, withStack: this.#options.mcp.withStack }) };
+    return undefined;
+  }
+}

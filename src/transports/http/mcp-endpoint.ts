@@ -1,0 +1,181 @@
+import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import { Connection } from "../../protocol/connection.ts";
+import { type Incoming, type JsonRpcRequest, type JsonRpcResponse, type Parsed, parseMessages } from "../../protocol/json-rpc.ts";
+import type { Mcp } from "../../protocol/mcp.ts";
+import { PeerServer } from "../../protocol/peer-server.ts";
+import { hasBatches, isModern, isSupported, PLAIN_VERSION, unsupportedVersion } from "../../protocol/versions.ts";
+import { toWireError } from "../../protocol/wire-error.ts";
+import { acceptsEventStream, goneSignal, header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
+import { isModernMessage, ModernLeg } from "./modern-leg.ts";
+import { PlainStream } from "./plain-stream.ts";
+import { readBody } from "./read-body.ts";
+import { Sessions } from "./sessions.ts";
+
+export interface EndpointOptions {
+  readonly mcp: Mcp;
+  readonly maxBodyBytes: number;
+  readonly maxSessions: number;
+  readonly sessionIdleMs: number;
+  readonly keepAliveMs: number;
+  readonly fastPath?: boolean;
+}
+
+/** `POST`, `GET` and `DELETE /mcp`: finds out which era a request belongs to and hands it over. */
+export class McpEndpoint {
+  readonly sessions: Sessions;
+  readonly #mcp: Mcp;
+  readonly #options: EndpointOptions;
+  readonly #modern: ModernLeg;
+  /** Clients without a handshake share one line: they have no state that could be mixed up. */
+  readonly #plain: Connection;
+
+  constructor(options: EndpointOptions) {
+    const { mcp, maxSessions, sessionIdleMs, keepAliveMs, fastPath = true } = options;
+    this.#mcp = mcp;
+    this.#options = options;
+    this.sessions = new Sessions({ mcp, maxSessions, idleMs: sessionIdleMs, keepAliveMs, fastPath });
+    this.#modern = new ModernLeg({ mcp, keepAliveMs, fastPath });
+    this.#plain = new Connection({
+      mcp,
+      fastPath,
+      attach: async (transport) => {
+        const server = new PeerServer({ mcp, era: "legacy", factsOf: ({ mcpReq }) => transport.factsOf(mcpReq.id) });
+        await server.connect(transport);
+        return server;
+      },
+    });
+  }
+
+  async post(exchange: HttpExchange): Promise<void> {
+    const { request, response, traceId } = exchange;
+    const sessionId = header(request, "mcp-session-id");
+    const version = header(request, "mcp-protocol-version");
+    let parsed: Parsed;
+    try {
+      assertJson(header(request, "content-type"));
+      parsed = parseMessages(await readBody(request, this.#options.maxBodyBytes));
+    } catch (thrown) {
+      const error = toOwlError(thrown);
+      const isPlain = sessionId === undefined && (version === undefined || !isModern(version));
+      const isJsonRpc = error.kind === "parse_error" || error.kind === "invalid_request";
+      const status = isPlain && isJsonRpc ? { status: 200 } : {};
+      return sendError(response, error, { traceId, withStack: this.#mcp.withStack, ...status });
+    }
+    if (sessionId !== undefined) return this.#postToSession(sessionId, parsed, exchange);
+    if (!parsed.batch) {
+      const { item } = parsed;
+      if (item.kind !== "invalid" && item.kind !== "response" && isModernMessage(item.message, request)) {
+        return this.#modern.serve(item.message, exchange);
+      }
+      if (item.kind === "request" && item.message.method === "initialize") return this.#startSession(item.message, exchange);
+      if (item.kind === "invalid" && version !== undefined && isModern(version)) return this.#refuse(exchange, item);
+    }
+    if (version !== undefined && !isSupported(version)) throw unsupportedVersion(version);
+    await this.#postPlain(parsed, exchange, version ?? PLAIN_VERSION);
+  }
+
+  /** The stream of a session, or a lost one of its streams. Says no when the request asks for neither. */
+  get(exchange: HttpExchange): boolean {
+    const { request } = exchange;
+    const sessionId = header(request, "mcp-session-id");
+    if (!acceptsEventStream(request) || sessionId === undefined) return false;
+    const session = this.sessions.get(sessionId, exchange.principal);
+    this.#assertVersion(exchange);
+    const lastEventId = header(request, "last-event-id");
+    if (lastEventId !== undefined) {
+      if (!session.resume(lastEventId, exchange)) {
+        throw new OwlError("invalid_request", "there is no stream with this Last-Event-ID", { hint: "open a new stream without Last-Event-ID" });
+      }
+    } else if (!session.listen(exchange)) {
+      const error = new OwlError("invalid_request", "this session has an open stream already", { hint: "use one GET stream for each session" });
+      sendError(exchange.response, error, { traceId: exchange.traceId, withStack: false, status: 409 });
+    }
+    return true;
+  }
+
+  async delete(exchange: HttpExchange): Promise<void> {
+    const sessionId = header(exchange.request, "mcp-session-id");
+    if (sessionId === undefined) throw new OwlError("invalid_request", "DELETE ends a session and needs the Mcp-Session-Id header");
+    await this.sessions.end(this.sessions.get(sessionId, exchange.principal));
+    sendEmpty(exchange.response, 204);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.sessions.close(), this.#modern.close(), this.#plain.close()]);
+  }
+
+  async #startSession(message: JsonRpcRequest, exchange: HttpExchange): Promise<void> {
+    const session = this.sessions.create(exchange.principal);
+    try {
+      await session.answer([message], exchange, { isBatch: false });
+    } finally {
+      // A handshake that failed leaves nothing behind.
+      if (!session.connection.isInitialized) await this.sessions.end(session);
+    }
+  }
+
+  async #postToSession(sessionId: string, parsed: Parsed, exchange: HttpExchange): Promise<void> {
+    const session = this.sessions.get(sessionId, exchange.principal);
+    this.#assertVersion(exchange);
+    const { version } = session.connection;
+    const items = this.#itemsOf(parsed, version);
+    const requests: JsonRpcRequest[] = [];
+    const refusals: JsonRpcResponse[] = [];
+    for (const item of items) {
+      if (item.kind === "request") requests.push(item.message);
+      else if (item.kind === "notification") session.notify(item.message);
+      else if (item.kind === "response") session.respond(item.message);
+      else refusals.push(this.#refusalOf(item, exchange, version));
+    }
+    if (!parsed.batch && refusals[0] !== undefined) return sendJson(exchange.response, 400, refusals[0], session.headers());
+    if (requests.length === 0 && refusals.length === 0) return sendEmpty(exchange.response, 202, session.headers());
+    await session.answer(requests, exchange, { isBatch: parsed.batch, refusals });
+  }
+
+  async #postPlain(parsed: Parsed, exchange: HttpExchange, version: string): Promise<void> {
+    const { response, principal, label, traceId } = exchange;
+    const caller = { principal, label, transport: "http", protocolVersion: version, sessionId: undefined } as const;
+    const stream = new PlainStream(exchange, this.#options.keepAliveMs);
+    const gone = goneSignal(response);
+    const answers = await Promise.all(
+      this.#itemsOf(parsed, version).map(async (item) => {
+        if (item.kind === "invalid") return this.#refusalOf(item, exchange, version);
+        if (item.kind !== "request") return undefined;
+        return this.#plain.request(item.message, { caller, traceId, gone, stream: (message) => stream.send(message) });
+      }),
+    );
+    const sent = answers.filter((answer) => answer !== undefined);
+    if (stream.finish(sent)) return;
+    const [only] = sent;
+    if (only === undefined) sendEmpty(response, 202);
+    else sendJson(response, 200, parsed.batch ? sent : only);
+  }
+
+  /** Batches exist in one revision only. */
+  #itemsOf(parsed: Parsed, version: string): readonly Incoming[] {
+    if (!parsed.batch) return [parsed.item];
+    if (!hasBatches(version)) throw new OwlError("invalid_request", `revision ${version} has no batches`, { hint: "send one message at a time" });
+    return parsed.items;
+  }
+
+  #refusalOf({ id, error }: Incoming & { readonly kind: "invalid" }, { traceId }: HttpExchange, version: string): JsonRpcResponse {
+    return { jsonrpc: "2.0", id, error: toWireError(error, { version, traceId, withStack: this.#mcp.withStack }) };
+  }
+
+  #refuse({ response, traceId }: HttpExchange, { id, error }: Incoming & { readonly kind: "invalid" }): void {
+    sendError(response, error, { traceId, withStack: this.#mcp.withStack, id });
+  }
+
+  #assertVersion({ request }: HttpExchange): void {
+    const version = header(request, "mcp-protocol-version");
+    if (version !== undefined && !isSupported(version)) throw unsupportedVersion(version);
+  }
+}
+
+/** Browsers send forms and text across origins without asking; JSON they do not. Clients that say nothing are let in. */
+function assertJson(contentType: string | undefined): void {
+  if (contentType === undefined) return;
+  const type = contentType.split(";", 1)[0]?.trim().toLowerCase();
+  if (type === "application/json") return;
+  throw new OwlError("unsupported_media_type", `the body must be application/json, not ${JSON.stringify(type?.slice(0, 64))}`);
+}

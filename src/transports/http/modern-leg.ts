@@ -1,0 +1,143 @@
+import { createMcpHandler, type McpHttpHandler, PROTOCOL_VERSION_META_KEY } from "@modelcontextprotocol/server";
+import type { IncomingMessage } from "node:http";
+import type { Change } from "../../capabilities/changes.ts";
+import type { Caller } from "../../pipeline/caller.ts";
+import { silentConversation } from "../../protocol/conversations/silent.ts";
+import { answerFastCall, type FastCall, readFastCall, runFastCall } from "../../protocol/fast-call.ts";
+import { isObject, type JsonRpcNotification, type JsonRpcRequest, type WireErrorBody } from "../../protocol/json-rpc.ts";
+import type { Mcp } from "../../protocol/mcp.ts";
+import { declaresParamHeaders, validateParamHeaders } from "../../protocol/param-headers.ts";
+import { PeerServer, type RequestFacts } from "../../protocol/peer-server.ts";
+import { isModern, MODERN_VERSIONS } from "../../protocol/versions.ts";
+import { completeWireError } from "../../protocol/wire-error.ts";
+import { goneSignal, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
+
+const NEWEST = MODERN_VERSIONS[0];
+
+/** Whether the message, or the header beside it, says that it speaks a revision without handshake. */
+export function isModernMessage(message: JsonRpcRequest | JsonRpcNotification, request: IncomingMessage): boolean {
+  const named = header(request, "mcp-protocol-version");
+  if (named !== undefined && isModern(named) && /^\d{4}-\d{2}-\d{2}$/.test(named)) return true;
+  const meta = message.params?.["_meta"];
+  return isObject(meta) && PROTOCOL_VERSION_META_KEY in meta;
+}
+
+/** Serves revisions since 2026-07-28: each request stands for itself, and closing its connection cancels it. */
+export class ModernLeg {
+  readonly #mcp: Mcp;
+  readonly #fastPath: boolean;
+  readonly #handler: McpHttpHandler;
+  readonly #facts = new WeakMap<Request, RequestFacts>();
+  readonly #unsubscribe: () => void;
+
+  constructor({ mcp, keepAliveMs, fastPath }: { readonly mcp: Mcp; readonly keepAliveMs: number; readonly fastPath: boolean }) {
+    this.#mcp = mcp;
+    this.#fastPath = fastPath;
+    const onerror = (error: Error): void => mcp.logger.debug("request refused", { error: error.message });
+    this.#handler = createMcpHandler(
+      ({ requestInfo }) => {
+        const facts = requestInfo === undefined ? undefined : this.#facts.get(requestInfo);
+        if (facts === undefined) throw new Error("a request without facts reached the protocol");
+        return new PeerServer({ mcp, era: "modern", factsOf: () => facts });
+      },
+      { legacy: "reject", keepAliveMs, onerror },
+    );
+    this.#unsubscribe = mcp.changes.subscribe((change) => this.#tell(change));
+  }
+
+  async serve(message: JsonRpcRequest | JsonRpcNotification, exchange: HttpExchange): Promise<void> {
+    const caller: Caller = { principal: exchange.principal, label: exchange.label, transport: "http", protocolVersion: NEWEST, sessionId: undefined };
+    const call = this.#fastPath && "id" in message && hasPlainHeaders(message, exchange.request) ? readFastCall(message, NEWEST) : undefined;
+    if (call !== undefined && "id" in message && !this.#needsHeaderCheck(call)) return this.#serveFast(message, call, { caller, exchange });
+    if ("id" in message) {
+      const mismatch = this.#paramHeaderMismatch(message, exchange);
+      if (mismatch !== undefined) return this.#sendBody(exchange, 400, { jsonrpc: "2.0", id: message.id, error: mismatch });
+    }
+    await this.#serveWithSdk(message, { caller, exchange });
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    await this.#handler.close();
+  }
+
+  async #serveFast(message: JsonRpcRequest, call: FastCall, { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange }): Promise<void> {
+    const { response, traceId } = exchange;
+    const conversation = silentConversation(this.#mcp.changes);
+    const options = { mcp: this.#mcp, caller, traceId, signal: goneSignal(response), conversation };
+    const answer = await answerFastCall(message, runFastCall(call, options), options);
+    // The protocol fixes this one status; all other errors of a call are part of a good answer.
+    const status = "error" in answer && answer.error.code === -32021 ? 400 : 200;
+    sendJson(response, status, answer);
+  }
+
+  async #serveWithSdk(message: JsonRpcRequest | JsonRpcNotification, { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange }): Promise<void> {
+    const { request, response, traceId } = exchange;
+    const web = new Request("http://localhost/mcp", { method: "POST", headers: webHeaders(request), signal: goneSignal(response) });
+    this.#facts.set(web, { caller, traceId });
+    const answer = await this.#handler.fetch(web, { parsedBody: message });
+    if (answer.headers.get("content-type")?.startsWith("text/event-stream") === true) return pipe(answer, exchange);
+    const text = await answer.text();
+    if (text === "") return sendEmpty(response, answer.status);
+    this.#sendBody(exchange, answer.status, JSON.parse(text));
+  }
+
+  #sendBody({ response, traceId }: HttpExchange, status: number, body: Record<string, unknown>): void {
+    const { error } = body;
+    const options = { version: NEWEST, traceId, withStack: this.#mcp.withStack };
+    sendJson(response, status, isObject(error) ? { ...body, error: completeWireError(error as unknown as WireErrorBody, options) } : body);
+  }
+
+  #needsHeaderCheck({ params: { name } }: FastCall): boolean {
+    const tool = this.#mcp.pipeline.registry.tool(name);
+    return tool !== undefined && declaresParamHeaders(tool);
+  }
+
+  #paramHeaderMismatch({ method, params }: JsonRpcRequest, { request, traceId }: HttpExchange): WireErrorBody | undefined {
+    const name = method === "tools/call" ? params?.["name"] : undefined;
+    const tool = typeof name === "string" ? this.#mcp.pipeline.registry.tool(name) : undefined;
+    return tool === undefined ? undefined : validateParamHeaders(tool, params?.["arguments"], { headers: request.headers, traceId, version: NEWEST });
+  }
+
+  #tell(change: Change): void {
+    const { notify } = this.#handler;
+    if (change.kind === "resource") notify.resourceUpdated(change.uri);
+    else if (change.list === "tools") notify.toolsChanged();
+    else if (change.list === "prompts") notify.promptsChanged();
+    else notify.resourcesChanged();
+  }
+}
+
+/** The headers that mirror the body do so letter by letter; anything else is for the SDK to judge. */
+function hasPlainHeaders({ method, params }: JsonRpcRequest, { headers }: IncomingMessage): boolean {
+  const meta = params?.["_meta"];
+  return (
+    headers["mcp-protocol-version"] === NEWEST &&
+    headers["mcp-method"] === method &&
+    headers["mcp-name"] === params?.["name"] &&
+    isObject(meta) &&
+    meta[PROTOCOL_VERSION_META_KEY] === NEWEST
+  );
+}
+
+function webHeaders({ headers }: IncomingMessage): Headers {
+  const result = new Headers();
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith(":") || value === undefined || name === "authorization") continue;
+    result.set(name, Array.isArray(value) ? value.join(", ") : value);
+  }
+  return result;
+}
+
+async function pipe(answer: Response, { response }: HttpExchange): Promise<void> {
+  response.writeHead(answer.status, Object.fromEntries([...answer.headers].filter(([name]) => name !== "connection")));
+  response.flushHeaders();
+  const reader = answer.body?.getReader();
+  response.once("close", () => void reader?.cancel().catch(() => undefined));
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
+    if (done || response.destroyed) break;
+    if (!response.write(value)) await new Promise((resolve) => response.once("drain", resolve).once("close", resolve));
+  }
+  response.end();
+}

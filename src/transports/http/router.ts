@@ -1,0 +1,187 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Authenticator } from "../../auth/authenticator.ts";
+import { challenge } from "../../auth/challenge.ts";
+import { ANONYMOUS, type Principal } from "../../auth/principal.ts";
+import { protectedResourceMetadata } from "../../auth/protected-resource-metadata.ts";
+import type { Config } from "../../config/schema.ts";
+import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import type { Mcp } from "../../protocol/mcp.ts";
+import { traceIdFrom } from "../../protocol/trace-id.ts";
+import { SUPPORTED_VERSIONS } from "../../protocol/versions.ts";
+import { addCorsHeaders, answerPreflight } from "./cors.ts";
+import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
+import type { HostGuard } from "./guards.ts";
+import type { LegacySse } from "./legacy-sse.ts";
+import type { McpEndpoint } from "./mcp-endpoint.ts";
+
+export interface RouterOptions {
+  readonly mcp: Mcp;
+  readonly config: Config;
+  readonly guard: HostGuard;
+  readonly authenticator: Authenticator;
+  readonly endpoint: McpEndpoint;
+  readonly sse: LegacySse;
+}
+
+type Serve = (exchange: HttpExchange, url: URL) => void | Promise<void>;
+
+interface Route {
+  readonly methods: Readonly<Record<string, Serve>>;
+  /** Needs no token: load balancers and clients that are about to get one ask here. */
+  readonly isOpen?: boolean;
+}
+
+const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
+const MAX_LABEL_CHARS = 128;
+const MAX_TIMER_MS = 2_147_483_647;
+
+/** Every HTTP request passes the same guards, in this order: host and origin, method, identity. */
+export class Router {
+  readonly #options: RouterOptions;
+  readonly #routes: ReadonlyMap<string, Route>;
+  readonly #startedAt: number = Date.now();
+  #open = 0;
+  #draining = false;
+  #onIdle: () => void = () => undefined;
+
+  constructor(options: RouterOptions) {
+    this.#options = options;
+    this.#routes = this.#makeRoutes();
+  }
+
+  get openRequests(): number {
+    return this.#open;
+  }
+
+  /** From now on every new request is told to go elsewhere. */
+  drain(): void {
+    this.#draining = true;
+  }
+
+  whenIdle(deadlineMs: number): Promise<boolean> {
+    if (this.#open === 0) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), deadlineMs);
+      this.#onIdle = () => {
+        clearTimeout(timer);
+        resolve(true);
+      };
+    });
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const traceId = traceIdFrom(request.headers["traceparent"]);
+    response.setHeader("x-trace-id", traceId);
+    let isCounted = false;
+    try {
+      const url = new URL(request.url ?? "/", "http://localhost");
+      const route = this.#routes.get(url.pathname);
+      addCorsHeaders(request, response, this.#options.guard);
+      this.#options.guard.check(request);
+      if (route === undefined) throw new OwlError("route_not_found", `there is nothing at ${JSON.stringify(url.pathname.slice(0, 128))}`);
+      const allowed = Object.keys(route.methods).join(", ");
+      if (answerPreflight(request, response, allowed)) return;
+      const serve = route.methods[request.method ?? ""];
+      if (serve === undefined) return this.#refuseMethod(request, response, { allowed, traceId });
+      if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
+      // A stream is open as long as its client likes: shutdown ends streams, it does not wait for them.
+      isCounted = request.method === "POST";
+      if (isCounted) this.#open += 1;
+      const known = route.isOpen === true ? ANONYMOUS : this.#options.authenticator.authenticate(onlyAuthorization(request));
+      const principal = known instanceof Promise ? await known : known;
+      if (request.method === "GET") endWithToken(principal, response);
+      await serve({ request, response, principal, label: labelOf(request), traceId }, url);
+    } catch (thrown) {
+      this.#fail(thrown, request, response, traceId);
+    } finally {
+      if (isCounted && --this.#open === 0) this.#onIdle();
+    }
+  }
+
+  #makeRoutes(): ReadonlyMap<string, Route> {
+    const { endpoint, sse, config } = this.#options;
+    const status: Serve = ({ response }) => sendJson(response, 200, this.#status());
+    const metadata: Route = { isOpen: true, methods: { GET: (exchange) => this.#sendMetadata(exchange) } };
+    return new Map<string, Route>([
+      [
+        "/mcp",
+        {
+          methods: {
+            POST: (exchange) => endpoint.post(exchange),
+            GET: (exchange, url) => (endpoint.get(exchange) ? undefined : status(exchange, url)),
+            DELETE: (exchange) => endpoint.delete(exchange),
+          },
+        },
+      ],
+      ["/mcp/sse", { methods: { GET: (exchange) => sse.open(exchange) } }],
+      ["/mcp/messages", { methods: { POST: (exchange, url) => sse.post(exchange, url.searchParams.get("sessionId")) } }],
+      ["/health", { isOpen: true, methods: { GET: ({ response }) => sendJson(response, 200, { status: "ok", version: this.#options.mcp.serverInfo.version }) } }],
+      ...(config.auth.enabled ? [[RESOURCE_METADATA_PATH, metadata] as const, [`${RESOURCE_METADATA_PATH}/mcp`, metadata] as const] : []),
+    ]);
+  }
+
+  #status(): Record<string, unknown> {
+    const { mcp, endpoint, sse, config } = this.#options;
+    return {
+      status: "ok",
+      server: mcp.serverInfo,
+      protocolVersions: SUPPORTED_VERSIONS,
+      uptimeSeconds: Math.round((Date.now() - this.#startedAt) / 1000),
+      sessions: endpoint.sessions.size + sse.size,
+      tools: mcp.pipeline.registry.tools().length,
+      auth: config.auth.enabled,
+    };
+  }
+
+  #sendMetadata({ request, response }: HttpExchange): void {
+    const { issuer } = this.#options.config.auth.jwt;
+    sendJson(response, 200, protectedResourceMetadata({ resource: `${this.#origin(request)}/mcp`, issuer, scopes: [] }));
+  }
+
+  #origin({ headers }: IncomingMessage): string {
+    return `${this.#options.config.http.tls.certFile === "" ? "http" : "https"}://${headers.host ?? "localhost"}`;
+  }
+
+  #refuseMethod(request: IncomingMessage, response: ServerResponse, { allowed, traceId }: { readonly allowed: string; readonly traceId: string }): void {
+    if (request.method === "OPTIONS") return sendEmpty(response, 204, { allow: `${allowed}, OPTIONS` });
+    const error = new OwlError("method_not_allowed", `${request.method} is not allowed here`);
+    sendError(response, error, { traceId, withStack: false, headers: { allow: `${allowed}, OPTIONS` } });
+  }
+
+  #fail(thrown: unknown, request: IncomingMessage, response: ServerResponse, traceId: string): void {
+    const { mcp } = this.#options;
+    const error = toOwlError(thrown);
+    if (error.kind === "internal") mcp.logger.error("request failed", { trace_id: traceId, error: thrown });
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    const headers: Record<string, string> = {};
+    if (error.kind === "unauthorized" || error.kind === "forbidden") {
+      headers["www-authenticate"] = challenge(error, { resourceMetadataUrl: `${this.#origin(request)}${RESOURCE_METADATA_PATH}/mcp` });
+    }
+    // What is left of a body that was refused unread would be taken for the next request.
+    if (!request.complete) headers["connection"] = "close";
+    sendError(response, error, { traceId, withStack: mcp.withStack, headers });
+  }
+}
+
+/** Node keeps the first of two headers and drops the other; a request that could be read either way is refused. */
+function onlyAuthorization({ headers, rawHeaders }: IncomingMessage): string | undefined {
+  const { authorization } = headers;
+  if (authorization === undefined) return undefined;
+  const sent = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "authorization").length;
+  return sent === 1 ? authorization : "Bearer several headers";
+}
+
+/** A stream must not go on telling things to somebody whose token has ended. */
+function endWithToken({ expiresAt }: Principal, response: ServerResponse): void {
+  if (expiresAt === undefined) return;
+  const timer = setTimeout(() => response.end(), Math.min(Math.max(expiresAt * 1000 - Date.now(), 0), MAX_TIMER_MS));
+  timer.unref();
+  response.once("close", () => clearTimeout(timer));
+}
+
+function labelOf(request: IncomingMessage): string | undefined {
+  return header(request, "x-mcp-client-id")?.slice(0, MAX_LABEL_CHARS);
+}

@@ -1,0 +1,76 @@
+import { OwlError } from "../../errors/owl-error.ts";
+import type { Principal } from "../../auth/principal.ts";
+import type { Mcp } from "../../protocol/mcp.ts";
+import { Session } from "./session.ts";
+
+export interface SessionsOptions {
+  readonly mcp: Mcp;
+  readonly maxSessions: number;
+  readonly idleMs: number;
+  readonly keepAliveMs: number;
+  readonly fastPath: boolean;
+}
+
+/** All sessions. One that belongs to somebody else looks like one that never was. */
+export class Sessions {
+  readonly #sessions = new Map<string, Session>();
+  readonly #options: SessionsOptions;
+  readonly #sweep: NodeJS.Timeout;
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+    this.#sweep = setInterval(() => this.#endIdle(), Math.max(1000, options.idleMs / 10));
+    this.#sweep.unref();
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  create({ id: ownerId }: Principal): Session {
+    const { mcp, maxSessions, keepAliveMs, fastPath } = this.#options;
+    if (this.#sessions.size >= maxSessions && !this.#endLeastRecent()) {
+      throw new OwlError("overloaded", `all ${maxSessions} sessions are in use`, { facts: { limit: maxSessions } });
+    }
+    const session = new Session({ mcp, ownerId, keepAliveMs, fastPath });
+    this.#sessions.set(session.id, session);
+    return session;
+  }
+
+  get(id: string, principal: Principal): Session {
+    const session = this.#sessions.get(id);
+    if (session === undefined || session.ownerId !== principal.id) {
+      throw new OwlError("session_not_found", "this MCP session does not exist or has ended", { hint: "send initialize to start a new session" });
+    }
+    session.lastUsedAt = performance.now();
+    return session;
+  }
+
+  async end(session: Session): Promise<void> {
+    this.#sessions.delete(session.id);
+    await session.close();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sweep);
+    await Promise.all([...this.#sessions.values()].map((session) => this.end(session)));
+  }
+
+  #endIdle(): void {
+    const oldest = performance.now() - this.#options.idleMs;
+    for (const session of this.#sessions.values()) {
+      if (session.lastUsedAt < oldest && !session.isBusy) void this.end(session);
+    }
+  }
+
+  /** Room is made at the expense of whoever has been away longest, never of one that is at work. */
+  #endLeastRecent(): boolean {
+    let found: Session | undefined;
+    for (const session of this.#sessions.values()) {
+      if (!session.isBusy && (found === undefined || session.lastUsedAt < found.lastUsedAt)) found = session;
+    }
+    if (found === undefined) return false;
+    void this.end(found);
+    return true;
+  }
+}

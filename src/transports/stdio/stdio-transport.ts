@@ -1,0 +1,156 @@
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { PROTOCOL_VERSION_META_KEY } from "@modelcontextprotocol/server";
+import type { Readable, Writable } from "node:stream";
+import type { Principal } from "../../auth/principal.ts";
+import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import type { Caller } from "../../pipeline/caller.ts";
+import { Connection } from "../../protocol/connection.ts";
+import { type Incoming, isObject, type JsonRpcMessage, type JsonRpcRequest, type JsonRpcResponse, parseMessages, type RequestId, serializeMessage } from "../../protocol/json-rpc.ts";
+import type { Mcp } from "../../protocol/mcp.ts";
+import { PeerServer } from "../../protocol/peer-server.ts";
+import { newTraceId } from "../../protocol/trace-id.ts";
+import { hasBatches, isModern, isSupported } from "../../protocol/versions.ts";
+import { toWireError } from "../../protocol/wire-error.ts";
+import { decodeUtf8 } from "../decode-utf8.ts";
+import { type Line, LineReader } from "./line-reader.ts";
+
+export interface StdioTransportOptions {
+  readonly mcp: Mcp;
+  readonly clientId: string;
+  readonly maxLineBytes: number;
+  readonly input: Readable;
+  readonly output: Writable;
+  readonly fastPath?: boolean;
+}
+
+/** One client on stdin and stdout, one message a line. */
+export class StdioTransport {
+  /** Resolves when the client has closed its end. */
+  readonly ended: Promise<void>;
+  readonly #options: StdioTransportOptions;
+  readonly #principal: Principal;
+  readonly #connection: Connection;
+  readonly #reader: LineReader;
+  #open = 0;
+  #onIdle: () => void = () => undefined;
+  /** The revision of a client that has sent its first request without handshake: from then on the line is pinned to it. */
+  #modernVersion: string | undefined;
+
+  constructor(options: StdioTransportOptions) {
+    const { mcp, clientId, maxLineBytes, input, fastPath = true } = options;
+    this.#options = options;
+    this.#principal = { id: clientId, scopes: [], claims: {} };
+    this.#connection = new Connection({
+      mcp,
+      fastPath,
+      unrelated: (message) => this.#write(message),
+      attach: async (transport) =>
+        serveStdio(
+          ({ era }) => {
+            const server = new PeerServer({ mcp, era, factsOf: ({ mcpReq }) => transport.factsOf(mcpReq.id) });
+            server.followChanges();
+            return server;
+          },
+          { transport, onerror: (error) => mcp.logger.debug("message refused", { error: error.message }) },
+        ),
+    });
+    this.#reader = new LineReader(maxLineBytes, (line) => void this.#onLine(line));
+    this.ended = new Promise((resolve) => {
+      input.on("data", (chunk: Buffer) => this.#reader.push(chunk));
+      input.once("end", () => {
+        this.#reader.end();
+        resolve();
+      });
+      input.once("error", () => resolve());
+    });
+  }
+
+  /** Reads no more, lets running requests finish until the deadline, then cancels them. */
+  async close(deadlineMs: number): Promise<void> {
+    const { input, mcp } = this.#options;
+    input.pause();
+    const drained = await this.#whenIdle(deadlineMs);
+    if (!drained) mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open: this.#open });
+    await this.#connection.close();
+    await new Promise<void>((resolve) => this.#options.output.write("", () => resolve()));
+  }
+
+  async #onLine(line: Line): Promise<void> {
+    this.#open += 1;
+    try {
+      const answer = await this.#answer(line);
+      if (answer !== undefined) this.#write(answer);
+    } catch (thrown) {
+      this.#write(this.#refusal(null, toOwlError(thrown), this.#version));
+    } finally {
+      if (--this.#open === 0) this.#onIdle();
+    }
+  }
+
+  async #answer(line: Line): Promise<JsonRpcMessage | readonly JsonRpcMessage[] | undefined> {
+    if (!line.ok) throw line.error;
+    const text = decodeUtf8(line.bytes).trim();
+    if (text === "") return undefined;
+    const parsed = parseMessages(text);
+    if (!parsed.batch) return this.#serve(parsed.item);
+    if (!hasBatches(this.#version)) throw new OwlError("invalid_request", `revision ${this.#version} has no batches`, { hint: "send one message at a time" });
+    const answers = (await Promise.all(parsed.items.map((item) => this.#serve(item)))).filter((answer) => answer !== undefined);
+    return answers.length === 0 ? undefined : answers;
+  }
+
+  async #serve(item: Incoming): Promise<JsonRpcResponse | undefined> {
+    switch (item.kind) {
+      case "request":
+        return this.#connection.request(item.message, { caller: this.#callerOf(item.message), traceId: newTraceId(), gone: undefined, stream: (message) => this.#write(message) });
+      case "notification":
+        return void this.#connection.notify(item.message);
+      case "response":
+        return void this.#connection.respond(item.message);
+      case "invalid":
+        return this.#refusal(item.id, item.error, this.#version);
+    }
+  }
+
+  get #version(): string {
+    return this.#modernVersion ?? this.#connection.version;
+  }
+
+  #callerOf(message: JsonRpcRequest): Caller {
+    return { principal: this.#principal, label: undefined, transport: "stdio", protocolVersion: this.#versionOf(message), sessionId: "stdio" };
+  }
+
+  #versionOf({ method, params }: JsonRpcRequest): string {
+    if (this.#modernVersion !== undefined || this.#connection.isInitialized) return this.#version;
+    const meta = params?.["_meta"];
+    const claimed = isObject(meta) ? meta[PROTOCOL_VERSION_META_KEY] : undefined;
+    if (typeof claimed !== "string" || !isModern(claimed) || !isSupported(claimed)) return this.#version;
+    // A client may look with `server/discover` and still shake hands afterwards.
+    if (method !== "server/discover") this.#modernVersion = claimed;
+    return claimed;
+  }
+
+  #refusal(id: RequestId | null, error: OwlError, version: string): JsonRpcResponse {
+    const { withStack } = this.#options.mcp;
+    return { jsonrpc: "2.0", id, error: toWireError(error, { version, traceId: newTraceId(), withStack }) };
+  }
+
+  #write(message: JsonRpcMessage | readonly JsonRpcMessage[]): void {
+    const { input, output } = this.#options;
+    // A client that does not read gets no more of its requests served until it does.
+    if (!output.write(`${serializeMessage(message)}\n`) && !input.isPaused()) {
+      input.pause();
+      output.once("drain", () => input.resume());
+    }
+  }
+
+  #whenIdle(deadlineMs: number): Promise<boolean> {
+    if (this.#open === 0) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), deadlineMs);
+      this.#onIdle = () => {
+        clearTimeout(timer);
+        resolve(true);
+      };
+    });
+  }
+}

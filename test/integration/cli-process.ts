@@ -1,0 +1,42 @@
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const TSX = import.meta.resolve("tsx");
+
+export interface CliOptions {
+  readonly cwd?: string;
+  /** The whole environment of the process beside PATH and HOME: nothing of the machine's own settings gets in. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly input?: string;
+}
+
+export interface CliResult {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** The real bin in a process of its own; it does not outlive the test. */
+export function spawnCli(
+  argv: readonly string[],
+  { cwd = ROOT, env = {} }: CliOptions = {},
+): ChildProcessWithoutNullStreams {
+  const { PATH = "", HOME = "" } = process.env;
+  const child = spawn(process.execPath, ["--import", TSX, `${ROOT}src/main.ts`, ...argv], {
+    cwd,
+    env: { PATH, HOME, TSX_TSCONFIG_PATH: `${ROOT}tsconfig.json`, ...env },
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return child;
+}
+
+export async function runCli(argv: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  const child = spawnCli(argv, options);
+  child.stdin.end(options.input ?? "");
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), child.exitCode ?? once(child, "exit")]);
+  return { code: child.exitCode, out, err };
+}

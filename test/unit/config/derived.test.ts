@@ -1,0 +1,135 @@
+import { Ajv } from "ajv";
+import fc from "fast-check";
+import { parse } from "yaml";
+import { describe, expect, test } from "vitest";
+import { effectiveValues } from "../../../src/config/describe.ts";
+import { configJsonSchema } from "../../../src/config/json-schema.ts";
+import { CONFIG_KEYS, envName, type ConfigKey } from "../../../src/config/keys.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { configReference } from "../../../src/config/reference.ts";
+import { renderSampleYaml } from "../../../src/config/render-yaml.ts";
+import { DEFAULT_CONFIG } from "../../../src/config/schema.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
+
+// Keys whose values obey more than a type; the numbers stay where no rule joins two keys.
+const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
+  "http.host": fc.constantFrom("127.0.0.1", "::1"),
+  "http.cors.origins": fc.array(fc.constantFrom("*", "https://a.example", "http://localhost:1"), { minLength: 1 }),
+  "http.headersTimeoutSeconds": fc.integer({ min: 1, max: 14 }),
+  "http.requestTimeoutSeconds": fc.integer({ min: 31, max: 1000 }),
+  "auth.jwt.secret": fc.stringMatching(/^[a-z]{32,40}$/),
+  "auth.jwt.jwksUrl": fc.webUrl({ validSchemes: ["https"] }),
+  "sandbox.root": fc.stringMatching(/^\/[a-z]{1,9}$/),
+  "handlers.paths": fc.array(fc.stringMatching(/^\/[a-z]{1,9}$/), { minLength: 1 }),
+};
+// These stand or fall with a second key or with files; rules.test.ts has them.
+const JOINED = new Set(["auth.enabled", "auth.jwt.publicKey", "http.tls.certFile", "http.tls.keyFile"]);
+
+function valueFor(key: ConfigKey): fc.Arbitrary<unknown> {
+  const special = SPECIAL[key.path];
+  if (special !== undefined) return special;
+  switch (key.type) {
+    case "boolean":
+      return fc.boolean();
+    case "choice":
+      return fc.constantFrom(...key.choices);
+    case "integer":
+      return fc.integer({ min: 1024, max: 65_000 });
+    case "number":
+      return fc.integer({ min: 1, max: 100_000 }).map((number) => number / 8);
+    case "list":
+      return fc.array(fc.stringMatching(/^[a-z.]{1,20}$/), { minLength: 1 });
+    case "string":
+      return fc.stringMatching(/^[a-z][a-z0-9.:/-]{0,30}$/);
+  }
+}
+
+function toText(value: unknown): string {
+  return Array.isArray(value) ? JSON.stringify(value) : String(value);
+}
+
+describe("every key", () => {
+  test("[004-R10.2] is set by its variable, and config show says so", async () => {
+    const cwd = temporaryFolder();
+    const settings = fc
+      .constantFrom(...CONFIG_KEYS.filter(({ path }) => !JOINED.has(path)))
+      .chain((key) => fc.tuple(fc.constant(key), fc.constantFrom(...key.env), valueFor(key)));
+    await fc.assert(
+      fc.asyncProperty(settings, async ([key, variable, value]) => {
+        const loaded = await loadConfig({ cwd, env: { [variable]: toText(value) } });
+        const shown = effectiveValues(loaded).find(({ path }) => path === key.path);
+        expect(shown).toMatchObject({ value: key.secret ? "********" : value, layer: "env", source: variable });
+        const others = effectiveValues(loaded).filter(({ path }) => path !== key.path);
+        expect(others.every(({ layer }) => layer === "default")).toBe(true);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("has names of its own in the environment", () => {
+    const names = CONFIG_KEYS.flatMap(({ env }) => env);
+    expect(new Set(names).size).toBe(names.length);
+    expect(envName("sandbox.idleTimeoutSeconds")).toBe("MCP_SERVER_SANDBOX_IDLE_TIMEOUT_SECONDS");
+  });
+
+  test("has a description and a default that it accepts", () => {
+    const withoutDescription = CONFIG_KEYS.filter(({ description }) => !/^[A-Za-z].*\.$/.test(description));
+    const withBadDefault = CONFIG_KEYS.filter(({ schema, defaultValue }) => !schema.safeParse(defaultValue).success);
+    expect([...withoutDescription, ...withBadDefault].map(({ path }) => path)).toEqual([]);
+  });
+
+  test("is in the reference table", () => {
+    expect(configReference().map(({ path }) => path)).toEqual(CONFIG_KEYS.map(({ path }) => path));
+    expect(configReference().find(({ path }) => path === "http.port")).toEqual({
+      path: "http.port",
+      type: "integer",
+      default: "8080",
+      env: ["MCP_SERVER_HTTP_PORT", "MCP_SERVER_PORT"],
+      description: "Port to listen on. 0: any free port.",
+    });
+  });
+});
+
+describe("the sample file", () => {
+  test("holds every default", () => {
+    expect(parse(renderSampleYaml())).toEqual(DEFAULT_CONFIG);
+  });
+
+  test("loads as the defaults", async () => {
+    const { config, file } = await loadConfig({
+      cwd: temporaryFolder({ "mcp-server.yaml": renderSampleYaml() }),
+      env: { SANDBOX_ROOT: "/x" },
+    });
+    expect(file).toBeDefined();
+    expect(config).toEqual({ ...DEFAULT_CONFIG, sandbox: { root: "/x" } });
+  });
+});
+
+describe("the JSON Schema for editors", () => {
+  const schema = configJsonSchema();
+  const validate = new Ajv({ strict: false }).compile(schema);
+
+  test("accepts the sample file, an empty one and a partial one", () => {
+    for (const value of [parse(renderSampleYaml()), {}, { http: { port: 1 } }]) expect(validate(value)).toBe(true);
+  });
+
+  test("refuses unknown keys and wrong types", () => {
+    for (const value of [{ htp: {} }, { http: { prot: 1 } }, { http: { port: "1" } }, { mode: "prod" }])
+      expect(validate(value)).toBe(false);
+  });
+
+  test("marks secrets and carries descriptions", () => {
+    expect(schema).toMatchObject({
+      properties: {
+        auth: {
+          properties: {
+            jwt: {
+              properties: { secret: { writeOnly: true }, audience: { description: expect.stringContaining("aud") } },
+            },
+          },
+        },
+      },
+    });
+    expect(JSON.stringify(schema).match(/"writeOnly":true/g)).toHaveLength(1);
+  });
+});

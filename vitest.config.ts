@@ -1,0 +1,41 @@
+import { defineConfig, type TestProjectConfiguration } from "vitest/config";
+import { RequirementsReporter, type RequirementsMode } from "./test/setup/requirements-reporter.ts";
+
+export default defineConfig({
+  test: {
+    pool: "forks",
+    retry: 0,
+    // Our reporter comes first, so that a run ends with the runner's own summary.
+    reporters: [new RequirementsReporter(requirementsMode()), "default"],
+    allowOnly: requirementsMode() === "ignore",
+    projects: [
+      project("unit", { timeoutSeconds: 10 }),
+      project("tooling", { timeoutSeconds: 60 }),
+      project("integration", { timeoutSeconds: 30 }),
+      project("e2e", { timeoutSeconds: 60 }),
+      project("escape", { timeoutSeconds: 60 }),
+      // Alone and last: the suite has time-outs of its own that a busy machine would break.
+      project("conformance", { timeoutSeconds: 300, isAlone: true }),
+    ],
+  },
+});
+
+function project(name: string, options: { timeoutSeconds: number; isAlone?: boolean }): TestProjectConfiguration {
+  const timeoutMs = options.timeoutSeconds * 1000;
+  return {
+    extends: true,
+    test: {
+      name,
+      include: [`test/${name}/**/*.test.ts`],
+      exclude: ["**/node_modules/**"],
+      testTimeout: timeoutMs,
+      hookTimeout: timeoutMs,
+      ...(options.isAlone === true ? { fileParallelism: false, sequence: { groupOrder: 1 } } : {}),
+    },
+  };
+}
+
+function requirementsMode(): RequirementsMode {
+  const mode = process.env["OWLCLAW_TEST_REQUIREMENTS"];
+  return mode === "check" || mode === "write" ? mode : "ignore";
+}
