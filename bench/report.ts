@@ -10,6 +10,9 @@ export interface Goal {
   readonly isMet: boolean;
 }
 
+/** 400 ms on a machine that starts Node in 40: as a ratio, the goal holds on slower and busier ones too. */
+const MAX_START_RATIO = 10;
+
 /** A table in plain text: the first column to the left, numbers to the right. */
 export function toTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
@@ -73,7 +76,8 @@ export function checkGoals(results: readonly CaseResult[], starts: readonly Star
     goals.push(atLeast(`stdio: calls/s against ${baseline.target}`, ours.callsPerSecond / baseline.callsPerSecond, 1));
   }
   const start = starts.find(({ target }) => target === OURS.stdio);
-  if (start !== undefined) goals.push(atMost("start to first answer, ms", start.milliseconds, 400));
+  if (start !== undefined)
+    goals.push(atMost("start to first answer against node -e 0", start.ratioToNode, MAX_START_RATIO));
   return goals;
 }
 

@@ -10,6 +10,13 @@ const TICKS_PER_SECOND = 100;
 /** How much of a server's log is kept, to be shown when it dies. */
 const KEPT_LOG_LINES = 50;
 
+const running = new Set<ChildProcessWithoutNullStreams>();
+
+// An HTTP server does not notice that its benchmark has failed.
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
 /** A server under measurement: a process of its own that speaks HTTP or stdio. */
 export class ServerProcess {
   readonly #child: ChildProcessWithoutNullStreams;
@@ -20,6 +27,8 @@ export class ServerProcess {
 
   private constructor(args: readonly string[]) {
     this.#child = spawn(process.execPath, [...args], { stdio: "pipe" });
+    running.add(this.#child);
+    this.#child.once("exit", () => running.delete(this.#child));
     createInterface({ input: this.#child.stdout }).on("line", (line) => this.#onAnswer(line));
     const log = createInterface({ input: this.#child.stderr });
     this.#listening = new Promise((resolve) => {

@@ -10,7 +10,14 @@ export type {
   ResourceDefinition,
   TaskOptions,
 } from "./capabilities/define.ts";
-export type { CallContext, ElicitAnswer, ElicitForm, ElicitUrl, SampleAnswer, SampleRequest } from "./capabilities/context.ts";
+export type {
+  CallContext,
+  ElicitAnswer,
+  ElicitForm,
+  ElicitUrl,
+  SampleAnswer,
+  SampleRequest,
+} from "./capabilities/context.ts";
 export type { ContentBlock, PromptMessage, ResourceContents, ToolResult } from "./capabilities/content.ts";
 export { OwlError } from "./errors/owl-error.ts";
 export type { ErrorKind } from "./errors/kinds.ts";

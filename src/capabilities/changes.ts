@@ -1,6 +1,8 @@
 import type { ListKind } from "./registry.ts";
 
-export type Change = { readonly kind: "list"; readonly list: ListKind } | { readonly kind: "resource"; readonly uri: string };
+export type Change =
+  | { readonly kind: "list"; readonly list: ListKind }
+  | { readonly kind: "resource"; readonly uri: string };
 
 /** Carries what changed from whoever noticed to every open connection. */
 export class Changes {

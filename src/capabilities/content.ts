@@ -46,8 +46,18 @@ export interface EmbeddedResourceBlock extends Annotated {
 export type ContentBlock = TextBlock | ImageBlock | AudioBlock | ResourceLinkBlock | EmbeddedResourceBlock;
 
 export type ResourceContents =
-  | { readonly uri: string; readonly mimeType?: string; readonly text: string; readonly _meta?: Readonly<Record<string, unknown>> }
-  | { readonly uri: string; readonly mimeType?: string; readonly blob: string; readonly _meta?: Readonly<Record<string, unknown>> };
+  | {
+      readonly uri: string;
+      readonly mimeType?: string;
+      readonly text: string;
+      readonly _meta?: Readonly<Record<string, unknown>>;
+    }
+  | {
+      readonly uri: string;
+      readonly mimeType?: string;
+      readonly blob: string;
+      readonly _meta?: Readonly<Record<string, unknown>>;
+    };
 
 /** A whole MCP tool result, for handlers that want to say everything themselves. */
 export interface ToolResult {

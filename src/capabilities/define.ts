@@ -31,7 +31,15 @@ export interface TaskOptions {
 export type Awaitable<T> = T | Promise<T>;
 
 /** What a handler may return: a whole result, a list of content blocks, or any value that JSON can express. */
-export type HandlerOutput = ToolResult | readonly ContentBlock[] | string | number | boolean | null | undefined | object;
+export type HandlerOutput =
+  | ToolResult
+  | readonly ContentBlock[]
+  | string
+  | number
+  | boolean
+  | null
+  | undefined
+  | object;
 
 export interface HandlerDefinition<I extends SchemaSource = SchemaSource, O extends SchemaSource = SchemaSource> {
   readonly name: string;
@@ -71,7 +79,10 @@ export interface ResourceDefinition {
   watch?(changed: () => void, signal: AbortSignal): void;
 }
 
-export type PromptOutput = string | readonly PromptMessage[] | { readonly description?: string; readonly messages: readonly PromptMessage[] };
+export type PromptOutput =
+  | string
+  | readonly PromptMessage[]
+  | { readonly description?: string; readonly messages: readonly PromptMessage[] };
 
 export interface PromptDefinition<A extends SchemaSource = SchemaSource> {
   readonly name: string;
@@ -85,33 +96,31 @@ export interface PromptDefinition<A extends SchemaSource = SchemaSource> {
   run(args: SchemaValue<A>, context: CallContext): Awaitable<PromptOutput>;
 }
 
-const KIND: unique symbol = Symbol.for("owlclaw.definition");
+const DEFINITION: unique symbol = Symbol.for("owlclaw.definition");
 
 export type Definition =
-  | { readonly [KIND]: "handler"; readonly definition: HandlerDefinition }
-  | { readonly [KIND]: "resource"; readonly definition: ResourceDefinition }
-  | { readonly [KIND]: "prompt"; readonly definition: PromptDefinition };
+  | { readonly [DEFINITION]: true; readonly kind: "handler"; readonly definition: HandlerDefinition }
+  | { readonly [DEFINITION]: true; readonly kind: "resource"; readonly definition: ResourceDefinition }
+  | { readonly [DEFINITION]: true; readonly kind: "prompt"; readonly definition: PromptDefinition };
 
 /** Makes a tool of a function and its schemas. Export the result from a file under `handlers.paths`. */
-export function defineHandler<I extends SchemaSource, O extends SchemaSource>(definition: HandlerDefinition<I, O>): Definition {
-  return { [KIND]: "handler", definition: definition as unknown as HandlerDefinition };
+export function defineHandler<I extends SchemaSource, O extends SchemaSource>(
+  definition: HandlerDefinition<I, O>,
+): Definition {
+  return { [DEFINITION]: true, kind: "handler", definition };
 }
 
 /** Makes a resource, or a resource template, that clients can list and read. */
 export function defineResource(definition: ResourceDefinition): Definition {
-  return { [KIND]: "resource", definition };
+  return { [DEFINITION]: true, kind: "resource", definition };
 }
 
 /** Makes a prompt that clients can offer to their users. */
 export function definePrompt<A extends SchemaSource>(definition: PromptDefinition<A>): Definition {
-  return { [KIND]: "prompt", definition: definition as unknown as PromptDefinition };
+  return { [DEFINITION]: true, kind: "prompt", definition };
 }
 
-/** Narrows what a module exported; the symbol is shared, so that two copies of the package understand each other. */
-export function asDefinition(value: unknown): Definition | undefined {
-  return typeof value === "object" && value !== null && KIND in value ? (value as Definition) : undefined;
-}
-
-export function definitionKind(definition: Definition): "handler" | "resource" | "prompt" {
-  return definition[KIND];
+/** Recognises what a module exported; the symbol is shared, so that two copies of the package understand each other. */
+export function isDefinition(value: unknown): value is Definition {
+  return typeof value === "object" && value !== null && DEFINITION in value;
 }

@@ -21,12 +21,14 @@ export interface Tool {
   run(input: unknown, context: CallContext): HandlerOutput | Promise<HandlerOutput>;
 }
 
-export interface Resource extends ResourceDefinition {
+export interface Resource {
+  readonly definition: ResourceDefinition;
   /** Set when the URI is a template. */
   readonly pattern: UriPattern | undefined;
 }
 
-export interface Prompt extends Omit<PromptDefinition, "arguments"> {
+export interface Prompt {
+  readonly definition: PromptDefinition;
   readonly arguments: CompiledSchema | undefined;
 }
 
@@ -37,30 +39,38 @@ export interface FoundResource {
 
 export type ListKind = "tools" | "resources" | "prompts";
 
+interface Lists {
+  readonly tools: readonly Tool[];
+  readonly resources: readonly Resource[];
+  readonly templates: readonly Resource[];
+  readonly prompts: readonly Prompt[];
+}
+
 /** Everything that can be listed, called, read or got. Lists are sorted by name: prompt caches depend on a stable order. */
 export class Registry {
   #tools = new Map<string, Tool>();
   #resources = new Map<string, Resource>();
   #prompts = new Map<string, Prompt>();
-  #sorted = new Map<string, readonly unknown[]>();
+  #lists: Lists | undefined;
 
   addTool(tool: Tool): void {
     assertFree(this.#tools, tool.name, "tool");
     this.#tools.set(tool.name, tool);
-    this.#sorted.clear();
+    this.#lists = undefined;
   }
 
   addResource(definition: ResourceDefinition): void {
     assertFree(this.#resources, definition.uri, "resource");
     const pattern = UriPattern.isTemplate(definition.uri) ? new UriPattern(definition.uri) : undefined;
-    this.#resources.set(definition.uri, Object.assign(Object.create(definition), { pattern }));
-    this.#sorted.clear();
+    this.#resources.set(definition.uri, { definition, pattern });
+    this.#lists = undefined;
   }
 
   addPrompt(prompt: Prompt): void {
-    assertFree(this.#prompts, prompt.name, "prompt");
-    this.#prompts.set(prompt.name, prompt);
-    this.#sorted.clear();
+    const { name } = prompt.definition;
+    assertFree(this.#prompts, name, "prompt");
+    this.#prompts.set(name, prompt);
+    this.#lists = undefined;
   }
 
   tool(name: string): Tool | undefined {
@@ -72,19 +82,19 @@ export class Registry {
   }
 
   tools(): readonly Tool[] {
-    return this.#list("tools", () => [...this.#tools.values()].sort(byName));
+    return this.#sorted().tools;
   }
 
   resources(): readonly Resource[] {
-    return this.#list("resources", () => this.#allResources().filter(({ pattern }) => pattern === undefined));
+    return this.#sorted().resources;
   }
 
   templates(): readonly Resource[] {
-    return this.#list("templates", () => this.#allResources().filter(({ pattern }) => pattern !== undefined));
+    return this.#sorted().templates;
   }
 
   prompts(): readonly Prompt[] {
-    return this.#list("prompts", () => [...this.#prompts.values()].sort(byName));
+    return this.#sorted().prompts;
   }
 
   /** An exact URI wins over a template; among templates the first by URI. */
@@ -102,22 +112,17 @@ export class Registry {
     return this.#resources.get(uriTemplate);
   }
 
-  #allResources(): Resource[] {
-    return [...this.#resources.values()].sort((a, b) => compare(a.uri, b.uri));
+  #sorted(): Lists {
+    if (this.#lists !== undefined) return this.#lists;
+    const resources = [...this.#resources.values()].sort((a, b) => compare(a.definition.uri, b.definition.uri));
+    this.#lists = {
+      tools: [...this.#tools.values()].sort((a, b) => compare(a.name, b.name)),
+      resources: resources.filter(({ pattern }) => pattern === undefined),
+      templates: resources.filter(({ pattern }) => pattern !== undefined),
+      prompts: [...this.#prompts.values()].sort((a, b) => compare(a.definition.name, b.definition.name)),
+    };
+    return this.#lists;
   }
-
-  #list<T>(key: string, make: () => readonly T[]): readonly T[] {
-    const cached = this.#sorted.get(key);
-    // Each key is only ever written by the one accessor that names it.
-    if (cached !== undefined) return cached as readonly T[];
-    const made = make();
-    this.#sorted.set(key, made);
-    return made;
-  }
-}
-
-function byName(a: { readonly name: string }, b: { readonly name: string }): number {
-  return compare(a.name, b.name);
 }
 
 function compare(a: string, b: string): number {

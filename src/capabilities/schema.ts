@@ -1,5 +1,6 @@
-import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
-import addFormats from "ajv-formats";
+import { createRequire } from "node:module";
+import type * as ajvModule from "ajv/dist/2020.js";
+import type { Ajv2020, ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -37,7 +38,9 @@ export interface SchemaIssue {
   readonly message: string;
 }
 
-export type SchemaVerdict = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly issues: readonly SchemaIssue[] };
+export type SchemaVerdict =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly issues: readonly SchemaIssue[] };
 
 /** A schema ready for use: what clients see, and a function that checks. */
 export interface CompiledSchema {
@@ -101,16 +104,33 @@ function fromJsonSchema(json: JsonSchema): CompiledSchema {
 
 let shared: Ajv2020 | undefined;
 
+/** Loaded when the first plain JSON Schema is checked: the validator would take a tenth of every start. */
 function ajv(): Ajv2020 {
   if (shared === undefined) {
-    shared = new Ajv2020({ allErrors: true, strict: false, useDefaults: true });
-    addFormats.default(shared);
+    const load: (name: string) => unknown = createRequire(import.meta.url);
+    const validators = load("ajv/dist/2020.js");
+    const formats = load("ajv-formats");
+    if (!isAjvModule(validators) || !isFormatsModule(formats))
+      throw new Error("the JSON Schema validator is not what it was");
+    shared = new validators.Ajv2020({ allErrors: true, strict: false, useDefaults: true });
+    formats.default(shared);
   }
   return shared;
 }
 
+function isAjvModule(value: unknown): value is typeof ajvModule {
+  return typeof value === "object" && value !== null && "Ajv2020" in value;
+}
+
+function isFormatsModule(value: unknown): value is { readonly default: (ajv: Ajv2020) => void } {
+  return typeof value === "function" && "default" in value;
+}
+
 function fromAjv(error: ErrorObject): SchemaIssue {
-  const path = error.instancePath.slice(1).replace(/\/(\d+)/g, "[$1]").replaceAll("/", ".");
+  const path = error.instancePath
+    .slice(1)
+    .replace(/\/(\d+)/g, "[$1]")
+    .replaceAll("/", ".");
   const parameter: unknown = Object.values(error.params)[0];
   const detail = error.keyword === "additionalProperties" && typeof parameter === "string" ? ` ("${parameter}")` : "";
   return { path, message: `${error.message ?? error.keyword}${detail}` };

@@ -66,7 +66,7 @@ function fromKeyFlag(keyFlag: KeyFlag, value: unknown): FlagSetting[] {
   const { path } = keyFlag;
   const name = toOption(keyFlag).long ?? keyFlag.flag;
   if (value === undefined) return [];
-  if (!Array.isArray(value)) return [{ path, name, value: String(value) }];
+  if (!Array.isArray(value)) return [{ path, name, value: typeof value === "string" ? value : "true" }];
   const setting = { path, name, value: value.map(String) };
   // Who names an origin wants it let in.
   return path === "http.cors.origins" ? [{ path: "http.cors.enabled", name, value: "true" }, setting] : [setting];

@@ -1,8 +1,8 @@
 import { Argument, Command } from "commander";
+import { PACKAGE_VERSION } from "../server/package-version.ts";
 import type { CommandAction } from "./command-action.ts";
 import { addConfigFlags } from "./config-flags.ts";
 import type { Terminal } from "./terminal.ts";
-import { packageVersion } from "./version.ts";
 
 export interface ProgramOptions {
   readonly terminal: Terminal;
@@ -40,7 +40,7 @@ export function buildProgram({ terminal, finish }: ProgramOptions): Command {
   addResources(server, runs);
   addToken(server, runs);
   addCompletion(root, runs);
-  addVersion(root, packageVersion());
+  addVersion(root, PACKAGE_VERSION);
   return root;
 }
 

@@ -1,5 +1,6 @@
 import { ConfigError } from "../config/config-error.ts";
 import { OwlError } from "../errors/owl-error.ts";
+import { EXIT } from "./exit-code.ts";
 import type { Terminal } from "./terminal.ts";
 import { paint, withoutTerminalControls } from "./text.ts";
 import { UsageError } from "./usage-error.ts";
@@ -11,5 +12,5 @@ export function reportFailure(error: unknown, terminal: Terminal): number {
   const lines = [`${paint("error:", "red", terminal.errColor)} ${withoutTerminalControls(message)}`];
   if (error instanceof OwlError) lines.push(`hint: ${withoutTerminalControls(error.hint)}`);
   terminal.err(`${lines.join("\n")}\n`);
-  return isUsers ? 2 : 1;
+  return isUsers ? EXIT.usage : EXIT.failure;
 }

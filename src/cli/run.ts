@@ -1,9 +1,8 @@
 import { CommanderError } from "commander";
+import { EXIT } from "./exit-code.ts";
 import { buildProgram } from "./program.ts";
 import { reportFailure } from "./report-failure.ts";
 import type { Terminal } from "./terminal.ts";
-
-export const EXIT = { ok: 0, failure: 1, usage: 2 } as const;
 
 /** Runs one command line and says how it ended. */
 export async function run(argv: readonly string[], terminal: Terminal): Promise<number> {

@@ -1,10 +1,10 @@
 import { loadConfig } from "../config/load.ts";
+import { PACKAGE_VERSION } from "../server/package-version.ts";
 import type { CommandCall } from "./command-action.ts";
 import { serverLogger } from "./command-logger.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import { explainListenProblem } from "./listen-problem.ts";
 import { startSummary } from "./start-summary.ts";
-import { packageVersion } from "./version.ts";
 
 /** On stdio, stdout belongs to the protocol from here on: everything this command says goes to stderr. */
 export async function startCommand({ terminal, flags }: CommandCall): Promise<number> {
@@ -15,7 +15,7 @@ export async function startCommand({ terminal, flags }: CommandCall): Promise<nu
     throw explainListenProblem(error, loaded);
   });
   const { url } = server;
-  const { fields, lines } = startSummary(loaded, { version: packageVersion(), ...(url === undefined ? {} : { url }) });
+  const { fields, lines } = startSummary(loaded, { version: PACKAGE_VERSION, ...(url === undefined ? {} : { url }) });
   if (terminal.errIsTty) terminal.err(`${lines.join("\n")}\n`);
   else logger.info("server started", fields);
   return server.closed;

@@ -13,9 +13,9 @@ export function expectation(key: ConfigKey): string {
     case "number":
       return `a number${range(key)}`;
     case "list":
-      return "a list of strings; it wants this of its items: ".concat(key.description);
+      return `a list of strings (${key.description})`;
     case "string":
-      return `text; it means: ${key.description}`;
+      return `text (${key.description})`;
   }
 }
 

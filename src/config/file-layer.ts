@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { basename } from "node:path";
-import type { Document, LineCounter } from "yaml";
+import type { Document, LineCounter, YAMLParseError, YAMLWarning } from "yaml";
 import { unknownKey, type Candidate, type LayerValues, type Origin } from "./candidate.ts";
 import type { ConfigIssue } from "./config-error.ts";
 import { CONFIG_TREE, isSection, type ConfigSection } from "./keys.ts";
@@ -99,21 +99,22 @@ function holdsSecrets(section: ConfigSection): boolean {
   return [...section.children.values()].some((node) => (isSection(node) ? holdsSecrets(node) : node.secret));
 }
 
-function syntaxIssue(
-  file: string,
-  problem: { readonly message: string; readonly pos: readonly [number, number] },
-  lines: LineCounter,
-): ConfigIssue {
+function syntaxIssue(file: string, problem: YAMLParseError | YAMLWarning, lines: LineCounter): ConfigIssue {
   const { line, col } = lines.linePos(problem.pos[0]);
-  // What follows a colon quotes the file, and the quoted part may be a secret.
-  const [message = "is not valid YAML"] = problem.message.split(": ");
   return {
     path: `${basename(file)}:${line}:${col}`,
-    reason: `line ${line}, column ${col}: ${message}`,
-    fix: message.includes("unique") ? "keep one of the keys with the same name" : "correct the YAML there",
+    reason: `line ${line}, column ${col}: ${syntaxReason(problem)}`,
+    fix: problem.code === "DUPLICATE_KEY" ? "keep one of the keys with the same name" : "correct the YAML there",
     layer: "file",
     source: file,
   };
+}
+
+function syntaxReason({ code, message }: YAMLParseError | YAMLWarning): string {
+  if (code === "MULTIPLE_DOCS") return "only one YAML document may be in the file";
+  // What follows a colon quotes the file, and the quoted part may be a secret.
+  const [reason = "is not valid YAML"] = message.split(": ");
+  return reason;
 }
 
 function fileIssue(file: string, reason: string, fix: string): ConfigIssue {

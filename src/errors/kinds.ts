@@ -13,7 +13,11 @@ export interface ErrorKindFacts {
 
 export const ERROR_KINDS = {
   parse_error: kind(-32700, 400, "Send one JSON-RPC 2.0 message in valid UTF-8 JSON."),
-  invalid_request: kind(-32600, 400, "Send an object with jsonrpc \"2.0\", a method, and an id that is a string or an integer."),
+  invalid_request: kind(
+    -32600,
+    400,
+    'Send an object with jsonrpc "2.0", a method, and an id that is a string or an integer.',
+  ),
   method_not_found: kind(-32601, 404, "Call a method that the server's capabilities name."),
   invalid_params: kind(-32602, 400, "Correct the parameters named in the message and send the request again."),
   invalid_arguments: {
@@ -26,7 +30,11 @@ export const ERROR_KINDS = {
     modernCode: -32022,
   },
   header_mismatch: kind(-32020, 400, "Send the MCP headers with the same values as the body."),
-  missing_capability: kind(-32021, 400, "Declare the capabilities in data.requiredCapabilities and send the request again."),
+  missing_capability: kind(
+    -32021,
+    400,
+    "Declare the capabilities in data.requiredCapabilities and send the request again.",
+  ),
   resource_limit: {
     ...kind(-32600, 429, "Free what you no longer use, or wait, and try again."),
     toolError: "since 2026-07-28",
@@ -39,7 +47,10 @@ export const ERROR_KINDS = {
   },
   prompt_not_found: kind(-32602, 404, "Call prompts/list for the prompts that exist."),
   task_not_found: kind(-32602, 404, "The task ended its life or never was yours: start the call again."),
-  governance_denied: { ...kind(-32003, 403, "Read data.rule and data.reason; ask the operator to change the policy."), modernCode: -31003 },
+  governance_denied: {
+    ...kind(-32003, 403, "Read data.rule and data.reason; ask the operator to change the policy."),
+    modernCode: -31003,
+  },
   timeout: {
     ...kind(-32004, 504, "Ask for less at once, or raise tools.timeoutSeconds."),
     toolError: "since 2026-07-28",

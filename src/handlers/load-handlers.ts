@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { glob } from "tinyglobby";
-import { asDefinition, type Definition, definitionKind, type HandlerDefinition, type PromptDefinition, type ResourceDefinition } from "../capabilities/define.ts";
+import { type Definition, isDefinition } from "../capabilities/define.ts";
 import { compileTool } from "../capabilities/define-tool.ts";
 import type { Registry } from "../capabilities/registry.ts";
 import { compileSchema } from "../capabilities/schema.ts";
@@ -62,7 +62,11 @@ function makeImporter(cacheFolder: string): (file: string) => Promise<unknown> {
   const importCompiled = async (file: string): Promise<unknown> => {
     if (compiled === undefined) {
       const { createJiti } = await import("jiti");
-      const jiti = createJiti(import.meta.url, { fsCache: cacheFolder, interopDefault: false, alias: { owlclaw: publicEntry() } });
+      const jiti = createJiti(import.meta.url, {
+        fsCache: cacheFolder,
+        interopDefault: false,
+        alias: { owlclaw: publicEntry() },
+      });
       compiled = (path) => jiti.import(path);
     }
     return compiled(file);
@@ -70,7 +74,8 @@ function makeImporter(cacheFolder: string): (file: string) => Promise<unknown> {
   return async (file) => {
     if (/\.m?ts$/.test(file)) return importCompiled(file);
     try {
-      return await import(pathToFileURL(file).href);
+      const module: unknown = await import(pathToFileURL(file).href);
+      return module;
     } catch (error) {
       if (!isMissingOwlclaw(error)) throw error;
       return importCompiled(file);
@@ -84,26 +89,33 @@ function publicEntry(): string {
 }
 
 function isMissingOwlclaw(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND" && error.message.includes("'owlclaw'");
+  return (
+    error instanceof Error &&
+    "code" in error &&
+    error.code === "ERR_MODULE_NOT_FOUND" &&
+    error.message.includes("'owlclaw'")
+  );
 }
 
 function definitionsOf(exported: unknown): Definition[] {
   if (typeof exported !== "object" || exported === null) return [];
-  const values: unknown[] = Object.values(exported).flatMap((value: unknown) => (Array.isArray(value) ? value : [value]));
+  const values: unknown[] = Object.values(exported).flat();
   // A definition may be exported under two names, as itself and as the default.
-  return [...new Set(values)].map(asDefinition).filter((definition) => definition !== undefined);
+  return [...new Set(values)].filter(isDefinition);
 }
 
-function register(registry: Registry, definition: Definition): void {
-  switch (definitionKind(definition)) {
+function register(registry: Registry, { kind, definition }: Definition): void {
+  switch (kind) {
     case "handler":
-      return registry.addTool(compileTool(definition.definition as HandlerDefinition));
+      return registry.addTool(compileTool(definition));
     case "resource":
-      return registry.addResource(definition.definition as ResourceDefinition);
+      return registry.addResource(definition);
     case "prompt": {
-      const prompt = definition.definition as PromptDefinition;
-      const args = prompt.arguments === undefined ? undefined : compileSchema(prompt.arguments, "input");
-      return registry.addPrompt(Object.assign(Object.create(prompt), { arguments: args }));
+      const schema = definition.arguments;
+      return registry.addPrompt({
+        definition,
+        arguments: schema === undefined ? undefined : compileSchema(schema, "input"),
+      });
     }
   }
 }

@@ -2,8 +2,10 @@ import type { CallContext } from "../capabilities/context.ts";
 import type { Caller } from "./caller.ts";
 
 /** What a capability can say to the client while it runs. The protocol implements it, once per era. */
-export interface Conversation
-  extends Pick<CallContext, "progress" | "log" | "elicit" | "sample" | "roots" | "startTask" | "closeStream" | "listChanged"> {
+export interface Conversation extends Pick<
+  CallContext,
+  "progress" | "log" | "elicit" | "sample" | "roots" | "startTask" | "closeStream" | "listChanged"
+> {
   /** Whether the client asked to be told of progress. */
   readonly wantsProgress: boolean;
 }

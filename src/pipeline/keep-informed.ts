@@ -10,7 +10,10 @@ export interface Informed {
  * Tells the client that a long call is still alive, as long as the capability says nothing itself. Progress values
  * must rise, so ours count seconds and end with the first report of the capability's own.
  */
-export function keepInformed(call: Call, { afterMs, what }: { readonly afterMs: number; readonly what: string }): Informed {
+export function keepInformed(
+  call: Call,
+  { afterMs, what }: { readonly afterMs: number; readonly what: string },
+): Informed {
   const startedAt = performance.now();
   const tick = (): void => {
     const seconds = Math.round((performance.now() - startedAt) / 1000);

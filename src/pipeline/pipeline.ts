@@ -41,9 +41,11 @@ export class Pipeline {
 
   async callTool(tool: Tool, args: unknown, call: Call): Promise<ToolResult> {
     const checked = validateArguments(tool, args);
-    const input = checked instanceof Promise ? await checked : checked;
+    const input: unknown = checked instanceof Promise ? await checked : checked;
     const { progressAfterMs, maxResultChars, timeoutMs } = this.#options;
-    const informed = call.conversation.wantsProgress ? keepInformed(call, { afterMs: progressAfterMs, what: tool.name }) : undefined;
+    const informed = call.conversation.wantsProgress
+      ? keepInformed(call, { afterMs: progressAfterMs, what: tool.name })
+      : undefined;
     try {
       const output = await runBounded((signal) => tool.run(input, contextOf(informed?.call ?? call, signal)), {
         what: `the tool "${tool.name}"`,
@@ -59,33 +61,40 @@ export class Pipeline {
   async readResource(uri: string, call: Call): Promise<readonly ResourceContents[]> {
     const found = this.registry.findResource(uri);
     if (found === undefined) {
-      throw new OwlError("resource_not_found", `there is no resource "${uri.slice(0, 256)}"`, { facts: { uri: uri.slice(0, 256) } });
+      throw new OwlError("resource_not_found", `there is no resource "${uri.slice(0, 256)}"`, {
+        facts: { uri: uri.slice(0, 256) },
+      });
     }
-    const { resource, variables } = found;
-    const output = await runBounded((signal) => resource.read(uri, variables, contextOf(call, signal)), {
-      what: `the resource "${resource.name}"`,
+    const { definition } = found.resource;
+    const output = await runBounded((signal) => definition.read(uri, found.variables, contextOf(call, signal)), {
+      what: `the resource "${definition.name}"`,
       timeoutMs: this.#options.timeoutMs,
       signal: call.signal,
     });
-    return toContents(output, uri, resource.mimeType);
+    return toContents(output, uri, definition.mimeType);
   }
 
   async getPrompt(name: string, args: unknown, call: Call): Promise<PromptResult> {
     const prompt = this.registry.prompt(name);
-    if (prompt === undefined) throw new OwlError("prompt_not_found", `there is no prompt named "${name.slice(0, 128)}"`);
+    if (prompt === undefined)
+      throw new OwlError("prompt_not_found", `there is no prompt named "${name.slice(0, 128)}"`);
     const verdict = await prompt.arguments?.check(args ?? {});
     if (verdict?.ok === false) {
-      throw new OwlError("invalid_params", `invalid arguments for the prompt "${name}": ${describeIssues(verdict.issues)}`, {
-        facts: { issues: verdict.issues },
-      });
+      throw new OwlError(
+        "invalid_params",
+        `invalid arguments for the prompt "${name}": ${describeIssues(verdict.issues)}`,
+        {
+          facts: { issues: verdict.issues },
+        },
+      );
     }
     const value: unknown = verdict === undefined ? {} : verdict.value;
-    const output = await runBounded((signal) => prompt.run(value as Record<string, unknown>, contextOf(call, signal)), {
+    const output = await runBounded((signal) => prompt.definition.run(value, contextOf(call, signal)), {
       what: `the prompt "${name}"`,
       timeoutMs: this.#options.timeoutMs,
       signal: call.signal,
     });
-    return toPromptResult(output, prompt.description);
+    return toPromptResult(output, prompt.definition.description);
   }
 }
 
@@ -93,11 +102,12 @@ function toContents(output: ResourceOutput, uri: string, mimeType: string | unde
   const common = { uri, ...(mimeType !== undefined && { mimeType }) };
   if (typeof output === "string") return [{ ...common, text: output }];
   if (output instanceof Uint8Array) return [{ ...common, blob: Buffer.from(output).toString("base64") }];
-  return Array.isArray(output) ? output : [output as ResourceContents];
+  return "uri" in output ? [output] : output;
 }
 
 function toPromptResult(output: PromptOutput, description: string | undefined): PromptResult {
   const described = description === undefined ? {} : { description };
-  if (typeof output === "string") return { ...described, messages: [{ role: "user", content: { type: "text", text: output } }] };
+  if (typeof output === "string")
+    return { ...described, messages: [{ role: "user", content: { type: "text", text: output } }] };
   return "messages" in output ? { ...described, ...output } : { ...described, messages: output };
 }

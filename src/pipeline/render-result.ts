@@ -11,7 +11,10 @@ export async function renderResult(tool: Tool, output: HandlerOutput, maxChars: 
   const value = tool.output === undefined ? output : await checkedOutput(tool, output);
   const text = typeof value === "string" ? value : toJson(tool, value);
   const structured = tool.output !== undefined || (typeof value === "object" && value !== null);
-  return capped({ content: text === undefined ? [] : [{ type: "text", text }], ...(structured && { structuredContent: value }) }, maxChars);
+  return capped(
+    { content: text === undefined ? [] : [{ type: "text", text }], ...(structured && { structuredContent: value }) },
+    maxChars,
+  );
 }
 
 /** A failure that the model should read and repair. Never with `structuredContent`: clients would check it and hide the message. */
@@ -45,20 +48,26 @@ async function withCheckedStructure(tool: Tool, result: ToolResult): Promise<Too
 async function checkedOutput(tool: Tool, value: unknown): Promise<unknown> {
   const verdict = await tool.output?.check(value);
   if (verdict === undefined || verdict.ok) return verdict === undefined ? value : verdict.value;
-  throw new OwlError("execution_error", `the tool "${tool.name}" returned what its own output schema forbids: ${describeIssues(verdict.issues)}`);
+  throw new OwlError(
+    "execution_error",
+    `the tool "${tool.name}" returned what its own output schema forbids: ${describeIssues(verdict.issues)}`,
+  );
 }
 
 function toJson(tool: Tool, value: unknown): string | undefined {
   try {
     return value === undefined || value === null ? undefined : JSON.stringify(value);
   } catch (cause) {
-    throw new OwlError("execution_error", `the tool "${tool.name}" returned a value that JSON cannot express`, { cause });
+    throw new OwlError("execution_error", `the tool "${tool.name}" returned a value that JSON cannot express`, {
+      cause,
+    });
   }
 }
 
 function capped(result: ToolResult, maxChars: number): ToolResult {
   if (!result.content.some((block) => block.type === "text" && block.text.length > maxChars)) return result;
-  const cap = (block: ContentBlock): ContentBlock => (block.type === "text" ? { ...block, text: capText(block.text, maxChars) } : block);
+  const cap = (block: ContentBlock): ContentBlock =>
+    block.type === "text" ? { ...block, text: capText(block.text, maxChars) } : block;
   return { ...result, content: result.content.map(cap) };
 }
 

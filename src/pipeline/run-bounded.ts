@@ -12,7 +12,10 @@ export interface Bounds {
  * Runs a capability until it settles, its time is up or its caller is gone, whichever comes first. The capability
  * learns of the end through its signal; whether it listens or not, the caller does not wait for it any longer.
  */
-export function runBounded<T>(run: (signal: AbortSignal) => T | Promise<T>, { what, timeoutMs, signal }: Bounds): Promise<T> {
+export function runBounded<T>(
+  run: (signal: AbortSignal) => T | Promise<T>,
+  { what, timeoutMs, signal }: Bounds,
+): Promise<T> {
   if (signal.aborted) return Promise.reject(cancelled(what));
   return new Promise<T>((resolve, reject) => {
     const controller = new AbortController();

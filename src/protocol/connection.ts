@@ -1,7 +1,14 @@
 import type { Caller } from "../pipeline/caller.ts";
 import { LateConversation } from "./conversations/late.ts";
 import { answerFastCall, type FastCall, type FastOptions, readFastCall, runFastCall } from "./fast-call.ts";
-import { isRequestId, type JsonRpcMessage, type JsonRpcNotification, type JsonRpcRequest, type JsonRpcResponse, type RequestId } from "./json-rpc.ts";
+import {
+  isRequestId,
+  type JsonRpcMessage,
+  type JsonRpcNotification,
+  type JsonRpcRequest,
+  type JsonRpcResponse,
+  type RequestId,
+} from "./json-rpc.ts";
 import type { Mcp } from "./mcp.ts";
 import { PeerTransport } from "./peer-transport.ts";
 import type { Conversation } from "../pipeline/call.ts";
@@ -65,7 +72,11 @@ export class Connection {
         assertNegotiable(message.params["protocolVersion"]);
       }
     } catch (thrown) {
-      const error = toWireError(toOwlError(thrown), { version: caller.protocolVersion, traceId, withStack: this.#mcp.withStack });
+      const error = toWireError(toOwlError(thrown), {
+        version: caller.protocolVersion,
+        traceId,
+        withStack: this.#mcp.withStack,
+      });
       return { jsonrpc: "2.0", id: message.id, error };
     }
     const call = this.#fastPath ? readFastCall(message, caller.protocolVersion) : undefined;
@@ -104,7 +115,13 @@ export class Connection {
       adopted = this.#transport.request(message, { ...incoming, adopt });
     });
     const { caller, traceId } = incoming;
-    const options: FastOptions = { mcp: this.#mcp, caller, traceId, signal: controller.signal, conversation: late.conversation };
+    const options: FastOptions = {
+      mcp: this.#mcp,
+      caller,
+      traceId,
+      signal: controller.signal,
+      conversation: late.conversation,
+    };
     const onGone = (): void => controller.abort();
     incoming.gone?.addEventListener("abort", onGone, { once: true });
     this.#fast.set(message.id, controller);

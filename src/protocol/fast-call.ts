@@ -1,4 +1,9 @@
-import { CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, LOG_LEVEL_META_KEY, SERVER_INFO_META_KEY } from "@modelcontextprotocol/server";
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
+  LOG_LEVEL_META_KEY,
+  SERVER_INFO_META_KEY,
+} from "@modelcontextprotocol/server";
 import { toOwlError } from "../errors/owl-error.ts";
 import type { Conversation } from "../pipeline/call.ts";
 import type { Caller } from "../pipeline/caller.ts";
@@ -21,16 +26,15 @@ export interface FastCall {
  */
 export function readFastCall({ method, params }: JsonRpcRequest, version: string): FastCall | undefined {
   if (method !== "tools/call" || params === undefined) return undefined;
-  const { name, arguments: args, _meta: meta } = params;
-  if (typeof name !== "string") return undefined;
-  if (args !== undefined && !isObject(args)) return undefined;
-  if ("inputResponses" in params || "requestState" in params || "task" in params) return undefined;
-  if (meta !== undefined && (!isObject(meta) || "progressToken" in meta)) return undefined;
-  const call: CallToolParams = args === undefined ? { name } : { name, arguments: args };
-  if (!isModern(version)) return { params: call, capabilities: {} };
-  const capabilities = meta === undefined ? undefined : readEnvelope(meta);
-  return capabilities === undefined ? undefined : { params: call, capabilities };
+  if (RETRY_FIELDS.some((field) => field in params)) return undefined;
+  const { name, arguments: args = {}, _meta: meta = {} } = params;
+  if (typeof name !== "string" || !isObject(args) || !isObject(meta) || "progressToken" in meta) return undefined;
+  const capabilities = isModern(version) ? readEnvelope(meta) : {};
+  return capabilities === undefined ? undefined : { params: { name, arguments: args }, capabilities };
 }
+
+/** Fields that only mean something to a call with a history. */
+const RETRY_FIELDS = ["inputResponses", "requestState", "task"] as const;
 
 /** The capabilities that the request declares; nothing where the envelope has anything out of the ordinary. */
 function readEnvelope(meta: Record<string, unknown>): ClientCapabilities | undefined {
@@ -38,7 +42,11 @@ function readEnvelope(meta: Record<string, unknown>): ClientCapabilities | undef
   const capabilities = meta[CLIENT_CAPABILITIES_META_KEY];
   const info = meta[CLIENT_INFO_META_KEY];
   if (!isObject(capabilities) || Object.values(capabilities).some((value) => !isObject(value))) return undefined;
-  if (info !== undefined && !(isObject(info) && typeof info["name"] === "string" && typeof info["version"] === "string")) return undefined;
+  if (
+    info !== undefined &&
+    !(isObject(info) && typeof info["name"] === "string" && typeof info["version"] === "string")
+  )
+    return undefined;
   return capabilities;
 }
 
@@ -50,24 +58,47 @@ export interface FastOptions {
   readonly conversation: Conversation;
 }
 
-export function runFastCall({ params, capabilities }: FastCall, { mcp, caller, traceId, signal, conversation }: FastOptions): Promise<Record<string, unknown>> {
-  const exchange: Exchange = { caller, traceId, signal, capabilities, conversation, inputResponses: undefined, requestState: undefined };
+export function runFastCall(
+  { params, capabilities }: FastCall,
+  { mcp, caller, traceId, signal, conversation }: FastOptions,
+): Promise<Record<string, unknown>> {
+  const exchange: Exchange = {
+    caller,
+    traceId,
+    signal,
+    capabilities,
+    conversation,
+    inputResponses: undefined,
+    requestState: undefined,
+  };
   return callTool(mcp, params, exchange);
 }
 
 /** The answer as the SDK would have written it. */
-export async function answerFastCall(message: JsonRpcRequest, running: Promise<Record<string, unknown>>, options: FastOptions): Promise<JsonRpcResponse> {
+export async function answerFastCall(
+  message: JsonRpcRequest,
+  running: Promise<Record<string, unknown>>,
+  options: FastOptions,
+): Promise<JsonRpcResponse> {
   const { mcp, caller, traceId } = options;
   try {
     const result = await running;
     return { jsonrpc: "2.0", id: message.id, result: isModern(caller.protocolVersion) ? stamped(mcp, result) : result };
   } catch (thrown) {
-    const error = toWireError(toOwlError(thrown), { version: caller.protocolVersion, traceId, withStack: mcp.withStack });
+    const error = toWireError(toOwlError(thrown), {
+      version: caller.protocolVersion,
+      traceId,
+      withStack: mcp.withStack,
+    });
     return { jsonrpc: "2.0", id: message.id, error };
   }
 }
 
 function stamped({ serverInfo }: Mcp, result: Record<string, unknown>): Record<string, unknown> {
   const meta = isObject(result["_meta"]) ? result["_meta"] : {};
-  return { ...result, resultType: result["resultType"] ?? "complete", _meta: { ...meta, [SERVER_INFO_META_KEY]: meta[SERVER_INFO_META_KEY] ?? serverInfo } };
+  return {
+    ...result,
+    resultType: result["resultType"] ?? "complete",
+    _meta: { ...meta, [SERVER_INFO_META_KEY]: meta[SERVER_INFO_META_KEY] ?? serverInfo },
+  };
 }

@@ -34,7 +34,9 @@ export type Incoming =
   | { readonly kind: "response"; readonly message: JsonRpcResponse }
   | { readonly kind: "invalid"; readonly id: RequestId | null; readonly error: OwlError };
 
-export type Parsed = { readonly batch: false; readonly item: Incoming } | { readonly batch: true; readonly items: readonly Incoming[] };
+export type Parsed =
+  | { readonly batch: false; readonly item: Incoming }
+  | { readonly batch: true; readonly items: readonly Incoming[] };
 
 /** Deep enough for any real arguments; far below what would exhaust the stack of a recursive reader. */
 const MAX_DEPTH = 200;
@@ -66,31 +68,40 @@ export function serializeMessage(message: JsonRpcMessage | readonly JsonRpcMessa
 
 export function readMessage(value: unknown): Incoming {
   if (!isObject(value)) return invalid(null, `a message is a JSON object, not ${describe(value)}`);
-  const { id } = value;
-  const answerTo = isRequestId(id) ? id : null;
-  if (value["jsonrpc"] !== "2.0") return invalid(answerTo, `"jsonrpc" must be "2.0", not ${describe(value["jsonrpc"])}`);
-  if (!("method" in value)) return readResponse(value, answerTo);
-  if ("id" in value && answerTo === null) {
-    return invalid(null, `"id" must be a string or an integer, not ${describe(id)}`);
-  }
-  if (typeof value["method"] !== "string" || value["method"] === "") {
-    return invalid(answerTo, `"method" must be a non-empty string, not ${describe(value["method"])}`);
-  }
-  if ("params" in value && !isObject(value["params"])) {
-    return invalid(answerTo, `"params" must be an object, not ${describe(value["params"])}`);
-  }
-  // The checks above are what the types say; the object itself goes on, so that nothing is copied on the way.
-  if (answerTo === null) return { kind: "notification", message: value as unknown as JsonRpcNotification };
-  return { kind: "request", message: value as unknown as JsonRpcRequest };
+  const problem = problemOf(value);
+  if (problem !== undefined) return invalid(isRequestId(value["id"]) ? value["id"] : null, problem);
+  // The object itself goes on, so that nothing is copied on the way.
+  if (isRequest(value)) return { kind: "request", message: value };
+  if (isNotification(value)) return { kind: "notification", message: value };
+  if (isResponse(value)) return { kind: "response", message: value };
+  const id = isRequestId(value["id"]) ? value["id"] : null;
+  return invalid(id, 'a request needs "method"; a response needs an id and either "result" or "error"');
 }
 
-function readResponse(value: Record<string, unknown>, id: RequestId | null): Incoming {
-  const isError = isObject(value["error"]);
+/** What keeps the object from being any message at all. */
+function problemOf(value: Record<string, unknown>): string | undefined {
+  const { jsonrpc, id, method, params } = value;
+  if (jsonrpc !== "2.0") return `"jsonrpc" must be "2.0", not ${describe(jsonrpc)}`;
+  if (!("method" in value)) return undefined;
+  if ("id" in value && !isRequestId(id)) return `"id" must be a string or an integer, not ${describe(id)}`;
+  if (typeof method !== "string" || method === "")
+    return `"method" must be a non-empty string, not ${describe(method)}`;
+  if ("params" in value && !isObject(params)) return `"params" must be an object, not ${describe(params)}`;
+  return undefined;
+}
+
+function isRequest(value: object): value is JsonRpcRequest {
+  return "method" in value && "id" in value;
+}
+
+function isNotification(value: object): value is JsonRpcNotification {
+  return "method" in value;
+}
+
+function isResponse(value: Record<string, unknown>): value is Record<string, unknown> & JsonRpcResponse {
   // An error without an id answers something we could not have asked; it must not be answered with an error again.
-  if (isError ? !("result" in value) : id !== null && isObject(value["result"]) && !("error" in value)) {
-    return { kind: "response", message: value as unknown as JsonRpcResponse };
-  }
-  return invalid(id, 'a request needs "method"; a response needs an id and either "result" or "error"');
+  if (isObject(value["error"])) return !("result" in value);
+  return isRequestId(value["id"]) && isObject(value["result"]) && !("error" in value);
 }
 
 export function isRequestId(value: unknown): value is RequestId {
@@ -140,7 +151,11 @@ function atPosition(text: string, position: number, reason: string): OwlError {
   const before = text.slice(0, position);
   const line = before.split("\n").length;
   const column = position - before.lastIndexOf("\n");
-  return new OwlError("parse_error", `invalid JSON at position ${position} (line ${line}, column ${column}): ${reason}`, {
-    facts: { position, line, column },
-  });
+  return new OwlError(
+    "parse_error",
+    `invalid JSON at position ${position} (line ${line}, column ${column}): ${reason}`,
+    {
+      facts: { position, line, column },
+    },
+  );
 }

@@ -25,27 +25,45 @@ export function declaresParamHeaders(tool: Tool): boolean {
 export function validateParamHeaders(
   tool: Tool,
   args: unknown,
-  { headers, traceId, version }: { readonly headers: IncomingHttpHeaders; readonly traceId: string; readonly version: string },
+  {
+    headers,
+    traceId,
+    version,
+  }: { readonly headers: IncomingHttpHeaders; readonly traceId: string; readonly version: string },
 ): WireErrorBody | undefined {
   for (const declaration of paramHeadersOf(tool)) {
     const problem = checkHeader(declaration, args, headers[declaration.header]);
     if (problem === undefined) continue;
-    const error = new OwlError("header_mismatch", `the headers and the body disagree: ${declaration.header} ${problem}`, {
-      facts: { header: declaration.header },
-    });
+    const error = new OwlError(
+      "header_mismatch",
+      `the headers and the body disagree: ${declaration.header} ${problem}`,
+      {
+        facts: { header: declaration.header },
+      },
+    );
     return toWireError(error, { version, traceId, withStack: false });
   }
   return undefined;
 }
 
-function checkHeader({ path, isNumeric }: ParamHeader, args: unknown, header: string | string[] | undefined): string | undefined {
-  const value = path.reduce<unknown>((node, key) => (isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined), args);
+function checkHeader(
+  { path, isNumeric }: ParamHeader,
+  args: unknown,
+  header: string | string[] | undefined,
+): string | undefined {
+  const value = path.reduce<unknown>(
+    (node, key) => (isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined),
+    args,
+  );
   // What the schema does not allow here is for the schema to refuse.
   if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") return undefined;
   if (header === undefined) return `is missing for the argument "${path.join(".")}"`;
   const decoded = decode(Array.isArray(header) ? header.join(", ") : header);
   if (decoded === undefined) return "is not valid base64";
-  const isEqual = isNumeric && typeof value === "number" && DECIMAL.test(decoded) ? Number(decoded) === value : decoded === String(value);
+  const isEqual =
+    isNumeric && typeof value === "number" && DECIMAL.test(decoded)
+      ? Number(decoded) === value
+      : decoded === String(value);
   return isEqual ? undefined : `does not have the value of the argument "${path.join(".")}"`;
 }
 
@@ -69,7 +87,13 @@ function collect(schema: unknown, path: readonly string[]): ParamHeader[] {
   const name = schema["x-mcp-header"];
   const own =
     typeof name === "string" && path.length > 0
-      ? [{ path, header: `mcp-param-${name.toLowerCase()}`, isNumeric: schema["type"] === "integer" || schema["type"] === "number" }]
+      ? [
+          {
+            path,
+            header: `mcp-param-${name.toLowerCase()}`,
+            isNumeric: schema["type"] === "integer" || schema["type"] === "number",
+          },
+        ]
       : [];
   const properties = isObject(schema["properties"]) ? Object.entries(schema["properties"]) : [];
   return [...own, ...properties.flatMap(([key, child]) => collect(child, [...path, key]))];

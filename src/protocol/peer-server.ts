@@ -82,7 +82,8 @@ export class PeerServer extends Server {
     const declared = modern ? envelope[CLIENT_CAPABILITIES_META_KEY] : this.getClientCapabilities();
     const capabilities: ClientCapabilities = isObject(declared) ? declared : {};
     const requestState = mcpReq.requestState();
-    if (requestState !== undefined && typeof requestState !== "string") throw new OwlError("invalid_params", "requestState must be a string");
+    if (requestState !== undefined && typeof requestState !== "string")
+      throw new OwlError("invalid_params", "requestState must be a string");
     const request = modern ? undefined : (question: Question) => this.#ask(question, context);
     return {
       caller,
@@ -124,7 +125,8 @@ export class PeerServer extends Server {
   async #tell(change: Change): Promise<void> {
     if (this.transport === undefined) return;
     if (change.kind === "resource") {
-      if (isModern(this.getNegotiatedProtocolVersion() ?? "") || this.watched.has(change.uri)) await this.sendResourceUpdated({ uri: change.uri });
+      if (isModern(this.getNegotiatedProtocolVersion() ?? "") || this.watched.has(change.uri))
+        await this.sendResourceUpdated({ uri: change.uri });
     } else if (change.list === "tools") await this.sendToolListChanged();
     else if (change.list === "prompts") await this.sendPromptListChanged();
     else await this.sendResourceListChanged();
@@ -136,20 +138,32 @@ function invalidParams(method: string, thrown: unknown): OwlError {
   const issues = issuesOf(thrown);
   const detail = issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
   return new OwlError("invalid_params", `invalid parameters for ${method}${detail === "" ? "" : `: ${detail}`}`, {
-    ...(issues.length > 0 && { facts: { issues: issues.map(({ path, message }) => ({ path: path.join("."), message })) } }),
+    ...(issues.length > 0 && {
+      facts: { issues: issues.map(({ path, message }) => ({ path: path.join("."), message })) },
+    }),
     cause: thrown,
   });
 }
 
+interface SchemaIssue {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+}
+
 /** The SDK gives its schema's issues only as JSON in the message. */
-function issuesOf(thrown: unknown): { readonly path: readonly PropertyKey[]; readonly message: string }[] {
+function issuesOf(thrown: unknown): SchemaIssue[] {
   const text = thrown instanceof Error ? thrown.message : "";
   const start = text.indexOf("[");
   if (start === -1) return [];
   try {
     const parsed: unknown = JSON.parse(text.slice(start));
-    return Array.isArray(parsed) ? parsed.filter((issue) => isObject(issue) && Array.isArray(issue["path"])) : [];
+    return Array.isArray(parsed) ? parsed.filter(isIssue) : [];
   } catch {
+    // Another kind of message: it has no issues to show.
     return [];
   }
+}
+
+function isIssue(value: unknown): value is SchemaIssue {
+  return isObject(value) && Array.isArray(value["path"]) && typeof value["message"] === "string";
 }

@@ -1,5 +1,19 @@
-import { type JSONRPCMessage, type MessageExtraInfo, SUBSCRIPTION_ID_META_KEY, type Transport, type TransportSendOptions } from "@modelcontextprotocol/server";
-import { isObject, isRequestId, type JsonRpcMessage, type JsonRpcNotification, type JsonRpcRequest, type JsonRpcResponse, type RequestId } from "./json-rpc.ts";
+import {
+  type JSONRPCMessage,
+  type MessageExtraInfo,
+  SUBSCRIPTION_ID_META_KEY,
+  type Transport,
+  type TransportSendOptions,
+} from "@modelcontextprotocol/server";
+import {
+  isObject,
+  isRequestId,
+  type JsonRpcMessage,
+  type JsonRpcNotification,
+  type JsonRpcRequest,
+  type JsonRpcResponse,
+  type RequestId,
+} from "./json-rpc.ts";
 import type { RequestFacts } from "./peer-server.ts";
 import { completeWireError } from "./wire-error.ts";
 
@@ -35,7 +49,13 @@ export class PeerTransport implements Transport {
   #lastId = 0;
   #closed = false;
 
-  constructor({ unrelated, withStack }: { readonly unrelated: (message: JsonRpcMessage) => void; readonly withStack: boolean }) {
+  constructor({
+    unrelated,
+    withStack,
+  }: {
+    readonly unrelated: (message: JsonRpcMessage) => void;
+    readonly withStack: boolean;
+  }) {
     this.#unrelated = unrelated;
     this.#withStack = withStack;
   }
@@ -80,11 +100,12 @@ export class PeerTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
-    if ("result" in message || "error" in message) return this.#answer(message as JsonRpcResponse);
+    if (isAnswer(message)) return this.#answer(message);
+    if (!isOurs(message)) return;
     const related = options?.relatedRequestId;
     const pending = typeof related === "number" ? this.#pending.get(related) : undefined;
-    if (pending !== undefined) pending.delivery.stream(message as JsonRpcMessage);
-    else if (related === undefined) this.#unrelated(this.#withClientsSubscription(message as JsonRpcMessage));
+    if (pending !== undefined) pending.delivery.stream(message);
+    else if (related === undefined) this.#unrelated(this.#withClientsSubscription(message));
   }
 
   async close(): Promise<void> {
@@ -106,7 +127,10 @@ export class PeerTransport implements Transport {
     const ours = isObject(meta) ? Number(meta[SUBSCRIPTION_ID_META_KEY]) : Number.NaN;
     const pending = this.#pending.get(ours);
     if (pending === undefined || !isObject(meta) || !("params" in message)) return message;
-    return { ...message, params: { ...message.params, _meta: { ...meta, [SUBSCRIPTION_ID_META_KEY]: pending.clientId } } };
+    return {
+      ...message,
+      params: { ...message.params, _meta: { ...meta, [SUBSCRIPTION_ID_META_KEY]: pending.clientId } },
+    };
   }
 
   #answer(message: JsonRpcResponse): void {
@@ -126,8 +150,20 @@ export class PeerTransport implements Transport {
     pending.resolve(response);
   }
 
-  #deliver(message: object): void {
-    // The door has checked the shape; the SDK's schemas check the rest and answer for themselves.
-    this.onmessage?.(message as JSONRPCMessage);
+  #deliver(message: JsonRpcMessage): void {
+    if (isSdkMessage(message)) this.onmessage?.(message);
   }
+}
+
+/** The SDK's messages and ours are the same on the wire; its types only say more than a door can know. */
+function isAnswer(message: object): message is JsonRpcResponse {
+  return "result" in message || "error" in message;
+}
+
+function isOurs(message: object): message is JsonRpcRequest | JsonRpcNotification {
+  return "method" in message;
+}
+
+function isSdkMessage(message: JsonRpcMessage): message is JsonRpcMessage & JSONRPCMessage {
+  return message.jsonrpc === "2.0";
 }

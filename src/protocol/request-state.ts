@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { OwlError } from "../errors/owl-error.ts";
+import { isObject } from "./json-rpc.ts";
 
 const ALGORITHM = "aes-256-gcm";
 const IV_BYTES = 12;
@@ -33,13 +34,15 @@ export class RequestStates {
     try {
       if (state.length > MAX_CHARS) throw new RangeError("too long");
       const bytes = Buffer.from(state, "base64url");
-      const decipher = createDecipheriv(ALGORITHM, this.#key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES });
+      const decipher = createDecipheriv(ALGORITHM, this.#key, bytes.subarray(0, IV_BYTES), {
+        authTagLength: TAG_BYTES,
+      });
       decipher.setAAD(Buffer.from(boundTo));
       decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
       const plain = decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES), undefined, "utf8") + decipher.final("utf8");
-      const { until, payload }: { until: number; payload: unknown } = JSON.parse(plain);
-      if (until < this.#now()) throw new RangeError("expired");
-      return payload;
+      const opened: unknown = JSON.parse(plain);
+      if (!isObject(opened) || Number(opened["until"]) < this.#now()) throw new RangeError("expired");
+      return opened["payload"];
     } catch (cause) {
       // One message for every reason: which check failed is nobody's business but the log's.
       throw new OwlError("invalid_params", "the requestState is invalid or has expired", {

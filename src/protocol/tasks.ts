@@ -46,7 +46,9 @@ export class Task {
     return new Promise((resolve, reject) => {
       this.#questions.set(key, { question, answer: resolve });
       this.#become("input_required");
-      this.signal.addEventListener("abort", () => reject(new OwlError("cancelled", "the task was cancelled")), { once: true });
+      this.signal.addEventListener("abort", () => reject(new OwlError("cancelled", "the task was cancelled")), {
+        once: true,
+      });
     });
   }
 
@@ -89,7 +91,10 @@ export class Task {
     };
   }
 
-  #finish(status: TaskStatus, outcome: { readonly result: object } | { readonly error: WireErrorBody } | undefined): void {
+  #finish(
+    status: TaskStatus,
+    outcome: { readonly result: object } | { readonly error: WireErrorBody } | undefined,
+  ): void {
     if (this.isOver) return;
     this.#questions.clear();
     this.#outcome = outcome;

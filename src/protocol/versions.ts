@@ -42,6 +42,11 @@ export function unsupportedVersion(requested: unknown): OwlError {
   return new OwlError(
     "unsupported_version",
     `protocol version ${shown} is not supported; supported versions: ${SUPPORTED_VERSIONS.join(", ")}`,
-    { facts: { supported: SUPPORTED_VERSIONS, requested: typeof requested === "string" ? requested.slice(0, 64) : null } },
+    {
+      facts: {
+        supported: SUPPORTED_VERSIONS,
+        requested: typeof requested === "string" ? requested.slice(0, 64) : null,
+      },
+    },
   );
 }

@@ -19,7 +19,8 @@ export async function assemble(config: Config, logger: Logger): Promise<Assembly
   const changes = new Changes();
   const cacheFolder = join(config.sandbox.root, "cache", "handlers");
   const { problems } = await loadHandlers(registry, { paths: config.handlers.paths, cacheFolder });
-  for (const { file, message, error } of problems) logger.error("handler file cannot be used", { file, reason: message, error });
+  for (const { file, message, error } of problems)
+    logger.error("handler file cannot be used", { file, reason: message, error });
   const pipeline = new Pipeline({
     registry,
     timeoutMs: config.tools.timeoutSeconds * 1000,
@@ -29,7 +30,8 @@ export async function assemble(config: Config, logger: Logger): Promise<Assembly
   const serverInfo = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
   const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack: config.mode === "development" });
   const watching = new AbortController();
-  for (const resource of registry.resources()) resource.watch?.(() => changes.resourceUpdated(resource.uri), watching.signal);
+  for (const { definition } of registry.resources())
+    definition.watch?.(() => changes.resourceUpdated(definition.uri), watching.signal);
   return {
     mcp,
     async close() {

@@ -1,7 +1,7 @@
 import type { ToolResult } from "../capabilities/content.ts";
 import type { PermissionScope } from "../capabilities/define.ts";
+import type { Resource, Tool } from "../capabilities/registry.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { toOwlError } from "../errors/owl-error.ts";
 import type { Caller } from "../pipeline/caller.ts";
 import { silentConversation } from "../protocol/conversations/silent.ts";
 import { newTraceId } from "../protocol/trace-id.ts";
@@ -30,43 +30,55 @@ export interface ResourceSummary {
 export interface LocalServer {
   listTools(): Promise<readonly ToolSummary[]>;
   listResources(): Promise<readonly ResourceSummary[]>;
-  callTool(name: string, args: Readonly<Record<string, unknown>>, options: { readonly signal: AbortSignal }): Promise<ToolResult>;
+  callTool(
+    name: string,
+    args: Readonly<Record<string, unknown>>,
+    options: { readonly signal: AbortSignal },
+  ): Promise<ToolResult>;
   close(): Promise<void>;
 }
 
-export async function openLocal({ loaded, logger }: { readonly loaded: LoadedConfig; readonly logger: Logger }): Promise<LocalServer> {
-  const { config } = loaded;
-  const { mcp, close } = await assemble(config, logger);
-  const { pipeline, changes } = mcp;
+export async function openLocal({
+  loaded: { config },
+  logger,
+}: {
+  readonly loaded: LoadedConfig;
+  readonly logger: Logger;
+}): Promise<LocalServer> {
+  const assembly = await assemble(config, logger);
+  const { pipeline, changes } = assembly.mcp;
   const principal = { id: config.stdio.clientId, scopes: [], claims: {} };
-  const caller: Caller = { principal, label: undefined, transport: "local", protocolVersion: LEGACY_VERSIONS[0], sessionId: undefined };
+  const caller: Caller = {
+    principal,
+    label: undefined,
+    transport: "local",
+    protocolVersion: LEGACY_VERSIONS[0],
+    sessionId: undefined,
+  };
   return {
-    close,
-    async listTools() {
-      return pipeline.registry.tools().map(({ name, title, description, version, scope, input }) => ({
-        name,
-        ...(title !== undefined && { title }),
-        description,
-        version,
-        scope,
-        inputSchema: input.json,
-      }));
-    },
-    async listResources() {
-      const { registry } = pipeline;
-      return [...registry.resources(), ...registry.templates()].map(({ uri, name, description, mimeType }) => ({
-        uri,
-        name,
-        ...(description !== undefined && { description }),
-        ...(mimeType !== undefined && { mimeType }),
-      }));
-    },
-    async callTool(name, args, { signal }) {
-      try {
-        return await pipeline.callTool(pipeline.findTool(name), args, { caller, traceId: newTraceId(), signal, conversation: silentConversation(changes) });
-      } catch (thrown) {
-        throw toOwlError(thrown);
-      }
-    },
+    listTools: async () => pipeline.registry.tools().map(toToolSummary),
+    listResources: async () =>
+      [...pipeline.registry.resources(), ...pipeline.registry.templates()].map(toResourceSummary),
+    callTool: async (name, args, { signal }) =>
+      pipeline.callTool(pipeline.findTool(name), args, {
+        caller,
+        signal,
+        traceId: newTraceId(),
+        conversation: silentConversation(changes),
+      }),
+    close: () => assembly.close(),
+  };
+}
+
+function toToolSummary({ name, title, description, version, scope, input }: Tool): ToolSummary {
+  return { name, ...(title !== undefined && { title }), description, version, scope, inputSchema: input.json };
+}
+
+function toResourceSummary({ definition: { uri, name, description, mimeType } }: Resource): ResourceSummary {
+  return {
+    uri,
+    name,
+    ...(description !== undefined && { description }),
+    ...(mimeType !== undefined && { mimeType }),
   };
 }

@@ -1,5 +1,8 @@
 import { readFileSync } from "node:fs";
 
-const { version }: { version: string } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+/** Read from the package itself, which lies one folder above both `src/` and `dist/`. */
+const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+const version: unknown =
+  typeof manifest === "object" && manifest !== null ? Reflect.get(manifest, "version") : undefined;
 
-export const PACKAGE_VERSION: string = version;
+export const PACKAGE_VERSION: string = typeof version === "string" ? version : "unknown";

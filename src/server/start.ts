@@ -22,7 +22,9 @@ export interface RunningServer {
 export async function startServer({ loaded, logger }: StartOptions): Promise<RunningServer> {
   const assembly = await assemble(loaded.config, logger);
   try {
-    return loaded.config.transport === "http" ? await startHttp(loaded, assembly, logger) : await startStdio(loaded, assembly, logger);
+    return loaded.config.transport === "http"
+      ? await startHttp(loaded, assembly, logger)
+      : await startStdio(loaded, assembly, logger);
   } catch (error) {
     await assembly.close();
     throw error;

@@ -91,6 +91,27 @@ describe("start", () => {
     expect(await once(child, "exit")).toEqual([0, null]);
   });
 
+  test("[000-R6.3] MCP_ENABLE_CORS lets pages from loopback read answers, and nobody is let in without it", async () => {
+    const { cwd, env } = folderWithHandlers();
+    const allowed: (string | null)[] = [];
+    for (const MCP_ENABLE_CORS of ["true", "false"]) {
+      const child = spawnCli(["mcp-server", "start", "--transport", "http", "--port", "0"], {
+        cwd,
+        env: { ...env, MCP_ENABLE_CORS },
+      });
+      const { address } = await logLine(child.stderr, "server started");
+      const response = await fetch(String(address), {
+        method: "OPTIONS",
+        headers: { origin: "http://localhost:5173", "access-control-request-method": "POST" },
+      });
+      await response.text();
+      allowed.push(response.headers.get("access-control-allow-origin"));
+      child.kill("SIGTERM");
+      await once(child, "exit");
+    }
+    expect(allowed).toEqual(["http://localhost:5173", null]);
+  });
+
   test("a port in use ends the start with path, value, reason and fix", async () => {
     const taken = createServer().listen(0, "127.0.0.1");
     await once(taken, "listening");

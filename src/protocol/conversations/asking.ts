@@ -1,7 +1,15 @@
 import type { AskOptions } from "../../capabilities/context.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Conversation } from "../../pipeline/call.ts";
-import { elicitQuestion, type Question, readElicitAnswer, readRoots, readSampleAnswer, ROOTS_QUESTION, sampleQuestion } from "./questions.ts";
+import {
+  elicitQuestion,
+  type Question,
+  readElicitAnswer,
+  readRoots,
+  readSampleAnswer,
+  ROOTS_QUESTION,
+  sampleQuestion,
+} from "./questions.ts";
 
 /** Puts a question to the client and brings its answer, unchecked. */
 export type Ask = (question: Question, key: string) => Promise<unknown>;
@@ -9,10 +17,15 @@ export type Ask = (question: Question, key: string) => Promise<unknown>;
 /** The three questions of a conversation over one way of asking. Questions without a name are named by their order. */
 export function asking(ask: Ask): Pick<Conversation, "elicit" | "sample" | "roots"> {
   let asked = 0;
-  const put = async <T>(question: Question, { key }: AskOptions, read: (value: unknown) => T | undefined): Promise<T> => {
+  const put = async <T>(
+    question: Question,
+    { key }: AskOptions,
+    read: (value: unknown) => T | undefined,
+  ): Promise<T> => {
     asked += 1;
     const answer = read(await ask(question, key ?? `question_${asked}`));
-    if (answer === undefined) throw new OwlError("execution_error", `the client's answer to "${question.method}" makes no sense`);
+    if (answer === undefined)
+      throw new OwlError("execution_error", `the client's answer to "${question.method}" makes no sense`);
     return answer;
   };
   return {

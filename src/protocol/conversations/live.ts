@@ -30,7 +30,12 @@ export function liveConversation({ context, capabilities, changes, request, clos
       // The protocol wants rising values; a report that does not rise tells nothing new.
       if (token === undefined || !(done > last)) return;
       last = done;
-      const params = { progressToken: token, progress: done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
+      const params = {
+        progressToken: token,
+        progress: done,
+        ...(total !== undefined && { total }),
+        ...(message !== undefined && { message }),
+      };
       void context.mcpReq.notify({ method: "notifications/progress", params }).catch(ignoreGoneClient);
     },
     log(level: LogLevel, data, logger) {

@@ -1,4 +1,11 @@
-import type { ElicitAnswer, ElicitForm, ElicitUrl, Root, SampleAnswer, SampleRequest } from "../../capabilities/context.ts";
+import type {
+  ElicitAnswer,
+  ElicitForm,
+  ElicitUrl,
+  Root,
+  SampleAnswer,
+  SampleRequest,
+} from "../../capabilities/context.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { ClientCapabilities } from "../exchange.ts";
 import { isObject } from "../json-rpc.ts";
@@ -32,9 +39,13 @@ export function assertCanAnswer(question: Question, declared: ClientCapabilities
   if (required.sampling !== undefined && declared.sampling !== undefined) return;
   if (required.roots !== undefined && declared.roots !== undefined) return;
   if (required.elicitation !== undefined && canElicit(question, declared)) return;
-  throw new OwlError("missing_capability", `the client does not declare what "${question.method}" needs, so it cannot be asked`, {
-    facts: { requiredCapabilities: required },
-  });
+  throw new OwlError(
+    "missing_capability",
+    `the client does not declare what "${question.method}" needs, so it cannot be asked`,
+    {
+      facts: { requiredCapabilities: required },
+    },
+  );
 }
 
 /** A bare `elicitation: {}` means forms: the modes came later. */
@@ -53,9 +64,16 @@ export function readElicitAnswer(value: unknown): ElicitAnswer | undefined {
 }
 
 export function readSampleAnswer(value: unknown): SampleAnswer | undefined {
-  if (!isObject(value) || typeof value["model"] !== "string") return undefined;
-  if (typeof value["content"] !== "object" || value["content"] === null) return undefined;
-  return value as unknown as SampleAnswer;
+  return isSampleAnswer(value) ? value : undefined;
+}
+
+function isSampleAnswer(value: unknown): value is SampleAnswer {
+  return (
+    isObject(value) &&
+    typeof value["model"] === "string" &&
+    typeof value["content"] === "object" &&
+    value["content"] !== null
+  );
 }
 
 export function readRoots(value: unknown): readonly Root[] | undefined {

@@ -18,9 +18,13 @@ export function silentConversation(changes: Changes): Conversation {
 }
 
 function cannotAsk(capability: string): Promise<never> {
-  const error = new OwlError("missing_capability", `this client cannot be asked: its connection has no way back (${capability})`, {
-    facts: { requiredCapabilities: { [capability]: {} } },
-    hint: "connect with a session (initialize), or over stdio",
-  });
+  const error = new OwlError(
+    "missing_capability",
+    `this client cannot be asked: its connection has no way back (${capability})`,
+    {
+      facts: { requiredCapabilities: { [capability]: {} } },
+      hint: "connect with a session (initialize), or over stdio",
+    },
+  );
   return Promise.reject(error);
 }

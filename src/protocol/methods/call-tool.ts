@@ -11,9 +11,14 @@ export interface CallToolParams {
 }
 
 /** `tools/call` in every era. Throws an `OwlError` where the era wants a protocol error, and gives a result otherwise. */
-export async function callTool(mcp: Mcp, { name, arguments: args = {} }: CallToolParams, exchange: Exchange): Promise<Record<string, unknown>> {
+export async function callTool(
+  mcp: Mcp,
+  { name, arguments: args = {} }: CallToolParams,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
   const tool = mcp.pipeline.findTool(name);
-  if (tool.task !== undefined && canUseTasks(tool, exchange)) return runAsTask(mcp, { tool, task: tool.task, args }, exchange);
+  if (tool.task !== undefined && canUseTasks(tool, exchange))
+    return runAsTask(mcp, { tool, task: tool.task, args }, exchange);
   return runTool(mcp, tool, args, exchange);
 }
 

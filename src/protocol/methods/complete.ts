@@ -5,7 +5,9 @@ import type { Mcp } from "../mcp.ts";
 const MAX_VALUES = 100;
 
 export interface CompleteParams {
-  readonly ref: { readonly type: "ref/prompt"; readonly name: string } | { readonly type: "ref/resource"; readonly uri: string };
+  readonly ref:
+    | { readonly type: "ref/prompt"; readonly name: string }
+    | { readonly type: "ref/resource"; readonly uri: string };
   readonly argument: { readonly name: string; readonly value: string };
   readonly context?: { readonly arguments?: Readonly<Record<string, string>> | undefined } | undefined;
 }
@@ -18,17 +20,26 @@ export async function complete(mcp: Mcp, { ref, argument, context }: CompletePar
   return { completion: { values, total: all.length, hasMore: all.length > values.length } };
 }
 
-function findCompleter({ pipeline: { registry } }: Mcp, ref: CompleteParams["ref"], argument: string): Completer | undefined {
+function findCompleter(
+  { pipeline: { registry } }: Mcp,
+  ref: CompleteParams["ref"],
+  argument: string,
+): Completer | undefined {
   if (ref.type === "ref/prompt") {
     const prompt = registry.prompt(ref.name);
-    if (prompt === undefined) throw new OwlError("prompt_not_found", `there is no prompt named "${ref.name.slice(0, 128)}"`);
-    return ownCompleter(prompt.complete, argument);
+    if (prompt === undefined)
+      throw new OwlError("prompt_not_found", `there is no prompt named "${ref.name.slice(0, 128)}"`);
+    return ownCompleter(prompt.definition.complete, argument);
   }
   const resource = registry.template(ref.uri) ?? registry.findResource(ref.uri)?.resource;
-  if (resource === undefined) throw new OwlError("resource_not_found", `there is no resource template "${ref.uri.slice(0, 256)}"`);
-  return ownCompleter(resource.complete, argument);
+  if (resource === undefined)
+    throw new OwlError("resource_not_found", `there is no resource template "${ref.uri.slice(0, 256)}"`);
+  return ownCompleter(resource.definition.complete, argument);
 }
 
-function ownCompleter(completers: Readonly<Record<string, Completer>> | undefined, name: string): Completer | undefined {
+function ownCompleter(
+  completers: Readonly<Record<string, Completer>> | undefined,
+  name: string,
+): Completer | undefined {
   return completers !== undefined && Object.hasOwn(completers, name) ? completers[name] : undefined;
 }

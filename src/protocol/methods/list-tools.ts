@@ -6,7 +6,12 @@ const PAGE_SIZE = 100;
 const entries = new WeakMap<Tool, Readonly<Record<string, unknown>>>();
 
 export function listTools(mcp: Mcp, cursor: string | undefined): Record<string, unknown> {
-  const page = paginate(mcp.pipeline.registry.tools(), { list: "tools", size: PAGE_SIZE, cursor, keyOf: ({ name }) => name });
+  const page = paginate(mcp.pipeline.registry.tools(), {
+    list: "tools",
+    size: PAGE_SIZE,
+    cursor,
+    keyOf: ({ name }) => name,
+  });
   const { nextCursor } = page;
   return { tools: page.items.map(toolEntry), ...(nextCursor !== undefined && { nextCursor }) };
 }
@@ -20,7 +25,16 @@ function toolEntry(tool: Tool): Readonly<Record<string, unknown>> {
   return entry;
 }
 
-export function describeTool({ name, title, description, input, output, effect, icons, meta }: Tool): Readonly<Record<string, unknown>> {
+export function describeTool({
+  name,
+  title,
+  description,
+  input,
+  output,
+  effect,
+  icons,
+  meta,
+}: Tool): Readonly<Record<string, unknown>> {
   return {
     name,
     ...(title !== undefined && { title }),

@@ -8,14 +8,22 @@ import { runWithQuestions } from "./run-with-questions.ts";
 const PAGE_SIZE = 100;
 
 export function listPrompts(mcp: Mcp, cursor: string | undefined): Record<string, unknown> {
-  const page = paginate(mcp.pipeline.registry.prompts(), { list: "prompts", size: PAGE_SIZE, cursor, keyOf: ({ name }) => name });
+  const page = paginate(mcp.pipeline.registry.prompts(), {
+    list: "prompts",
+    size: PAGE_SIZE,
+    cursor,
+    keyOf: ({ definition }) => definition.name,
+  });
   const { nextCursor } = page;
   return { prompts: page.items.map(describePrompt), ...(nextCursor !== undefined && { nextCursor }) };
 }
 
 export function getPrompt(
   mcp: Mcp,
-  { name, arguments: args }: { readonly name: string; readonly arguments?: Readonly<Record<string, string>> | undefined },
+  {
+    name,
+    arguments: args,
+  }: { readonly name: string; readonly arguments?: Readonly<Record<string, string>> | undefined },
   exchange: Exchange,
 ): Promise<Record<string, unknown>> {
   return runWithQuestions(mcp, exchange, {
@@ -25,7 +33,7 @@ export function getPrompt(
 }
 
 function describePrompt(prompt: Prompt): Record<string, unknown> {
-  const { name, title, description, icons, _meta } = prompt;
+  const { name, title, description, icons, _meta } = prompt.definition;
   return {
     name,
     ...(title !== undefined && { title }),

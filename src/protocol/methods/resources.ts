@@ -1,3 +1,4 @@
+import type { ResourceDefinition } from "../../capabilities/define.ts";
 import type { Resource } from "../../capabilities/registry.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Exchange } from "../exchange.ts";
@@ -8,14 +9,24 @@ import { runWithQuestions } from "./run-with-questions.ts";
 const PAGE_SIZE = 50;
 
 export function listResources(mcp: Mcp, cursor: string | undefined): Record<string, unknown> {
-  const { items, nextCursor } = paginate(mcp.pipeline.registry.resources(), { list: "resources", size: PAGE_SIZE, cursor, keyOf });
-  const resources = items.map((resource) => ({ uri: resource.uri, ...details(resource) }));
+  const { items, nextCursor } = paginate(mcp.pipeline.registry.resources(), {
+    list: "resources",
+    size: PAGE_SIZE,
+    cursor,
+    keyOf,
+  });
+  const resources = items.map(({ definition }) => ({ uri: definition.uri, ...details(definition) }));
   return { resources, ...(nextCursor !== undefined && { nextCursor }) };
 }
 
 export function listTemplates(mcp: Mcp, cursor: string | undefined): Record<string, unknown> {
-  const { items, nextCursor } = paginate(mcp.pipeline.registry.templates(), { list: "templates", size: PAGE_SIZE, cursor, keyOf });
-  const resourceTemplates = items.map((resource) => ({ uriTemplate: resource.uri, ...details(resource) }));
+  const { items, nextCursor } = paginate(mcp.pipeline.registry.templates(), {
+    list: "templates",
+    size: PAGE_SIZE,
+    cursor,
+    keyOf,
+  });
+  const resourceTemplates = items.map(({ definition }) => ({ uriTemplate: definition.uri, ...details(definition) }));
   return { resourceTemplates, ...(nextCursor !== undefined && { nextCursor }) };
 }
 
@@ -29,14 +40,24 @@ export function readResource(mcp: Mcp, uri: string, exchange: Exchange): Promise
 /** Only what can be read can be watched. */
 export function assertSubscribable(mcp: Mcp, uri: string): void {
   if (mcp.pipeline.registry.findResource(uri) !== undefined) return;
-  throw new OwlError("resource_not_found", `there is no resource "${uri.slice(0, 256)}"`, { facts: { uri: uri.slice(0, 256) } });
+  throw new OwlError("resource_not_found", `there is no resource "${uri.slice(0, 256)}"`, {
+    facts: { uri: uri.slice(0, 256) },
+  });
 }
 
-function keyOf({ uri }: Resource): string {
-  return uri;
+function keyOf({ definition }: Resource): string {
+  return definition.uri;
 }
 
-function details({ name, title, description, mimeType, size, icons, _meta }: Resource): Record<string, unknown> {
+function details({
+  name,
+  title,
+  description,
+  mimeType,
+  size,
+  icons,
+  _meta,
+}: ResourceDefinition): Record<string, unknown> {
   return {
     name,
     ...(title !== undefined && { title }),

@@ -23,7 +23,9 @@ interface TaskCall {
 export function canUseTasks(tool: Tool, { caller, capabilities }: Exchange): boolean {
   if (isModern(caller.protocolVersion) && capabilities.extensions?.[TASKS_EXTENSION] !== undefined) return true;
   if (tool.task?.support !== "required") return false;
-  throw missingTasks(`the tool "${tool.name}" answers only with a task, and the client does not declare the tasks extension`);
+  throw missingTasks(
+    `the tool "${tool.name}" answers only with a task, and the client does not declare the tasks extension`,
+  );
 }
 
 export function missingTasks(message: string): OwlError {
@@ -33,19 +35,31 @@ export function missingTasks(message: string): OwlError {
 }
 
 /** Answers with a task, at once or when the handler says so, and runs the tool behind it. */
-export function runAsTask(mcp: Mcp, { tool, task: options, args }: TaskCall, exchange: Exchange): Promise<Record<string, unknown>> {
+export function runAsTask(
+  mcp: Mcp,
+  { tool, task: options, args }: TaskCall,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
   const { caller, traceId } = exchange;
   if (options.start === "at-once") {
     const task = mcp.tasks.create(caller.principal.id, options.ttlMs);
     const conversation = taskConversation(mcp, task, exchange);
-    void settle(mcp, task, { tool, exchange, running: mcp.pipeline.callTool(tool, args, { caller, traceId, signal: task.signal, conversation }) });
+    void settle(mcp, task, {
+      tool,
+      exchange,
+      running: mcp.pipeline.callTool(tool, args, { caller, traceId, signal: task.signal, conversation }),
+    });
     return Promise.resolve(created(task));
   }
   return startedByHandler(mcp, { tool, task: options, args }, exchange);
 }
 
 /** Questions before `startTask()` are put on the call itself, later ones on the task. */
-function startedByHandler(mcp: Mcp, { tool, task: options, args }: TaskCall, exchange: Exchange): Promise<Record<string, unknown>> {
+function startedByHandler(
+  mcp: Mcp,
+  { tool, task: options, args }: TaskCall,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
   return new Promise((resolve, reject) => {
     let task: Task | undefined;
     const abort = new AbortController();
@@ -88,7 +102,11 @@ function created(task: Task): Record<string, unknown> {
 async function settle(
   mcp: Mcp,
   task: Task,
-  { tool, exchange, running }: { readonly tool: Tool; readonly exchange: Exchange; readonly running: ReturnType<Mcp["pipeline"]["callTool"]> },
+  {
+    tool,
+    exchange,
+    running,
+  }: { readonly tool: Tool; readonly exchange: Exchange; readonly running: ReturnType<Mcp["pipeline"]["callTool"]> },
 ): Promise<void> {
   try {
     task.complete(forEra(tool, await running, exchange.caller.protocolVersion));

@@ -10,7 +10,7 @@ import { isModern } from "../versions.ts";
 export interface Questionable<T> {
   /** What the client's answers belong to: they open for nothing else. */
   readonly boundTo: readonly unknown[];
-  run(call: Call): Promise<T>;
+  readonly run: (call: Call) => Promise<T>;
   /** Goes into the conversation, over what the era gives. */
   readonly also?: Partial<Conversation>;
 }
@@ -28,9 +28,13 @@ export async function runWithQuestions<T extends Record<string, unknown>>(
 ): Promise<T | InputRequired> {
   const { caller, traceId, signal, conversation } = exchange;
   const call: Call = { caller, traceId, signal, conversation };
-  if (!isModern(caller.protocolVersion)) return run(also === undefined ? call : { ...call, conversation: { ...conversation, ...also } });
+  if (!isModern(caller.protocolVersion))
+    return run(also === undefined ? call : { ...call, conversation: { ...conversation, ...also } });
   const binding = exchange.requestState === undefined ? undefined : bindingOf(exchange, boundTo);
-  const replay = new Replay({ ...earlierAnswers(mcp, exchange, binding), ...exchange.inputResponses }, exchange.capabilities);
+  const replay = new Replay(
+    { ...earlierAnswers(mcp, exchange, binding), ...exchange.inputResponses },
+    exchange.capabilities,
+  );
   try {
     const result = await run({ ...call, conversation: { ...conversation, ...replay.questions(), ...also } });
     return replay.isSuspended ? inputRequired(mcp, replay, binding ?? bindingOf(exchange, boundTo)) : result;
@@ -56,5 +60,7 @@ function inputRequired(mcp: Mcp, { pending, answers }: Replay, binding: string):
 
 /** The same principal must send the same request: answers given for one call are not good for another. */
 function bindingOf({ caller }: Exchange, boundTo: readonly unknown[]): string {
-  return createHash("sha256").update(JSON.stringify([caller.principal.id, ...boundTo])).digest("base64url");
+  return createHash("sha256")
+    .update(JSON.stringify([caller.principal.id, ...boundTo]))
+    .digest("base64url");
 }

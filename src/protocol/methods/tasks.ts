@@ -25,5 +25,6 @@ export function cancelTask(mcp: Mcp, { taskId }: TaskParams, exchange: Exchange)
 }
 
 function assertTasks({ capabilities }: Exchange): void {
-  if (capabilities.extensions?.[TASKS_EXTENSION] === undefined) throw missingTasks("tasks need a client that declares the tasks extension");
+  if (capabilities.extensions?.[TASKS_EXTENSION] === undefined)
+    throw missingTasks("tasks need a client that declares the tasks extension");
 }

@@ -14,7 +14,12 @@ export function failureOf(mcp: Mcp, tool: Tool, thrown: unknown, exchange: Excha
   const error = toOwlError(thrown);
   const { caller, traceId } = exchange;
   if (error.kind === "execution_error" || error.kind === "internal") {
-    mcp.logger.warning("tool failed", { tool: tool.name, trace_id: traceId, principal: caller.principal.id, error: error.cause ?? error });
+    mcp.logger.warning("tool failed", {
+      tool: tool.name,
+      trace_id: traceId,
+      principal: caller.principal.id,
+      error: error.cause ?? error,
+    });
   }
   if (!isToolError(error.kind, caller.protocolVersion)) throw error;
   const data = errorData(error, { version: caller.protocolVersion, traceId, withStack: mcp.withStack });
@@ -25,7 +30,8 @@ export function failureOf(mcp: Mcp, tool: Tool, thrown: unknown, exchange: Excha
 export function forEra(tool: Tool, result: ToolResult, version: string): Record<string, unknown> {
   const { structuredContent } = result;
   if (isModern(version) || structuredContent === undefined) return { ...result };
-  const isPlain = typeof structuredContent === "object" && structuredContent !== null && !Array.isArray(structuredContent);
+  const isPlain =
+    typeof structuredContent === "object" && structuredContent !== null && !Array.isArray(structuredContent);
   const schemaIsPlain = tool.output === undefined || tool.output.json["type"] === "object";
   return isPlain && schemaIsPlain ? { ...result } : { ...result, structuredContent: { result: structuredContent } };
 }

@@ -21,7 +21,11 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
   if (request.method !== "OPTIONS" || request.headers["access-control-request-method"] === undefined) return false;
   if (!response.hasHeader("access-control-allow-origin")) return false;
   const asked = request.headers["access-control-request-headers"];
-  const custom = asked?.split(",").map((name) => name.trim()).filter((name) => /^mcp-param-[a-z0-9-]{1,64}$/i.test(name)) ?? [];
+  const custom =
+    asked
+      ?.split(",")
+      .map((name) => name.trim())
+      .filter((name) => /^mcp-param-[a-z0-9-]{1,64}$/i.test(name)) ?? [];
   sendEmpty(response, 204, {
     "access-control-allow-methods": `${allowedMethods}, OPTIONS`,
     "access-control-allow-headers": [REQUEST_HEADERS, ...custom].join(", "),

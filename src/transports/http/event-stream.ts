@@ -22,7 +22,10 @@ export class EventStream {
   readonly #response: ServerResponse;
   readonly #keepAlive: NodeJS.Timeout;
 
-  constructor(response: ServerResponse, { headers, keepAliveMs }: { readonly headers: Record<string, string>; readonly keepAliveMs: number }) {
+  constructor(
+    response: ServerResponse,
+    { headers, keepAliveMs }: { readonly headers: Record<string, string>; readonly keepAliveMs: number },
+  ) {
     this.#response = response;
     response.writeHead(200, { ...EVENT_STREAM_HEADERS, ...headers });
     response.flushHeaders();

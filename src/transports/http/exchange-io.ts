@@ -25,25 +25,55 @@ export interface ErrorOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export function sendJson(response: ServerResponse, status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): void {
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   sendJsonText(response, status, JSON.stringify(body), headers);
 }
 
-export function sendJsonText(response: ServerResponse, status: number, text: string, headers: Readonly<Record<string, string>> = {}): void {
+export function sendJsonText(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   if (response.headersSent || response.destroyed) return;
-  response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text), ...headers });
+  response.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(text),
+    ...headers,
+  });
   response.end(text);
 }
 
-export function sendEmpty(response: ServerResponse, status: number, headers: Readonly<Record<string, string>> = {}): void {
+export function sendEmpty(
+  response: ServerResponse,
+  status: number,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   if (response.headersSent || response.destroyed) return;
   response.writeHead(status, { "content-length": 0, ...headers });
   response.end();
 }
 
 export function sendError(response: ServerResponse, error: OwlError, options: ErrorOptions): void {
-  const { traceId, withStack, id = null, version = PLAIN_VERSION, status = ERROR_KINDS[error.kind].httpStatus, headers = {} } = options;
-  sendJson(response, status, { jsonrpc: "2.0", id, error: toWireError(error, { version, traceId, withStack }) }, headers);
+  const {
+    traceId,
+    withStack,
+    id = null,
+    version = PLAIN_VERSION,
+    status = ERROR_KINDS[error.kind].httpStatus,
+    headers = {},
+  } = options;
+  sendJson(
+    response,
+    status,
+    { jsonrpc: "2.0", id, error: toWireError(error, { version, traceId, withStack }) },
+    headers,
+  );
 }
 
 export function header(request: IncomingMessage, name: string): string | undefined {

@@ -28,21 +28,32 @@ export class HostGuard {
     this.#options = options;
     const { host, allowedHosts } = options;
     // Behind an address that is not loopback, clients use names that we cannot know; rebinding needs a name, so addresses stay allowed.
-    this.#hosts = isLoopbackHost(host) || allowedHosts.length > 0 ? new Set([...LOOPBACK_NAMES, ...allowedHosts, host].map((name) => name.toLowerCase())) : "any";
+    this.#hosts =
+      isLoopbackHost(host) || allowedHosts.length > 0
+        ? new Set([...LOOPBACK_NAMES, ...allowedHosts, host].map((name) => name.toLowerCase()))
+        : "any";
   }
 
   check(request: IncomingMessage): void {
     const host = request.headers.host;
     if (host === undefined || !this.#isAllowedHost(hostnameOf(host))) {
-      throw new OwlError("forbidden", `the Host header ${JSON.stringify(host?.slice(0, 128) ?? null)} does not name this server`, {
-        hint: "use the server's own address, or add the name to http.allowedHosts",
-      });
+      throw new OwlError(
+        "forbidden",
+        `the Host header ${JSON.stringify(host?.slice(0, 128) ?? null)} does not name this server`,
+        {
+          hint: "use the server's own address, or add the name to http.allowedHosts",
+        },
+      );
     }
     const { origin } = request.headers;
     if (origin !== undefined && !this.isAllowedOrigin(origin) && !isSameOrigin(origin, host)) {
-      throw new OwlError("forbidden", `pages of the origin ${JSON.stringify(origin.slice(0, 128))} may not use this server`, {
-        hint: "add the origin to http.cors.origins and enable http.cors",
-      });
+      throw new OwlError(
+        "forbidden",
+        `pages of the origin ${JSON.stringify(origin.slice(0, 128))} may not use this server`,
+        {
+          hint: "add the origin to http.cors.origins and enable http.cors",
+        },
+      );
     }
   }
 

@@ -1,6 +1,5 @@
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
-import type { AddressInfo } from "node:net";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
@@ -66,10 +65,10 @@ export class HttpTransport {
       });
     });
     this.#server.on("error", (error) => this.#options.mcp.logger.error("http server failed", { error }));
-    // `listen` has succeeded on a TCP port, which is when the address has this shape.
-    const { port: bound } = this.#server.address() as AddressInfo;
+    const address = this.#server.address();
+    const bound = typeof address === "object" ? address?.port : undefined;
     const name = host.includes(":") ? `[${host}]` : host;
-    return `${this.isTls ? "https" : "http"}://${name}:${bound}`;
+    return `${this.isTls ? "https" : "http"}://${name}:${bound ?? port}`;
   }
 
   /** Takes no new requests, lets running ones finish until the deadline, then cancels them. */
@@ -79,7 +78,10 @@ export class HttpTransport {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeIdleConnections();
     const drained = await this.#router.whenIdle(deadlineMs);
-    if (!drained) this.#options.mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open: this.#router.openRequests });
+    if (!drained)
+      this.#options.mcp.logger.warning("shutdown deadline passed, cancelling running requests", {
+        open: this.#router.openRequests,
+      });
     await Promise.all([this.#endpoint.close(), this.#sse.close()]);
     this.#server.closeIdleConnections();
     setImmediate(() => this.#server.closeAllConnections());
@@ -88,7 +90,8 @@ export class HttpTransport {
 
   #createServer(): Server | HttpsServer {
     const { http } = this.#options.config;
-    const handle = (request: IncomingMessage, response: ServerResponse): void => void this.#router.handle(request, response);
+    const handle = (request: IncomingMessage, response: ServerResponse): void =>
+      void this.#router.handle(request, response);
     const options = {
       headersTimeout: http.headersTimeoutSeconds * 1000,
       requestTimeout: http.requestTimeoutSeconds * 1000,
@@ -96,7 +99,9 @@ export class HttpTransport {
       keepAliveTimeout: 65_000,
       maxHeaderSize: 32 * 1024,
     };
-    const server = this.isTls ? createHttpsServer({ ...options, ...readTls(http.tls) }, handle) : createHttpServer(options, handle);
+    const server = this.isTls
+      ? createHttpsServer({ ...options, ...readTls(http.tls) }, handle)
+      : createHttpServer(options, handle);
     server.maxConnections = http.maxConnections;
     server.on("clientError", (_error, socket) => {
       if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");

@@ -2,7 +2,13 @@ import { randomBytes } from "node:crypto";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Caller } from "../../pipeline/caller.ts";
 import { Connection } from "../../protocol/connection.ts";
-import { type Incoming, type JsonRpcMessage, type Parsed, parseMessages, serializeMessage } from "../../protocol/json-rpc.ts";
+import {
+  type Incoming,
+  type JsonRpcMessage,
+  type Parsed,
+  parseMessages,
+  serializeMessage,
+} from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { PeerServer } from "../../protocol/peer-server.ts";
 import { hasBatches } from "../../protocol/versions.ts";
@@ -40,10 +46,12 @@ export class LegacySse {
   /** `GET /mcp/sse`. The stream is the connection: when it closes, everything that belongs to it ends. */
   open({ response, principal }: HttpExchange): void {
     const { mcp, keepAliveMs, maxStreams } = this.#options;
-    if (this.#lines.size >= maxStreams) throw new OwlError("overloaded", `all ${maxStreams} event streams are in use`, { facts: { limit: maxStreams } });
+    if (this.#lines.size >= maxStreams)
+      throw new OwlError("overloaded", `all ${maxStreams} event streams are in use`, { facts: { limit: maxStreams } });
     const id = randomBytes(24).toString("base64url");
     const stream = new EventStream(response, { headers: {}, keepAliveMs });
-    const send = (message: JsonRpcMessage | readonly JsonRpcMessage[]): void => stream.send({ event: "message", data: serializeMessage(message as JsonRpcMessage) });
+    const send = (message: JsonRpcMessage | readonly JsonRpcMessage[]): void =>
+      stream.send({ event: "message", data: serializeMessage(message) });
     const connection = new Connection({
       mcp,
       unrelated: send,
@@ -67,7 +75,9 @@ export class LegacySse {
     const { request, response, principal } = exchange;
     const line = sessionId === null ? undefined : this.#lines.get(sessionId);
     if (sessionId === null || line === undefined || line.ownerId !== principal.id) {
-      throw new OwlError("session_not_found", "this event stream does not exist or has ended", { hint: "open a new one with GET /mcp/sse" });
+      throw new OwlError("session_not_found", "this event stream does not exist or has ended", {
+        hint: "open a new one with GET /mcp/sse",
+      });
     }
     const parsed = this.#parse(await readBody(request, this.#options.maxBodyBytes), line.connection.version);
     sendEmpty(response, 202);
@@ -79,7 +89,9 @@ export class LegacySse {
       sessionId,
     };
     const items = parsed.batch ? parsed.items : [parsed.item];
-    const answers = (await Promise.all(items.map((item) => this.#serve(item, { line, caller, traceId: exchange.traceId })))).filter((answer) => answer !== undefined);
+    const answers = (
+      await Promise.all(items.map((item) => this.#serve(item, { line, caller, traceId: exchange.traceId })))
+    ).filter((answer) => answer !== undefined);
     const [only] = answers;
     if (only !== undefined) line.send(parsed.batch ? answers : only);
   }
@@ -91,15 +103,29 @@ export class LegacySse {
 
   #parse(text: string, version: string): Parsed {
     const parsed = parseMessages(text);
-    if (parsed.batch && !hasBatches(version)) throw new OwlError("invalid_request", `revision ${version} has no batches`);
+    if (parsed.batch && !hasBatches(version))
+      throw new OwlError("invalid_request", `revision ${version} has no batches`);
     return parsed;
   }
 
-  async #serve(item: Incoming, { line, caller, traceId }: { readonly line: Line; readonly caller: Caller; readonly traceId: string }): Promise<JsonRpcMessage | undefined> {
-    if (item.kind === "request") return line.connection.request(item.message, { caller, traceId, gone: undefined, stream: line.send });
+  async #serve(
+    item: Incoming,
+    { line, caller, traceId }: { readonly line: Line; readonly caller: Caller; readonly traceId: string },
+  ): Promise<JsonRpcMessage | undefined> {
+    if (item.kind === "request")
+      return line.connection.request(item.message, { caller, traceId, gone: undefined, stream: line.send });
     if (item.kind === "notification") line.connection.notify(item.message);
     else if (item.kind === "response") line.connection.respond(item.message);
-    else return { jsonrpc: "2.0", id: item.id, error: toWireError(toOwlError(item.error), { version: caller.protocolVersion, traceId, withStack: this.#options.mcp.withStack }) };
+    else
+      return {
+        jsonrpc: "2.0",
+        id: item.id,
+        error: toWireError(toOwlError(item.error), {
+          version: caller.protocolVersion,
+          traceId,
+          withStack: this.#options.mcp.withStack,
+        }),
+      };
     return undefined;
   }
 }

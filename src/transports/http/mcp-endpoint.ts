@@ -1,11 +1,25 @@
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import { Connection } from "../../protocol/connection.ts";
-import { type Incoming, type JsonRpcRequest, type JsonRpcResponse, type Parsed, parseMessages } from "../../protocol/json-rpc.ts";
+import {
+  type Incoming,
+  type JsonRpcRequest,
+  type JsonRpcResponse,
+  type Parsed,
+  parseMessages,
+} from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { PeerServer } from "../../protocol/peer-server.ts";
 import { hasBatches, isModern, isSupported, PLAIN_VERSION, unsupportedVersion } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
-import { acceptsEventStream, goneSignal, header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
+import {
+  acceptsEventStream,
+  goneSignal,
+  header,
+  type HttpExchange,
+  sendEmpty,
+  sendError,
+  sendJson,
+} from "./exchange-io.ts";
 import { isModernMessage, ModernLeg } from "./modern-leg.ts";
 import { PlainStream } from "./plain-stream.ts";
 import { readBody } from "./read-body.ts";
@@ -47,31 +61,17 @@ export class McpEndpoint {
   }
 
   async post(exchange: HttpExchange): Promise<void> {
-    const { request, response, traceId } = exchange;
-    const sessionId = header(request, "mcp-session-id");
-    const version = header(request, "mcp-protocol-version");
-    let parsed: Parsed;
-    try {
-      assertJson(header(request, "content-type"));
-      parsed = parseMessages(await readBody(request, this.#options.maxBodyBytes));
-    } catch (thrown) {
-      const error = toOwlError(thrown);
-      const isPlain = sessionId === undefined && (version === undefined || !isModern(version));
-      const isJsonRpc = error.kind === "parse_error" || error.kind === "invalid_request";
-      const status = isPlain && isJsonRpc ? { status: 200 } : {};
-      return sendError(response, error, { traceId, withStack: this.#mcp.withStack, ...status });
-    }
+    const parsed = await this.#read(exchange);
+    if (parsed === undefined) return;
+    const sessionId = header(exchange.request, "mcp-session-id");
     if (sessionId !== undefined) return this.#postToSession(sessionId, parsed, exchange);
-    if (!parsed.batch) {
-      const { item } = parsed;
-      if (item.kind !== "invalid" && item.kind !== "response" && isModernMessage(item.message, request)) {
-        return this.#modern.serve(item.message, exchange);
-      }
-      if (item.kind === "request" && item.message.method === "initialize") return this.#startSession(item.message, exchange);
-      if (item.kind === "invalid" && version !== undefined && isModern(version)) return this.#refuse(exchange, item);
+    const item = parsed.batch ? undefined : parsed.item;
+    if (item?.kind === "request" || item?.kind === "notification") {
+      if (isModernMessage(item.message, exchange.request)) return this.#modern.serve(item.message, exchange);
     }
-    if (version !== undefined && !isSupported(version)) throw unsupportedVersion(version);
-    await this.#postPlain(parsed, exchange, version ?? PLAIN_VERSION);
+    if (item?.kind === "request" && item.message.method === "initialize")
+      return this.#startSession(item.message, exchange);
+    await this.#postPlain(parsed, exchange);
   }
 
   /** The stream of a session, or a lost one of its streams. Says no when the request asks for neither. */
@@ -84,10 +84,14 @@ export class McpEndpoint {
     const lastEventId = header(request, "last-event-id");
     if (lastEventId !== undefined) {
       if (!session.resume(lastEventId, exchange)) {
-        throw new OwlError("invalid_request", "there is no stream with this Last-Event-ID", { hint: "open a new stream without Last-Event-ID" });
+        throw new OwlError("invalid_request", "there is no stream with this Last-Event-ID", {
+          hint: "open a new stream without Last-Event-ID",
+        });
       }
     } else if (!session.listen(exchange)) {
-      const error = new OwlError("invalid_request", "this session has an open stream already", { hint: "use one GET stream for each session" });
+      const error = new OwlError("invalid_request", "this session has an open stream already", {
+        hint: "use one GET stream for each session",
+      });
       sendError(exchange.response, error, { traceId: exchange.traceId, withStack: false, status: 409 });
     }
     return true;
@@ -95,7 +99,8 @@ export class McpEndpoint {
 
   async delete(exchange: HttpExchange): Promise<void> {
     const sessionId = header(exchange.request, "mcp-session-id");
-    if (sessionId === undefined) throw new OwlError("invalid_request", "DELETE ends a session and needs the Mcp-Session-Id header");
+    if (sessionId === undefined)
+      throw new OwlError("invalid_request", "DELETE ends a session and needs the Mcp-Session-Id header");
     await this.sessions.end(this.sessions.get(sessionId, exchange.principal));
     sendEmpty(exchange.response, 204);
   }
@@ -127,13 +132,33 @@ export class McpEndpoint {
       else if (item.kind === "response") session.respond(item.message);
       else refusals.push(this.#refusalOf(item, exchange, version));
     }
-    if (!parsed.batch && refusals[0] !== undefined) return sendJson(exchange.response, 400, refusals[0], session.headers());
+    if (!parsed.batch && refusals[0] !== undefined)
+      return sendJson(exchange.response, 400, refusals[0], session.headers());
     if (requests.length === 0 && refusals.length === 0) return sendEmpty(exchange.response, 202, session.headers());
     await session.answer(requests, exchange, { isBatch: parsed.batch, refusals });
   }
 
-  async #postPlain(parsed: Parsed, exchange: HttpExchange, version: string): Promise<void> {
-    const { response, principal, label, traceId } = exchange;
+  /** The messages of the body; nothing when it was refused. */
+  async #read(exchange: HttpExchange): Promise<Parsed | undefined> {
+    const { request, response, traceId } = exchange;
+    try {
+      assertJson(header(request, "content-type"));
+      return parseMessages(await readBody(request, this.#options.maxBodyBytes));
+    } catch (thrown) {
+      const error = toOwlError(thrown);
+      const isJsonRpc = error.kind === "parse_error" || error.kind === "invalid_request";
+      const status = isJsonRpc && isPlain(request) ? { status: 200 } : {};
+      sendError(response, error, { traceId, withStack: this.#mcp.withStack, ...status });
+      return undefined;
+    }
+  }
+
+  async #postPlain(parsed: Parsed, exchange: HttpExchange): Promise<void> {
+    const { request, response, principal, label, traceId } = exchange;
+    const version = header(request, "mcp-protocol-version") ?? PLAIN_VERSION;
+    if (!isSupported(version)) throw unsupportedVersion(version);
+    if (isModern(version) && !parsed.batch && parsed.item.kind === "invalid")
+      return this.#refuse(exchange, parsed.item);
     const caller = { principal, label, transport: "http", protocolVersion: version, sessionId: undefined } as const;
     const stream = new PlainStream(exchange, this.#options.keepAliveMs);
     const gone = goneSignal(response);
@@ -154,11 +179,18 @@ export class McpEndpoint {
   /** Batches exist in one revision only. */
   #itemsOf(parsed: Parsed, version: string): readonly Incoming[] {
     if (!parsed.batch) return [parsed.item];
-    if (!hasBatches(version)) throw new OwlError("invalid_request", `revision ${version} has no batches`, { hint: "send one message at a time" });
+    if (!hasBatches(version))
+      throw new OwlError("invalid_request", `revision ${version} has no batches`, {
+        hint: "send one message at a time",
+      });
     return parsed.items;
   }
 
-  #refusalOf({ id, error }: Incoming & { readonly kind: "invalid" }, { traceId }: HttpExchange, version: string): JsonRpcResponse {
+  #refusalOf(
+    { id, error }: Incoming & { readonly kind: "invalid" },
+    { traceId }: HttpExchange,
+    version: string,
+  ): JsonRpcResponse {
     return { jsonrpc: "2.0", id, error: toWireError(error, { version, traceId, withStack: this.#mcp.withStack }) };
   }
 
@@ -172,10 +204,19 @@ export class McpEndpoint {
   }
 }
 
+/** A client with neither session nor a revision that says otherwise gets every answer with status 200. */
+function isPlain(request: HttpExchange["request"]): boolean {
+  const version = header(request, "mcp-protocol-version");
+  return header(request, "mcp-session-id") === undefined && (version === undefined || !isModern(version));
+}
+
 /** Browsers send forms and text across origins without asking; JSON they do not. Clients that say nothing are let in. */
 function assertJson(contentType: string | undefined): void {
   if (contentType === undefined) return;
   const type = contentType.split(";", 1)[0]?.trim().toLowerCase();
   if (type === "application/json") return;
-  throw new OwlError("unsupported_media_type", `the body must be application/json, not ${JSON.stringify(type?.slice(0, 64))}`);
+  throw new OwlError(
+    "unsupported_media_type",
+    `the body must be application/json, not ${JSON.stringify(type?.slice(0, 64))}`,
+  );
 }

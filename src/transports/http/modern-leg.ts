@@ -4,7 +4,12 @@ import type { Change } from "../../capabilities/changes.ts";
 import type { Caller } from "../../pipeline/caller.ts";
 import { silentConversation } from "../../protocol/conversations/silent.ts";
 import { answerFastCall, type FastCall, readFastCall, runFastCall } from "../../protocol/fast-call.ts";
-import { isObject, type JsonRpcNotification, type JsonRpcRequest, type WireErrorBody } from "../../protocol/json-rpc.ts";
+import {
+  isObject,
+  type JsonRpcNotification,
+  type JsonRpcRequest,
+  type WireErrorBody,
+} from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { declaresParamHeaders, validateParamHeaders } from "../../protocol/param-headers.ts";
 import { PeerServer, type RequestFacts } from "../../protocol/peer-server.ts";
@@ -30,7 +35,15 @@ export class ModernLeg {
   readonly #facts = new WeakMap<Request, RequestFacts>();
   readonly #unsubscribe: () => void;
 
-  constructor({ mcp, keepAliveMs, fastPath }: { readonly mcp: Mcp; readonly keepAliveMs: number; readonly fastPath: boolean }) {
+  constructor({
+    mcp,
+    keepAliveMs,
+    fastPath,
+  }: {
+    readonly mcp: Mcp;
+    readonly keepAliveMs: number;
+    readonly fastPath: boolean;
+  }) {
     this.#mcp = mcp;
     this.#fastPath = fastPath;
     const onerror = (error: Error): void => mcp.logger.debug("request refused", { error: error.message });
@@ -46,12 +59,23 @@ export class ModernLeg {
   }
 
   async serve(message: JsonRpcRequest | JsonRpcNotification, exchange: HttpExchange): Promise<void> {
-    const caller: Caller = { principal: exchange.principal, label: exchange.label, transport: "http", protocolVersion: NEWEST, sessionId: undefined };
-    const call = this.#fastPath && "id" in message && hasPlainHeaders(message, exchange.request) ? readFastCall(message, NEWEST) : undefined;
-    if (call !== undefined && "id" in message && !this.#needsHeaderCheck(call)) return this.#serveFast(message, call, { caller, exchange });
+    const caller: Caller = {
+      principal: exchange.principal,
+      label: exchange.label,
+      transport: "http",
+      protocolVersion: NEWEST,
+      sessionId: undefined,
+    };
+    const call =
+      this.#fastPath && "id" in message && hasPlainHeaders(message, exchange.request)
+        ? readFastCall(message, NEWEST)
+        : undefined;
+    if (call !== undefined && "id" in message && !this.#needsHeaderCheck(call))
+      return this.#serveFast(message, call, { caller, exchange });
     if ("id" in message) {
       const mismatch = this.#paramHeaderMismatch(message, exchange);
-      if (mismatch !== undefined) return this.#sendBody(exchange, 400, { jsonrpc: "2.0", id: message.id, error: mismatch });
+      if (mismatch !== undefined)
+        return this.#sendBody(exchange, 400, { jsonrpc: "2.0", id: message.id, error: mismatch });
     }
     await this.#serveWithSdk(message, { caller, exchange });
   }
@@ -61,7 +85,11 @@ export class ModernLeg {
     await this.#handler.close();
   }
 
-  async #serveFast(message: JsonRpcRequest, call: FastCall, { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange }): Promise<void> {
+  async #serveFast(
+    message: JsonRpcRequest,
+    call: FastCall,
+    { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange },
+  ): Promise<void> {
     const { response, traceId } = exchange;
     const conversation = silentConversation(this.#mcp.changes);
     const options = { mcp: this.#mcp, caller, traceId, signal: goneSignal(response), conversation };
@@ -71,21 +99,28 @@ export class ModernLeg {
     sendJson(response, status, answer);
   }
 
-  async #serveWithSdk(message: JsonRpcRequest | JsonRpcNotification, { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange }): Promise<void> {
+  async #serveWithSdk(
+    message: JsonRpcRequest | JsonRpcNotification,
+    { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange },
+  ): Promise<void> {
     const { request, response, traceId } = exchange;
-    const web = new Request("http://localhost/mcp", { method: "POST", headers: webHeaders(request), signal: goneSignal(response) });
+    const web = new Request("http://localhost/mcp", {
+      method: "POST",
+      headers: webHeaders(request),
+      signal: goneSignal(response),
+    });
     this.#facts.set(web, { caller, traceId });
     const answer = await this.#handler.fetch(web, { parsedBody: message });
     if (answer.headers.get("content-type")?.startsWith("text/event-stream") === true) return pipe(answer, exchange);
     const text = await answer.text();
     if (text === "") return sendEmpty(response, answer.status);
-    this.#sendBody(exchange, answer.status, JSON.parse(text));
+    const body: unknown = JSON.parse(text);
+    this.#sendBody(exchange, answer.status, body);
   }
 
-  #sendBody({ response, traceId }: HttpExchange, status: number, body: Record<string, unknown>): void {
-    const { error } = body;
+  #sendBody({ response, traceId }: HttpExchange, status: number, body: unknown): void {
     const options = { version: NEWEST, traceId, withStack: this.#mcp.withStack };
-    sendJson(response, status, isObject(error) ? { ...body, error: completeWireError(error as unknown as WireErrorBody, options) } : body);
+    sendJson(response, status, isErrorBody(body) ? { ...body, error: completeWireError(body.error, options) } : body);
   }
 
   #needsHeaderCheck({ params: { name } }: FastCall): boolean {
@@ -93,10 +128,15 @@ export class ModernLeg {
     return tool !== undefined && declaresParamHeaders(tool);
   }
 
-  #paramHeaderMismatch({ method, params }: JsonRpcRequest, { request, traceId }: HttpExchange): WireErrorBody | undefined {
+  #paramHeaderMismatch(
+    { method, params }: JsonRpcRequest,
+    { request, traceId }: HttpExchange,
+  ): WireErrorBody | undefined {
     const name = method === "tools/call" ? params?.["name"] : undefined;
     const tool = typeof name === "string" ? this.#mcp.pipeline.registry.tool(name) : undefined;
-    return tool === undefined ? undefined : validateParamHeaders(tool, params?.["arguments"], { headers: request.headers, traceId, version: NEWEST });
+    return tool === undefined
+      ? undefined
+      : validateParamHeaders(tool, params?.["arguments"], { headers: request.headers, traceId, version: NEWEST });
   }
 
   #tell(change: Change): void {
@@ -120,6 +160,10 @@ function hasPlainHeaders({ method, params }: JsonRpcRequest, { headers }: Incomi
   );
 }
 
+function isErrorBody(body: unknown): body is { readonly error: WireErrorBody } {
+  return isObject(body) && isObject(body["error"]);
+}
+
 function webHeaders({ headers }: IncomingMessage): Headers {
   const result = new Headers();
   for (const [name, value] of Object.entries(headers)) {
@@ -134,10 +178,11 @@ async function pipe(answer: Response, { response }: HttpExchange): Promise<void>
   response.flushHeaders();
   const reader = answer.body?.getReader();
   response.once("close", () => void reader?.cancel().catch(() => undefined));
-  for (;;) {
-    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
-    if (done || response.destroyed) break;
-    if (!response.write(value)) await new Promise((resolve) => response.once("drain", resolve).once("close", resolve));
+  let chunk = await reader?.read();
+  while (chunk !== undefined && !chunk.done && !response.destroyed) {
+    if (!response.write(chunk.value))
+      await new Promise((resolve) => response.once("drain", resolve).once("close", resolve));
+    chunk = await reader?.read();
   }
   response.end();
 }

@@ -7,7 +7,8 @@ export async function readBody(request: IncomingMessage, maxBytes: number): Prom
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  const stream: AsyncIterable<Buffer> = request;
+  for await (const chunk of stream) {
     size += chunk.length;
     if (size > maxBytes) throw tooLarge(maxBytes);
     chunks.push(chunk);

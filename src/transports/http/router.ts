@@ -72,30 +72,36 @@ export class Router {
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const traceId = traceIdFrom(request.headers["traceparent"]);
     response.setHeader("x-trace-id", traceId);
-    let isCounted = false;
+    // A stream is open as long as its client likes: shutdown ends streams, it does not wait for them.
+    const isCounted = request.method === "POST";
+    if (isCounted) this.#open += 1;
     try {
-      const url = new URL(request.url ?? "/", "http://localhost");
-      const route = this.#routes.get(url.pathname);
-      addCorsHeaders(request, response, this.#options.guard);
-      this.#options.guard.check(request);
-      if (route === undefined) throw new OwlError("route_not_found", `there is nothing at ${JSON.stringify(url.pathname.slice(0, 128))}`);
-      const allowed = Object.keys(route.methods).join(", ");
-      if (answerPreflight(request, response, allowed)) return;
-      const serve = route.methods[request.method ?? ""];
-      if (serve === undefined) return this.#refuseMethod(request, response, { allowed, traceId });
-      if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
-      // A stream is open as long as its client likes: shutdown ends streams, it does not wait for them.
-      isCounted = request.method === "POST";
-      if (isCounted) this.#open += 1;
-      const known = route.isOpen === true ? ANONYMOUS : this.#options.authenticator.authenticate(onlyAuthorization(request));
-      const principal = known instanceof Promise ? await known : known;
-      if (request.method === "GET") endWithToken(principal, response);
-      await serve({ request, response, principal, label: labelOf(request), traceId }, url);
+      await this.#serve(request, response, traceId);
     } catch (thrown) {
       this.#fail(thrown, request, response, traceId);
     } finally {
       if (isCounted && --this.#open === 0) this.#onIdle();
     }
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
+    const { guard, authenticator } = this.#options;
+    const url = new URL(request.url ?? "/", "http://localhost");
+    const route = this.#routes.get(url.pathname);
+    addCorsHeaders(request, response, guard);
+    guard.check(request);
+    if (route === undefined) {
+      throw new OwlError("route_not_found", `there is nothing at ${JSON.stringify(url.pathname.slice(0, 128))}`);
+    }
+    const allowed = Object.keys(route.methods).join(", ");
+    if (answerPreflight(request, response, allowed)) return;
+    const serve = route.methods[request.method ?? ""];
+    if (serve === undefined) return this.#refuseMethod(request, response, { allowed, traceId });
+    if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
+    const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyAuthorization(request));
+    const principal = known instanceof Promise ? await known : known;
+    if (request.method === "GET") endWithToken(principal, response);
+    await serve({ request, response, principal, label: labelOf(request), traceId }, url);
   }
 
   #makeRoutes(): ReadonlyMap<string, Route> {
@@ -114,9 +120,23 @@ export class Router {
         },
       ],
       ["/mcp/sse", { methods: { GET: (exchange) => sse.open(exchange) } }],
-      ["/mcp/messages", { methods: { POST: (exchange, url) => sse.post(exchange, url.searchParams.get("sessionId")) } }],
-      ["/health", { isOpen: true, methods: { GET: ({ response }) => sendJson(response, 200, { status: "ok", version: this.#options.mcp.serverInfo.version }) } }],
-      ...(config.auth.enabled ? [[RESOURCE_METADATA_PATH, metadata] as const, [`${RESOURCE_METADATA_PATH}/mcp`, metadata] as const] : []),
+      [
+        "/mcp/messages",
+        { methods: { POST: (exchange, url) => sse.post(exchange, url.searchParams.get("sessionId")) } },
+      ],
+      [
+        "/health",
+        {
+          isOpen: true,
+          methods: {
+            GET: ({ response }) =>
+              sendJson(response, 200, { status: "ok", version: this.#options.mcp.serverInfo.version }),
+          },
+        },
+      ],
+      ...(config.auth.enabled
+        ? [[RESOURCE_METADATA_PATH, metadata] as const, [`${RESOURCE_METADATA_PATH}/mcp`, metadata] as const]
+        : []),
     ]);
   }
 
@@ -135,14 +155,22 @@ export class Router {
 
   #sendMetadata({ request, response }: HttpExchange): void {
     const { issuer } = this.#options.config.auth.jwt;
-    sendJson(response, 200, protectedResourceMetadata({ resource: `${this.#origin(request)}/mcp`, issuer, scopes: [] }));
+    sendJson(
+      response,
+      200,
+      protectedResourceMetadata({ resource: `${this.#origin(request)}/mcp`, issuer, scopes: [] }),
+    );
   }
 
   #origin({ headers }: IncomingMessage): string {
     return `${this.#options.config.http.tls.certFile === "" ? "http" : "https"}://${headers.host ?? "localhost"}`;
   }
 
-  #refuseMethod(request: IncomingMessage, response: ServerResponse, { allowed, traceId }: { readonly allowed: string; readonly traceId: string }): void {
+  #refuseMethod(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { allowed, traceId }: { readonly allowed: string; readonly traceId: string },
+  ): void {
     if (request.method === "OPTIONS") return sendEmpty(response, 204, { allow: `${allowed}, OPTIONS` });
     const error = new OwlError("method_not_allowed", `${request.method} is not allowed here`);
     sendError(response, error, { traceId, withStack: false, headers: { allow: `${allowed}, OPTIONS` } });
@@ -158,7 +186,9 @@ export class Router {
     }
     const headers: Record<string, string> = {};
     if (error.kind === "unauthorized" || error.kind === "forbidden") {
-      headers["www-authenticate"] = challenge(error, { resourceMetadataUrl: `${this.#origin(request)}${RESOURCE_METADATA_PATH}/mcp` });
+      headers["www-authenticate"] = challenge(error, {
+        resourceMetadataUrl: `${this.#origin(request)}${RESOURCE_METADATA_PATH}/mcp`,
+      });
     }
     // What is left of a body that was refused unread would be taken for the next request.
     if (!request.complete) headers["connection"] = "close";

@@ -40,7 +40,9 @@ export class Sessions {
   get(id: string, principal: Principal): Session {
     const session = this.#sessions.get(id);
     if (session === undefined || session.ownerId !== principal.id) {
-      throw new OwlError("session_not_found", "this MCP session does not exist or has ended", { hint: "send initialize to start a new session" });
+      throw new OwlError("session_not_found", "this MCP session does not exist or has ended", {
+        hint: "send initialize to start a new session",
+      });
     }
     session.lastUsedAt = performance.now();
     return session;

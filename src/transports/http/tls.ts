@@ -17,7 +17,11 @@ export function readTls({ certFile, keyFile }: TlsFiles): SecureContextOptions {
 }
 
 /** Calls back with each new certificate. A pair that does not fit is left alone: the old one stays in use. */
-export function watchTls(files: TlsFiles, logger: Logger, onChange: (options: SecureContextOptions) => void): () => void {
+export function watchTls(
+  files: TlsFiles,
+  logger: Logger,
+  onChange: (options: SecureContextOptions) => void,
+): () => void {
   const paths = [files.certFile, files.keyFile];
   const reload = (): void => {
     try {

@@ -5,7 +5,16 @@ import type { Principal } from "../../auth/principal.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Caller } from "../../pipeline/caller.ts";
 import { Connection } from "../../protocol/connection.ts";
-import { type Incoming, isObject, type JsonRpcMessage, type JsonRpcRequest, type JsonRpcResponse, parseMessages, type RequestId, serializeMessage } from "../../protocol/json-rpc.ts";
+import {
+  type Incoming,
+  isObject,
+  type JsonRpcMessage,
+  type JsonRpcRequest,
+  type JsonRpcResponse,
+  parseMessages,
+  type RequestId,
+  serializeMessage,
+} from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { PeerServer } from "../../protocol/peer-server.ts";
 import { newTraceId } from "../../protocol/trace-id.ts";
@@ -93,19 +102,31 @@ export class StdioTransport {
     if (text === "") return undefined;
     const parsed = parseMessages(text);
     if (!parsed.batch) return this.#serve(parsed.item);
-    if (!hasBatches(this.#version)) throw new OwlError("invalid_request", `revision ${this.#version} has no batches`, { hint: "send one message at a time" });
-    const answers = (await Promise.all(parsed.items.map((item) => this.#serve(item)))).filter((answer) => answer !== undefined);
+    if (!hasBatches(this.#version))
+      throw new OwlError("invalid_request", `revision ${this.#version} has no batches`, {
+        hint: "send one message at a time",
+      });
+    const answers = (await Promise.all(parsed.items.map((item) => this.#serve(item)))).filter(
+      (answer) => answer !== undefined,
+    );
     return answers.length === 0 ? undefined : answers;
   }
 
   async #serve(item: Incoming): Promise<JsonRpcResponse | undefined> {
     switch (item.kind) {
       case "request":
-        return this.#connection.request(item.message, { caller: this.#callerOf(item.message), traceId: newTraceId(), gone: undefined, stream: (message) => this.#write(message) });
+        return this.#connection.request(item.message, {
+          caller: this.#callerOf(item.message),
+          traceId: newTraceId(),
+          gone: undefined,
+          stream: (message) => this.#write(message),
+        });
       case "notification":
-        return void this.#connection.notify(item.message);
+        this.#connection.notify(item.message);
+        return undefined;
       case "response":
-        return void this.#connection.respond(item.message);
+        this.#connection.respond(item.message);
+        return undefined;
       case "invalid":
         return this.#refusal(item.id, item.error, this.#version);
     }
@@ -116,7 +137,13 @@ export class StdioTransport {
   }
 
   #callerOf(message: JsonRpcRequest): Caller {
-    return { principal: this.#principal, label: undefined, transport: "stdio", protocolVersion: this.#versionOf(message), sessionId: "stdio" };
+    return {
+      principal: this.#principal,
+      label: undefined,
+      transport: "stdio",
+      protocolVersion: this.#versionOf(message),
+      sessionId: "stdio",
+    };
   }
 
   #versionOf({ method, params }: JsonRpcRequest): string {

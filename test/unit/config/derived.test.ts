@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import { Ajv } from "ajv";
 import fc from "fast-check";
 import { parse } from "yaml";
@@ -9,6 +10,7 @@ import { loadConfig } from "../../../src/config/load.ts";
 import { configReference } from "../../../src/config/reference.ts";
 import { renderSampleYaml } from "../../../src/config/render-yaml.ts";
 import { DEFAULT_CONFIG } from "../../../src/config/schema.ts";
+import { selfSignedCertificatePem } from "../auth/self-signed-certificate.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 // Keys whose values obey more than a type; the numbers stay where no rule joins two keys.
@@ -22,7 +24,7 @@ const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   "sandbox.root": fc.stringMatching(/^\/[a-z]{1,9}$/),
   "handlers.paths": fc.array(fc.stringMatching(/^\/[a-z]{1,9}$/), { minLength: 1 }),
 };
-// These stand or fall with a second key or with files; rules.test.ts has them.
+// These stand or fall with a second key or with files: they have a test of their own.
 const JOINED = new Set(["auth.enabled", "auth.jwt.publicKey", "http.tls.certFile", "http.tls.keyFile"]);
 
 function valueFor(key: ConfigKey): fc.Arbitrary<unknown> {
@@ -63,6 +65,27 @@ describe("every key", () => {
         expect(others.every(({ layer }) => layer === "default")).toBe(true);
       }),
       { numRuns: 300 },
+    );
+  });
+
+  test("that needs another key or a file is set by its variable too", async () => {
+    const keys = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const cwd = temporaryFolder({
+      "a.crt": selfSignedCertificatePem(keys),
+      "a.key": keys.privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+      "a.pub": keys.publicKey.export({ type: "spki", format: "pem" }).toString(),
+    });
+    const values = new Map([
+      ["auth.enabled", "true"],
+      ["auth.jwt.publicKey", "a.pub"],
+      ["http.tls.certFile", "a.crt"],
+      ["http.tls.keyFile", "a.key"],
+    ]);
+    expect(new Set(values.keys())).toEqual(JOINED);
+    const env = Object.fromEntries([...values].map(([path, text]) => [envName(path), text]));
+    const shown = effectiveValues(await loadConfig({ cwd, env })).filter(({ layer }) => layer === "env");
+    expect(new Map(shown.map(({ path, source }) => [path, source]))).toEqual(
+      new Map([...JOINED].map((path) => [path, envName(path)])),
     );
   });
 

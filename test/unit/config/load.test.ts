@@ -121,7 +121,7 @@ describe("keys", () => {
     expect(await corsOrigins({ env: { MCP_SERVER_HTTP_CORS_ORIGINS: JSON.stringify(origins) } })).toEqual(origins);
   });
 
-  test("[004-R10.8] the tool time-out is configurable", async () => {
+  test("the tool time-out is configurable", async () => {
     expect((await load({ yaml: "tools: { timeoutSeconds: 12.5 }" })).config.tools.timeoutSeconds).toBe(12.5);
   });
 
@@ -257,6 +257,12 @@ describe("problems", () => {
     });
   });
 
+  test("one file holds one document", async () => {
+    expect((await onlyIssue({ yaml: "mode: production\n---\nmode: development\n" })).reason).toContain(
+      "only one YAML document",
+    );
+  });
+
   test("aliases that would blow up are refused", async () => {
     const levels = Array.from(
       { length: 9 },
@@ -293,6 +299,7 @@ describe("secrets in problems", () => {
     ["a section that is a value", { yaml: `auth: ${hidden}` }],
     ["a whole file that is a value", { yaml: hidden }],
     ["a broken line", { yaml: `auth: { jwt: { secret: *${hidden} } }` }],
+    ["an unknown tag", { yaml: `auth: { jwt: { secret: !${hidden} x } }` }],
     ["a bad escape", { yaml: `auth: { jwt: { secret: "${hidden}\\q" } }` }],
     ["a misspelt variable", { env: { MCP_SERVER_AUTH_JWT_SECRT: hidden } }],
     ["a misspelt flag", { flags: [{ path: "auth.jwt.secre", name: "--set", value: hidden }] }],

@@ -1,9 +1,0 @@
-import { readFileSync } from "node:fs";
-
-/** Read from the package itself, which lies one folder above both `src/` and `dist/`. */
-export function packageVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
-  const version: unknown =
-    typeof manifest === "object" && manifest !== null ? Reflect.get(manifest, "version") : undefined;
-  return typeof version === "string" ? version : "unknown";
-}
