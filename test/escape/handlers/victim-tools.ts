@@ -1,0 +1,153 @@
+import { existsSync } from "node:fs";
+import { appendFile } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
+import { defineHandler, z } from "owlclaw";
+import type { ElicitForm } from "owlclaw";
+
+type HoldState = "waiting" | "released" | "cancelled";
+
+const holds = new Map<string, HoldState>();
+const releases = new Map<string, () => void>();
+const POLL_MS = 10;
+
+export const echo = defineHandler({
+  name: "echo",
+  description: "Answers with what it was sent",
+  input: z.object({ text: z.string() }),
+  run: ({ text }) => text,
+});
+
+export const whoami = defineHandler({
+  name: "whoami",
+  description: "Says who is calling",
+  run: (_input, { principal }) => principal.id,
+});
+
+/** Stays open until it is let go by `release` or by a file, so that a test decides when a call ends. */
+export const hold = defineHandler({
+  name: "hold",
+  description: "Waits until it is released or cancelled",
+  input: z.object({ key: z.string(), file: z.string().optional(), journal: z.string().optional() }),
+  async run({ key, file, journal }, { signal }) {
+    const note = async (state: HoldState): Promise<void> => {
+      holds.set(key, state);
+      if (journal !== undefined) await appendFile(journal, `${key} ${state}\n`);
+    };
+    const released = new Promise<void>((resolve) => releases.set(key, resolve));
+    await note("waiting");
+    const cancelled = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    await Promise.race([released, cancelled, ...(file === undefined ? [] : [whenExists(file, signal)])]);
+    await note(signal.aborted ? "cancelled" : "released");
+    return `${key} done`;
+  },
+});
+
+export const release = defineHandler({
+  name: "release",
+  description: "Lets a held call go",
+  input: z.object({ key: z.string() }),
+  run({ key }) {
+    releases.get(key)?.();
+    return releases.has(key);
+  },
+});
+
+export const held = defineHandler({
+  name: "held",
+  description: "Says what became of the held calls",
+  run: () => ({ holds: Object.fromEntries(holds) }),
+});
+
+export const memory = defineHandler({
+  name: "memory",
+  description: "Says how much memory the server uses, after a collection where one can be asked for",
+  run() {
+    globalThis.gc?.();
+    return { rssBytes: process.memoryUsage.rss(), heapBytes: process.memoryUsage().heapUsed, handles: process.getActiveResourcesInfo().length };
+  },
+});
+
+export const big = defineHandler({
+  name: "big",
+  description: "Answers with very much text",
+  input: z.object({ chars: z.int().min(0) }),
+  run: ({ chars }) => "x".repeat(chars),
+});
+
+export const chatter = defineHandler({
+  name: "chatter",
+  description: "Sends many messages before it answers",
+  input: z.object({ messages: z.int(), chars: z.int() }),
+  async run({ messages, chars }, context) {
+    for (let sent = 0; sent < messages && !context.signal.aborted; sent++) {
+      context.log("info", "x".repeat(chars));
+      await delay(0);
+    }
+    return "said everything";
+  },
+});
+
+const NAME: ElicitForm = {
+  message: "What is your name?",
+  requestedSchema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+};
+
+export const ask = defineHandler({
+  name: "ask",
+  description: "Asks the person for a name",
+  input: z.object({ topic: z.string().default("anything") }),
+  async run({ topic }, context) {
+    const answer = await context.elicit(NAME, { key: "name" });
+    return answer.action === "accept" ? `${topic}: ${String(answer.content?.["name"])}` : answer.action;
+  },
+});
+
+export const askOther = defineHandler({
+  name: "ask_other",
+  description: "Asks the same question as ask, in another tool",
+  async run(_input, context) {
+    const answer = await context.elicit(NAME, { key: "name" });
+    return answer.action;
+  },
+});
+
+export const askTwice = defineHandler({
+  name: "ask_twice",
+  description: "Asks for a name, and then for another",
+  input: z.object({ topic: z.string() }),
+  async run({ topic }, context) {
+    const first = await context.elicit(NAME, { key: "first" });
+    const second = await context.elicit(NAME, { key: "second" });
+    return `${topic}: ${first.action} ${second.action}`;
+  },
+});
+
+export const job = defineHandler({
+  name: "job",
+  description: "Works as a task until it is cancelled",
+  input: z.object({ key: z.string() }),
+  task: { support: "required" },
+  async run({ key }, { signal }) {
+    holds.set(key, "waiting");
+    await new Promise<void>((resolve) => {
+      releases.set(key, resolve);
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    holds.set(key, signal.aborted ? "cancelled" : "released");
+    return `secret of ${key}`;
+  },
+});
+
+export const askingJob = defineHandler({
+  name: "asking_job",
+  description: "Works as a task that asks for a name",
+  task: { support: "required" },
+  async run(_input, context) {
+    const answer = await context.elicit(NAME, { key: "name" });
+    return answer.action === "accept" ? `Hello, ${String(answer.content?.["name"])}` : answer.action;
+  },
+});
+
+async function whenExists(file: string, signal: AbortSignal): Promise<void> {
+  while (!existsSync(file) && !signal.aborted) await delay(POLL_MS);
+}
