@@ -1,4 +1,5 @@
 import { createRequire } from "node:module";
+import type * as formatsModule from "ajv-formats";
 import type * as ajvModule from "ajv/dist/2020.js";
 import type { Ajv2020, ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
 
@@ -119,10 +120,10 @@ function ajv(): Ajv2020 {
 }
 
 function isAjvModule(value: unknown): value is typeof ajvModule {
-  return typeof value === "object" && value !== null && "Ajv2020" in value;
+  return typeof value === "function" && "Ajv2020" in value;
 }
 
-function isFormatsModule(value: unknown): value is { readonly default: (ajv: Ajv2020) => void } {
+function isFormatsModule(value: unknown): value is typeof formatsModule.default {
   return typeof value === "function" && "default" in value;
 }
 

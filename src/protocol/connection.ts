@@ -10,7 +10,7 @@ import {
   type RequestId,
 } from "./json-rpc.ts";
 import type { Mcp } from "./mcp.ts";
-import { PeerTransport } from "./peer-transport.ts";
+import { PeerTransport, stoppedAnswer } from "./peer-transport.ts";
 import type { Conversation } from "../pipeline/call.ts";
 import { assertNegotiable, PLAIN_VERSION } from "./versions.ts";
 import { toWireError } from "./wire-error.ts";
@@ -42,6 +42,7 @@ export class Connection {
   readonly #transport: PeerTransport;
   readonly #fast = new Map<RequestId, AbortController>();
   readonly #fastPath: boolean;
+  #closing = false;
   readonly #engine: Promise<{ close(): Promise<void> }>;
 
   constructor({ mcp, attach, unrelated = () => undefined, fastPath = true }: ConnectionOptions) {
@@ -96,6 +97,7 @@ export class Connection {
   }
 
   async close(): Promise<void> {
+    this.#closing = true;
     for (const controller of this.#fast.values()) controller.abort();
     const engine = await this.#engine;
     await engine.close();
@@ -129,7 +131,8 @@ export class Connection {
       running = runFastCall(call, options);
       const answer = await answerFastCall(message, running, options);
       if (adopted !== undefined) return await adopted;
-      return controller.signal.aborted ? undefined : answer;
+      if (!controller.signal.aborted) return answer;
+      return this.#closing ? stoppedAnswer(message.id, incoming) : undefined;
     } finally {
       incoming.gone?.removeEventListener("abort", onGone);
       if (this.#fast.get(message.id) === controller) this.#fast.delete(message.id);

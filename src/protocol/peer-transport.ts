@@ -14,8 +14,9 @@ import {
   type JsonRpcResponse,
   type RequestId,
 } from "./json-rpc.ts";
+import { OwlError } from "../errors/owl-error.ts";
 import type { RequestFacts } from "./peer-server.ts";
-import { completeWireError } from "./wire-error.ts";
+import { completeWireError, toWireError } from "./wire-error.ts";
 
 /** One request under way: who asked, and where messages go that belong to it. */
 export interface Delivery extends RequestFacts {
@@ -80,7 +81,7 @@ export class PeerTransport implements Transport {
   request(message: JsonRpcRequest, delivery: Delivery): Promise<JsonRpcResponse | undefined> {
     const id = ++this.#lastId;
     return new Promise((resolve) => {
-      if (this.#closed) return resolve(undefined);
+      if (this.#closed) return resolve(stoppedAnswer(message.id, delivery));
       this.#pending.set(id, { delivery, clientId: message.id, resolve });
       this.#byClientId.set(message.id, id);
       delivery.gone?.addEventListener("abort", () => this.#cancel(id, "the client is gone"), { once: true });
@@ -111,7 +112,7 @@ export class PeerTransport implements Transport {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    for (const id of this.#pending.keys()) this.#settle(id, undefined);
+    for (const [id, { clientId, delivery }] of this.#pending) this.#settle(id, stoppedAnswer(clientId, delivery));
     this.onclose?.();
   }
 
@@ -153,6 +154,16 @@ export class PeerTransport implements Transport {
   #deliver(message: JsonRpcMessage): void {
     if (isSdkMessage(message)) this.onmessage?.(message);
   }
+}
+
+/** What is said to a request that the server could not finish before it had to stop. */
+export function stoppedAnswer(id: RequestId, { caller, traceId }: RequestFacts): JsonRpcResponse {
+  const error = new OwlError("shutting_down", "the server stopped before the request was finished");
+  return {
+    jsonrpc: "2.0",
+    id,
+    error: toWireError(error, { version: caller.protocolVersion, traceId, withStack: false }),
+  };
 }
 
 /** The SDK's messages and ours are the same on the wire; its types only say more than a door can know. */

@@ -87,10 +87,10 @@ export function acceptsEventStream(request: IncomingMessage): boolean {
 }
 
 /** Aborts when the client hangs up before it has its answer. */
-export function goneSignal(response: ServerResponse): AbortSignal {
+export function whenGone(response: ServerResponse): AbortController {
   const controller = new AbortController();
   response.once("close", () => {
     if (!response.writableFinished) controller.abort();
   });
-  return controller.signal;
+  return controller;
 }

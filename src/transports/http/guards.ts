@@ -1,12 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
+import { isLoopbackHost } from "../../config/value-rules.ts";
 import { OwlError } from "../../errors/owl-error.ts";
-
-const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]", "::1"]);
-
-export function isLoopbackHost(host: string): boolean {
-  return LOOPBACK_NAMES.has(host.toLowerCase()) || /^127\.\d+\.\d+\.\d+$/.test(host);
-}
 
 export interface GuardOptions {
   /** Where the server listens. */
@@ -21,17 +16,16 @@ export interface GuardOptions {
  * shows in `Host`, a page in `Origin`.
  */
 export class HostGuard {
-  readonly #hosts: ReadonlySet<string> | "any";
+  readonly #names: ReadonlySet<string>;
+  readonly #isOpen: boolean;
   readonly #options: GuardOptions;
 
   constructor(options: GuardOptions) {
-    this.#options = options;
     const { host, allowedHosts } = options;
-    // Behind an address that is not loopback, clients use names that we cannot know; rebinding needs a name, so addresses stay allowed.
-    this.#hosts =
-      isLoopbackHost(host) || allowedHosts.length > 0
-        ? new Set([...LOOPBACK_NAMES, ...allowedHosts, host].map((name) => name.toLowerCase()))
-        : "any";
+    this.#options = options;
+    this.#names = new Set([host, ...allowedHosts].map((name) => name.toLowerCase()));
+    // Behind an address that is not loopback, clients use names that we cannot know unless they are listed.
+    this.#isOpen = !isLoopbackHost(host) && allowedHosts.length === 0;
   }
 
   check(request: IncomingMessage): void {
@@ -64,8 +58,10 @@ export class HostGuard {
     return corsOrigins.includes("*") || corsOrigins.includes(origin.toLowerCase());
   }
 
+  /** Rebinding needs a name that an attacker owns: addresses of the machine itself are no danger where it is meant to be reached. */
   #isAllowedHost(name: string): boolean {
-    return this.#hosts === "any" || this.#hosts.has(name) || (isIP(name) !== 0 && !isLoopbackHost(this.#options.host));
+    if (this.#isOpen || this.#names.has(name) || isLoopbackHost(name)) return true;
+    return isIP(name.replace(/^\[(.*)\]$/, "$1")) !== 0 && !isLoopbackHost(this.#options.host);
   }
 }
 

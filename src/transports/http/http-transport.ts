@@ -17,10 +17,13 @@ export interface HttpTransportOptions {
   readonly fastPath?: boolean;
 }
 
+const LAST_WORDS_MS = 500;
+const SWEEP_MS = 10;
+
 /** Stopping is said to clients, then waited for, then enforced. */
 export class HttpTransport {
   readonly #options: HttpTransportOptions;
-  readonly #server: Server | HttpsServer;
+  readonly #servers: (Server | HttpsServer)[] = [];
   readonly #endpoint: McpEndpoint;
   readonly #sse: LegacySse;
   readonly #router: Router;
@@ -47,7 +50,6 @@ export class HttpTransport {
       corsOrigins: http.cors.origins,
     });
     this.#router = new Router({ mcp, config, guard, authenticator, endpoint: this.#endpoint, sse: this.#sse });
-    this.#server = this.#createServer();
   }
 
   get isTls(): boolean {
@@ -57,35 +59,67 @@ export class HttpTransport {
   /** Opens the port and says under which address. */
   async listen(): Promise<string> {
     const { host, port } = this.#options.config.http;
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen({ host, port }, () => {
-        this.#server.removeListener("error", reject);
-        resolve();
-      });
-    });
-    this.#server.on("error", (error) => this.#options.mcp.logger.error("http server failed", { error }));
-    const address = this.#server.address();
-    const bound = typeof address === "object" ? address?.port : undefined;
+    const bound = await this.#bind(host === "localhost" ? "127.0.0.1" : host, port);
+    // Which of its two addresses "localhost" means is for each client to choose: a name must not lead to somebody else's port.
+    if (host === "localhost") await this.#bind("::1", bound).catch(ignoreMissingIpv6);
+    if (this.isTls) this.#watchCertificate();
     const name = host.includes(":") ? `[${host}]` : host;
-    return `${this.isTls ? "https" : "http"}://${name}:${bound ?? port}`;
+    return `${this.isTls ? "https" : "http"}://${name}:${bound}`;
   }
 
   /** Takes no new requests, lets running ones finish until the deadline, then cancels them. */
   async close(deadlineMs: number): Promise<void> {
     this.#unwatch();
     this.#router.drain();
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeIdleConnections();
+    const closed = Promise.all(
+      this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
+    );
+    for (const server of this.#servers) server.closeIdleConnections();
     const drained = await this.#router.whenIdle(deadlineMs);
-    if (!drained)
-      this.#options.mcp.logger.warning("shutdown deadline passed, cancelling running requests", {
-        open: this.#router.openRequests,
-      });
+    if (!drained) {
+      const open = this.#router.openRequests;
+      this.#options.mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open });
+    }
     await Promise.all([this.#endpoint.close(), this.#sse.close()]);
-    this.#server.closeIdleConnections();
-    setImmediate(() => this.#server.closeAllConnections());
+    await this.#closeConnections(closed);
+  }
+
+  /** Answers that are under way get a moment to reach their clients; a client that does not read them is cut off. */
+  async #closeConnections(closed: Promise<unknown>): Promise<void> {
+    const forEach = (act: (server: Server | HttpsServer) => void) => () => this.#servers.forEach(act);
+    const sweep = setInterval(
+      forEach((server) => server.closeIdleConnections()),
+      SWEEP_MS,
+    );
+    const cut = setTimeout(
+      forEach((server) => server.closeAllConnections()),
+      LAST_WORDS_MS,
+    );
     await closed;
+    clearInterval(sweep);
+    clearTimeout(cut);
+  }
+
+  #watchCertificate(): void {
+    const { mcp, config } = this.#options;
+    this.#unwatch = watchTls(config.http.tls, mcp.logger, (context) => {
+      for (const server of this.#servers) if ("setSecureContext" in server) server.setSecureContext(context);
+    });
+  }
+
+  async #bind(host: string, port: number): Promise<number> {
+    const server = this.#createServer();
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen({ host, port }, () => {
+        server.removeListener("error", reject);
+        resolve();
+      });
+    });
+    server.on("error", (error) => this.#options.mcp.logger.error("http server failed", { error }));
+    this.#servers.push(server);
+    const address = server.address();
+    return typeof address === "object" && address !== null ? address.port : port;
   }
 
   #createServer(): Server | HttpsServer {
@@ -106,9 +140,11 @@ export class HttpTransport {
     server.on("clientError", (_error, socket) => {
       if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
     });
-    if (this.isTls && "setSecureContext" in server) {
-      this.#unwatch = watchTls(http.tls, this.#options.mcp.logger, (context) => server.setSecureContext(context));
-    }
     return server;
   }
+}
+
+function ignoreMissingIpv6(error: unknown): void {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code !== "EADDRNOTAVAIL" && code !== "EAFNOSUPPORT") throw error;
 }

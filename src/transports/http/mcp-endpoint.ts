@@ -13,7 +13,7 @@ import { hasBatches, isModern, isSupported, PLAIN_VERSION, unsupportedVersion } 
 import { toWireError } from "../../protocol/wire-error.ts";
 import {
   acceptsEventStream,
-  goneSignal,
+  whenGone,
   header,
   type HttpExchange,
   sendEmpty,
@@ -161,11 +161,13 @@ export class McpEndpoint {
       return this.#refuse(exchange, parsed.item);
     const caller = { principal, label, transport: "http", protocolVersion: version, sessionId: undefined } as const;
     const stream = new PlainStream(exchange, this.#options.keepAliveMs);
-    const gone = goneSignal(response);
+    const gone = whenGone(response).signal;
     const answers = await Promise.all(
       this.#itemsOf(parsed, version).map(async (item) => {
         if (item.kind === "invalid") return this.#refusalOf(item, exchange, version);
         if (item.kind !== "request") return undefined;
+        if (NEEDS_SESSION.has(item.message.method))
+          return this.#refusalOf(needsSession(item.message), exchange, version);
         return this.#plain.request(item.message, { caller, traceId, gone, stream: (message) => stream.send(message) });
       }),
     );
@@ -202,6 +204,21 @@ export class McpEndpoint {
     const version = header(request, "mcp-protocol-version");
     if (version !== undefined && !isSupported(version)) throw unsupportedVersion(version);
   }
+}
+
+/** What these change would belong to nobody, or to everybody on the shared line. */
+const NEEDS_SESSION: ReadonlySet<string> = new Set([
+  "initialize",
+  "logging/setLevel",
+  "resources/subscribe",
+  "resources/unsubscribe",
+]);
+
+function needsSession({ id, method }: JsonRpcRequest): Incoming & { readonly kind: "invalid" } {
+  const error = new OwlError("invalid_request", `"${method}" needs a session of its own`, {
+    hint: "send initialize in a request of its own, and its Mcp-Session-Id with all others",
+  });
+  return { kind: "invalid", id, error };
 }
 
 /** A client with neither session nor a revision that says otherwise gets every answer with status 200. */

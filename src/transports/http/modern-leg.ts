@@ -13,9 +13,10 @@ import {
 import type { Mcp } from "../../protocol/mcp.ts";
 import { declaresParamHeaders, validateParamHeaders } from "../../protocol/param-headers.ts";
 import { PeerServer, type RequestFacts } from "../../protocol/peer-server.ts";
+import { stoppedAnswer } from "../../protocol/peer-transport.ts";
 import { isModern, MODERN_VERSIONS } from "../../protocol/versions.ts";
 import { completeWireError } from "../../protocol/wire-error.ts";
-import { goneSignal, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
+import { whenGone, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
 
 const NEWEST = MODERN_VERSIONS[0];
 
@@ -34,6 +35,8 @@ export class ModernLeg {
   readonly #handler: McpHttpHandler;
   readonly #facts = new WeakMap<Request, RequestFacts>();
   readonly #unsubscribe: () => void;
+  readonly #running = new Set<AbortController>();
+  #closing = false;
 
   constructor({
     mcp,
@@ -81,7 +84,9 @@ export class ModernLeg {
   }
 
   async close(): Promise<void> {
+    this.#closing = true;
     this.#unsubscribe();
+    for (const controller of this.#running) controller.abort();
     await this.#handler.close();
   }
 
@@ -91,12 +96,23 @@ export class ModernLeg {
     { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange },
   ): Promise<void> {
     const { response, traceId } = exchange;
+    const controller = whenGone(response);
     const conversation = silentConversation(this.#mcp.changes);
-    const options = { mcp: this.#mcp, caller, traceId, signal: goneSignal(response), conversation };
+    const options = { mcp: this.#mcp, caller, traceId, signal: controller.signal, conversation };
+    this.#running.add(controller);
     const answer = await answerFastCall(message, runFastCall(call, options), options);
+    this.#running.delete(controller);
+    if (this.#closing && controller.signal.aborted) return this.#refuseStopped(message, { caller, exchange });
     // The protocol fixes this one status; all other errors of a call are part of a good answer.
     const status = "error" in answer && answer.error.code === -32021 ? 400 : 200;
     sendJson(response, status, answer);
+  }
+
+  #refuseStopped(
+    { id }: JsonRpcRequest,
+    { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange },
+  ): void {
+    sendJson(exchange.response, 503, stoppedAnswer(id, { caller, traceId: exchange.traceId }));
   }
 
   async #serveWithSdk(
@@ -107,12 +123,13 @@ export class ModernLeg {
     const web = new Request("http://localhost/mcp", {
       method: "POST",
       headers: webHeaders(request),
-      signal: goneSignal(response),
+      signal: whenGone(response).signal,
     });
     this.#facts.set(web, { caller, traceId });
     const answer = await this.#handler.fetch(web, { parsedBody: message });
     if (answer.headers.get("content-type")?.startsWith("text/event-stream") === true) return pipe(answer, exchange);
     const text = await answer.text();
+    if (this.#closing && text === "" && "id" in message) return this.#refuseStopped(message, { caller, exchange });
     if (text === "") return sendEmpty(response, answer.status);
     const body: unknown = JSON.parse(text);
     this.#sendBody(exchange, answer.status, body);

@@ -9,6 +9,7 @@ import type { Mcp } from "../../protocol/mcp.ts";
 import { traceIdFrom } from "../../protocol/trace-id.ts";
 import { SUPPORTED_VERSIONS } from "../../protocol/versions.ts";
 import { addCorsHeaders, answerPreflight } from "./cors.ts";
+import { EVENT_STREAM_HEADERS } from "./event-stream.ts";
 import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
 import type { HostGuard } from "./guards.ts";
 import type { LegacySse } from "./legacy-sse.ts";
@@ -100,7 +101,7 @@ export class Router {
     if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
     const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyAuthorization(request));
     const principal = known instanceof Promise ? await known : known;
-    if (request.method === "GET") endWithToken(principal, response);
+    endStreamWithToken(principal, response);
     await serve({ request, response, principal, label: labelOf(request), traceId }, url);
   }
 
@@ -204,10 +205,13 @@ function onlyAuthorization({ headers, rawHeaders }: IncomingMessage): string | u
   return sent === 1 ? authorization : "Bearer several headers";
 }
 
-/** A stream must not go on telling things to somebody whose token has ended. */
-function endWithToken({ expiresAt }: Principal, response: ServerResponse): void {
+/** A stream must not go on telling things to somebody whose token has ended. An answer under way may finish. */
+function endStreamWithToken({ expiresAt }: Principal, response: ServerResponse): void {
   if (expiresAt === undefined) return;
-  const timer = setTimeout(() => response.end(), Math.min(Math.max(expiresAt * 1000 - Date.now(), 0), MAX_TIMER_MS));
+  const end = (): void => {
+    if (response.getHeader("content-type") === EVENT_STREAM_HEADERS["content-type"]) response.end();
+  };
+  const timer = setTimeout(end, Math.min(Math.max(expiresAt * 1000 - Date.now(), 0), MAX_TIMER_MS));
   timer.unref();
   response.once("close", () => clearTimeout(timer));
 }

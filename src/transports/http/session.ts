@@ -10,7 +10,7 @@ import { acceptsEventStream, type HttpExchange, sendEmpty, sendJson } from "./ex
 import { parseEventId, ResumableStream } from "./resumable-stream.ts";
 
 /** A lost stream is kept this long for its client to come back, and a finished one to be read. */
-const RESUME_WINDOW_MS = 30_000;
+const RESUME_WINDOW_MS = 10_000;
 const MAX_STREAMS = 64;
 
 export interface SessionOptions {
