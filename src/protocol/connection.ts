@@ -69,9 +69,7 @@ export class Connection {
   async request(message: JsonRpcRequest, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
     const { caller, traceId } = incoming;
     try {
-      if (message.method === "initialize" && message.params?.["protocolVersion"] !== undefined) {
-        assertNegotiable(message.params["protocolVersion"]);
-      }
+      if (message.method === "initialize") assertNegotiable(message.params?.["protocolVersion"]);
     } catch (thrown) {
       const error = toWireError(toOwlError(thrown), {
         version: caller.protocolVersion,

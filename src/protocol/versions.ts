@@ -38,10 +38,13 @@ export function assertNegotiable(requested: unknown): void {
 }
 
 export function unsupportedVersion(requested: unknown): OwlError {
-  const shown = typeof requested === "string" ? `"${requested.slice(0, 64)}"` : `of type ${typeof requested}`;
+  const shown =
+    typeof requested === "string"
+      ? `the protocol version "${requested.slice(0, 64)}" is`
+      : "what is no protocol version is";
   return new OwlError(
     "unsupported_version",
-    `protocol version ${shown} is not supported; supported versions: ${SUPPORTED_VERSIONS.join(", ")}`,
+    `${shown} not supported; supported versions: ${SUPPORTED_VERSIONS.join(", ")}`,
     {
       facts: {
         supported: SUPPORTED_VERSIONS,

@@ -1,6 +1,8 @@
+import type { Writable } from "node:stream";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Assembly, assemble } from "./assemble.ts";
+import { claimStdout } from "./claim-stdout.ts";
 import { onParentDeath, onStopSignal } from "./signals.ts";
 
 /** A stdio client that closed its end waits for nothing any more. */
@@ -20,11 +22,11 @@ export interface RunningServer {
 
 /** Starts what the port needs before it opens, and stops in reverse on a signal, on EOF or on `close`. */
 export async function startServer({ loaded, logger }: StartOptions): Promise<RunningServer> {
+  const output = loaded.config.transport === "stdio" ? claimStdout() : undefined;
   const assembly = await assemble(loaded.config, logger);
   try {
-    return loaded.config.transport === "http"
-      ? await startHttp(loaded, assembly, logger)
-      : await startStdio(loaded, assembly, logger);
+    if (output !== undefined) return await startStdio(loaded, { assembly, logger, output });
+    return await startHttp(loaded, assembly, logger);
   } catch (error) {
     await assembly.close();
     throw error;
@@ -55,14 +57,20 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
   return { url: `${url}/mcp`, ...running };
 }
 
-async function startStdio({ config }: LoadedConfig, assembly: Assembly, logger: Logger): Promise<RunningServer> {
+interface StdioParts {
+  readonly assembly: Assembly;
+  readonly logger: Logger;
+  readonly output: Writable;
+}
+
+async function startStdio({ config }: LoadedConfig, { assembly, logger, output }: StdioParts): Promise<RunningServer> {
   const { StdioTransport } = await import("../transports/stdio/stdio-transport.ts");
   const transport = new StdioTransport({
     mcp: assembly.mcp,
     clientId: config.stdio.clientId,
     maxLineBytes: config.stdio.maxLineBytes,
     input: process.stdin,
-    output: process.stdout,
+    output,
   });
   const running = lifecycle(logger, async () => {
     await transport.close(Math.min(STDIO_DEADLINE_MS, config.shutdown.deadlineSeconds * 1000));

@@ -57,7 +57,7 @@ describe("official conformance suite", () => {
     expect(response.status).toBe(200);
   });
 
-  test.for(RUNS)("passes $title", { timeout: SUITE_TIMEOUT_MS }, async ({ selection, scenarios, successes }) => {
+  test.for(RUNS)("[000-R1.4] [004-R4.2] passes $title", { timeout: SUITE_TIMEOUT_MS }, async ({ selection, scenarios, successes }) => {
     const results = await runSuite(`${server.origin}/mcp`, selection);
 
     expect(describeChecks(results, "FAILURE")).toEqual([]);
