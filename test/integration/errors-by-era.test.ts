@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
 import { type HttpServer, startHttp } from "./harness.ts";
-import { HttpSession, modern, postJson, SseLine } from "./http-client.ts";
+import { HttpSession, modern, plainCall, post, postJson, SseLine } from "./http-client.ts";
 import { StdioLine } from "./stdio-line.ts";
 import { expectedData, type JsonRpcAnswer, MODERN, text } from "./wire-messages.ts";
 
@@ -58,92 +59,183 @@ async function openLine(transport: string, version: string): Promise<Line> {
   return { ask, close: async () => void (await session.delete()) };
 }
 
-describe.each(DOORS)("errors over $transport in $version", ({ transport, version }) => {
+describe.each(DOORS)("over $transport in $version", ({ transport, version }) => {
   let line: Line;
   const isModern = version === MODERN;
   const isOld = OLD.includes(version);
-
-  // Opened in the first test, because a stream belongs to the test that opened it.
-  const call = async (name: string, args: Record<string, unknown> = {}): Promise<JsonRpcAnswer> =>
+  const call = (name: string, args: Record<string, unknown> = {}): Promise<JsonRpcAnswer> =>
     line.ask("tools/call", { name, arguments: args });
 
-  test("have the code of the era, and kind, trace id and retryable in data", async () => {
+  beforeAll(async () => {
     line = await openLine(transport, version);
+  });
 
-    const unknownMethod = await line.ask("no/such");
-    expect(unknownMethod.error, "method_not_found").toMatchObject({
-      code: -32601,
-      data: expectedData("method_not_found", { retryable: false }),
+  afterAll(() => line.close());
+
+  test("[004-R1.8] [003-US1.2] an unknown method gets -32601 in the unified schema", async () => {
+    expect(await line.ask("no/such")).toEqual({
+      jsonrpc: "2.0",
+      id: expect.anything(),
+      error: {
+        code: -32601,
+        message: expect.any(String),
+        data: expectedData("method_not_found", { retryable: false }),
+      },
     });
+  });
 
-    const unknownTool = await call("nobody");
-    expect(unknownTool.error, "tool_not_found").toMatchObject({
+  test("[000-R4.5] an unknown tool is a not-found error of the era", async () => {
+    const { error } = await call("nobody");
+    expect(error).toEqual({
       code: isModern ? -32602 : -32001,
       message: expect.stringContaining("nobody"),
       data: expectedData("tool_not_found", { retryable: false }),
     });
+  });
 
-    const unknownResource = await line.ask("resources/read", { uri: "fixture://nothing" });
-    expect(unknownResource.error, "resource_not_found").toMatchObject({
+  test("an unknown resource is a not-found error of the era", async () => {
+    const { error } = await line.ask("resources/read", { uri: "fixture://nothing" });
+    expect(error).toEqual({
       code: isModern ? -32602 : -32002,
+      message: expect.stringContaining("fixture://nothing"),
       data: expectedData("resource_not_found", { retryable: false, uri: "fixture://nothing" }),
     });
+  });
 
+  test("an unknown prompt, bad parameters and a bad cursor get -32602", async () => {
     const unknownPrompt = await line.ask("prompts/get", { name: "nothing" });
-    expect(unknownPrompt.error, "prompt_not_found").toMatchObject({
-      code: -32602,
-      data: expectedData("prompt_not_found", { retryable: false }),
-    });
-
+    expect(unknownPrompt.error).toMatchObject({ code: -32602, data: expectedData("prompt_not_found") });
     const badParams = await line.ask("tools/call", { name: 7 });
-    expect(badParams.error, "invalid_params").toMatchObject({
-      code: -32602,
-      data: expectedData("invalid_params", { retryable: false }),
-    });
+    expect(badParams.error).toMatchObject({ code: -32602, data: expectedData("invalid_params", { retryable: false }) });
+    for (const list of ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]) {
+      const badCursor = await line.ask(list, { cursor: "bad" });
+      expect(badCursor.error, list).toMatchObject({ code: -32602, data: expectedData("invalid_params") });
+    }
+  });
 
-    const badCursor = await line.ask("tools/list", { cursor: "bad" });
-    expect(badCursor.error, "bad cursor").toMatchObject({ code: -32602, data: expectedData("invalid_params") });
+  test("[000-R4.4] [004-R5.2] [004-R5.3] [004-R9.4] arguments against the schema are refused with the paths, as the era wants it", async () => {
+    const answer = await call("typed", { text: "x", count: 11, items: [{}], extra: 1 });
+    expectFailure(answer, { kind: "invalid_params", code: isOld ? -32602 : undefined, retryable: false });
+    const { message, issues } = dataOf(answer);
+    for (const place of ["text", "count", "items[0]"]) {
+      expect(message).toContain(place);
+      expect(issues).toContainEqual({ path: place, message: expect.any(String) });
+    }
+    expect(message).toContain('"extra"');
+  });
 
-    const badArguments = await call("typed", { text: "x", count: 11, items: [{}] });
-    expectFailure(badArguments, { kind: "invalid_params", code: isOld ? -32602 : undefined, retryable: false });
-    expect(JSON.stringify(badArguments)).toMatch(/count/);
-    expect(JSON.stringify(badArguments)).toMatch(/items\[0\]/);
+  test("[000-R4.1] [000-R4.3] an internal error is InternalError", async () => {
+    const answer = await call("fail_as", { kind: "internal" });
+    expectFailure(answer, { kind: "internal", code: -32603, retryable: true });
+    expect(dataOf(answer)["fact"]).toBe(7);
+  });
 
-    expectFailure(await call("fail_as", { kind: "internal" }), { kind: "internal", code: -32603, retryable: true });
-    expectFailure(await call("fail_as", { kind: "resource_limit" }), {
-      kind: "resource_limit",
-      code: isModern ? undefined : -32600,
-      retryable: true,
-    });
-    expectFailure(await call("dawdle"), { kind: "timeout", code: isModern ? undefined : -32004, retryable: true });
-    expectFailure(await call("fail", { message: "kaput" }), {
+  test("[000-R4.2] a resource limit is InvalidRequest, or a result since 2026-07-28", async () => {
+    const answer = await call("fail_as", { kind: "resource_limit" });
+    expectFailure(answer, { kind: "resource_limit", code: isModern ? undefined : -32600, retryable: true });
+  });
+
+  test("[004-R9.6] a tool that takes too long gets -32004, or a result since 2026-07-28", async () => {
+    const answer = await call("dawdle");
+    expectFailure(answer, { kind: "timeout", code: isModern ? undefined : -32004, retryable: true });
+    expect(dataOf(answer)["timeout_ms"]).toBe(50);
+  });
+
+  test("[004-R9.7] [004-R5.9] a handler that throws gets -32005 with what it said, or a result since 2026-07-28", async () => {
+    const answer = await call("fail", { message: "kaput" });
+    expectFailure(answer, {
       kind: "execution_error",
       code: isModern ? undefined : -32005,
       retryable: false,
       message: "kaput",
     });
-    expectFailure(await call("break_own_schema"), {
+  });
+
+  test("a handler that breaks its own output schema has failed", async () => {
+    const answer = await call("break_own_schema");
+    expectFailure(answer, { kind: "execution_error", code: isModern ? undefined : -32005, retryable: false });
+  });
+
+  test("a lost session is a result in every era", async () => {
+    const answer = await call("fail_as", { kind: "session_not_found" });
+    expectFailure(answer, { kind: "session_not_found", code: undefined, retryable: false });
+  });
+
+  test("a resource that cannot be read is an error with a code that the era allows", async () => {
+    const answer = await line.ask("resources/read", { uri: "fixture://broken" });
+    expectFailure(answer, {
       kind: "execution_error",
-      code: isModern ? undefined : -32005,
-      retryable: false,
-    });
-    expectFailure(await call("fail_as", { kind: "session_not_found" }), {
-      kind: "session_not_found",
-      code: undefined,
-      retryable: false,
-    });
-    expectFailure(await line.ask("resources/read", { uri: "fixture://broken" }), {
-      kind: "execution_error",
-      code: isModern ? -32005 : -32005,
+      code: isModern ? -32603 : -32005,
       retryable: false,
       message: "cannot be read today",
     });
+  });
 
-    const refused = await call("refuse");
-    expect(refused.result).toMatchObject({ content: [{ type: "text", text: "no luck" }], isError: true });
-    await line.close();
+  test("a result that a handler marks as failed stays a result", async () => {
+    const { result } = await call("refuse");
+    expect(result).toMatchObject({ content: [{ type: "text", text: "no luck" }], isError: true });
+  });
+
+  test("[004-R9.1] [003-FR-008] [003-FR-011] [004-R9.9] every error is JSON-RPC 2.0 with code, message, trace id, kind and retryable", async () => {
+    const traces = new Set<unknown>();
+    for (const answer of [await line.ask("no/such"), await call("nobody"), await call("fail_as", { kind: "internal" })]) {
+      expect(answer).toEqual({
+        jsonrpc: "2.0",
+        id: expect.anything(),
+        error: {
+          code: expect.any(Number),
+          message: expect.stringMatching(/./),
+          data: expect.objectContaining({
+            kind: expect.stringMatching(/^[a-z_]+$/),
+            message: answer.error?.message,
+            trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
+            retryable: expect.any(Boolean),
+          }),
+        },
+      });
+      traces.add(dataOf(answer)["trace_id"]);
+    }
+    expect(traces.size).toBe(3);
   });
 });
+
+test("[004-R9.2] the standard codes are used for what they stand for", async () => {
+  const codes = async (text: string): Promise<number | undefined> => (await post(server.url, text)).body.error?.code;
+  expect(await codes("{")).toBe(-32700);
+  expect(await codes('{"jsonrpc":"2.0","id":1}')).toBe(-32600);
+  expect(await codes('{"jsonrpc":"2.0","id":1,"method":"no/such"}')).toBe(-32601);
+  expect(await codes('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}')).toBe(-32602);
+});
+
+test("[004-R9.5] a stack is in the error in development mode only", async () => {
+  const development = await startHttp({ config: { mode: "development" } });
+  const stackOf = async ({ url }: HttpServer, name: string): Promise<unknown> =>
+    (await plainCall(url, name)).body.error?.data?.["stack"];
+  expect(await stackOf(development, "fail")).toMatch(/it broke[\s\S]*at .*basic\.ts/);
+  expect(await stackOf(development, "nobody")).toMatch(/\n +at /);
+  for (const name of ["fail", "nobody"]) {
+    const { text } = await plainCall(server.url, name);
+    expect(text).not.toContain("stack");
+    expect(text).not.toMatch(/\.[jt]s:\d+/);
+  }
+  const inResult = await modern(development.url, "tools/call", { name: "fail", arguments: {} });
+  expect(dataOf(inResult.body)["stack"]).toContain("it broke");
+  await development.stop();
+});
+
+test("[004-R5.10] the time-out of tools is configurable and 300 s by default", async () => {
+  expect(DEFAULT_CONFIG.tools.timeoutSeconds).toBe(300);
+  const hasty = await startHttp({ config: { tools: { timeoutSeconds: 0.2 } } });
+  const { body } = await plainCall(hasty.url, "hold", { label: "hasty" });
+  expect(body.error).toMatchObject({ code: -32004, data: { kind: "timeout", timeout_ms: 200 } });
+  const { result } = (await plainCall(hasty.url, "observe", { label: "hasty" })).body;
+  expect(result?.["structuredContent"]).toEqual({ started: true, aborted: true, finished: false });
+  await hasty.stop();
+});
+
+function dataOf({ error, result }: JsonRpcAnswer): Record<string, unknown> {
+  return error?.data ?? result?.["_meta"]?.["owlclaw/error"] ?? {};
+}
 
 /** A protocol error with the code, or, without one, a result that a model can read. Its data are the same. */
 function expectFailure(

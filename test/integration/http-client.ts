@@ -1,4 +1,3 @@
-import { onTestFinished } from "vitest";
 import { CLIENT_INFO, envelope, type JsonRpcAnswer, modernHeaders } from "./wire-messages.ts";
 
 export interface HttpAnswer {
@@ -88,6 +87,14 @@ export function parseEvents(text: string): SseEvent[] {
     });
 }
 
+const open = new Set<AbortController>();
+
+/** Hangs up on every stream that is still open; for the end of a test. */
+export function closeStreams(): void {
+  for (const controller of open) controller.abort();
+  open.clear();
+}
+
 /** An event stream that stays open, read as it comes. */
 export class EventReader {
   readonly response: Response;
@@ -104,7 +111,7 @@ export class EventReader {
 
   static async open(url: string, init: RequestInit = {}): Promise<EventReader> {
     const controller = new AbortController();
-    onTestFinished(() => controller.abort());
+    open.add(controller);
     const headers = { accept: "text/event-stream", ...init.headers };
     return new EventReader(await fetch(url, { ...init, headers, signal: controller.signal }), controller);
   }

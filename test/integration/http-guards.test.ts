@@ -4,7 +4,7 @@ import { callTool, eventually, openSession, RawConnection, rpc, send, statuses }
 import { type HttpServerProcess, startHttp } from "../escape/server.ts";
 
 const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
-const PONG = '{"jsonrpc":"2.0","id":1,"result":{}}';
+const PONG = '"result":{}';
 
 let server: HttpServerProcess;
 beforeAll(async () => {
@@ -205,8 +205,8 @@ describe("requests that two readers could read differently", () => {
 
   test("a length that is too short leaves a rest that is no request", async () => {
     const received = await exchange(`${head(["Content-Length: 5"])}${PING}`);
-    expect(received).toContain('"code":-32700');
-    expect(statuses(received).slice(1)).toEqual([400]);
+    expect(received).not.toContain(PONG);
+    expect(statuses(received).at(-1)).toBe(400);
   });
 
   test("a length that is too long waits, and then is 408", async () => {

@@ -105,6 +105,7 @@ describe("plain JSON-RPC over POST /mcp", () => {
       return messages.flatMap(({ params }) => (params === undefined ? [] : [params["level"]]));
     };
     const before = await logs();
+    expect(before).toEqual(["debug", "info", "warning", "error"]);
     await plain(url, "logging/setLevel", { level: "emergency" });
     expect(await logs()).toEqual(before);
   });
