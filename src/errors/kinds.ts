@@ -53,11 +53,13 @@ export const ERROR_KINDS = {
   },
   timeout: {
     ...kind(-32004, 504, "Ask for less at once, or raise tools.timeoutSeconds."),
+    modernCode: -32603,
     toolError: "since 2026-07-28",
     retryable: true,
   },
   execution_error: {
     ...kind(-32005, 500, "Read the message: the tool itself failed."),
+    modernCode: -32603,
     toolError: "since 2026-07-28",
   },
   session_not_found: { ...kind(-32600, 404, "Create a new session and go on there."), toolError: "always" },

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { isLoopbackHost } from "../../config/value-rules.ts";
 import { OwlError } from "../../errors/owl-error.ts";
@@ -28,8 +27,7 @@ export class HostGuard {
     this.#isOpen = !isLoopbackHost(host) && allowedHosts.length === 0;
   }
 
-  check(request: IncomingMessage): void {
-    const host = request.headers.host;
+  check(host: string | undefined, origin: string | undefined): void {
     if (host === undefined || !this.#isAllowedHost(hostnameOf(host))) {
       throw new OwlError(
         "forbidden",
@@ -39,7 +37,6 @@ export class HostGuard {
         },
       );
     }
-    const { origin } = request.headers;
     if (origin !== undefined && !this.isAllowedOrigin(origin) && !isSameOrigin(origin, host)) {
       throw new OwlError(
         "forbidden",

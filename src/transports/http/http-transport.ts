@@ -1,4 +1,5 @@
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import type { Config } from "../../config/schema.ts";
@@ -137,9 +138,7 @@ export class HttpTransport {
       ? createHttpsServer({ ...options, ...readTls(http.tls) }, handle)
       : createHttpServer(options, handle);
     server.maxConnections = http.maxConnections;
-    server.on("clientError", (_error, socket) => {
-      if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
-    });
+    server.on("clientError", refuseUnreadable);
     return server;
   }
 }
@@ -148,3 +147,19 @@ function ignoreMissingIpv6(error: unknown): void {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (code !== "EADDRNOTAVAIL" && code !== "EAFNOSUPPORT") throw error;
 }
+
+/** What Node could not read as a request has no response object; it is answered on the socket, unless an answer is under way. */
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+  const isAnswering = "_httpMessage" in socket && socket._httpMessage !== null && socket._httpMessage !== undefined;
+  if (!socket.writable || error.code === "ECONNRESET" || isAnswering) {
+    socket.destroy();
+    return;
+  }
+  const status = UNREADABLE[error.code ?? ""] ?? "400 Bad Request";
+  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+}
+
+const UNREADABLE: Readonly<Record<string, string>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
+  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+};

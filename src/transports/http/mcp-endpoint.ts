@@ -147,8 +147,8 @@ export class McpEndpoint {
     } catch (thrown) {
       const error = toOwlError(thrown);
       const isJsonRpc = error.kind === "parse_error" || error.kind === "invalid_request";
-      const status = isJsonRpc && isPlain(request) ? { status: 200 } : {};
-      sendError(response, error, { traceId, withStack: this.#mcp.withStack, ...status });
+      if (!isJsonRpc || !isPlain(request)) throw error;
+      sendError(response, error, { traceId, withStack: this.#mcp.withStack, status: 200 });
       return undefined;
     }
   }

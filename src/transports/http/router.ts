@@ -14,6 +14,7 @@ import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exc
 import type { HostGuard } from "./guards.ts";
 import type { LegacySse } from "./legacy-sse.ts";
 import type { McpEndpoint } from "./mcp-endpoint.ts";
+import { onlyHeader, readTarget, type RequestTarget } from "./request-target.ts";
 
 export interface RouterOptions {
   readonly mcp: Mcp;
@@ -24,7 +25,7 @@ export interface RouterOptions {
   readonly sse: LegacySse;
 }
 
-type Serve = (exchange: HttpExchange, url: URL) => void | Promise<void>;
+type Serve = (exchange: HttpExchange, target: RequestTarget) => void | Promise<void>;
 
 interface Route {
   readonly methods: Readonly<Record<string, Serve>>;
@@ -87,22 +88,22 @@ export class Router {
 
   async #serve(request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
     const { guard, authenticator } = this.#options;
-    const url = new URL(request.url ?? "/", "http://localhost");
-    const route = this.#routes.get(url.pathname);
+    const target = readTarget(request);
+    const route = this.#routes.get(target.path);
     addCorsHeaders(request, response, guard);
-    guard.check(request);
+    guard.check(target.authority, request.headers.origin);
     if (route === undefined) {
-      throw new OwlError("route_not_found", `there is nothing at ${JSON.stringify(url.pathname.slice(0, 128))}`);
+      throw new OwlError("route_not_found", `there is nothing at ${JSON.stringify(target.path.slice(0, 128))}`);
     }
     const allowed = Object.keys(route.methods).join(", ");
     if (answerPreflight(request, response, allowed)) return;
     const serve = route.methods[request.method ?? ""];
     if (serve === undefined) return this.#refuseMethod(request, response, { allowed, traceId });
     if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
-    const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyAuthorization(request));
+    const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyHeader(request, "authorization"));
     const principal = known instanceof Promise ? await known : known;
     endStreamWithToken(principal, response);
-    await serve({ request, response, principal, label: labelOf(request), traceId }, url);
+    await serve({ request, response, principal, label: labelOf(request), traceId }, target);
   }
 
   #makeRoutes(): ReadonlyMap<string, Route> {
@@ -115,16 +116,13 @@ export class Router {
         {
           methods: {
             POST: (exchange) => endpoint.post(exchange),
-            GET: (exchange, url) => (endpoint.get(exchange) ? undefined : status(exchange, url)),
+            GET: (exchange, target) => (endpoint.get(exchange) ? undefined : status(exchange, target)),
             DELETE: (exchange) => endpoint.delete(exchange),
           },
         },
       ],
       ["/mcp/sse", { methods: { GET: (exchange) => sse.open(exchange) } }],
-      [
-        "/mcp/messages",
-        { methods: { POST: (exchange, url) => sse.post(exchange, url.searchParams.get("sessionId")) } },
-      ],
+      ["/mcp/messages", { methods: { POST: (exchange, { query }) => sse.post(exchange, query.get("sessionId")) } }],
       [
         "/health",
         {
@@ -195,14 +193,6 @@ export class Router {
     if (!request.complete) headers["connection"] = "close";
     sendError(response, error, { traceId, withStack: mcp.withStack, headers });
   }
-}
-
-/** Node keeps the first of two headers and drops the other; a request that could be read either way is refused. */
-function onlyAuthorization({ headers, rawHeaders }: IncomingMessage): string | undefined {
-  const { authorization } = headers;
-  if (authorization === undefined) return undefined;
-  const sent = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "authorization").length;
-  return sent === 1 ? authorization : "Bearer several headers";
 }
 
 /** A stream must not go on telling things to somebody whose token has ended. An answer under way may finish. */
