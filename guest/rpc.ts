@@ -1,0 +1,262 @@
+/**
+ * What host and guest say to each other. The host checks every answer against schemas of its own: user code can take
+ * over the guest. Nothing else of the guest is imported by `src/`.
+ */
+
+export type Language = "python" | "node";
+
+export interface Hello {
+  readonly version: string;
+  readonly languages: readonly Language[];
+}
+
+export interface CodeRunParams {
+  readonly callId: string;
+  readonly language: Language;
+  readonly code: string;
+  readonly timeoutMs: number;
+  /** Most characters of stdout and of stderr that come back; of more, head and tail come back and the whole stays in a file. */
+  readonly maxOutputChars: number;
+}
+
+/** Text that was cut says how much there was and where the whole is. */
+export interface BoundedText {
+  readonly text: string;
+  readonly totalChars: number;
+  /** Path inside the sandbox of the whole text (below `/tmp/.owlclaw-output`); absent when nothing was cut. */
+  readonly file?: string;
+}
+
+export interface CodeError {
+  readonly name: string;
+  readonly message: string;
+  /** Points at the user's own lines. */
+  readonly traceback: string;
+}
+
+export interface Picture {
+  readonly mimeType: "image/png" | "image/jpeg" | "image/svg+xml";
+  /** base64 */
+  readonly data: string;
+}
+
+export interface CodeRunResult {
+  readonly status: "ok" | "error" | "timeout" | "cancelled" | "crashed";
+  readonly stdout: BoundedText;
+  readonly stderr: BoundedText;
+  /** The last expression's value as text; `html` where the value has such a form (pandas). */
+  readonly value?: { readonly text: string; readonly html?: string };
+  readonly error?: CodeError;
+  readonly pictures: readonly Picture[];
+  readonly durationMs: number;
+  /** The interpreter had to be started anew (after a time-out, cancellation or crash): variables are gone. */
+  readonly interpreterRestarted: boolean;
+  /** Processes that the code started and that still run. */
+  readonly leftRunning: readonly ProcessInfo[];
+}
+
+export interface ShellExecParams {
+  readonly callId: string;
+  readonly command: string;
+  /** Inside the workspace; default the workspace itself. */
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly stdin?: string;
+  readonly timeoutMs: number;
+  readonly maxOutputChars: number;
+  readonly background: boolean;
+}
+
+export interface ShellExecResult {
+  readonly status: "exited" | "timeout" | "cancelled" | "running";
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly stdout: BoundedText;
+  readonly stderr: BoundedText;
+  readonly durationMs: number;
+  /** For `shell.output` and `shell.kill`; set when it runs in the background. */
+  readonly processId?: string;
+  readonly leftRunning: readonly ProcessInfo[];
+}
+
+export interface ProcessInfo {
+  readonly pid: number;
+  readonly command: string;
+}
+
+export interface ShellOutputParams {
+  readonly processId: string;
+  /** From the last answer; 0 at first. */
+  readonly cursor: number;
+  readonly maxChars: number;
+  /** Waits so long for something new. */
+  readonly waitMs: number;
+}
+
+export interface ShellOutputResult {
+  /** stdout and stderr in the order in which they came. */
+  readonly text: string;
+  readonly cursor: number;
+  /** Characters between the cursor asked for and the text that are no longer kept. */
+  readonly skippedChars: number;
+  readonly isRunning: boolean;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+}
+
+export interface ShellKillParams {
+  readonly processId: string;
+  readonly signal: "SIGTERM" | "SIGKILL" | "SIGINT";
+}
+
+export interface FileReadParams {
+  readonly path: string;
+  readonly encoding: "utf-8" | "base64" | "auto";
+  /** 1-based, inclusive; for text. */
+  readonly startLine?: number;
+  readonly endLine?: number;
+  /** For bytes. */
+  readonly offset?: number;
+  readonly length?: number;
+  readonly maxBytes: number;
+}
+
+export interface FileReadResult {
+  readonly path: string;
+  readonly encoding: "utf-8" | "base64";
+  readonly content: string;
+  readonly sizeBytes: number;
+  readonly totalLines?: number;
+  readonly startLine?: number;
+  readonly endLine?: number;
+  readonly isTruncated: boolean;
+}
+
+export interface FileWriteParams {
+  readonly path: string;
+  readonly content: string;
+  readonly encoding: "utf-8" | "base64";
+  readonly mode: "overwrite" | "append" | "create";
+  /** As in chmod, 0o644. */
+  readonly permissions?: number;
+}
+
+export interface FileWriteResult {
+  readonly path: string;
+  readonly bytesWritten: number;
+  readonly sizeBytes: number;
+  readonly created: boolean;
+}
+
+export interface FileListParams {
+  readonly path: string;
+  readonly recursive: boolean;
+  readonly glob?: string;
+  readonly includeHidden: boolean;
+  readonly maxEntries: number;
+}
+
+export interface FileEntry {
+  readonly path: string;
+  readonly type: "file" | "directory" | "symlink" | "other";
+  readonly sizeBytes: number;
+  readonly modifiedAt: string;
+  readonly linkTarget?: string;
+}
+
+export interface FileListResult {
+  readonly path: string;
+  readonly entries: readonly FileEntry[];
+  readonly isTruncated: boolean;
+}
+
+export interface FileSearchParams {
+  readonly pattern: string;
+  readonly isRegex: boolean;
+  readonly path: string;
+  readonly glob?: string;
+  readonly ignoreCase: boolean;
+  readonly contextLines: number;
+  readonly maxMatches: number;
+}
+
+export interface FileMatch {
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+}
+
+export interface FileSearchResult {
+  readonly matches: readonly FileMatch[];
+  readonly filesSearched: number;
+  readonly isTruncated: boolean;
+}
+
+export interface FileReplaceParams {
+  readonly path: string;
+  readonly oldText: string;
+  readonly newText: string;
+  readonly replaceAll: boolean;
+}
+
+export interface FileReplaceResult {
+  readonly path: string;
+  readonly replacements: number;
+  readonly sizeBytes: number;
+}
+
+/** Every method with what it takes and gives. Cancellation is the JSON-RPC library's own. */
+export interface GuestMethods {
+  readonly "guest.hello": { readonly params: Record<string, never>; readonly result: Hello };
+  /** Starts an interpreter ahead of its first use, with modules imported. */
+  readonly "code.warm": {
+    readonly params: { readonly language: Language; readonly preload: readonly string[] };
+    readonly result: Record<string, never>;
+  };
+  readonly "code.run": { readonly params: CodeRunParams; readonly result: CodeRunResult };
+  readonly "shell.exec": { readonly params: ShellExecParams; readonly result: ShellExecResult };
+  readonly "shell.output": { readonly params: ShellOutputParams; readonly result: ShellOutputResult };
+  readonly "shell.kill": { readonly params: ShellKillParams; readonly result: ShellOutputResult };
+  readonly "file.read": { readonly params: FileReadParams; readonly result: FileReadResult };
+  readonly "file.write": { readonly params: FileWriteParams; readonly result: FileWriteResult };
+  readonly "file.list": { readonly params: FileListParams; readonly result: FileListResult };
+  readonly "file.search": { readonly params: FileSearchParams; readonly result: FileSearchResult };
+  readonly "file.replace": { readonly params: FileReplaceParams; readonly result: FileReplaceResult };
+}
+
+/** Sent while `code.run` or `shell.exec` runs. */
+export interface OutputNotification {
+  readonly callId: string;
+  readonly stream: "stdout" | "stderr";
+  readonly text: string;
+}
+
+export const OUTPUT_NOTIFICATION = "output";
+
+/**
+ * A failure that the caller can repair travels as a JSON-RPC error with this code and `data: GuestFailure`;
+ * every other error code is a fault of the guest itself.
+ */
+export const GUEST_FAILURE_CODE = -32050;
+
+export interface GuestFailure {
+  readonly kind:
+    | "outside_workspace"
+    | "not_found"
+    | "not_a_file"
+    | "not_a_directory"
+    | "already_exists"
+    | "permission_denied"
+    | "no_match"
+    | "several_matches"
+    | "not_text"
+    | "bad_pattern"
+    | "disk_full"
+    | "unknown_process"
+    | "interpreter_missing";
+  readonly message: string;
+  /** What to do next, in the words of a tool result. */
+  readonly hint: string;
+}

@@ -1,0 +1,88 @@
+import type { Duplex, Readable } from "node:stream";
+
+/** What one sandbox may use. */
+export interface Resources {
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  readonly maxPids: number;
+  /** For the workspace and `/tmp`, each. */
+  readonly diskBytes: number;
+}
+
+/** A folder of the host that is visible inside, as the operator configured it. */
+export interface Volume {
+  readonly hostPath: string;
+  readonly guestPath: string;
+  readonly isReadOnly: boolean;
+}
+
+/** What a runtime must know to start one isolated place. Nothing in it comes unchecked from a caller. */
+export interface CellSpec {
+  /** Unique among all cells of all servers on the machine; letters, digits, `-` and `_`. */
+  readonly id: string;
+  readonly template: string;
+  readonly resources: Resources;
+  /** Folder of the host below the data folder that holds the cell's workspace; the runtime may put an image or a mount there. */
+  readonly folder: string;
+  /** Where the workspace is inside, as in `/workspace`. */
+  readonly workspacePath: string;
+  readonly volumes: readonly Volume[];
+  /** The whole environment inside: nothing of the server's own passes. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Unix socket of the egress proxy on the host; absent: no network at all. */
+  readonly egressSocket?: string;
+}
+
+export interface CellExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** `memory`: the kernel ended something in it for using too much. */
+  readonly reason?: "memory" | "stopped";
+}
+
+export interface CellUsage {
+  readonly memoryBytes: number;
+  readonly cpuMs: number;
+  readonly pids: number;
+}
+
+/** One running isolated place with the guest in it. */
+export interface Cell {
+  readonly id: string;
+  /** The byte stream to the guest: JSON-RPC frames both ways. */
+  readonly stream: Duplex;
+  /** What the guest says about itself, for the log; never trusted, bounded by the reader. */
+  readonly diagnostics: Readable;
+  readonly exited: Promise<CellExit>;
+  usage(): Promise<CellUsage>;
+  /** Ends everything in it and removes what the runtime made beside the workspace: processes, cgroup, mounts. May be called twice. */
+  stop(): Promise<void>;
+}
+
+/** One property of the isolation, and whether trying to break it failed as it must. */
+export interface ProbeCheck {
+  readonly name: string;
+  readonly holds: boolean;
+  /** `limit`: not enforceable for this kind of user; allowed only with `sandbox.limits: best-effort`. */
+  readonly severity: "isolation" | "limit";
+  readonly detail: string;
+  readonly fix?: string;
+}
+
+export interface ProbeReport {
+  readonly runtime: string;
+  readonly checks: readonly ProbeCheck[];
+}
+
+/** Starts isolated places. Runtimes differ in nothing else. */
+export interface Runtime {
+  readonly name: "bubblewrap" | "docker" | "microsandbox";
+  /** Starts a place and tries to break out of it. */
+  probe(signal: AbortSignal): Promise<ProbeReport>;
+  start(spec: CellSpec, signal: AbortSignal): Promise<Cell>;
+  /** Removes the workspace and everything else of a cell that is stopped. */
+  discard(folder: string): Promise<void>;
+  /** Removes what servers that are dead left behind; touches nothing that is not ours. */
+  reap(): Promise<{ readonly removed: readonly string[] }>;
+  close(): Promise<void>;
+}
