@@ -8,6 +8,8 @@ export type Language = "python" | "node";
 export interface Hello {
   readonly version: string;
   readonly languages: readonly Language[];
+  /** What is not as it should be inside, for the log. */
+  readonly diagnostics?: readonly string[];
 }
 
 export interface CodeRunParams {

@@ -21,10 +21,12 @@ import { runCommand } from "./run-command.mjs";
 /** What a build depends on. The launcher asks `find` about the same paths: keep the two lists alike. */
 const INPUTS = [
   "src",
+  "guest",
   "package.json",
   "package-lock.json",
   "tsconfig.json",
   "tsconfig.build.json",
+  "scripts/build-guest.mjs",
   "scripts/system-packages.txt",
 ];
 
@@ -72,6 +74,9 @@ export async function ensureBuild(root, inputs) {
     if (!(await runCommand(process.execPath, args, { cwd: root }))) {
       throw new SetupError("the build failed; the compiler's messages are above");
     }
+    // Needs packages, which are there only now.
+    const { buildGuest } = await import("../build-guest.mjs");
+    await buildGuest(join(fresh, "guest"));
     if (existsSync(join(fresh, "main.js"))) await chmod(join(fresh, "main.js"), 0o755);
     if (existsSync(join(root, "dist"))) await rename(join(root, "dist"), old);
     await rename(fresh, join(root, "dist"));

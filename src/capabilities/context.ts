@@ -48,6 +48,8 @@ export interface AskOptions {
 export interface CallContext {
   readonly principal: Principal;
   readonly traceId: string;
+  /** The MCP session, where the transport has one; calls of stateless clients have none. */
+  readonly sessionId: string | undefined;
   /** The protocol revision that this client speaks. */
   readonly protocolVersion: string;
   /** Aborts when the client cancels or goes away, the time-out passes, or the server stops. */

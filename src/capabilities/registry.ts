@@ -49,13 +49,16 @@ interface Lists {
 /** Everything that can be listed, called, read or got. Lists are sorted by name: prompt caches depend on a stable order. */
 export class Registry {
   #tools = new Map<string, Tool>();
+  #unlisted = new Set<string>();
   #resources = new Map<string, Resource>();
   #prompts = new Map<string, Prompt>();
   #lists: Lists | undefined;
 
-  addTool(tool: Tool): void {
+  /** A tool that is not listed can be called all the same by who knows its name. */
+  addTool(tool: Tool, { isListed = true }: { readonly isListed?: boolean } = {}): void {
     assertFree(this.#tools, tool.name, "tool");
     this.#tools.set(tool.name, tool);
+    if (!isListed) this.#unlisted.add(tool.name);
     this.#lists = undefined;
   }
 
@@ -116,7 +119,9 @@ export class Registry {
     if (this.#lists !== undefined) return this.#lists;
     const resources = [...this.#resources.values()].sort((a, b) => compare(a.definition.uri, b.definition.uri));
     this.#lists = {
-      tools: [...this.#tools.values()].sort((a, b) => compare(a.name, b.name)),
+      tools: [...this.#tools.values()]
+        .filter(({ name }) => !this.#unlisted.has(name))
+        .sort((a, b) => compare(a.name, b.name)),
       resources: resources.filter(({ pattern }) => pattern === undefined),
       templates: resources.filter(({ pattern }) => pattern !== undefined),
       prompts: [...this.#prompts.values()].sort((a, b) => compare(a.definition.name, b.definition.name)),

@@ -18,6 +18,7 @@ const ALL: readonly KeyFlag[] = [
   { flag: "--port <number>", path: "http.port" },
   { flag: "--mode <name>", path: "mode" },
   HANDLERS,
+  { flag: "--dialect <name...>", path: "tools.dialects" },
   { flag: "--cors-origin <origin...>", path: "http.cors.origins" },
   { flag: "--tls-cert <file>", path: "http.tls.certFile" },
   { flag: "--tls-key <file>", path: "http.tls.keyFile" },
@@ -35,6 +36,13 @@ export function addConfigFlags(command: Command, which: "all" | "common"): Comma
     "Config file. Default: $MCP_SERVER_CONFIG, or mcp-server.yaml in the working directory.",
   );
   for (const keyFlag of which === "all" ? ALL : [HANDLERS]) command.addOption(toOption(keyFlag));
+  if (which === "all") {
+    command.option(
+      "--mount <folder>",
+      "Makes a folder of this machine the workspace of every sandbox. host:guest[:ro] mounts it elsewhere. Repeatable.",
+      collect,
+    );
+  }
   return command.option(
     "--set <key=value>",
     "Sets any key of the configuration, as in --set tools.timeoutSeconds=60. Repeatable.",
@@ -44,9 +52,10 @@ export function addConfigFlags(command: Command, which: "all" | "common"): Comma
 
 export function toLoadOptions(values: FlagValues): LoadOptions {
   const flags = ALL.flatMap((keyFlag) => fromKeyFlag(keyFlag, values[toOption(keyFlag).attributeName()]));
-  const { config, set } = values;
+  const { config, set, mount } = values;
+  const mounts = Array.isArray(mount) ? [{ path: "sandbox.volumes", name: "--mount", value: mount.map(String) }] : [];
   const settings = Array.isArray(set) ? set.map((text) => fromAssignment(String(text))) : [];
-  return { flags: [...flags, ...settings], ...(typeof config === "string" ? { file: config } : {}) };
+  return { flags: [...flags, ...mounts, ...settings], ...(typeof config === "string" ? { file: config } : {}) };
 }
 
 function toOption({ flag, path }: KeyFlag): Option {

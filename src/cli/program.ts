@@ -38,6 +38,7 @@ export function buildProgram({ terminal, finish }: ProgramOptions): Command {
   addConfig(server, runs);
   addTools(server, runs);
   addResources(server, runs);
+  addSandboxes(server, runs);
   addToken(server, runs);
   addCompletion(root, runs);
   addVersion(root, PACKAGE_VERSION);
@@ -55,6 +56,7 @@ function addStart(server: Command, runs: Runs): void {
         "owlclaw mcp-server start",
         "owlclaw mcp-server start --transport http --port 9000",
         "owlclaw mcp-server start --handlers ./handlers/*.ts",
+        "owlclaw mcp-server start --mount .",
         "owlclaw mcp-server start --config production.yaml --set tools.timeoutSeconds=60",
       ),
     );
@@ -114,6 +116,7 @@ function addTools(server: Command, runs: Runs): void {
     .addHelpText(
       "after",
       examples(
+        `owlclaw mcp-server tools call code_run '{"code": "print(6*7)"}'`,
         `owlclaw mcp-server tools call greet '{"name": "Ada"}'`,
         "cat arguments.json | owlclaw mcp-server tools call greet - --json",
       ),
@@ -130,6 +133,22 @@ function addResources(server: Command, runs: Runs): void {
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server resources list"));
   runs(list, async () => (await import("./resources-list.ts")).resourcesListCommand);
+}
+
+function addSandboxes(server: Command, runs: Runs): void {
+  const sandboxes = server.command("sandboxes").description("Looks at the sandboxes of running servers.");
+
+  const list = addConfigFlags(sandboxes.command("list"), "common")
+    .description("Lists the sandboxes of the servers that use the same data folder.")
+    .option("--json", "Prints JSON.")
+    .addHelpText("after", examples("owlclaw mcp-server sandboxes list"));
+  runs(list, async () => (await import("./sandboxes-list.ts")).sandboxesListCommand);
+
+  const destroy = addConfigFlags(sandboxes.command("destroy"), "common")
+    .description("Stops a sandbox with everything in it and removes its files.")
+    .argument("<name>", "Name of the sandbox, as the list shows it.")
+    .addHelpText("after", examples("owlclaw mcp-server sandboxes destroy owl-0123456789abcdef0123"));
+  runs(destroy, async () => (await import("./sandboxes-destroy.ts")).sandboxesDestroyCommand);
 }
 
 function addToken(server: Command, runs: Runs): void {

@@ -5,6 +5,13 @@ import type { ConfigIssue } from "./config-error.ts";
 import { showValue } from "./mask.ts";
 import { isPem } from "./resolve-paths.ts";
 import type { Config } from "./schema.ts";
+import { checkVolume, parseVolume } from "./volume.ts";
+
+export interface FileContext {
+  readonly config: Config;
+  readonly dataFolder: string;
+  readonly originOf: (path: string) => Origin;
+}
 
 export interface FileVerdict {
   readonly issues: readonly ConfigIssue[];
@@ -13,7 +20,7 @@ export interface FileVerdict {
 }
 
 /** Reads the files that the configuration names, so that a wrong one stops the start and not the first caller. */
-export function checkFiles(config: Config, originOf: (path: string) => Origin): FileVerdict {
+export function checkFiles({ config, dataFolder, originOf }: FileContext): FileVerdict {
   const issues: ConfigIssue[] = [];
   const attempt = <T>(path: string, value: string, { read, fix }: { read: () => T; fix: string }): T | undefined => {
     try {
@@ -44,6 +51,14 @@ export function checkFiles(config: Config, originOf: (path: string) => Origin): 
         fix: "give the private key that the certificate was made for",
       });
     }
+  }
+  const surroundings = { dataFolder, workspacePath: config.sandbox.workspace };
+  for (const text of config.sandbox.volumes) {
+    const volume = parseVolume(text, config.sandbox.workspace);
+    attempt("sandbox.volumes", text, {
+      read: () => checkVolume(volume, surroundings),
+      fix: "name a folder of this machine and where it appears, as in /srv/data:/data:ro",
+    });
   }
   return { issues, publicKeyPem: publicKeyPem ?? "" };
 }

@@ -14,6 +14,8 @@ export function expectation(key: ConfigKey): string {
       return `a number${range(key)}`;
     case "list":
       return `a list of strings (${key.description})`;
+    case "map":
+      return `names with values (${key.description})`;
     case "string":
       return `text (${key.description})`;
   }

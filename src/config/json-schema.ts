@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { configSchema, fieldFacts } from "./schema.ts";
+import { fieldFacts } from "./field.ts";
+import { configSchema } from "./schema.ts";
 
 /** The JSON Schema that lets editors check and complete `mcp-server.yaml`. */
 export function configJsonSchema(): Record<string, unknown> {

@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { configSchema, fieldFacts, type FieldFacts } from "./schema.ts";
+import { fieldFacts, type FieldFacts } from "./field.ts";
+import { configSchema } from "./schema.ts";
 
-export type ValueType = "string" | "boolean" | "integer" | "number" | "list" | "choice";
+export type ValueType = "string" | "boolean" | "integer" | "number" | "list" | "map" | "choice";
 
 /** One leaf of the configuration, as every layer, command and table sees it. */
 export interface ConfigKey {
@@ -86,6 +87,7 @@ function describeType(schema: unknown, path: string): Pick<ConfigKey, "type" | "
   if (schema instanceof z.ZodBoolean) return { type: "boolean", choices: [] };
   if (schema instanceof z.ZodNumber) return { type: schema.isInt ? "integer" : "number", choices: [] };
   if (schema instanceof z.ZodArray) return { type: "list", choices: [] };
+  if (schema instanceof z.ZodRecord) return { type: "map", choices: [] };
   throw new TypeError(
     `config key ${path} has a type that text cannot express; teach src/config/keys.ts and value-from-text.ts about it`,
   );

@@ -56,12 +56,13 @@ export async function loadConfig(options: LoadOptions = {}): Promise<LoadedConfi
   const config = configSchema.parse(tree);
   const isBroken = (path: string): boolean =>
     issues.some((issue) => issue.path === path || issue.path.startsWith(`${path}[`));
-  const files = checkFiles(config, originOf);
+  const dataFolder = config.sandbox.root === "" ? defaultDataFolder(env) : config.sandbox.root;
+  const files = checkFiles({ config, dataFolder, originOf });
   const problems = [...issues, ...checkRules({ config, originOf, isBroken }), ...files.issues];
   if (problems.length > 0) throw new ConfigError(problems);
 
   config.auth.jwt.publicKey = files.publicKeyPem;
-  if (config.sandbox.root === "") config.sandbox.root = defaultDataFolder(env);
+  config.sandbox.root = dataFolder;
   return { config: deepFreeze(config), sources: toSources(originOf), ...(file === undefined ? {} : { file }) };
 }
 

@@ -22,5 +22,6 @@ export function configReference(): ConfigReferenceRow[] {
 
 function typeName(key: ConfigKey): string {
   if (key.type === "choice") return key.choices.join(" | ");
+  if (key.type === "map") return "map of strings";
   return key.type === "list" ? "list of strings" : key.type;
 }

@@ -2,13 +2,18 @@ import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import type { Candidate } from "./candidate.ts";
 import type { Environment } from "./text-layers.ts";
+import { resolveVolume } from "./volume.ts";
 
 /** Paths mean what they mean where they were written: a file's folder, or the working directory. */
 export function resolvePaths(candidate: Candidate, folder: string): Candidate {
   const { key, value } = candidate;
   if (key.pathKind === undefined) return candidate;
   const toAbsolute = (text: string): string =>
-    key.pathKind === "glob" ? resolveGlob(folder, text) : resolveFile(folder, text);
+    key.pathKind === "glob"
+      ? resolveGlob(folder, text)
+      : key.pathKind === "volume"
+        ? resolveVolume(folder, text)
+        : resolveFile(folder, text);
   if (typeof value === "string") return { ...candidate, value: toAbsolute(value) };
   if (!Array.isArray(value)) return candidate;
   return { ...candidate, value: value.map((item: unknown) => (typeof item === "string" ? toAbsolute(item) : item)) };

@@ -1,26 +1,8 @@
 import { z } from "zod";
+import { count, fieldFacts, messageBytes, seconds } from "./field.ts";
 import { deepFreeze, type DeepReadonly } from "./deep-freeze.ts";
+import { sandbox } from "./sandbox-schema.ts";
 import { isCorsOrigin, isJwksUrl } from "./value-rules.ts";
-
-/** What a field says about itself beyond its type. It travels with the schema, so that nothing is listed twice. */
-export interface FieldFacts {
-  /** Shown masked everywhere. */
-  readonly secret?: true;
-  /** Further environment variables that set this key, beside the derived `MCP_SERVER_…`. */
-  readonly env?: readonly string[];
-  /** Relative paths are resolved against the place they were written in. `pem`: PEM text, or the path of a file with it. */
-  readonly path?: "file" | "glob" | "pem";
-}
-
-export const fieldFacts: z.core.$ZodRegistry<FieldFacts> = z.registry<FieldFacts>();
-
-// Longer delays overflow the 32-bit milliseconds of Node's timers and fire at once.
-const MAX_TIMER_SECONDS = 2_147_483;
-const MAX_MESSAGE_BYTES = 256 * 1024 * 1024;
-
-const seconds = (): z.ZodNumber => z.number().positive().max(MAX_TIMER_SECONDS);
-const count = (): z.ZodInt => z.int().min(1).max(1_000_000);
-const messageBytes = (): z.ZodInt => z.int().min(1024).max(MAX_MESSAGE_BYTES);
 
 const cors = z
   .strictObject({
@@ -163,6 +145,16 @@ const stdio = z
 
 const tools = z
   .strictObject({
+    dialects: z
+      .array(z.enum(["native", "microsandbox", "open-sandbox"]))
+      .default(["native"])
+      .describe(
+        "Names under which the built-in tools are listed: native, microsandbox, open-sandbox. All can be called.",
+      ),
+    toolsets: z
+      .array(z.enum(["sandbox", "code", "shell", "files"]))
+      .default([])
+      .describe("Groups of built-in tools that are served: sandbox, code, shell, files. Empty: all of them."),
     timeoutSeconds: seconds().default(300).describe("Longest time a tool call may take, unless the tool sets its own."),
     progressAfterSeconds: seconds()
       .default(30)
@@ -177,16 +169,14 @@ const tools = z
   .prefault({})
   .describe("Limits of tool calls.");
 
-const sandbox = z
+const guest = z
   .strictObject({
-    root: z
-      .string()
-      .default("")
-      .describe("The data folder: everything the server writes is below it. Empty: owlclaw in the user's data folder.")
-      .register(fieldFacts, { path: "file", env: ["SANDBOX_ROOT"] }),
+    maxFrameBytes: messageBytes()
+      .default(8 * 1024 * 1024)
+      .describe("Largest message from inside a sandbox; one that announces more is the end of that sandbox."),
   })
   .prefault({})
-  .describe("Where the server keeps its data.");
+  .describe("The agent inside every sandbox.");
 
 const handlers = z
   .strictObject({
@@ -235,6 +225,7 @@ export const configSchema = z
     stdio,
     tools,
     sandbox,
+    guest,
     handlers,
     shutdown,
     logging,

@@ -17,6 +17,8 @@ export function valueFromText(key: ConfigKey, text: string): TextVerdict {
       return toNumber(text);
     case "list":
       return toList(text);
+    case "map":
+      return toMap(text);
   }
 }
 
@@ -37,6 +39,26 @@ function toNumber(text: string): TextVerdict {
   const trimmed = text.trim();
   if (!/^-?\d+(\.\d+)?$/.test(trimmed)) return { ok: false, reason: "is not a number" };
   return { ok: true, value: Number(trimmed) };
+}
+
+/** `NAME=value` pairs behind commas, or a JSON object where values hold commas themselves. */
+function toMap(text: string): TextVerdict {
+  if (!text.trimStart().startsWith("{")) {
+    const pairs = text
+      .split(",")
+      .filter((pair) => pair.trim() !== "")
+      .map((pair) => ({ pair, at: pair.indexOf("=") }));
+    if (pairs.some(({ at }) => at < 1)) return { ok: false, reason: "is not a list of NAME=value pairs" };
+    return {
+      ok: true,
+      value: Object.fromEntries(pairs.map(({ pair, at }) => [pair.slice(0, at).trim(), pair.slice(at + 1)])),
+    };
+  }
+  try {
+    return { ok: true, value: JSON.parse(text) };
+  } catch {
+    return { ok: false, reason: "starts like a JSON object but is not valid JSON" };
+  }
 }
 
 function toList(text: string): TextVerdict {

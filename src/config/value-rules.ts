@@ -33,6 +33,29 @@ export function isJwksUrl(text: string): boolean {
   return url.protocol === "https:" || (url.protocol === "http:" && isLoopbackHost(url.hostname));
 }
 
+const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+// They would reach into the agent inside, or replace what the server tells it.
+const RESERVED_ENV = /^(OWLCLAW_.*|LD_.*|NODE_OPTIONS|NODE_PATH|BASH_ENV|ENV|HOME|PATH|TMPDIR)$/;
+
+/** Whether a sandbox can be given a variable of this name. */
+export function isEnvName(name: string): boolean {
+  return ENV_NAME.test(name) && !RESERVED_ENV.test(name);
+}
+
+const SYSTEM_FOLDERS =
+  /^\/(usr|bin|sbin|lib|lib32|lib64|libx32|etc|proc|sys|dev|run|tmp|var|boot|root|opt\/owlclaw)(\/|$)/;
+
+/** A place inside a sandbox that hides nothing of its system. */
+export function isFreeGuestPath(path: string): boolean {
+  return (
+    /^(\/[A-Za-z0-9._-]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path) && !SYSTEM_FOLDERS.test(path) && path !== "/opt"
+  );
+}
+
+export function isWorkspacePath(path: string): boolean {
+  return isFreeGuestPath(path);
+}
+
 function parseUrl(text: string): URL | undefined {
   try {
     return new URL(text);

@@ -63,6 +63,16 @@ export const ERROR_KINDS = {
     toolError: "since 2026-07-28",
   },
   session_not_found: { ...kind(-32600, 404, "Create a new session and go on there."), toolError: "always" },
+  tool_failure: {
+    ...kind(-32005, 422, "Read the message, change what it names, and call the tool again."),
+    modernCode: -32603,
+    toolError: "always",
+  },
+  sandbox_unavailable: kind(
+    -32603,
+    503,
+    "Sandboxes cannot run on this machine as it is: correct what the message names and start the server again.",
+  ),
   cancelled: kind(-32800, 499, "The request was cancelled by the client."),
   unauthorized: kind(-32600, 401, "Send a valid bearer token."),
   forbidden: kind(-32600, 403, "Use a token that carries the scope named in the message."),

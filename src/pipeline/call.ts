@@ -30,6 +30,7 @@ export function contextOf({ caller, traceId, conversation }: Call, signal: Abort
   return {
     principal: caller.principal,
     traceId,
+    sessionId: caller.sessionId,
     protocolVersion: caller.protocolVersion,
     signal,
     progress: (done, options) => conversation.progress(done, options),

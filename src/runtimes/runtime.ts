@@ -36,8 +36,8 @@ export interface CellSpec {
 export interface CellExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** `memory`: the kernel ended something in it for using too much. */
-  readonly reason?: "memory" | "stopped";
+  /** `memory`: the kernel ended something in it for using too much. `disk`: it wrote more than it may, where no disk limit could be set. */
+  readonly reason?: "memory" | "disk" | "stopped";
 }
 
 export interface CellUsage {
@@ -79,6 +79,7 @@ export interface Runtime {
   readonly name: "bubblewrap" | "docker" | "microsandbox";
   /** Starts a place and tries to break out of it. */
   probe(signal: AbortSignal): Promise<ProbeReport>;
+  /** A place that fails in the last steps of its start may still be returned: it then ends at once, and its diagnostics say why. */
   start(spec: CellSpec, signal: AbortSignal): Promise<Cell>;
   /** Removes the workspace and everything else of a cell that is stopped. */
   discard(folder: string): Promise<void>;

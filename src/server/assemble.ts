@@ -6,21 +6,41 @@ import { loadHandlers } from "../handlers/load-handlers.ts";
 import { Pipeline } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type ControlSocket, openControlSocket } from "./control-socket.ts";
+import { openRuntime as openConfiguredRuntime, type OpenRuntime } from "./open-runtime.ts";
 import { PACKAGE_VERSION } from "./package-version.ts";
+import { registerBuiltIns } from "./register-built-ins.ts";
+import { createSandboxLayer } from "./sandbox-layer.ts";
 
 export interface Assembly {
   readonly mcp: Mcp;
+  /** Brings up what calls need, before the door opens. */
+  start(): Promise<void>;
+  /** Lets the operator's commands look in; for servers that stay. */
+  openControl(): Promise<void>;
   close(): Promise<void>;
 }
 
+export interface AssembleOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly openRuntime?: OpenRuntime | undefined;
+  /** Default: yes. */
+  readonly withPool?: boolean;
+}
+
 /** Wires everything behind the transports. What is started here is stopped by `close`, in reverse. */
-export async function assemble(config: Config, logger: Logger): Promise<Assembly> {
+export async function assemble(options: AssembleOptions): Promise<Assembly> {
+  const { config, logger, openRuntime = openConfiguredRuntime, withPool = true } = options;
   const registry = new Registry();
   const changes = new Changes();
+  const layer = config.sandbox.enabled ? createSandboxLayer({ config, logger, openRuntime, withPool }) : undefined;
+  const builtIns = layer === undefined ? undefined : registerBuiltIns(registry, config, layer.services);
   const cacheFolder = join(config.sandbox.root, "cache", "handlers");
   const { problems } = await loadHandlers(registry, { paths: config.handlers.paths, cacheFolder });
   for (const { file, message, error } of problems)
     logger.error("handler file cannot be used", { file, reason: message, error });
+  builtIns?.addUnlisted();
   const pipeline = new Pipeline({
     registry,
     timeoutMs: config.tools.timeoutSeconds * 1000,
@@ -29,14 +49,23 @@ export async function assemble(config: Config, logger: Logger): Promise<Assembly
   });
   const serverInfo = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
   const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack: config.mode === "development" });
+  let control: ControlSocket | undefined;
   const watching = new AbortController();
   for (const { definition } of registry.resources())
     definition.watch?.(() => changes.resourceUpdated(definition.uri), watching.signal);
   return {
     mcp,
+    start: async () => layer?.start(),
+    openControl: async () => {
+      if (layer === undefined) return;
+      const { sandboxes } = layer.services;
+      control = await openControlSocket({ dataFolder: config.sandbox.root, sandboxes, logger });
+    },
     async close() {
+      await control?.close();
       watching.abort();
       mcp.close();
+      await layer?.close();
     },
   };
 }

@@ -8,6 +8,7 @@ import { newTraceId } from "../protocol/trace-id.ts";
 import { LEGACY_VERSIONS } from "../protocol/versions.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { assemble } from "./assemble.ts";
+import type { OpenRuntime } from "./open-runtime.ts";
 
 export interface ToolSummary {
   readonly name: string;
@@ -41,11 +42,13 @@ export interface LocalServer {
 export async function openLocal({
   loaded: { config },
   logger,
+  openRuntime,
 }: {
   readonly loaded: LoadedConfig;
   readonly logger: Logger;
+  readonly openRuntime?: OpenRuntime;
 }): Promise<LocalServer> {
-  const assembly = await assemble(config, logger);
+  const assembly = await assemble({ config, logger, openRuntime, withPool: false });
   const { pipeline, changes } = assembly.mcp;
   const principal = { id: config.stdio.clientId, scopes: [], claims: {} };
   const caller: Caller = {

@@ -3,6 +3,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Assembly, assemble } from "./assemble.ts";
 import { claimStdout } from "./claim-stdout.ts";
+import type { OpenRuntime } from "./open-runtime.ts";
 import { onParentDeath, onStopSignal } from "./signals.ts";
 
 /** A stdio client that closed its end waits for nothing any more. */
@@ -11,6 +12,8 @@ const STDIO_DEADLINE_MS = 4000;
 export interface StartOptions {
   readonly loaded: LoadedConfig;
   readonly logger: Logger;
+  /** What isolates sandboxes in place of the configured runtime; for tests. */
+  readonly openRuntime?: OpenRuntime;
 }
 
 export interface RunningServer {
@@ -21,10 +24,12 @@ export interface RunningServer {
 }
 
 /** Starts what the port needs before it opens, and stops in reverse on a signal, on EOF or on `close`. */
-export async function startServer({ loaded, logger }: StartOptions): Promise<RunningServer> {
+export async function startServer({ loaded, logger, openRuntime }: StartOptions): Promise<RunningServer> {
   const output = loaded.config.transport === "stdio" ? claimStdout() : undefined;
-  const assembly = await assemble(loaded.config, logger);
+  const assembly = await assemble({ config: loaded.config, logger, openRuntime });
   try {
+    await assembly.start();
+    await assembly.openControl();
     if (output !== undefined) return await startStdio(loaded, { assembly, logger, output });
     return await startHttp(loaded, assembly, logger);
   } catch (error) {

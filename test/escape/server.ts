@@ -43,7 +43,7 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
   const content = {
     transport,
     handlers: { paths: [HANDLERS] },
-    sandbox: { root: join(folder, "data") },
+    sandbox: { root: join(folder, "data"), enabled: false },
     logging: { level: "debug" },
     ...config,
   };

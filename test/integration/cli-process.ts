@@ -28,7 +28,8 @@ export function spawnCli(
   const { PATH = "", HOME = "" } = process.env;
   const child = spawn(process.execPath, ["--import", TSX, `${ROOT}src/main.ts`, ...argv], {
     cwd,
-    env: { PATH, HOME, TSX_TSCONFIG_PATH: `${ROOT}tsconfig.json`, ...env },
+    // These tests are about the command line; sandboxes would start processes and write to the data folder.
+    env: { PATH, HOME, TSX_TSCONFIG_PATH: `${ROOT}tsconfig.json`, MCP_SERVER_SANDBOX_ENABLED: "false", ...env },
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   return child;

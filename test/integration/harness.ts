@@ -138,7 +138,8 @@ export function writeConfig({ config = {}, handlers = "handlers" }: ServerOption
   const file = path.join(folder, `mcp-server-${++configCount}.yaml`);
   const content = {
     http: { host: "127.0.0.1", port: 0, ...(typeof http === "object" ? http : {}) },
-    sandbox: { root: path.join(folder, "data") },
+    // These servers answer with handlers alone; the tests of sandboxes start their own.
+    sandbox: { root: path.join(folder, "data"), enabled: false },
     handlers: { paths: [path.join(FIXTURES, handlers)] },
     ...rest,
   };

@@ -5,7 +5,15 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 const ROOT = join(import.meta.dirname, "..", "..");
-const COPIED = ["owlclaw", "scripts", "package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json"];
+const COPIED = [
+  "owlclaw",
+  "scripts",
+  "guest",
+  "package.json",
+  "package-lock.json",
+  "tsconfig.json",
+  "tsconfig.build.json",
+];
 const MAIN = `#!/usr/bin/env node
 process.stdout.write(JSON.stringify(process.argv.slice(2)));
 process.stdin.on("data", (chunk) => process.stdout.write(chunk)).on("end", () => { process.exitCode = 7; });

@@ -22,6 +22,13 @@ const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   "auth.jwt.secret": fc.stringMatching(/^[a-z]{32,40}$/),
   "auth.jwt.jwksUrl": fc.webUrl({ validSchemes: ["https"] }),
   "sandbox.root": fc.stringMatching(/^\/[a-z]{1,9}$/),
+  "sandbox.workspace": fc.stringMatching(/^\/w[a-z]{1,9}$/),
+  "sandbox.volumes": fc.constantFrom(["/usr/share:/data:ro"], ["/usr/share:/data", "/usr/lib:/lib-of-host:ro"]),
+  "sandbox.env": fc.dictionary(fc.stringMatching(/^X_[A-Z]{1,9}$/), fc.stringMatching(/^[a-z]{1,9}$/), { minKeys: 1 }),
+  "sandbox.pool.size": fc.integer({ min: 0, max: 1000 }),
+  "sandbox.pool.preload": fc.constantFrom(["numpy"], ["matplotlib.pyplot", "pandas"]),
+  "tools.dialects": fc.constantFrom(["native"], ["microsandbox", "open-sandbox"]),
+  "tools.toolsets": fc.constantFrom(["code"], ["shell", "files"]),
   "handlers.paths": fc.array(fc.stringMatching(/^\/[a-z]{1,9}$/), { minLength: 1 }),
 };
 // These stand or fall with a second key or with files: they have a test of their own.
@@ -41,13 +48,15 @@ function valueFor(key: ConfigKey): fc.Arbitrary<unknown> {
       return fc.integer({ min: 1, max: 100_000 }).map((number) => number / 8);
     case "list":
       return fc.array(fc.stringMatching(/^[a-z.]{1,20}$/), { minLength: 1 });
+    case "map":
+      return fc.dictionary(fc.stringMatching(/^[A-Z]{1,9}$/), fc.string());
     case "string":
       return fc.stringMatching(/^[a-z][a-z0-9.:/-]{0,30}$/);
   }
 }
 
 function toText(value: unknown): string {
-  return Array.isArray(value) ? JSON.stringify(value) : String(value);
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 describe("every key", () => {
@@ -124,7 +133,7 @@ describe("the sample file", () => {
       env: { SANDBOX_ROOT: "/x" },
     });
     expect(file).toBeDefined();
-    expect(config).toEqual({ ...DEFAULT_CONFIG, sandbox: { root: "/x" } });
+    expect(config).toEqual({ ...DEFAULT_CONFIG, sandbox: { ...DEFAULT_CONFIG.sandbox, root: "/x" } });
   });
 });
 
@@ -153,6 +162,6 @@ describe("the JSON Schema for editors", () => {
         },
       },
     });
-    expect(JSON.stringify(schema).match(/"writeOnly":true/g)).toHaveLength(1);
+    expect(JSON.stringify(schema).match(/"writeOnly":true/g)).toHaveLength(2);
   });
 });

@@ -38,7 +38,7 @@ async function corsOrigins(options: Parameters<typeof load>[0]): Promise<readonl
 describe("layers", () => {
   test("[000-R6.4] without any configuration the defaults hold", async () => {
     const { config, file, sources } = await load({ env: { XDG_DATA_HOME: "/data" } });
-    expect(config).toEqual({ ...DEFAULT_CONFIG, sandbox: { root: "/data/owlclaw" } });
+    expect(config).toEqual({ ...DEFAULT_CONFIG, sandbox: { ...DEFAULT_CONFIG.sandbox, root: "/data/owlclaw" } });
     expect(config).toMatchObject({
       transport: "stdio",
       mode: "production",

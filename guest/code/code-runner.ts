@@ -1,0 +1,163 @@
+import { isDoneWithin } from "../deferred.ts";
+import { CallOutput } from "../output/call-output.ts";
+import type { SendOutput } from "../output/output-batches.ts";
+import type { OutputFiles } from "../output/output-files.ts";
+import type { ProcessExit } from "../processes/running-process.ts";
+import type { BoundedText, CodeRunParams, CodeRunResult, Language } from "../rpc.ts";
+import type { Interpreter } from "./interpreter.ts";
+import { parseRunAnswer, type RunAnswer } from "./run-answer.ts";
+
+export interface CodeRunnerOptions {
+  readonly language: Language;
+  readonly start: () => Promise<Interpreter>;
+  readonly files: OutputFiles;
+  readonly send: SendOutput;
+}
+
+type Outcome =
+  | { readonly status: "answered"; readonly answer: RunAnswer }
+  | { readonly status: "timeout" | "cancelled" }
+  | { readonly status: "crashed"; readonly exit: ProcessExit };
+
+const WARM_MS_MAX = 60_000;
+const NOTHING: BoundedText = { text: "", totalChars: 0 };
+
+/** One language: one interpreter, which keeps its state, and one run at a time. */
+export class CodeRunner {
+  readonly #options: CodeRunnerOptions;
+  #interpreter: Interpreter | undefined;
+  #queue: Promise<unknown> = Promise.resolve();
+  /** Variables were lost, and no result has said so yet. */
+  #hasLostState = false;
+
+  constructor(options: CodeRunnerOptions) {
+    this.#options = options;
+  }
+
+  async warm(preload: readonly string[]): Promise<void> {
+    await this.#inTurn(async () => {
+      const interpreter = await this.#ensureInterpreter();
+      if (preload.length === 0) return;
+      const isDone = await isDoneWithin(Promise.race([interpreter.ask({ preload }), interpreter.exited]), WARM_MS_MAX);
+      if (isDone) return;
+      this.#interpreter = undefined;
+      await interpreter.end();
+    });
+  }
+
+  async run(params: CodeRunParams, signal: AbortSignal): Promise<CodeRunResult> {
+    return await this.#inTurn(async () => {
+      if (signal.aborted) return this.#neverRan();
+      return await this.#runNow(params, signal);
+    });
+  }
+
+  async #inTurn<T>(action: () => Promise<T>): Promise<T> {
+    const turn = this.#queue.then(action);
+    this.#queue = turn.catch(() => {});
+    return await turn;
+  }
+
+  async #runNow(params: CodeRunParams, signal: AbortSignal): Promise<CodeRunResult> {
+    const startMs = performance.now();
+    const interpreter = await this.#ensureInterpreter();
+    const output = new CallOutput({ ...params, files: this.#options.files, send: this.#options.send });
+    interpreter.listen(output);
+    const outcome = await waitForOutcome(interpreter, params, signal);
+    if (outcome.status !== "answered") {
+      await interpreter.end();
+      this.#interpreter = undefined;
+      this.#hasLostState = true;
+    }
+    await interpreter.drain();
+    // What threads and processes of this run print later belongs to no call.
+    interpreter.listen({ onStdout: () => {}, onStderr: () => {} });
+    return {
+      ...this.#describe(outcome, params),
+      ...output.finish(),
+      durationMs: performance.now() - startMs,
+      interpreterRestarted: this.#takeLostState(outcome.status),
+      leftRunning: outcome.status === "answered" ? interpreter.descendants() : [],
+    };
+  }
+
+  async #ensureInterpreter(): Promise<Interpreter> {
+    const current = this.#interpreter;
+    if (current?.isAlive === true) return current;
+    if (current !== undefined) {
+      this.#hasLostState = true;
+      // It may have left processes behind when it died.
+      await current.end();
+    }
+    this.#interpreter = await this.#options.start();
+    return this.#interpreter;
+  }
+
+  #describe(outcome: Outcome, params: CodeRunParams): Pick<CodeRunResult, "status" | "value" | "error" | "pictures"> {
+    switch (outcome.status) {
+      case "answered":
+        return outcome.answer;
+      case "crashed":
+        return { status: "crashed", pictures: [], error: crashError(this.#options.language, outcome.exit) };
+      case "timeout": {
+        const message = `the code took longer than ${params.timeoutMs / 1000} s and was ended with everything it had started; its variables are gone`;
+        return { status: "timeout", pictures: [], error: { name: "TimeoutError", message, traceback: "" } };
+      }
+      case "cancelled":
+        return { status: "cancelled", pictures: [] };
+    }
+  }
+
+  /** Of a cancelled call nobody may see the result, so the next one says it again. */
+  #takeLostState(status: Outcome["status"]): boolean {
+    const hasLostState = this.#hasLostState;
+    this.#hasLostState = hasLostState && status === "cancelled";
+    return hasLostState;
+  }
+
+  #neverRan(): CodeRunResult {
+    return {
+      status: "cancelled",
+      stdout: NOTHING,
+      stderr: NOTHING,
+      pictures: [],
+      durationMs: 0,
+      interpreterRestarted: false,
+      leftRunning: [],
+    };
+  }
+}
+
+async function waitForOutcome(interpreter: Interpreter, params: CodeRunParams, signal: AbortSignal): Promise<Outcome> {
+  let timer: NodeJS.Timeout | undefined;
+  let onAbort = (): void => {};
+  const interrupted = new Promise<Outcome>((resolve) => {
+    timer = setTimeout(() => resolve({ status: "timeout" }), Math.min(params.timeoutMs, 2 ** 31 - 1));
+    onAbort = () => resolve({ status: "cancelled" });
+    signal.addEventListener("abort", onAbort);
+  });
+  const answered = interpreter.ask({ code: params.code, maxChars: params.maxOutputChars }).then((said): Outcome => {
+    const answer = parseRunAnswer(said);
+    return answer === undefined
+      ? { status: "crashed", exit: { code: null, signal: null } }
+      : { status: "answered", answer };
+  });
+  const crashed = interpreter.exited.then((exit): Outcome => ({ status: "crashed", exit }));
+  try {
+    return await Promise.race([answered, crashed, interrupted]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function crashError(language: Language, { code, signal }: ProcessExit): NonNullable<CodeRunResult["error"]> {
+  const reason =
+    signal !== null
+      ? `was ended by ${signal}`
+      : code !== null
+        ? `ended with exit code ${code}`
+        : "gave no valid answer";
+  const message = `the ${language} interpreter ${reason}; its variables are gone, and the next call starts a fresh one`;
+  return { name: "InterpreterCrashed", message, traceback: "" };
+}

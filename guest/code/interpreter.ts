@@ -1,0 +1,94 @@
+import type { Launcher, ProcessExit, RunningProcess } from "../processes/running-process.ts";
+import { readLines } from "../processes/line-reader.ts";
+import type { ProcessInfo } from "../rpc.ts";
+import { deferred, type Deferred } from "../deferred.ts";
+import { isRecord } from "../params.ts";
+
+/** Pictures are the largest part of an answer; the driver keeps them below this. */
+const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
+
+export interface InterpreterOptions {
+  readonly launcher: Launcher;
+  readonly argv: readonly [string, ...string[]];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface OutputListeners {
+  readonly onStdout: (chunk: Buffer) => void;
+  readonly onStderr: (chunk: Buffer) => void;
+}
+
+/** A running driver: it takes one request at a time. */
+export class Interpreter {
+  readonly #process: RunningProcess;
+  #pending: { readonly id: number; readonly answer: Deferred<unknown> } | undefined;
+  #lastId = 0;
+  #isAlive = true;
+
+  private constructor(child: RunningProcess) {
+    this.#process = child;
+    if (child.answers === undefined) throw new Error("the interpreter has no channel");
+    readLines(child.answers, {
+      onLine: (line) => this.#onAnswer(line),
+      maxLineBytes: ANSWER_BYTES_MAX,
+    });
+    this.listen({ onStdout: () => {}, onStderr: () => {} });
+    void child.exited.then(() => {
+      this.#isAlive = false;
+    });
+  }
+
+  static async start({ launcher, argv, cwd, env }: InterpreterOptions): Promise<Interpreter> {
+    return new Interpreter(await launcher.launch({ argv, cwd, env, stdin: "channel" }));
+  }
+
+  get isAlive(): boolean {
+    return this.#isAlive;
+  }
+
+  get exited(): Promise<ProcessExit> {
+    return this.#process.exited;
+  }
+
+  /** The answer never comes when the driver ends meanwhile. */
+  async ask(request: object): Promise<unknown> {
+    this.#lastId += 1;
+    const answer = deferred<unknown>();
+    this.#pending = { id: this.#lastId, answer };
+    this.#process.input.write(`${JSON.stringify({ id: this.#lastId, ...request })}\n`);
+    return await answer.promise;
+  }
+
+  /** From now on output goes there. */
+  listen({ onStdout, onStderr }: OutputListeners): void {
+    this.#process.stdout.onData(onStdout);
+    this.#process.stderr.onData(onStderr);
+  }
+
+  async drain(): Promise<void> {
+    await Promise.all([this.#process.stdout.drain(), this.#process.stderr.drain()]);
+  }
+
+  descendants(): ProcessInfo[] {
+    return this.#process.descendants();
+  }
+
+  /** User code can write to the channel too: what answers nothing is ignored. */
+  #onAnswer(line: string): void {
+    let said: unknown;
+    try {
+      said = JSON.parse(line);
+    } catch {
+      return;
+    }
+    if (isRecord(said) && said["id"] === this.#pending?.id) this.#pending?.answer.resolve(said);
+  }
+
+  async end(): Promise<void> {
+    await this.#process.end();
+    await this.drain();
+    this.#process.release();
+    this.#isAlive = false;
+  }
+}

@@ -1,0 +1,70 @@
+import { createReadStream } from "node:fs";
+import type { FileMatch } from "../rpc.ts";
+import { SHOWN_CHARS_MAX } from "./search-engine.ts";
+import { looksBinary } from "./text-detection.ts";
+
+/** A longer line is searched in its first part only, and shown in a still shorter one. */
+const LINE_CHARS_MAX = 65_536;
+
+export interface LineSearchOptions {
+  readonly path: string;
+  readonly absolute: string;
+  readonly pattern: RegExp;
+  readonly contextLines: number;
+  readonly maxMatches: number;
+}
+
+/** Goes through one file in pieces. Binary files have no matches. */
+export async function searchLines(options: LineSearchOptions): Promise<FileMatch[]> {
+  const search = new LineSearch(options);
+  const decoder = new TextDecoder("utf-8");
+  const stream = createReadStream(options.absolute, { highWaterMark: 262_144 });
+  let rest = "";
+  let isFirst = true;
+  for await (const chunk of stream) {
+    if (!(chunk instanceof Buffer)) continue;
+    if (isFirst && looksBinary(chunk)) break;
+    isFirst = false;
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = (lines.pop() ?? "").slice(0, LINE_CHARS_MAX);
+    for (const line of lines) search.push(line);
+    if (search.isDone) break;
+  }
+  stream.destroy();
+  if (!search.isDone && rest !== "") search.push(rest);
+  return search.matches;
+}
+
+class LineSearch {
+  readonly matches: (FileMatch & { after: string[] })[] = [];
+  readonly #options: LineSearchOptions;
+  readonly #before: string[] = [];
+  #line = 0;
+
+  constructor(options: LineSearchOptions) {
+    this.#options = options;
+  }
+
+  get isDone(): boolean {
+    const { maxMatches, contextLines } = this.#options;
+    const last = this.matches.at(-1);
+    return this.matches.length >= maxMatches && (last === undefined || this.#line >= last.line + contextLines);
+  }
+
+  push(line: string): void {
+    const { path, pattern, contextLines, maxMatches } = this.#options;
+    this.#line += 1;
+    const searched = line.slice(0, LINE_CHARS_MAX).replace(/\r$/u, "");
+    const text = searched.slice(0, SHOWN_CHARS_MAX);
+    for (let index = this.matches.length - 1; index >= 0; index -= 1) {
+      const match = this.matches[index];
+      if (match === undefined || match.line + contextLines < this.#line) break;
+      match.after.push(text);
+    }
+    if (this.matches.length < maxMatches && pattern.test(searched)) {
+      this.matches.push({ path, line: this.#line, text, before: [...this.#before], after: [] });
+    }
+    this.#before.push(text);
+    if (this.#before.length > contextLines) this.#before.shift();
+  }
+}

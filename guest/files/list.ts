@@ -1,0 +1,43 @@
+import { lstat, readlink } from "node:fs/promises";
+import { join } from "node:path";
+import type { Stats } from "node:fs";
+import type { Workspace } from "../paths.ts";
+import type { FileEntry, FileListParams, FileListResult } from "../rpc.ts";
+import { compileGlob, reachesBelow } from "./glob.ts";
+import { walk } from "./walk.ts";
+
+export async function listFiles(
+  workspace: Workspace,
+  params: FileListParams,
+  signal: AbortSignal,
+): Promise<FileListResult> {
+  const folder = workspace.folder(params.path);
+  const matches = params.glob === undefined ? () => true : compileGlob(params.glob);
+  const recursive = params.recursive || (params.glob !== undefined && reachesBelow(params.glob));
+  const entries: FileEntry[] = [];
+  for await (const { path, absolute } of walk(folder, { includeHidden: params.includeHidden, recursive, signal })) {
+    if (!matches(path)) continue;
+    if (entries.length === params.maxEntries) return { path: params.path, entries, isTruncated: true };
+    const found = await describe(absolute);
+    if (found !== undefined) entries.push({ path: join(workspace.display(folder), path), ...found });
+  }
+  return { path: params.path, entries, isTruncated: false };
+}
+
+async function describe(absolute: string): Promise<Omit<FileEntry, "path"> | undefined> {
+  try {
+    const found = await lstat(absolute);
+    const type = typeOf(found);
+    const linkTarget = type === "symlink" ? { linkTarget: await readlink(absolute) } : {};
+    return { type, sizeBytes: found.size, modifiedAt: found.mtime.toISOString(), ...linkTarget };
+  } catch {
+    // It was removed since the folder was read.
+    return undefined;
+  }
+}
+
+function typeOf(found: Stats): FileEntry["type"] {
+  if (found.isFile()) return "file";
+  if (found.isDirectory()) return "directory";
+  return found.isSymbolicLink() ? "symlink" : "other";
+}

@@ -1,0 +1,125 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { isRecord } from "../params.ts";
+import { readLines } from "../processes/line-reader.ts";
+import type { FileMatch } from "../rpc.ts";
+import { searchInThread } from "./thread-search.ts";
+import { SHOWN_CHARS_MAX, type SearchEngine, type SearchPlan } from "./search-engine.ts";
+
+/** A line of a minified file comes whole; beyond this the search stops. */
+const EVENT_BYTES_MAX = 16 * 1024 * 1024;
+
+const ERROR_EXIT_CODE = 2;
+
+/** ripgrep knows neither look-around nor back references, and reads a leading `!` in a glob as "not". */
+export function canRipgrep({ pattern, plainText, glob }: SearchPlan): boolean {
+  const isPortable = plainText !== undefined || !/\(\?<?[=!]|\\[1-9k]|\[[^\]]*\[/u.test(pattern.source);
+  return isPortable && glob?.startsWith("!") !== true;
+}
+
+export function ripgrepSearch(program: string): SearchEngine {
+  return async (plan, progress, signal) => {
+    const child = spawn(program, ripgrepArgs(plan), { cwd: plan.folder, env: {}, stdio: ["ignore", "pipe", "ignore"] });
+    const kill = (): void => void child.kill("SIGKILL");
+    signal.addEventListener("abort", kill);
+    const files = new FileCollector(plan, (matches) => progress.onFile(matches));
+    readLines(child.stdout, { onLine: (line) => files.push(line), maxLineBytes: EVENT_BYTES_MAX });
+    const exitCode: unknown = await once(child, "close").then(
+      ([code]) => Number(code),
+      () => ERROR_EXIT_CODE,
+    );
+    signal.removeEventListener("abort", kill);
+    // It does not take the expression, or cannot run: ours says the rest.
+    if (exitCode === ERROR_EXIT_CODE && files.isEmpty) await searchInThread(plan, progress, signal);
+  };
+}
+
+function ripgrepArgs(plan: SearchPlan): string[] {
+  const { plainText, pattern, contextLines, maxMatches, glob, onlyFile } = plan;
+  return [
+    "--json",
+    "--no-config",
+    "--no-ignore",
+    "--no-messages",
+    "--crlf",
+    "--sort=path",
+    `--context=${contextLines}`,
+    // One more than wanted says that there are more.
+    `--max-count=${maxMatches + 1}`,
+    ...(pattern.ignoreCase ? ["--ignore-case"] : ["--case-sensitive"]),
+    ...(glob === undefined ? [] : [`--glob=${glob}`]),
+    ...(plainText === undefined ? [`--regexp=${pattern.source}`] : ["--fixed-strings", `--regexp=${plainText}`]),
+    "--",
+    onlyFile === undefined ? "./" : `./${onlyFile}`,
+  ];
+}
+
+interface Line {
+  readonly number: number;
+  readonly text: string;
+  readonly isMatch: boolean;
+}
+
+/** Puts the lines of one file together to matches. */
+class FileCollector {
+  readonly #plan: SearchPlan;
+  readonly #onFile: (matches: FileMatch[]) => void;
+  #lines: Line[] = [];
+  #fileCount = 0;
+
+  constructor(plan: SearchPlan, onFile: (matches: FileMatch[]) => void) {
+    this.#plan = plan;
+    this.#onFile = onFile;
+  }
+
+  get isEmpty(): boolean {
+    return this.#fileCount === 0;
+  }
+
+  push(json: string): void {
+    const event: unknown = JSON.parse(json);
+    if (!isRecord(event) || !isRecord(event["data"])) return;
+    const { type, data } = event;
+    if (type === "begin") {
+      this.#lines = [];
+      this.#fileCount += 1;
+    }
+    if (type === "match" || type === "context") this.#lines.push(toLine(data, type === "match"));
+    // A file that turns out to be binary has no matches.
+    if (type === "end") this.#onFile(data["binary_offset"] === null ? this.#matches(textOf(data["path"])) : []);
+  }
+
+  #matches(path: string): FileMatch[] {
+    const { contextLines, prefix } = this.#plan;
+    return this.#lines.flatMap((line, index) => {
+      if (!line.isMatch) return [];
+      const near = (other: Line) => Math.abs(other.number - line.number) <= contextLines;
+      const before = this.#lines.slice(Math.max(0, index - contextLines), index).filter(near);
+      const after = this.#lines.slice(index + 1, index + 1 + contextLines).filter(near);
+      const shown = prefix + path.replace(/^\.\//u, "");
+      return [
+        {
+          path: shown,
+          line: line.number,
+          text: line.text,
+          before: before.map(({ text }) => text),
+          after: after.map(({ text }) => text),
+        },
+      ];
+    });
+  }
+}
+
+function toLine(data: Record<string, unknown>, isMatch: boolean): Line {
+  const text = textOf(data["lines"])
+    .replace(/\r?\n$/u, "")
+    .slice(0, SHOWN_CHARS_MAX);
+  return { number: Number(data["line_number"]), text, isMatch };
+}
+
+/** Text, or bytes where they are none. */
+function textOf(value: unknown): string {
+  if (!isRecord(value)) return "";
+  const { text, bytes } = value;
+  return typeof text === "string" ? text : Buffer.from(String(bytes), "base64").toString("utf8");
+}

@@ -1,0 +1,47 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { ParamReader } from "../params.ts";
+import type { FileMatch } from "../rpc.ts";
+import { compileGlob } from "./glob.ts";
+import { searchLines } from "./line-search.ts";
+import { walk } from "./walk.ts";
+
+/** Runs in a thread of its own, so that a pattern that takes forever can be ended with it. */
+async function search(): Promise<void> {
+  const params = new ParamReader(workerData);
+  const folder = params.text("folder");
+  const onlyFile = params.optionalText("onlyFile");
+  const prefix = params.text("prefix");
+  const glob = params.optionalText("glob");
+  const pattern = new RegExp(params.text("source"), params.text("flags"));
+  const contextLines = params.integer("contextLines");
+  const maxMatches = params.integer("maxMatches");
+  const isWanted = glob === undefined ? () => true : compileGlob(glob);
+  const options = { includeHidden: false, recursive: true, signal: new AbortController().signal };
+
+  const searchOne = async (path: string, absolute: string, found: number): Promise<FileMatch[]> => {
+    // One more than wanted says that there are more.
+    const wanted = maxMatches - found + 1;
+    const matches = await searchLines({
+      path: prefix + path,
+      absolute,
+      pattern,
+      contextLines,
+      maxMatches: wanted,
+    }).catch(() => []);
+    parentPort?.postMessage({ matches }, []);
+    return matches;
+  };
+
+  if (onlyFile !== undefined) {
+    await searchOne(onlyFile, `${folder}/${onlyFile}`, 0);
+    return;
+  }
+  let found = 0;
+  for await (const { path, absolute, entry } of walk(folder, options)) {
+    if (!entry.isFile() || !isWanted(path)) continue;
+    found += (await searchOne(path, absolute, found)).length;
+    if (found > maxMatches) return;
+  }
+}
+
+await search();

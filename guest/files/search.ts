@@ -1,0 +1,96 @@
+import { lstatSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import { Failure, fileFailure } from "../failure.ts";
+import type { Workspace } from "../paths.ts";
+import type { FileMatch, FileSearchParams, FileSearchResult } from "../rpc.ts";
+import { compileGlob } from "./glob.ts";
+import { canRipgrep, ripgrepSearch } from "./ripgrep-search.ts";
+import type { SearchEngine, SearchPlan } from "./search-engine.ts";
+import { searchInThread } from "./thread-search.ts";
+
+const SEARCH_MS_MAX = 20_000;
+/** All matches together, so that the answer stays far below the limit of a frame. */
+const RESULT_CHARS_MAX = 2_000_000;
+
+export interface SearchOptions {
+  readonly workspace: Workspace;
+  /** Path of ripgrep, where it is there. */
+  readonly ripgrep: string | undefined;
+}
+
+export async function searchFiles(
+  options: SearchOptions,
+  params: FileSearchParams,
+  signal: AbortSignal,
+): Promise<FileSearchResult> {
+  const { workspace, ripgrep } = options;
+  if (params.glob !== undefined) compileGlob(params.glob);
+  const place = placeOf(workspace, params.path);
+  const plan: SearchPlan = {
+    ...place,
+    prefix: prefixOf(workspace, place.folder),
+    ...(params.glob === undefined ? {} : { glob: params.glob }),
+    pattern: compilePattern(params),
+    ...(params.isRegex ? {} : { plainText: params.pattern }),
+    contextLines: params.contextLines,
+    maxMatches: params.maxMatches,
+  };
+  const engine = ripgrep !== undefined && canRipgrep(plan) ? ripgrepSearch(ripgrep) : searchInThread;
+  return await collect(engine, plan, signal);
+}
+
+async function collect(engine: SearchEngine, plan: SearchPlan, signal: AbortSignal): Promise<FileSearchResult> {
+  const enough = new AbortController();
+  const late = AbortSignal.timeout(SEARCH_MS_MAX);
+  const matches: FileMatch[] = [];
+  let filesSearched = 0;
+  let chars = 0;
+  const onFile = (found: readonly FileMatch[]): void => {
+    filesSearched += 1;
+    for (const match of found) {
+      matches.push(match);
+      chars += match.text.length + [...match.before, ...match.after].reduce((sum, line) => sum + line.length, 0);
+    }
+    if (matches.length > plan.maxMatches || chars > RESULT_CHARS_MAX) enough.abort();
+  };
+  await engine(plan, { onFile }, AbortSignal.any([signal, late, enough.signal]));
+  signal.throwIfAborted();
+  if (late.aborted) throw tooSlow(plan, filesSearched);
+  return { matches: matches.slice(0, plan.maxMatches), filesSearched, isTruncated: enough.signal.aborted };
+}
+
+function compilePattern({ pattern, isRegex, ignoreCase }: FileSearchParams): RegExp {
+  if (pattern === "") throw new Failure("bad_pattern", "the pattern is empty", "say what to search for");
+  const flags = ignoreCase ? "i" : "";
+  if (!isRegex) return new RegExp(pattern.replaceAll(/[\\^$.*+?()[\]{}|/-]/gu, String.raw`\$&`), flags);
+  try {
+    return new RegExp(pattern, flags);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : "it is no regular expression";
+    throw new Failure("bad_pattern", reason, "repair the expression, or search for plain text with isRegex: false");
+  }
+}
+
+function placeOf(workspace: Workspace, path: string): { folder: string; onlyFile?: string } {
+  const absolute = workspace.resolve(path);
+  try {
+    if (lstatSync(absolute).isDirectory()) return { folder: absolute };
+  } catch (error) {
+    throw fileFailure(error, path);
+  }
+  return { folder: dirname(absolute), onlyFile: basename(absolute) };
+}
+
+function prefixOf(workspace: Workspace, folder: string): string {
+  const shown = workspace.display(folder);
+  return shown === "." ? "" : `${shown}/`;
+}
+
+function tooSlow(plan: SearchPlan, filesSearched: number): Failure {
+  const message = `the search took longer than ${SEARCH_MS_MAX / 1000} s (${filesSearched} files were done)`;
+  const hint =
+    plan.plainText === undefined
+      ? "make the expression simpler (nested repeats such as (a+)+ take forever), or narrow it with path and glob"
+      : "narrow it with path and glob";
+  return new Failure("bad_pattern", message, hint);
+}

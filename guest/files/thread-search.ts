@@ -1,0 +1,27 @@
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { deferred } from "../deferred.ts";
+import type { FileMatch } from "../rpc.ts";
+import type { SearchEngine } from "./search-engine.ts";
+
+/** Our own search, in a thread that can be ended: an expression that takes forever cannot be interrupted otherwise. */
+export const searchInThread: SearchEngine = async (plan, progress, signal) => {
+  const { pattern, ...rest } = plan;
+  const worker = new Worker(join(import.meta.dirname, "search-worker.mjs"), {
+    workerData: { ...rest, source: pattern.source, flags: pattern.flags },
+    stdout: true,
+    stderr: true,
+  });
+  const done = deferred();
+  const onAbort = (): void => done.resolve();
+  signal.addEventListener("abort", onAbort);
+  worker.on("message", ({ matches }: { matches: readonly FileMatch[] }) => progress.onFile(matches));
+  worker.on("error", (error) => done.reject(error));
+  worker.on("exit", () => done.resolve());
+  try {
+    await done.promise;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    await worker.terminate();
+  }
+};

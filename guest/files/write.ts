@@ -1,0 +1,129 @@
+import { randomBytes } from "node:crypto";
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  renameSync,
+  unlinkSync,
+  writeSync,
+  type Stats,
+} from "node:fs";
+import { BadParams, errorCode, Failure, fileFailure } from "../failure.ts";
+import type { Place, Workspace } from "../paths.ts";
+import type { FileWriteParams, FileWriteResult } from "../rpc.ts";
+
+const NEW_FILE_MODE = 0o644;
+const PERMISSION_BITS = 0o7777;
+
+export function writeFile(workspace: Workspace, params: FileWriteParams): FileWriteResult {
+  const content = toBytes(params);
+  if (params.path.endsWith("/"))
+    throw new Failure("not_a_file", `${params.path}: it names a folder`, "name a file in it");
+  const place = workspace.openPlace(params.path);
+  try {
+    const existing = statAt(place.path);
+    refuseIfUnfit(params, existing);
+    const sizeBytes =
+      params.mode === "append"
+        ? append(place, { content, permissions: params.permissions })
+        : replaceFile(place, {
+            content,
+            mode: params.permissions ?? (existing === undefined ? undefined : existing.mode & PERMISSION_BITS),
+            mustBeNew: params.mode === "create",
+          });
+    return { path: params.path, bytesWritten: content.length, sizeBytes, created: existing === undefined };
+  } catch (error) {
+    throw fileFailure(error, params.path);
+  } finally {
+    place.close();
+  }
+}
+
+/** Others see the old content or the new, never a part: the new is written beside it and then takes its name. */
+export function replaceFile(
+  place: Place,
+  options: { content: Buffer; mode: number | undefined; mustBeNew: boolean },
+): number {
+  const temporary = place.sibling(`.owlclaw-${randomBytes(9).toString("base64url")}.tmp`);
+  const fd = openSync(
+    temporary,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+    NEW_FILE_MODE,
+  );
+  try {
+    writeAll(fd, options.content);
+    if (options.mode !== undefined) fchmodSync(fd, options.mode);
+    fsyncSync(fd);
+  } catch (error) {
+    unlinkSync(temporary);
+    throw error;
+  } finally {
+    closeSync(fd);
+  }
+  try {
+    // A link fails where the name is taken; a rename would take it.
+    if (options.mustBeNew) linkSync(temporary, place.path);
+    else renameSync(temporary, place.path);
+  } finally {
+    if (options.mustBeNew || statAt(temporary) !== undefined) unlinkSync(temporary);
+  }
+  return options.content.length;
+}
+
+function append(place: Place, options: { content: Buffer; permissions: number | undefined }): number {
+  const flags =
+    constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const fd = openSync(place.path, flags, NEW_FILE_MODE);
+  try {
+    writeAll(fd, options.content);
+    if (options.permissions !== undefined) fchmodSync(fd, options.permissions);
+    return fstatSync(fd).size;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function writeAll(fd: number, content: Buffer): void {
+  for (let done = 0; done < content.length;) done += writeSync(fd, content, done);
+}
+
+function toBytes({ content, encoding }: FileWriteParams): Buffer {
+  if (encoding === "utf-8") return Buffer.from(content, "utf8");
+  const compact = content.replaceAll(/\s/gu, "");
+  const isBase64 = /^[A-Za-z0-9+/_-]*={0,2}$/u.test(compact);
+  if (!isBase64) throw new BadParams('content is no base64; for plain text use encoding "utf-8"');
+  return Buffer.from(compact, "base64");
+}
+
+function refuseIfUnfit(params: FileWriteParams, existing: Stats | undefined): void {
+  if (existing === undefined) return;
+  if (params.mode === "create") {
+    throw new Failure(
+      "already_exists",
+      `${params.path}: it exists already`,
+      "write with mode overwrite, or choose another path",
+    );
+  }
+  if (existing.isDirectory()) throw new Failure("not_a_file", `${params.path}: it is a folder`, "name a file in it");
+  if (!existing.isFile()) {
+    throw new Failure(
+      "not_a_file",
+      `${params.path}: it is no regular file`,
+      "use the shell for pipes, sockets and devices",
+    );
+  }
+}
+
+function statAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path);
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}

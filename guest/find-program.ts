@@ -1,0 +1,17 @@
+import { accessSync, constants, statSync } from "node:fs";
+import { delimiter, join } from "node:path";
+
+/** The program's path, as a shell would find it. */
+export function findProgram(name: string, searchPath: string | undefined): string | undefined {
+  for (const folder of (searchPath ?? "").split(delimiter)) {
+    if (folder === "") continue;
+    const candidate = join(folder, name);
+    try {
+      accessSync(candidate, constants.X_OK);
+      if (statSync(candidate).isFile()) return candidate;
+    } catch {
+      // Not in this folder.
+    }
+  }
+  return undefined;
+}

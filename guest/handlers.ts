@@ -1,0 +1,55 @@
+import type { CodeRunner } from "./code/code-runner.ts";
+import { findInterpreter } from "./code/languages.ts";
+import type { Handlers } from "./connection.ts";
+import { listFiles } from "./files/list.ts";
+import { readFile } from "./files/read.ts";
+import { replaceInFile } from "./files/replace.ts";
+import { searchFiles, type SearchOptions } from "./files/search.ts";
+import { writeFile } from "./files/write.ts";
+import type { Workspace } from "./paths.ts";
+import * as requests from "./requests.ts";
+import type { Language } from "./rpc.ts";
+import type { BackgroundProcesses } from "./shell/background.ts";
+import { execShell, type ShellOptions } from "./shell/exec.ts";
+
+const VERSION = "1";
+const LANGUAGES: readonly Language[] = ["python", "node"];
+
+export interface HandlerOptions {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly diagnostics: readonly string[];
+  readonly workspace: Workspace;
+  readonly code: Readonly<Record<Language, CodeRunner>>;
+  readonly shell: ShellOptions;
+  readonly background: BackgroundProcesses;
+  readonly search: SearchOptions;
+}
+
+/** Every method of the guest. */
+export function createHandlers(options: HandlerOptions): Handlers {
+  const { environment, diagnostics, workspace, code, shell, background, search } = options;
+  return {
+    "guest.hello": () => ({
+      version: VERSION,
+      languages: LANGUAGES.filter((language) => findInterpreter(language, environment["PATH"]) !== undefined),
+      diagnostics,
+    }),
+    "code.warm": async (params) => {
+      const { language, preload } = requests.toCodeWarm(params);
+      await code[language].warm(preload);
+      return {};
+    },
+    "code.run": (params, signal) => {
+      const run = requests.toCodeRun(params);
+      return code[run.language].run(run, signal);
+    },
+    "shell.exec": (params, signal) => execShell(shell, requests.toShellExec(params), signal),
+    "shell.output": (params) => background.read(requests.toShellOutput(params)),
+    "shell.kill": (params) => background.kill(requests.toShellKill(params)),
+    "file.read": (params, signal) => readFile(workspace, requests.toFileRead(params), signal),
+    "file.write": (params) => writeFile(workspace, requests.toFileWrite(params)),
+    "file.list": (params, signal) => listFiles(workspace, requests.toFileList(params), signal),
+    "file.search": (params, signal) => searchFiles(search, requests.toFileSearch(params), signal),
+    "file.replace": (params) => replaceInFile(workspace, requests.toFileReplace(params)),
+  };
+}

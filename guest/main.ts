@@ -1,0 +1,65 @@
+import { CodeRunner } from "./code/code-runner.ts";
+import { findInterpreter, startInterpreter, type LanguageOptions } from "./code/languages.ts";
+import { openConnection, serve } from "./connection.ts";
+import { startEgressForwarder } from "./egress.ts";
+import { findProgram } from "./find-program.ts";
+import { createHandlers } from "./handlers.ts";
+import { OutputFiles } from "./output/output-files.ts";
+import { Workspace } from "./paths.ts";
+import { chooseLauncher } from "./processes/choose-launcher.ts";
+import type { Launcher } from "./processes/running-process.ts";
+import { OUTPUT_NOTIFICATION, type Language, type OutputNotification } from "./rpc.ts";
+import { readSettings } from "./settings.ts";
+import { BackgroundProcesses } from "./shell/background.ts";
+
+const DIAGNOSTICS_MAX = 20;
+
+function main(): void {
+  const settings = readSettings();
+  const { environment } = settings;
+  const workspace = new Workspace(settings);
+  const connection = openConnection();
+  const diagnostics: string[] = [];
+  const onDiagnostic = (text: string): void => {
+    if (diagnostics.length < DIAGNOSTICS_MAX) diagnostics.push(text);
+    process.stderr.write(`guest: ${text}\n`);
+  };
+  const send = (notification: OutputNotification): void =>
+    void connection.sendNotification(OUTPUT_NOTIFICATION, notification);
+
+  const files = new OutputFiles();
+  const { launcher, resolvePython } = chooseLauncher({
+    python: findInterpreter("python", environment["PATH"]),
+    environment,
+    onDiagnostic,
+  });
+  const languageOptions: LanguageOptions = { launcher, cwd: workspace.root, environment, resolvePython };
+  const runner = (language: Language): CodeRunner =>
+    new CodeRunner({ language, start: () => startInterpreter(language, languageOptions), files, send });
+  const code = { python: runner("python"), node: runner("node") };
+  const background = new BackgroundProcesses(files);
+  const search = { workspace, ripgrep: findProgram("rg", environment["PATH"]) };
+  const shell = { launcher, workspace, environment, background, files, send };
+  const { egressSocket: socketPath, egressPort: port } = settings;
+  if (socketPath !== undefined) startEgressForwarder({ socketPath, port, onDiagnostic });
+
+  serve(connection, createHandlers({ environment, diagnostics, workspace, code, shell, background, search }));
+  stopWithHost(launcher);
+}
+
+/** The host is gone when stdin ends. Supervisors see the guest's own end, and end everything below them. */
+function stopWithHost(launcher: Launcher): void {
+  const stop = (): void => {
+    launcher.close();
+    process.exit(0);
+  };
+  process.stdin.on("end", stop);
+  process.stdin.on("close", stop);
+  process.stdout.on("error", stop);
+}
+
+// A guest that is confused answers badly; one that is gone takes everybody's state with it.
+process.on("uncaughtException", (error) => process.stderr.write(`guest: ${error.stack ?? error.message}\n`));
+process.on("unhandledRejection", (error) => process.stderr.write(`guest: ${String(error)}\n`));
+
+main();

@@ -1,0 +1,151 @@
+/**
+ * Runs JavaScript for the guest: one JSON line per request on descriptor 3, one per answer on descriptor 4. What the code
+ * prints goes to the real descriptors 1 and 2.
+ */
+import { writeSync } from "node:fs";
+import { Socket } from "node:net";
+import { inspect, types } from "node:util";
+import vm from "node:vm";
+import { readLines } from "../processes/line-reader.ts";
+import type { CodeError } from "../rpc.ts";
+import { describeError, describeSyntaxError, hideDriverFrames } from "./describe-error.ts";
+import { prepareScope } from "./scope.ts";
+import { toCell, type Cell } from "./transform.ts";
+
+const REQUESTS_FD = 3;
+const ANSWERS_FD = 4;
+const REQUEST_BYTES_MAX = 64 * 1024 * 1024;
+
+interface Answer {
+  readonly status: "ok" | "error";
+  readonly value?: { readonly text: string };
+  readonly error?: CodeError;
+  readonly pictures: readonly [];
+}
+
+/** How `process.exit` ends a run without ending the driver. */
+class ExitCalled extends Error {
+  readonly exitCode: number;
+
+  constructor(exitCode: number) {
+    super(`the code ended with process.exit(${exitCode})`);
+    this.name = "ProcessExit";
+    this.exitCode = exitCode;
+  }
+}
+
+let cellCount = 0;
+
+function main(): void {
+  prepareScope();
+  catchExit();
+  silenceLoaderWarning();
+  hideDriverFrames();
+  surviveStrayErrors();
+  const requests = new Socket({ fd: REQUESTS_FD, readable: true, writable: false });
+  requests.on("close", () => process.kill(process.pid, "SIGKILL"));
+  readLines(requests, { onLine: (line) => void answer(line), maxLineBytes: REQUEST_BYTES_MAX });
+}
+
+async function answer(line: string): Promise<void> {
+  const request: unknown = JSON.parse(line);
+  const result =
+    isObject(request) && "preload" in request ? await preload(request.preload) : await run(fieldsOf(request));
+  const id = isObject(request) && "id" in request ? request.id : undefined;
+  writeAll(`${JSON.stringify({ id, ...result })}\n`);
+}
+
+function fieldsOf(request: unknown): { code: string; maxChars: number } {
+  const code = isObject(request) && "code" in request ? request.code : "";
+  const maxChars = isObject(request) && "maxChars" in request ? request.maxChars : 0;
+  return { code: String(code), maxChars: Number(maxChars) };
+}
+
+async function run({ code, maxChars }: { code: string; maxChars: number }): Promise<Answer> {
+  cellCount += 1;
+  const filename = `<cell ${cellCount}>`;
+  let cell: Cell;
+  try {
+    cell = toCell(code);
+  } catch (error) {
+    const described =
+      error instanceof SyntaxError ? describeSyntaxError(error, { code, filename }) : describeError(error);
+    return { status: "error", error: described, pictures: [] };
+  }
+  try {
+    const value = await execute(cell, filename);
+    if (!cell.hasValue || value === undefined) return { status: "ok", pictures: [] };
+    Reflect.set(globalThis, "_", value);
+    return { status: "ok", value: { text: cut(inspect(value, { depth: 6 }), maxChars) }, pictures: [] };
+  } catch (error) {
+    if (error instanceof ExitCalled && error.exitCode === 0) return { status: "ok", pictures: [] };
+    return { status: "error", error: bounded(describeError(error), maxChars), pictures: [] };
+  } finally {
+    process.exitCode = undefined;
+  }
+}
+
+async function execute(cell: Cell, filename: string): Promise<unknown> {
+  const script = new vm.Script(cell.script, {
+    filename,
+    columnOffset: -cell.prefixLength,
+    importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+  });
+  const value: unknown = script.runInThisContext({ displayErrors: false });
+  // `main()` at the end is how most programs start: its work belongs to this run.
+  return cell.isAsync || (cell.hasValue && types.isPromise(value)) ? await value : value;
+}
+
+async function preload(names: unknown): Promise<{ failed: string[] }> {
+  const failed: string[] = [];
+  for (const name of Array.isArray(names) ? names.map(String) : []) {
+    await import(name).catch(() => failed.push(name));
+  }
+  return { failed };
+}
+
+/** Ending the driver would end the state of all calls. */
+function catchExit(): void {
+  process.exit = (code) => {
+    throw new ExitCalled(Number(code ?? process.exitCode ?? 0));
+  };
+}
+
+/** The one about our own way to load modules is nothing that the code can act on. */
+function silenceLoaderWarning(): void {
+  const emitWarning = process.emitWarning.bind(process);
+  process.emitWarning = (warning: string | Error, ...rest: unknown[]): void => {
+    if (!String(warning).includes("USE_MAIN_CONTEXT_DEFAULT_LOADER"))
+      Reflect.apply(emitWarning, process, [warning, ...rest]);
+  };
+}
+
+/** Errors in timers and promises that nobody waits for belong to the code, but to none of its lines that still runs. */
+function surviveStrayErrors(): void {
+  const report = (error: unknown): void => {
+    if (!(error instanceof ExitCalled)) process.stderr.write(`Uncaught ${describeError(error).traceback}\n`);
+  };
+  process.on("uncaughtException", report);
+  process.on("unhandledRejection", report);
+}
+
+function bounded(error: CodeError, maxChars: number): CodeError {
+  return { ...error, message: cut(error.message, 4000), traceback: cut(error.traceback, maxChars) };
+}
+
+function cut(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  const half = Math.floor(maxChars / 2);
+  return `${text.slice(0, half)}\n[… ${text.length - 2 * half} characters cut …]\n${text.slice(text.length - half)}`;
+}
+
+function writeAll(text: string): void {
+  const bytes = Buffer.from(text);
+  for (let done = 0; done < bytes.length;) done += writeSync(ANSWERS_FD, bytes, done);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}
+
+main();

@@ -1,0 +1,171 @@
+import * as http from "node:http";
+import * as https from "node:https";
+import { connect, isIP, type Socket } from "node:net";
+import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
+
+// Loaded with `node --require` into every Node process of a sandbox that has network access. Built as CommonJS: the ESM loader would
+// cost each start some milliseconds.
+//
+// Node 24.5 and later read the proxy variables by themselves (NODE_USE_ENV_PROXY=1); there this file does nothing. Before, neither
+// `fetch` nor `http.request` knows them. This keeps Node's own `fetch`, whole, and gives it other connections: its agent is made
+// anew with a `connect` that asks the proxy for a tunnel.
+
+type Done<T> = (error: Error | null, socket: T | null) => void;
+
+interface Destination {
+  readonly host: string;
+  readonly port: number;
+}
+
+const DISPATCHER = Symbol.for("undici.globalDispatcher.1");
+const { env } = process;
+const direct = new Set((env["NO_PROXY"] ?? env["no_proxy"] ?? "").split(",").map((name) => bare(name.trim())));
+const proxy = readProxy(env["HTTPS_PROXY"] ?? env["https_proxy"] ?? env["HTTP_PROXY"] ?? env["http_proxy"] ?? "");
+
+if (proxy !== undefined && !knowsProxyVariables()) {
+  installFetch(proxy);
+  useAgent(http, (to, _options, done) => openSocket(proxy, to, done));
+  useAgent(https, (to, options, done) => openSecureSocket(proxy, { ...to, options }, done));
+}
+
+function knowsProxyVariables(): boolean {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  return env["NODE_USE_ENV_PROXY"] === "1" && (major > 24 || (major === 24 && minor >= 5));
+}
+
+function readProxy(text: string): Destination | undefined {
+  try {
+    const { hostname, port } = new URL(text);
+    return { host: bare(hostname), port: Number(port === "" ? 80 : port) };
+  } catch {
+    // No proxy is named, or none that can be used.
+    return undefined;
+  }
+}
+
+function bare(host: string): string {
+  return host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
+}
+
+/** Undici, which `fetch` is, loads at the first use and costs 20 ms: so does this. */
+function installFetch(through: Destination): void {
+  const native = globalThis.fetch;
+  let isReady = false;
+  globalThis.fetch = async (...request) => {
+    if (!isReady) {
+      isReady = true;
+      useTunnels(through);
+    }
+    return await native(...request);
+  };
+}
+
+interface FetchConnectOptions {
+  readonly hostname: string;
+  readonly port: string;
+  readonly protocol: string;
+  readonly servername?: string | null;
+}
+
+function useTunnels(through: Destination): void {
+  // A program that brings its own undici has set its own agent: that one stays.
+  if (Reflect.get(globalThis, DISPATCHER) !== undefined) return;
+  // Touching the class loads undici, which puts its default agent in place.
+  const isLoaded = typeof globalThis.Response === "function";
+  const agent: unknown = isLoaded ? Reflect.get(globalThis, DISPATCHER) : undefined;
+  if (typeof agent !== "object" || agent === null) return;
+  const connectForFetch = (options: FetchConnectOptions, done: Done<Socket>): void => {
+    const isSecure = options.protocol === "https:";
+    const to = { host: options.hostname, port: Number(options.port === "" ? (isSecure ? 443 : 80) : options.port) };
+    const servername = options.servername ?? "";
+    if (isSecure) openSecureSocket(through, { ...to, options: servername === "" ? {} : { servername } }, done);
+    else openSocket(through, to, done);
+  };
+  Reflect.set(globalThis, DISPATCHER, Reflect.construct(agent.constructor, [{ connect: connectForFetch }]));
+}
+
+/** A socket to the host: through the proxy, or straight to servers inside the sandbox. */
+function openSocket(through: Destination, to: Destination, done: Done<Socket>): void {
+  const host = bare(to.host);
+  if (direct.has(host)) {
+    const socket = connect({ host, port: to.port, noDelay: true });
+    whenReady(socket, "connect", done);
+    return;
+  }
+  const socket = connect({ ...through, noDelay: true });
+  const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${to.port}`;
+  whenReady(socket, "connect", (error) => {
+    if (error !== null) return done(error, null);
+    socket.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n\r\n`);
+    readAnswer(socket, done);
+  });
+}
+
+function openSecureSocket(
+  through: Destination,
+  to: Destination & { readonly options: ConnectionOptions },
+  done: Done<TLSSocket>,
+): void {
+  openSocket(through, to, (error, socket) => {
+    if (socket === null) return done(error, null);
+    const servername = isIP(bare(to.host)) === 0 ? { servername: to.host } : {};
+    const secured = connectTls({ ALPNProtocols: ["http/1.1"], ...servername, ...to.options, socket });
+    whenReady(secured, "secureConnect", done);
+  });
+}
+
+function whenReady<T extends Socket>(socket: T, event: "connect" | "secureConnect", done: Done<T>): void {
+  const finish = (error: Error | null): void => {
+    socket.off(event, onReady);
+    socket.off("error", finish);
+    done(error, error === null ? socket : null);
+  };
+  const onReady = (): void => finish(null);
+  socket.on(event, onReady);
+  socket.on("error", finish);
+}
+
+const MAX_ANSWER_BYTES = 65_536;
+
+/** Reads the proxy's answer to CONNECT, or the text of its refusal, which says what to ask for. */
+function readAnswer(socket: Socket, done: Done<Socket>): void {
+  let bytes = Buffer.alloc(0);
+  const finish = (error: Error | null): void => {
+    socket.off("data", onData);
+    socket.off("end", onEnd);
+    socket.off("error", finish);
+    // Not paused: whoever takes the socket would have to know. Nothing comes before the client has spoken.
+    if (error !== null) socket.destroy();
+    done(error, error === null ? socket : null);
+  };
+  const onEnd = (): void => {
+    const text = bytes.toString("utf8");
+    const body = text.slice(text.indexOf("\r\n\r\n") + 4).trim();
+    finish(new Error(body === "" ? "the egress proxy closed the connection" : body));
+  };
+  const onData = (chunk: Buffer): void => {
+    bytes = Buffer.concat([bytes, chunk]);
+    const isAccepted = bytes.toString("latin1", 0, 13) === "HTTP/1.1 200 ";
+    if (isAccepted && bytes.includes("\r\n\r\n")) finish(null);
+    else if (bytes.length > MAX_ANSWER_BYTES) onEnd();
+  };
+  socket.on("data", onData);
+  socket.on("end", onEnd);
+  socket.on("error", finish);
+}
+
+type OpenFor = (to: Destination, options: ConnectionOptions, done: Done<Socket>) => void;
+
+/** For programs that call `http.request` and `https.request` without an agent of their own. */
+function useAgent(library: typeof http | typeof https, open: OpenFor): void {
+  const agent = new library.Agent({ keepAlive: true, scheduling: "lifo", timeout: 5000 });
+  const defaultPort = library === https ? 443 : 80;
+  const createConnection = (options: ConnectionOptions, done: Done<Socket>): void => {
+    const { host = "localhost", port = defaultPort, ...rest } = options;
+    // `path` would be a unix socket, while here it is the request's.
+    open({ host, port: Number(port) }, { ...rest, path: undefined }, done);
+  };
+  Object.assign(agent, { createConnection });
+  // The import is a read-only view of the module: its default export is the module itself.
+  Object.assign(Reflect.get(library, "default") ?? library, { globalAgent: agent });
+}

@@ -1,0 +1,52 @@
+import type { OutputNotification } from "../rpc.ts";
+
+const BATCH_MS = 50;
+const BATCH_CHARS = 8_192;
+/** Of a flood the caller sees the beginning at once and the end in the result. */
+const STREAMED_CHARS_MAX = 262_144;
+
+export type SendOutput = (notification: OutputNotification) => void;
+
+/** Sends output while it comes, a few pieces at a time. */
+export class OutputBatches {
+  readonly #callId: string;
+  readonly #send: SendOutput;
+  #pieces: { stream: OutputNotification["stream"]; text: string }[] = [];
+  #pendingChars = 0;
+  #hasSent = false;
+  #charsLeft = STREAMED_CHARS_MAX;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(callId: string, send: SendOutput) {
+    this.#callId = callId;
+    this.#send = send;
+  }
+
+  add(stream: OutputNotification["stream"], text: string): void {
+    if (this.#charsLeft <= 0) return;
+    const piece = text.slice(0, this.#charsLeft);
+    this.#charsLeft -= piece.length;
+    this.#pendingChars += piece.length;
+    const last = this.#pieces.at(-1);
+    if (last?.stream === stream) last.text += piece;
+    else this.#pieces.push({ stream, text: piece });
+    if (this.#pendingChars >= BATCH_CHARS) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#pendingChars = 0;
+    this.#hasSent = true;
+    for (const { stream, text } of this.#pieces.splice(0)) this.#send({ callId: this.#callId, stream, text });
+  }
+
+  /** Nothing is sent after this. A call that ends before its first batch sends none: the result carries everything. */
+  finish(): void {
+    if (this.#hasSent) this.flush();
+    clearTimeout(this.#timer);
+    this.#charsLeft = 0;
+    this.#pieces = [];
+  }
+}

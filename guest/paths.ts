@@ -1,0 +1,182 @@
+import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, readlinkSync, realpathSync } from "node:fs";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { errorCode, Failure, fileFailure } from "./failure.ts";
+import { OUTPUT_FOLDER } from "./output/output-files.ts";
+
+const LINK_DEPTH_MAX = 40;
+const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+
+/** A place in the workspace whose folder is held open, so that nothing on the way can be exchanged any more. */
+export interface Place {
+  /** Goes through the open folder: links and renames elsewhere do not change what it means. */
+  readonly path: string;
+  /** Beside it, in the same folder. */
+  sibling(name: string): string;
+  close(): void;
+}
+
+/** Turns what callers write into paths, and refuses everything that is not in the workspace. */
+export class Workspace {
+  readonly #givenRoot: string;
+  readonly #root: string;
+
+  constructor(options: { workspacePath: string; workspaceRealPath: string }) {
+    this.#givenRoot = options.workspacePath;
+    this.#root = options.workspaceRealPath;
+  }
+
+  get root(): string {
+    return this.#root;
+  }
+
+  /** The path with every link resolved; its last parts need not exist. */
+  resolve(path: string): string {
+    return this.#resolveLinks({ absolute: this.#toAbsolute(path), asked: path, depth: 0 });
+  }
+
+  /** As callers write it: relative to the workspace. */
+  display(absolute: string): string {
+    return relative(this.#root, absolute) || ".";
+  }
+
+  folder(path: string): string {
+    const absolute = this.resolve(path);
+    const found = guarded(path, () => lstatSync(absolute));
+    if (found.isDirectory()) return absolute;
+    throw new Failure("not_a_directory", `${path}: it is no folder`, "name the folder that holds it");
+  }
+
+  /** Opens what `path` names. Whatever happens to the path meanwhile, the descriptor is of something in the workspace. */
+  #open(path: string, flags: number): number {
+    const absolute = this.resolve(path);
+    return guarded(path, () => this.#checked(openSync(absolute, flags), path));
+  }
+
+  /** Opens a regular file for reading: one of the workspace, or the whole of an output that was cut. */
+  openFile(path: string): { readonly fd: number; readonly sizeBytes: number } {
+    const fd = isOutputFile(path) ? guarded(path, () => openSync(path, READ_FLAGS)) : this.#open(path, READ_FLAGS);
+    const found = fstatSync(fd);
+    if (found.isFile()) return { fd, sizeBytes: found.size };
+    closeSync(fd);
+    const hint = found.isDirectory() ? "list it, or name a file in it" : "use the shell for pipes, sockets and devices";
+    throw new Failure("not_a_file", `${path}: it is no regular file`, hint);
+  }
+
+  /** Opens the folder in which `path` is or will be, and makes folders that are missing on the way. */
+  openPlace(path: string): Place {
+    const absolute = this.resolve(path);
+    if (absolute === this.#root) throw new Failure("not_a_file", `${path}: it is a folder`, "name a file in it");
+    const fd = guarded(path, () => this.#openFolder(dirname(absolute), path));
+    const inside = `/proc/self/fd/${fd}`;
+    return {
+      path: `${inside}/${basename(absolute)}`,
+      sibling: (name) => `${inside}/${name}`,
+      close: () => closeSync(fd),
+    };
+  }
+
+  #toAbsolute(path: string): string {
+    if (path.includes("\0")) {
+      throw new Failure("not_found", "a path cannot hold a NUL character", "remove it from the path");
+    }
+    const absolute = resolve(this.#root, path);
+    if (isAbsolute(path) && isWithin(this.#givenRoot, absolute)) {
+      return join(this.#root, relative(this.#givenRoot, absolute));
+    }
+    return absolute;
+  }
+
+  #resolveLinks(options: { absolute: string; asked: string; depth: number }): string {
+    const { absolute, asked, depth } = options;
+    if (depth > LINK_DEPTH_MAX) throw this.#outside(asked);
+    const missing: string[] = [];
+    for (let existing = absolute; ; existing = dirname(existing)) {
+      const real = this.#tryResolve(existing, asked);
+      if (real !== undefined) {
+        const found = join(real, ...missing);
+        if (!isWithin(this.#root, found)) throw this.#outside(asked);
+        return found;
+      }
+      const target = danglingTarget(existing);
+      if (target !== undefined) {
+        const next = join(resolve(dirname(existing), target), ...missing);
+        return this.#resolveLinks({ absolute: next, asked, depth: depth + 1 });
+      }
+      missing.unshift(basename(existing));
+    }
+  }
+
+  #tryResolve(path: string, asked: string): string | undefined {
+    try {
+      return realpathSync.native(path);
+    } catch (error) {
+      if (errorCode(error) === "ENOENT") return undefined;
+      if (errorCode(error) === "ELOOP") throw this.#outside(asked);
+      // A message about a file outside would say that it is there.
+      if (!isWithin(this.#root, path)) throw this.#outside(asked);
+      throw fileFailure(error, asked);
+    }
+  }
+
+  #openFolder(absolute: string, asked: string): number {
+    try {
+      return this.#checked(openSync(absolute, FOLDER_FLAGS), asked);
+    } catch (error) {
+      if (errorCode(error) !== "ENOENT" || absolute === this.#root) throw error;
+    }
+    const parentFd = this.#openFolder(dirname(absolute), asked);
+    try {
+      const path = `/proc/self/fd/${parentFd}/${basename(absolute)}`;
+      makeFolder(path);
+      return openSync(path, FOLDER_FLAGS);
+    } finally {
+      closeSync(parentFd);
+    }
+  }
+
+  #checked(fd: number, asked: string): number {
+    if (isWithin(this.#root, readlinkSync(`/proc/self/fd/${fd}`))) return fd;
+    closeSync(fd);
+    throw this.#outside(asked);
+  }
+
+  #outside(path: string): Failure {
+    const hint = `use a path below ${this.#givenRoot}, or one relative to it`;
+    return new Failure("outside_workspace", `${path}: it is outside the workspace`, hint);
+  }
+}
+
+function isOutputFile(path: string): boolean {
+  return dirname(path) === OUTPUT_FOLDER && /^[\w-]+\.txt$/u.test(basename(path));
+}
+
+function isWithin(root: string, path: string): boolean {
+  return path === root || path.startsWith(root.endsWith(sep) ? root : root + sep);
+}
+
+function danglingTarget(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    // It is no link, or not there.
+    return undefined;
+  }
+}
+
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    // Another call made it at the same time.
+    if (errorCode(error) !== "EEXIST") throw error;
+  }
+}
+
+function guarded<T>(path: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    throw fileFailure(error, path);
+  }
+}

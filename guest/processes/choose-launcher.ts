@@ -1,0 +1,40 @@
+import type { Launcher } from "./running-process.ts";
+import { Spawner } from "./spawner.ts";
+import { UnsupervisedLauncher } from "./unsupervised.ts";
+
+export interface ChosenLauncher {
+  readonly launcher: Launcher;
+  /** The interpreter itself, where what was found is a version manager's shim. */
+  readonly resolvePython: (found: string) => Promise<string>;
+}
+
+/** Supervision needs Python. Where that is missing or broken, programs still run, with less certainty about their ends. */
+export function chooseLauncher(options: {
+  readonly python: string | undefined;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly onDiagnostic: (text: string) => void;
+}): ChosenLauncher {
+  const { python, environment, onDiagnostic } = options;
+  const fallback = new UnsupervisedLauncher();
+  const consequence = "processes that clear their environment can survive a time-out";
+  if (python === undefined) {
+    onDiagnostic(`python3 is not on PATH: ${consequence}`);
+    return { launcher: fallback, resolvePython: (found) => Promise.resolve(found) };
+  }
+  const spawner = new Spawner({ python, env: environment, onDiagnostic });
+  const chosen: Promise<Launcher> = spawner.interpreter.then(
+    () => spawner,
+    () => {
+      onDiagnostic(`${python} does not work: ${consequence}`);
+      return fallback;
+    },
+  );
+  const launcher: Launcher = {
+    launch: async (launch) => await (await chosen).launch(launch),
+    close: () => {
+      spawner.close();
+      fallback.close();
+    },
+  };
+  return { launcher, resolvePython: (found) => spawner.interpreter.catch(() => found) };
+}

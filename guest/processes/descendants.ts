@@ -1,0 +1,76 @@
+import { readdirSync, readFileSync } from "node:fs";
+import type { ProcessInfo } from "../rpc.ts";
+
+const COMMAND_CHARS_MAX = 200;
+const LISTED_MAX = 50;
+
+/** Every living process below `root`, which is not among them. */
+export function descendantPids(root: number): number[] {
+  const found: number[] = [];
+  const waiting = [root];
+  for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
+    for (const child of childrenOf(pid)) {
+      found.push(child);
+      waiting.push(child);
+    }
+  }
+  return found;
+}
+
+/** Names the processes that are no zombies. */
+export function describeProcesses(pids: readonly number[]): ProcessInfo[] {
+  const infos: ProcessInfo[] = [];
+  for (const pid of pids.slice(0, LISTED_MAX)) {
+    // A zombie has no command line any more.
+    const command = readProc(`/proc/${pid}/cmdline`).replaceAll("\0", " ").trim();
+    if (command !== "") infos.push({ pid, command: command.slice(0, COMMAND_CHARS_MAX) });
+  }
+  return infos;
+}
+
+/** Every process whose environment holds `marker`. */
+export function processesWithMarker(marker: string): number[] {
+  return allPids().filter((pid) => readProc(`/proc/${pid}/environ`).split("\0").includes(marker));
+}
+
+function childrenOf(pid: number): number[] {
+  let threads: string[];
+  try {
+    threads = readdirSync(`/proc/${pid}/task`);
+  } catch {
+    // It ended meanwhile.
+    return [];
+  }
+  const children: number[] = [];
+  for (const thread of threads) {
+    const text = tryReadProc(`/proc/${pid}/task/${thread}/children`);
+    // Not every kernel has this file; the parents' numbers say the same, at more cost.
+    if (text === undefined) return allPids().filter((candidate) => parentOf(candidate) === pid);
+    for (const child of text.split(" ")) if (child !== "") children.push(Number(child));
+  }
+  return children;
+}
+
+function parentOf(pid: number): number {
+  // The name, in brackets, may hold anything.
+  const [, afterName = ""] = /\) . (\d+) /u.exec(readProc(`/proc/${pid}/stat`)) ?? [];
+  return Number(afterName);
+}
+
+function allPids(): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/u.test(name))
+    .map(Number);
+}
+
+function readProc(path: string): string {
+  return tryReadProc(path) ?? "";
+}
+
+function tryReadProc(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}

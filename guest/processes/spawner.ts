@@ -1,0 +1,148 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { join } from "node:path";
+import { deferred, type Deferred } from "../deferred.ts";
+import { isRecord } from "../params.ts";
+import { readLines } from "./line-reader.ts";
+import type { Launcher, LaunchOptions, RunningProcess } from "./running-process.ts";
+import { Supervisor } from "./supervisor.ts";
+
+/** Supervisors that are ready before anybody asks: forking one takes longer than starting a shell in it. */
+const SPARE_SUPERVISORS = 2;
+const LAUNCH_ATTEMPTS = 3;
+const ANNOUNCEMENT_BYTES_MAX = 65_536;
+
+export interface SpawnerOptions {
+  /** Path of a Python interpreter; may be a version manager's shim. */
+  readonly python: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly onDiagnostic: (text: string) => void;
+}
+
+/** Starts programs through the fork server in `python/spawner.py`, and starts that anew when it is killed. */
+export class Spawner implements Launcher {
+  readonly #options: SpawnerOptions;
+  readonly #interpreter = deferred<string>();
+  #server: ChildProcess | undefined;
+  #spare: Supervisor[] = [];
+  #waiting: Deferred<Supervisor>[] = [];
+  #ordered = 0;
+  #isClosed = false;
+
+  constructor(options: SpawnerOptions) {
+    this.#options = options;
+    this.#interpreter.promise.catch(() => {});
+    this.#startServer();
+  }
+
+  /** The interpreter itself, where `python` is a shim; rejects when it cannot run. */
+  get interpreter(): Promise<string> {
+    return this.#interpreter.promise;
+  }
+
+  async launch(options: LaunchOptions): Promise<RunningProcess> {
+    for (let attempt = 1; ; attempt += 1) {
+      const supervisor = await this.#takeSupervisor();
+      try {
+        return await supervisor.launch(options);
+      } catch (error) {
+        supervisor.discard();
+        // One that was killed while it waited proves nothing about the next; a program that cannot start does.
+        if (attempt === LAUNCH_ATTEMPTS || hasReason(error)) throw error;
+      }
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const supervisor of this.#spare) supervisor.discard();
+    this.#server?.stdin?.destroy();
+    this.#server?.stdout?.destroy();
+    this.#server?.kill("SIGKILL");
+  }
+
+  async #takeSupervisor(): Promise<Supervisor> {
+    for (let ready = this.#spare.shift(); ready !== undefined; ready = this.#spare.shift()) {
+      if (!ready.isUsable) continue;
+      if (this.#spare.length === 0) this.#orderSupervisors();
+      return ready;
+    }
+    const wanted = deferred<Supervisor>();
+    this.#waiting.push(wanted);
+    this.#orderSupervisors();
+    return await wanted.promise;
+  }
+
+  #orderSupervisors(): void {
+    const missing = SPARE_SUPERVISORS + this.#waiting.length - this.#spare.length - this.#ordered;
+    if (missing <= 0 || this.#server === undefined) return;
+    this.#ordered += missing;
+    this.#server.stdin?.write("s".repeat(missing));
+  }
+
+  #startServer(): void {
+    const script = join(import.meta.dirname, "spawner.py");
+    // No user site and no environment of the caller's: what runs here decides about everybody's processes.
+    const server = spawn(this.#options.python, ["-E", "-s", script], {
+      cwd: "/",
+      env: { PATH: this.#options.env["PATH"], HOME: this.#options.env["HOME"] },
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    this.#server = server;
+    this.#ordered = 0;
+    server.stdin.on("error", () => {});
+    server.on("error", (error) => this.#interpreter.reject(error));
+    server.on("exit", (code, signal) => this.#onServerExit({ code, signal, server }));
+    readLines(server.stdout, {
+      onLine: (line) => this.#onAnnouncement(line),
+      maxLineBytes: ANNOUNCEMENT_BYTES_MAX,
+    });
+    this.#orderSupervisors();
+  }
+
+  #onServerExit(exit: { code: number | null; signal: string | null; server: ChildProcess }): void {
+    if (this.#isClosed || this.#server !== exit.server) return;
+    this.#server = undefined;
+    this.#options.onDiagnostic(`the process spawner ended (${exit.signal ?? `exit code ${exit.code}`})`);
+    // It is killed, and then a new one helps; or Python cannot run it at all.
+    if (exit.signal !== null) return this.#startServer();
+    const error = new Error(`${this.#options.python} cannot run the process spawner (exit code ${exit.code})`);
+    this.#interpreter.reject(error);
+    for (const wanted of this.#waiting.splice(0)) wanted.reject(error);
+  }
+
+  #onAnnouncement(line: string): void {
+    const announcement: unknown = JSON.parse(line);
+    if (!isRecord(announcement)) return;
+    const { python, pid, fds, failed } = announcement;
+    if (typeof python === "string") this.#interpreter.resolve(python);
+    if (typeof failed === "string") {
+      this.#ordered -= 1;
+      this.#waiting.shift()?.reject(new Error(`cannot start a process: ${failed}`));
+    }
+    if (typeof pid === "number" && Array.isArray(fds)) this.#onSupervisor(pid, fds.map(Number));
+  }
+
+  #onSupervisor(pid: number, fds: readonly number[]): void {
+    this.#ordered -= 1;
+    let supervisor: Supervisor;
+    try {
+      supervisor = new Supervisor({ pid, remoteFds: fds, onIdle: (idle) => this.#offer(idle) });
+    } catch {
+      // It was killed between its announcement and now; order another.
+      return this.#orderSupervisors();
+    }
+    this.#offer(supervisor);
+  }
+
+  #offer(supervisor: Supervisor): void {
+    const wanted = this.#waiting.shift();
+    if (wanted !== undefined) wanted.resolve(supervisor);
+    else if (this.#spare.length < SPARE_SUPERVISORS) this.#spare.unshift(supervisor);
+    else supervisor.discard();
+  }
+}
+
+/** A supervisor that could not start the program says why, with the system's code. */
+function hasReason(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code !== undefined;
+}

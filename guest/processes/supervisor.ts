@@ -1,0 +1,216 @@
+import { closeSync, constants, openSync } from "node:fs";
+import { Socket } from "node:net";
+import { constants as osConstants } from "node:os";
+import { PassThrough, type Readable, type Writable } from "node:stream";
+import { deferred, isDoneWithin } from "../deferred.ts";
+import { isRecord } from "../params.ts";
+import type { ProcessInfo } from "../rpc.ts";
+import { descendantPids, describeProcesses } from "./descendants.ts";
+import { readLines } from "./line-reader.ts";
+import { PipeReader } from "./pipe-reader.ts";
+import type { LaunchOptions, ProcessExit, RunningProcess } from "./running-process.ts";
+
+/** How long a supervisor may take to end everything before it is ended itself, which leaves the rest to the spawner. */
+const END_DEADLINE_MS = 5_000;
+const START_DEADLINE_MS = 10_000;
+const WAKE_MS = 250;
+const EVENT_BYTES_MAX = 65_536;
+
+const READ = constants.O_RDONLY | constants.O_NONBLOCK;
+const WRITE = constants.O_WRONLY | constants.O_NONBLOCK;
+const DIRECTIONS = [WRITE, READ, WRITE, READ, READ, READ];
+
+/** One program from its start to the end of everything it started. */
+class Run {
+  readonly started = deferred<number>();
+  readonly exited = deferred<ProcessExit>();
+  readonly gone = deferred();
+  /** The supervisor can take another program: this one left nothing behind. */
+  isClean = false;
+
+  constructor() {
+    this.started.promise.catch(() => {});
+  }
+}
+
+/** The guest's side of one supervisor (see `python/spawner.py`): a process that starts programs, one at a time. */
+export class Supervisor {
+  readonly #pid: number;
+  readonly #fds: readonly number[];
+  readonly #onIdle: (supervisor: Supervisor) => void;
+  readonly #control: Socket;
+  readonly #stdout: PipeReader;
+  readonly #stderr: PipeReader;
+  readonly #unopenedFds: Set<number>;
+  #run = new Run();
+  #isGone = false;
+
+  /** Opens the guest's ends of the supervisor's pipes, in the order in which it announces them. */
+  constructor(options: {
+    readonly pid: number;
+    readonly remoteFds: readonly number[];
+    /** It can be used again. */
+    readonly onIdle: (supervisor: Supervisor) => void;
+  }) {
+    this.#pid = options.pid;
+    this.#onIdle = options.onIdle;
+    this.#fds = openAll(options.pid, options.remoteFds);
+    const [controlFd = -1, eventsFd = -1, inputFd = -1, stdoutFd = -1, stderrFd = -1, answersFd = -1] = this.#fds;
+    this.#unopenedFds = new Set([inputFd, answersFd]);
+    this.#control = new Socket({ fd: controlFd, readable: false, writable: true });
+    this.#control.on("error", () => this.#control.destroy());
+    this.#stdout = new PipeReader(stdoutFd);
+    this.#stderr = new PipeReader(stderrFd);
+    const events = new Socket({ fd: eventsFd, readable: true, writable: false });
+    events.on("error", () => events.destroy());
+    readLines(events, { onLine: (line) => this.#onEvent(line), maxLineBytes: EVENT_BYTES_MAX });
+    events.on("close", () => this.#onGone());
+  }
+
+  get isUsable(): boolean {
+    return !this.#isGone;
+  }
+
+  async launch(options: LaunchOptions): Promise<RunningProcess> {
+    const run = new Run();
+    this.#run = run;
+    const { argv, cwd, env, stdin } = options;
+    this.#tell({ argv, cwd, env, stdin });
+    if (this.#isGone) {
+      this.#onGone();
+      await run.started.promise;
+    }
+    const { input, answers } = this.#openChannel(stdin);
+    const pid = await this.#started(run);
+    return {
+      pid,
+      stdout: this.#stdout,
+      stderr: this.#stderr,
+      input,
+      answers,
+      exited: run.exited.promise,
+      gone: run.gone.promise,
+      signal: (name) => this.#signal(run, name),
+      end: () => this.#end(run),
+      descendants: () => (run.isClean || this.#isGone ? [] : this.#descendants(pid)),
+      release: () => this.#release(run, stdin),
+    };
+  }
+
+  /** A program can stop its supervisor before that says that the program has started. */
+  async #started(run: Run): Promise<number> {
+    const deadline = setTimeout(
+      () => run.started.reject(new Error("the supervisor does not answer")),
+      START_DEADLINE_MS,
+    );
+    const waker = setInterval(() => sendQuietly(this.#pid, "SIGCONT"), WAKE_MS);
+    try {
+      return await run.started.promise;
+    } finally {
+      clearTimeout(deadline);
+      clearInterval(waker);
+    }
+  }
+
+  /** Ends a supervisor that runs nothing. */
+  discard(): void {
+    sendQuietly(this.#pid, "SIGKILL");
+    this.#control.destroy();
+  }
+
+  /** The two pipes of the channel serve one program only: the next one must not see what is left in them. */
+  #openChannel(stdin: LaunchOptions["stdin"]): { input: Writable; answers: Readable | undefined } {
+    const [, , inputFd = -1, , , answersFd = -1] = this.#fds;
+    if (stdin === "empty") return { input: new PassThrough(), answers: undefined };
+    this.#unopenedFds.delete(inputFd);
+    const input = new Socket({ fd: inputFd, readable: false, writable: true });
+    input.on("error", () => input.destroy());
+    if (stdin === "pipe") return { input, answers: undefined };
+    this.#unopenedFds.delete(answersFd);
+    const answers = new Socket({ fd: answersFd, readable: true, writable: false });
+    answers.on("error", () => answers.destroy());
+    return { input, answers };
+  }
+
+  #release(run: Run, stdin: LaunchOptions["stdin"]): void {
+    this.#stdout.onData(() => {});
+    this.#stderr.onData(() => {});
+    if (!run.isClean || this.#isGone) return;
+    if (stdin === "empty") this.#onIdle(this);
+    else this.discard();
+  }
+
+  #descendants(mainPid: number): ProcessInfo[] {
+    return describeProcesses(descendantPids(this.#pid).filter((pid) => pid !== mainPid));
+  }
+
+  async #end(run: Run): Promise<void> {
+    if (this.#isGone || run.isClean) return;
+    // The program can have stopped its own supervisor.
+    sendQuietly(this.#pid, "SIGCONT");
+    this.#tell({ end: true });
+    if (await isDoneWithin(run.gone.promise, END_DEADLINE_MS)) return;
+    // It does not answer: once it is gone, the spawner inherits what is left and ends it.
+    sendQuietly(this.#pid, "SIGKILL");
+    await isDoneWithin(run.gone.promise, END_DEADLINE_MS);
+  }
+
+  /** A supervisor that is clean may run somebody else's program by now. */
+  #signal(run: Run, name: NodeJS.Signals): void {
+    if (!run.isClean) this.#tell({ signal: osConstants.signals[name] });
+  }
+
+  #tell(message: object): void {
+    if (!this.#control.destroyed) this.#control.write(`${JSON.stringify(message)}\n`);
+  }
+
+  #onEvent(line: string): void {
+    const event: unknown = JSON.parse(line);
+    if (!isRecord(event)) return;
+    const { started, failed, code, exited, isAlive } = event;
+    if (typeof started === "number") this.#run.started.resolve(started);
+    if (typeof failed === "string") this.#run.started.reject(Object.assign(new Error(failed), { code }));
+    if (isRecord(exited)) {
+      this.#run.isClean = isAlive === false;
+      if (this.#run.isClean) this.#run.gone.resolve();
+      this.#run.exited.resolve(toExit(exited));
+    }
+  }
+
+  #onGone(): void {
+    this.#isGone = true;
+    this.#control.destroy();
+    for (const fd of this.#unopenedFds) closeSync(fd);
+    this.#unopenedFds.clear();
+    this.#stdout.closeIfUnused();
+    this.#stderr.closeIfUnused();
+    this.#run.started.reject(new Error("the supervisor of the process was ended"));
+    this.#run.exited.resolve({ code: null, signal: "SIGKILL" });
+    this.#run.gone.resolve();
+  }
+}
+
+function openAll(pid: number, remoteFds: readonly number[]): number[] {
+  const fds: number[] = [];
+  try {
+    for (const [index, flags] of DIRECTIONS.entries()) {
+      fds.push(openSync(`/proc/${pid}/fd/${remoteFds[index]}`, flags));
+    }
+    return fds;
+  } catch (error) {
+    for (const fd of fds) closeSync(fd);
+    throw error;
+  }
+}
+
+function toExit({ code, signal }: Record<string, unknown>): ProcessExit {
+  return { code: typeof code === "number" ? code : null, signal: typeof signal === "string" ? signal : null };
+}
+
+function sendQuietly(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It is gone already.
+  }
+}

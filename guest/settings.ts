@@ -1,0 +1,32 @@
+import { realpathSync } from "node:fs";
+import { env } from "node:process";
+
+/** What the guest is told by the environment it is started with. */
+export interface Settings {
+  /** As callers write it. */
+  readonly workspacePath: string;
+  /** With symbolic links resolved. */
+  readonly workspaceRealPath: string;
+  readonly egressSocket: string | undefined;
+  readonly egressPort: number;
+  /** For the processes started inside: everything but what is meant for the guest alone. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+const OWN_PREFIX = "OWLCLAW_";
+const EGRESS_PORT = 3128;
+
+export function readSettings(): Settings {
+  const workspacePath = env["OWLCLAW_WORKSPACE"] ?? process.cwd();
+  const environment: Record<string, string> = {};
+  for (const [name, value] of Object.entries(env)) {
+    if (value !== undefined && !name.startsWith(OWN_PREFIX)) environment[name] = value;
+  }
+  return {
+    workspacePath,
+    workspaceRealPath: realpathSync(workspacePath),
+    egressSocket: env["OWLCLAW_EGRESS"],
+    egressPort: Number(env["OWLCLAW_EGRESS_PORT"] ?? EGRESS_PORT),
+    environment,
+  };
+}

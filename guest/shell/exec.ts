@@ -1,0 +1,91 @@
+import { isDoneWithin } from "../deferred.ts";
+import { BadParams, errorCode } from "../failure.ts";
+import { CallOutput } from "../output/call-output.ts";
+import type { SendOutput } from "../output/output-batches.ts";
+import type { OutputFiles } from "../output/output-files.ts";
+import type { Workspace } from "../paths.ts";
+import type { Launcher, RunningProcess } from "../processes/running-process.ts";
+import type { ShellExecParams, ShellExecResult } from "../rpc.ts";
+import type { BackgroundProcesses } from "./background.ts";
+import { checkEnvironment, toShellCommand } from "./shell-command.ts";
+
+/** `>(…)` and the like end a moment after the shell; what lives longer was left on purpose. */
+const LINGER_MS = 30;
+
+export interface ShellOptions {
+  readonly launcher: Launcher;
+  readonly workspace: Workspace;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly background: BackgroundProcesses;
+  readonly files: OutputFiles;
+  readonly send: SendOutput;
+}
+
+export async function execShell(
+  options: ShellOptions,
+  params: ShellExecParams,
+  signal: AbortSignal,
+): Promise<ShellExecResult> {
+  const startMs = performance.now();
+  const child = await start(options, params);
+  if (params.stdin !== undefined) child.input.end(params.stdin);
+  if (params.background) return options.background.add(child);
+
+  const output = new CallOutput({ ...params, files: options.files, send: options.send });
+  child.stdout.onData(output.onStdout);
+  child.stderr.onData(output.onStderr);
+  const status = await waitForEnd(child, { timeoutMs: params.timeoutMs, signal });
+  await Promise.all([child.stdout.drain(), child.stderr.drain()]);
+  const texts = output.finish();
+  const exit = await child.exited;
+  const leftRunning = child.descendants();
+  child.release();
+  return {
+    status,
+    exitCode: exit.code,
+    signal: exit.signal,
+    ...texts,
+    durationMs: performance.now() - startMs,
+    leftRunning,
+  };
+}
+
+async function start(options: ShellOptions, params: ShellExecParams): Promise<RunningProcess> {
+  const cwd = params.cwd === undefined ? options.workspace.root : options.workspace.folder(params.cwd);
+  checkEnvironment(params.env ?? {});
+  const env = { ...options.environment, PWD: cwd, ...params.env };
+  const command = toShellCommand(params.command, options.environment["PATH"]);
+  try {
+    const stdin = params.stdin === undefined ? "empty" : "pipe";
+    const child = await options.launcher.launch({ argv: command.argv, cwd, env, stdin });
+    void child.gone.then(() => command.dispose());
+    return child;
+  } catch (error) {
+    command.dispose();
+    if (errorCode(error) !== "E2BIG") throw error;
+    throw new BadParams("env is too large: the system takes at most about 128 KiB a value");
+  }
+}
+
+async function waitForEnd(
+  child: RunningProcess,
+  options: { timeoutMs: number; signal: AbortSignal },
+): Promise<"exited" | "timeout" | "cancelled"> {
+  let onAbort = (): void => {};
+  let timer: NodeJS.Timeout | undefined;
+  const interrupted = new Promise<"timeout" | "cancelled">((resolve) => {
+    timer = setTimeout(() => resolve("timeout"), Math.min(options.timeoutMs, 2 ** 31 - 1));
+    onAbort = () => resolve("cancelled");
+    if (options.signal.aborted) onAbort();
+    options.signal.addEventListener("abort", onAbort);
+  });
+  try {
+    const status = await Promise.race([interrupted, child.exited.then(() => "exited" as const)]);
+    if (status === "exited") await isDoneWithin(child.gone, LINGER_MS);
+    else await child.end();
+    return status;
+  } finally {
+    clearTimeout(timer);
+    options.signal.removeEventListener("abort", onAbort);
+  }
+}

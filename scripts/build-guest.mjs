@@ -1,0 +1,53 @@
+// Bundles what runs inside every sandbox: node scripts/build-guest.mjs [FOLDER], default dist/guest.
+import { copyFile, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { build } from "esbuild";
+
+const ROOT = join(import.meta.dirname, "..");
+
+const BUNDLES = {
+  guest: "guest/main.ts",
+  "search-worker": "guest/files/search-worker.ts",
+  "node-driver": "guest/node/driver.ts",
+};
+
+/** @satisfies {import("esbuild").BuildOptions} */
+const OPTIONS = {
+  absWorkingDir: ROOT,
+  bundle: true,
+  platform: "node",
+  target: "node20",
+  minifySyntax: true,
+  legalComments: "none",
+  logLevel: "warning",
+};
+
+/** @param {string} folder */
+export async function buildGuest(folder) {
+  await build({
+    ...OPTIONS,
+    entryPoints: BUNDLES,
+    outdir: folder,
+    outExtension: { ".js": ".mjs" },
+    format: "esm",
+    // A bundled CommonJS package asks for Node's own modules with `require`.
+    banner: {
+      js: 'import { createRequire as owlCreateRequire } from "node:module"; const require = owlCreateRequire(import.meta.url);',
+    },
+  });
+  await build({
+    ...OPTIONS,
+    entryPoints: { "proxy-preload": "guest/node/proxy-preload.ts" },
+    outdir: folder,
+    outExtension: { ".js": ".cjs" },
+    format: "cjs",
+  });
+  const python = join(ROOT, "guest", "python");
+  for (const name of await readdir(python)) {
+    if (name.endsWith(".py")) await copyFile(join(python, name), join(folder, name));
+  }
+}
+
+if (process.argv[1] === import.meta.filename) {
+  await buildGuest(join(ROOT, process.argv[2] ?? join("dist", "guest")));
+}

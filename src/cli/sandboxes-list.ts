@@ -1,0 +1,30 @@
+import { loadConfig } from "../config/load.ts";
+import type { CommandCall } from "./command-action.ts";
+import { toLoadOptions } from "./config-flags.ts";
+import { renderTable } from "./table.ts";
+
+export async function sandboxesListCommand({ terminal, flags }: CommandCall): Promise<number> {
+  const { config } = await loadConfig(toLoadOptions(flags));
+  const { listSandboxes } = await import("../server/control-client.ts");
+  const sandboxes = await listSandboxes(config.sandbox.root);
+  if (flags["json"] === true) {
+    terminal.out(`${JSON.stringify({ sandboxes }, null, 2)}\n`);
+    return 0;
+  }
+  if (sandboxes.length === 0) {
+    terminal.err("No running server with this data folder has a sandbox.\n");
+    return 0;
+  }
+  const rows = sandboxes.map(({ name, ownerId, state, template, flavor, createdAtMs, endsAtMs }) => [
+    name,
+    ownerId,
+    state,
+    template,
+    flavor,
+    new Date(createdAtMs).toISOString(),
+    new Date(endsAtMs).toISOString(),
+  ]);
+  const columns = ["NAME", "OWNER", "STATE", "TEMPLATE", "FLAVOR", "CREATED", "ENDS"];
+  terminal.out(renderTable({ columns, rows, width: terminal.width, color: terminal.outColor }));
+  return 0;
+}

@@ -1,0 +1,89 @@
+import { z } from "zod";
+import { count, fieldFacts, seconds } from "./field.ts";
+import { isEnvName, isWorkspacePath } from "./value-rules.ts";
+import { isVolume } from "./volume.ts";
+
+const pool = z
+  .strictObject({
+    size: z.int().min(0).max(1000).default(2).describe("Sandboxes that wait, started and warm. 0: none."),
+    preload: z
+      .array(z.string().regex(/^[A-Za-z_][\w.]*$/, "must be the name of a Python module"))
+      .default([])
+      .describe("Python modules that waiting sandboxes have imported already, such as numpy and pandas."),
+  })
+  .prefault({})
+  .describe("Sandboxes that are started before anybody asks.");
+
+const network = z
+  .strictObject({
+    allow: z
+      .array(z.string().min(1))
+      .default([])
+      .describe("Hosts that sandboxes may reach, such as example.com, *.example.com, pip or npm. Empty: no network."),
+  })
+  .prefault({})
+  .describe("What sandboxes may reach.");
+
+export const sandbox = z
+  .strictObject({
+    enabled: z
+      .boolean()
+      .default(true)
+      .describe("Serves the built-in tools and starts what they need. false: your own handlers only."),
+    root: z
+      .string()
+      .default("")
+      .describe("The data folder: everything the server writes is below it. Empty: owlclaw in the user's data folder.")
+      .register(fieldFacts, { path: "file", env: ["SANDBOX_ROOT"] }),
+    workspace: z
+      .string()
+      .refine(isWorkspacePath, "must be an absolute path outside the system's own folders, such as /workspace")
+      .default("/workspace")
+      .describe("Where the workspace is inside a sandbox.")
+      .register(fieldFacts, { env: ["SANDBOX_WORKSPACE"] }),
+    runtime: z
+      .enum(["auto", "bubblewrap", "docker", "microsandbox"])
+      .default("auto")
+      .describe("What isolates sandboxes. auto: the first one that works here."),
+    template: z.enum(["python", "node"]).default("python").describe("What a sandbox has inside when nobody asks."),
+    flavor: z
+      .enum(["small", "medium", "large"])
+      .default("small")
+      .describe("How much a sandbox may use when nobody asks: small 1 CPU and 1 GiB, medium 2 and 2, large 4 and 4."),
+    autoCreate: z
+      .boolean()
+      .default(true)
+      .describe("A call without session_id makes a sandbox. false: only sandbox_create does."),
+    idleTimeoutSeconds: seconds().default(1800).describe("A sandbox that is not used for this long ends."),
+    maxAgeSeconds: seconds().default(86_400).describe("A sandbox ends at this age at the latest."),
+    maxPerPrincipal: count().default(10).describe("Most sandboxes of one caller."),
+    maxTotal: count().default(50).describe("Most sandboxes of all callers."),
+    maxTotalMemoryMb: z
+      .int()
+      .min(0)
+      .max(1_000_000_000)
+      .default(0)
+      .describe("Most memory, in MiB, that all flavors together may promise. 0: twice what the machine has."),
+    limits: z
+      .enum(["required", "best-effort"])
+      .default("required")
+      .describe("best-effort starts sandboxes where the kernel cannot enforce every limit."),
+    volumes: z
+      .array(z.string().refine(isVolume, "must be a folder, host:guest or host:guest:ro"))
+      .default([])
+      .describe(
+        "Folders of this machine that every sandbox sees, as host:guest or host:guest:ro; host alone is the workspace.",
+      )
+      .register(fieldFacts, { path: "volume" }),
+    env: z
+      .record(z.string().refine(isEnvName, "must be a name for an environment variable"), z.string())
+      .default({})
+      .describe("Environment variables inside every sandbox.")
+      .register(fieldFacts, { secret: true }),
+    network,
+    pool,
+    codeTimeoutSeconds: seconds().default(60).describe("Time that code and commands get when the call says nothing."),
+    keepWorkspaces: z.boolean().default(false).describe("Leaves the files of a sandbox on disk when it ends."),
+  })
+  .prefault({})
+  .describe("Where the server keeps its data, and how sandboxes live.");

@@ -1,0 +1,67 @@
+import { realpathSync, statSync } from "node:fs";
+import { isAbsolute, resolve, sep } from "node:path";
+import { isFreeGuestPath } from "./value-rules.ts";
+
+/** A folder of the host that is visible inside. */
+export interface VolumeSetting {
+  readonly hostPath: string;
+  readonly guestPath: string;
+  readonly isReadOnly: boolean;
+}
+
+const WITH_GUEST = /^(.+?):(\/[^:]*)(:ro|:rw)?$/s;
+const KERNEL_FOLDERS = ["/proc", "/sys", "/dev", "/run"];
+
+/** Reads `host`, which is the workspace itself, `host:guest` and `host:guest:ro`. The host's part may hold colons. */
+export function parseVolume(text: string, workspacePath: string): VolumeSetting {
+  const match = WITH_GUEST.exec(text);
+  if (match === null) return { hostPath: text, guestPath: workspacePath, isReadOnly: false };
+  const [, hostPath = "", guestPath = "", mode] = match;
+  return { hostPath, guestPath, isReadOnly: mode === ":ro" };
+}
+
+export function isVolume(text: string): boolean {
+  return text !== "" && !text.includes("\0");
+}
+
+export function resolveVolume(folder: string, text: string): string {
+  if (text === "") return text;
+  const { hostPath } = parseVolume(text, "");
+  return `${resolve(folder, hostPath)}${text.slice(hostPath.length)}`;
+}
+
+export interface VolumeSurroundings {
+  readonly dataFolder: string;
+  readonly workspacePath: string;
+}
+
+/** Throws with the reason when the folder must not be shown, or not there. */
+export function checkVolume(
+  { hostPath, guestPath }: VolumeSetting,
+  { dataFolder, workspacePath }: VolumeSurroundings,
+): void {
+  const isWorkspace = guestPath === workspacePath;
+  if (!isWorkspace && (!isFreeGuestPath(guestPath) || overlaps(guestPath, workspacePath)))
+    throw new Error(`it cannot appear at ${guestPath}: choose ${workspacePath} itself, or a path such as /data`);
+  if (!isAbsolute(hostPath)) throw new Error("the folder of this machine must be an absolute path");
+  if (statSync(hostPath, { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw new Error(`there is no folder ${hostPath}`);
+  const real = realpathSync(hostPath);
+  if (real === "/") throw new Error("it would show the whole machine");
+  if (KERNEL_FOLDERS.some((folder) => real === folder || real.startsWith(folder + sep)))
+    throw new Error("it belongs to the kernel");
+  if (overlaps(real, realOf(dataFolder))) throw new Error("it would show the server's own data folder");
+}
+
+function realOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    // It is made at the first start.
+    return path;
+  }
+}
+
+function overlaps(a: string, b: string): boolean {
+  return a === b || a.startsWith(`${b}/`) || b.startsWith(`${a}/`);
+}

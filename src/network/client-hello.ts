@@ -1,0 +1,97 @@
+/** What the first bytes of a tunnel say: the server name of a TLS greeting, `none` without one, `more` when they do not suffice. */
+export type Greeting =
+  | { readonly kind: "more" }
+  | { readonly kind: "not-tls" }
+  | { readonly kind: "malformed" }
+  | { readonly kind: "tls"; readonly serverName: string | undefined };
+
+const HANDSHAKE_RECORD = 22;
+const CLIENT_HELLO = 1;
+const SERVER_NAME_EXTENSION = 0;
+
+/** Reads a ClientHello, also one that is cut into several records. */
+export function readGreeting(bytes: Buffer): Greeting {
+  if (bytes.length === 0) return { kind: "more" };
+  if (bytes[0] !== HANDSHAKE_RECORD) return { kind: "not-tls" };
+  const handshake = joinRecords(bytes);
+  if (handshake === undefined) return { kind: "malformed" };
+  if (handshake.length < 4) return { kind: "more" };
+  if (handshake[0] !== CLIENT_HELLO) return { kind: "malformed" };
+  const length = handshake.readUIntBE(1, 3);
+  if (handshake.length < 4 + length) return { kind: "more" };
+  try {
+    return { kind: "tls", serverName: serverNameOf(new Reader(handshake.subarray(4, 4 + length))) };
+  } catch {
+    // A length inside points outside: no TLS library sends that.
+    return { kind: "malformed" };
+  }
+}
+
+/** The payload of all handshake records so far; undefined when something else stands among them. */
+function joinRecords(bytes: Buffer): Buffer | undefined {
+  const parts: Buffer[] = [];
+  let at = 0;
+  while (at + 5 <= bytes.length) {
+    if (bytes[at] !== HANDSHAKE_RECORD || bytes[at + 1] !== 3)
+      return parts.length > 0 ? Buffer.concat(parts) : undefined;
+    const length = bytes.readUInt16BE(at + 3);
+    if (length === 0) return undefined;
+    parts.push(bytes.subarray(at + 5, at + 5 + length));
+    at += 5 + length;
+  }
+  return Buffer.concat(parts);
+}
+
+function serverNameOf(hello: Reader): string | undefined {
+  hello.skip(2 + 32);
+  hello.take(1);
+  hello.take(2);
+  hello.take(1);
+  if (hello.isAtEnd) return undefined;
+  const extensions = new Reader(hello.take(2));
+  const names: string[] = [];
+  while (!extensions.isAtEnd) {
+    const type = extensions.number(2);
+    const body = extensions.take(2);
+    if (type !== SERVER_NAME_EXTENSION) continue;
+    const list = new Reader(new Reader(body).take(2));
+    while (!list.isAtEnd) {
+      list.skip(1);
+      names.push(list.take(2).toString("latin1"));
+    }
+  }
+  if (names.length > 1) throw new RangeError("more than one server name");
+  return names[0];
+}
+
+class Reader {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at >= this.#bytes.length;
+  }
+
+  number(size: number): number {
+    const value = this.#bytes.readUIntBE(this.#at, size);
+    this.#at += size;
+    return value;
+  }
+
+  skip(size: number): void {
+    this.#at += size;
+    if (this.#at > this.#bytes.length) throw new RangeError("past the end");
+  }
+
+  /** The bytes behind a length of so many bytes. */
+  take(lengthSize: number): Buffer {
+    const length = this.number(lengthSize);
+    const start = this.#at;
+    this.skip(length);
+    return this.#bytes.subarray(start, start + length);
+  }
+}

@@ -1,0 +1,103 @@
+import { dirname } from "node:path";
+import type { CellSpec } from "../runtime.ts";
+import type { CellHost } from "./cell-host.ts";
+import { type CellMount, EGRESS_SOCKET } from "./cell-mounts.ts";
+import { INSIDE_GID, INSIDE_UID, maskedProcArguments, systemTreeArguments } from "./system-tree.ts";
+
+/** Descriptors that the launcher hands to bwrap. */
+export const ARGUMENTS_FD = 3;
+export const INFO_FD = 4;
+export const SECCOMP_FD = 5;
+
+/** Shared memory in a file system of its own: on bwrap's `/dev` it would have no limit. */
+const MAX_SHM_BYTES = 64 * 1024 * 1024;
+
+const IDENTITY = ["--uid", String(INSIDE_UID), "--gid", String(INSIDE_GID), "--hostname", "sandbox"];
+const IDENTITY_ARGUMENTS = [...IDENTITY, "--cap-drop", "ALL", "--die-with-parent", "--new-session"];
+
+export interface BwrapPlan {
+  readonly spec: CellSpec;
+  /** Where bwrap finds the workspace, our `/etc` and each mount: staged by a privileged launcher, or the host's own path. */
+  readonly workspaceSource: string;
+  readonly etcSource: string;
+  readonly mounts: ReadonlyArray<CellMount & { readonly source: string }>;
+}
+
+/** The whole of bwrap's options. They travel over a descriptor: values of the environment never show in a list of processes. */
+export async function bwrapArguments(host: CellHost, plan: BwrapPlan): Promise<Buffer> {
+  const { spec } = plan;
+  const tmpBytes = Math.min(spec.resources.diskBytes, Math.floor(spec.resources.memoryBytes / 2));
+  const args = [
+    // What confines comes first: whoever reads only a part of these, because the server died, is confined all the same.
+    ...namespaceArguments(host),
+    "--info-fd",
+    String(INFO_FD),
+    ...(host.controlsOff.has("seccomp") ? [] : ["--seccomp", String(SECCOMP_FD)]),
+    ...(await rootArguments(host, plan)),
+    ...tmpfsArguments("/tmp", tmpBytes),
+    ...tmpfsArguments("/dev/shm", Math.min(MAX_SHM_BYTES, tmpBytes)),
+    "--bind",
+    plan.workspaceSource,
+    spec.workspacePath,
+    ...plan.mounts.flatMap(({ isReadOnly, source, guestPath }) => [
+      isReadOnly ? "--ro-bind" : "--bind",
+      source,
+      guestPath,
+    ]),
+    // bwrap makes its root and /dev on file systems that belong to the user inside.
+    ...(host.controlsOff.has("system-tree") ? [] : ["--remount-ro", "/dev", "--remount-ro", "/"]),
+    "--chdir",
+    spec.workspacePath,
+    ...Object.entries(insideEnvironment(host, spec)).flatMap(([name, value]) => ["--setenv", name, value]),
+  ];
+  return Buffer.from(args.map((arg) => `${arg}\0`).join(""));
+}
+
+function namespaceArguments(host: CellHost): string[] {
+  const namespaces = host.controlsOff.has("processes")
+    ? ["--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net"]
+    : ["--unshare-all"];
+  return [
+    ...namespaces,
+    ...(host.controlsOff.has("network") ? ["--share-net"] : []),
+    "--unshare-user",
+    ...(host.controlsOff.has("nested-namespaces") ? [] : ["--disable-userns"]),
+    ...IDENTITY_ARGUMENTS,
+    ...(host.controlsOff.has("environment") ? [] : ["--clearenv"]),
+  ];
+}
+
+function tmpfsArguments(path: string, sizeBytes: number): string[] {
+  return ["--perms", "1777", "--size", String(sizeBytes), "--tmpfs", path];
+}
+
+async function rootArguments(host: CellHost, plan: BwrapPlan): Promise<string[]> {
+  const everything = host.controlsOff.has("system-tree") ? ["--bind", "/", "/host"] : [];
+  const tree = [...(await systemTreeArguments(plan.etcSource)), ...everything];
+  const proc = host.controlsOff.has("processes")
+    ? ["--bind", "/proc", "/proc"]
+    : ["--proc", "/proc", ...(await maskedProcArguments())];
+  return [...tree, ...proc, "--dev", "/dev"];
+}
+
+/** Everything a program inside can read of an environment: nothing of the server's own. */
+export function insideEnvironment(host: CellHost, spec: CellSpec): Record<string, string> {
+  const template = host.templates[spec.template];
+  const interpreterFolders = [host.node, host.python].flatMap((found) =>
+    found === undefined ? [] : [dirname(found.executable)],
+  );
+  const path = [...(template?.path ?? []), ...interpreterFolders, "/usr/local/bin", "/usr/bin", "/bin"];
+  return {
+    HOME: spec.workspacePath,
+    PATH: [...new Set(path)].join(":"),
+    LANG: "C.UTF-8",
+    TMPDIR: "/tmp",
+    USER: "sandbox",
+    LOGNAME: "sandbox",
+    SHELL: "/bin/bash",
+    ...template?.env,
+    ...spec.env,
+    OWLCLAW_WORKSPACE: spec.workspacePath,
+    ...(spec.egressSocket === undefined ? {} : { OWLCLAW_EGRESS: EGRESS_SOCKET }),
+  };
+}

@@ -1,0 +1,37 @@
+import type { Logger } from "../../telemetry/logger.ts";
+import type { ControlGroupTree } from "./cgroups/control-group.ts";
+import type { Controls } from "./controls.ts";
+import type { DiskImages } from "./disk-image.ts";
+import type { Interpreter } from "./interpreters.ts";
+import type { Records } from "./records.ts";
+import type { UidRange } from "./uid-range.ts";
+import type { WorkspaceWatch } from "./workspace-watch.ts";
+
+/** More of the host that a template shows inside, read-only. */
+export interface TemplateTree {
+  readonly folders: ReadonlyArray<{ readonly hostPath: string; readonly guestPath: string }>;
+  /** Folders inside that come first on the PATH. */
+  readonly path: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** What all cells of one server share. */
+export interface CellHost {
+  readonly serverId: string;
+  readonly dataFolder: string;
+  /** The runtime's own part of the data folder. */
+  readonly stateFolder: string;
+  readonly guestFolder: string;
+  readonly bwrap: string;
+  readonly node: Interpreter;
+  readonly python: Interpreter | undefined;
+  readonly templates: Readonly<Record<string, TemplateTree>>;
+  readonly seccompFile: string;
+  readonly controlGroups: ControlGroupTree | undefined;
+  /** Only root can give a workspace a disk and a user id of its own. */
+  readonly privileges: { readonly images: DiskImages | undefined; readonly uids: UidRange } | undefined;
+  readonly workspaceWatch: WorkspaceWatch;
+  readonly records: Records;
+  readonly logger: Logger;
+  readonly controlsOff: Controls;
+}

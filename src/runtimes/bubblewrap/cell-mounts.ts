@@ -1,0 +1,74 @@
+import { realpath, stat } from "node:fs/promises";
+import { posix } from "node:path";
+import { OwlError } from "../../errors/owl-error.ts";
+import type { Volume } from "../runtime.ts";
+
+/** Where the guest and its drivers are inside. */
+export const GUEST_FOLDER = "/opt/owlclaw";
+/** Where the egress proxy's socket is inside. */
+export const EGRESS_SOCKET = "/run/owlclaw/egress.sock";
+
+/** Something of the host beyond the system tree that is visible in a cell. */
+export interface CellMount {
+  readonly hostPath: string;
+  readonly guestPath: string;
+  readonly kind: "folder" | "file";
+  readonly isReadOnly: boolean;
+  /** The cell acts as this owner in it: files it writes belong to the volume's owner. Only a privileged server can map. */
+  readonly owner?: { readonly uid: number; readonly gid: number };
+}
+
+const RESERVED = [
+  "/usr",
+  "/bin",
+  "/sbin",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/etc",
+  "/proc",
+  "/dev",
+  "/sys",
+  "/tmp",
+  "/opt/owlclaw",
+  "/run",
+];
+
+/** Volumes as the operator configured them, resolved; a mount point that the sandbox itself could redirect is refused. */
+export async function volumeMounts(options: {
+  readonly volumes: readonly Volume[];
+  readonly workspacePath: string;
+  readonly dataFolder: string;
+}): Promise<CellMount[]> {
+  const mounts: CellMount[] = [];
+  for (const { hostPath, guestPath, isReadOnly } of options.volumes) {
+    const target = posix.normalize(guestPath);
+    const others = [...RESERVED, ...mounts.map((mount) => mount.guestPath)];
+    const isInWorkspace = target !== options.workspacePath && overlaps(target, options.workspacePath);
+    if (!target.startsWith("/") || target === "/" || isInWorkspace || others.some((other) => overlaps(target, other))) {
+      throw new OwlError("invalid_params", `the volume cannot be mounted at ${guestPath}`, {
+        hint: `Choose a path outside ${options.workspacePath}, /usr, /etc, /tmp, /run and the other volumes, such as /data.`,
+      });
+    }
+    const real = await realpath(hostPath).catch(() => undefined);
+    const stats = real === undefined ? undefined : await stat(real);
+    if (real === undefined || stats?.isDirectory() !== true) {
+      throw new OwlError("invalid_params", `the volume's folder ${hostPath} does not exist or is not a folder`);
+    }
+    if (overlaps(real, options.dataFolder)) {
+      throw new OwlError("invalid_params", `the volume ${hostPath} would show the server's own data folder`);
+    }
+    mounts.push({
+      hostPath: real,
+      guestPath: target,
+      kind: "folder",
+      isReadOnly,
+      owner: { uid: stats.uid, gid: stats.gid },
+    });
+  }
+  return mounts;
+}
+
+function overlaps(a: string, b: string): boolean {
+  return a === b || a.startsWith(b === "/" ? b : `${b}/`) || b.startsWith(a === "/" ? a : `${a}/`);
+}

@@ -1,0 +1,106 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { OwlError } from "../../errors/owl-error.ts";
+import type { Cell, CellExit } from "../runtime.ts";
+import type { CellHost } from "./cell-host.ts";
+import type { ControlGroup } from "./cgroups/control-group.ts";
+import { endGroups, tryKill } from "./end-groups.ts";
+import { type LaunchedProcess, readBounded } from "./launched-process.ts";
+import { identifyProcess, isAlive, type ProcessIdentity } from "./process-identity.ts";
+import { processTreeUsage } from "./process-tree.ts";
+import type { CellRecord } from "./records.ts";
+
+const MAX_ERROR_CHARS = 4096;
+const END_TIMEOUT_MS = 5000;
+/** How a shell, and bwrap, tell that a program was ended by SIGKILL. */
+const KILLED_CODE = 128 + 9;
+
+export interface RunningCell {
+  readonly launched: LaunchedProcess;
+  readonly record: CellRecord;
+  readonly group: ControlGroup | undefined;
+}
+
+export interface BubblewrapCell extends Cell {
+  readonly group: ControlGroup | undefined;
+  /** After its end, when its groups are gone as well. It never fails: what could not be cleared is in the log. */
+  readonly cleared: Promise<void>;
+  /** Ends everything in it, without waiting. */
+  end(reason: CellExit["reason"]): void;
+}
+
+/** Follows a launched process until the first process inside exists, and from there to its end. */
+export async function adoptCell(host: CellHost, running: RunningCell): Promise<BubblewrapCell> {
+  const { launched, group, record } = running;
+  const { child, stream, diagnostics } = launched;
+  let endReason: CellExit["reason"];
+  const ended = launched.end.then(async ({ code, signal }): Promise<CellExit> => {
+    const reason = endReason ?? (await outOfMemory(group, code, signal));
+    return { code, signal, ...(reason === undefined ? {} : { reason }) };
+  });
+  const initPid = await launched.initPid;
+  const init = initPid === undefined ? undefined : identifyProcess(initPid);
+  const recorded = init === undefined ? undefined : host.records.writeCell({ ...record, init });
+  // In this order: the record of an ended cell must not name processes and groups that others may have by then.
+  const cleared = Promise.allSettled([ended, recorded])
+    .then(async () => await clear(host, running, init))
+    .catch((error: unknown) => host.logger.error("a stopped sandbox was not cleared", { cell: record.id, error }));
+  if (initPid === undefined) {
+    const told = await readBounded(diagnostics, MAX_ERROR_CHARS);
+    await cleared;
+    throw new OwlError("internal", `the sandbox could not be started: ${told.trim() || "bwrap ended without a word"}`, {
+      hint: "Run `owlclaw mcp-server doctor`: it names what is missing.",
+    });
+  }
+  await recorded;
+
+  const end = (reason: CellExit["reason"]): void => {
+    endReason ??= reason;
+    child.kill("SIGKILL");
+    if (init !== undefined && isAlive(init)) tryKill(init.pid);
+  };
+  return {
+    id: record.id,
+    stream,
+    diagnostics,
+    exited: ended,
+    usage: async () => (group === undefined ? await processTreeUsage(initPid) : await group.usage()),
+    group,
+    cleared,
+    end,
+    stop: async () => {
+      end("stopped");
+      await cleared;
+      stream.destroy();
+      diagnostics.destroy();
+    },
+  };
+}
+
+async function clear(host: CellHost, running: RunningCell, init: ProcessIdentity | undefined): Promise<void> {
+  const isEnded = running.group === undefined || (await endGroups(running.group.folders));
+  if (!isEnded || !(await waitUntilGone(init))) {
+    host.logger.error("a process of a stopped sandbox does not end", { cell: running.record.id });
+    return;
+  }
+  await host.records.writeCell({ ...running.record, groups: [] });
+}
+
+async function waitUntilGone(init: ProcessIdentity | undefined): Promise<boolean> {
+  if (init === undefined) return true;
+  const deadline = Date.now() + END_TIMEOUT_MS;
+  while (isAlive(init)) {
+    if (Date.now() > deadline) return false;
+    tryKill(init.pid);
+    await delay(1);
+  }
+  return true;
+}
+
+async function outOfMemory(
+  group: ControlGroup | undefined,
+  code: number | null,
+  signal: NodeJS.Signals | null,
+): Promise<"memory" | undefined> {
+  if (signal !== "SIGKILL" && code !== KILLED_CODE) return undefined;
+  return group !== undefined && (await group.outOfMemoryKills()) > 0 ? "memory" : undefined;
+}

@@ -1,0 +1,149 @@
+import { spawn } from "node:child_process";
+import { open, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { CellSpec } from "../runtime.ts";
+import { ARGUMENTS_FD, bwrapArguments } from "./bwrap-arguments.ts";
+import type { CellHost } from "./cell-host.ts";
+import type { CellMount } from "./cell-mounts.ts";
+import {
+  ROOT_SCRIPT,
+  STAGE_FOLDER,
+  USER_SCRIPT,
+  withInheritedDescriptors,
+  withInheritedEnvironment,
+} from "./launch-script.ts";
+import { followChild, type LaunchedProcess } from "./launched-process.ts";
+import { TOOL_FOLDERS } from "./run-tool.ts";
+import { VOLUME_MAPPER } from "./volume-mapper.ts";
+
+/** Debian's bash reads the user's start files when its input is a socket, as the streams of a child process are. */
+const SHELL = ["/bin/bash", "--norc", "--noprofile", "-c"];
+
+/** bwrap sees to this as well, but only once it runs. */
+const DIE_WITH_SERVER = ["setpriv", "--pdeathsig", "KILL", "--"];
+
+const PRIVATE_MOUNTS = ["unshare", "--mount", "--propagation", "private", "--"];
+
+const DISK = `${STAGE_FOLDER}/disk`;
+const STAGED_WORKSPACE = `${DISK}/workspace`;
+const STAGED_ETC = `${STAGE_FOLDER}/etc`;
+
+export interface Launch {
+  readonly spec: CellSpec;
+  readonly mounts: readonly CellMount[];
+  readonly joinFiles: readonly string[];
+  /** Set when the server is root. */
+  readonly uid: number | undefined;
+  /** A disk for the workspace, or a plain folder. */
+  readonly workspace: { readonly image: string } | { readonly folder: string };
+  readonly command: readonly string[];
+}
+
+/** Starts the process that becomes bwrap; what it needs to know travels over descriptors. */
+export async function launch(host: CellHost, request: Launch): Promise<LaunchedProcess> {
+  const { spec, uid, mounts } = request;
+  const etcFolder = join(host.stateFolder, "etc");
+  const isStaged = uid !== undefined;
+  const args = await bwrapArguments(host, {
+    spec,
+    workspaceSource: isStaged ? STAGED_WORKSPACE : workspaceFolder(request),
+    etcSource: isStaged ? STAGED_ETC : etcFolder,
+    mounts: mounts.map((mount, index) => ({
+      ...mount,
+      source: isStaged ? `${STAGE_FOLDER}/${index}` : mount.hostPath,
+    })),
+  });
+  const bwrap = [host.bwrap, "--args", String(ARGUMENTS_FD), "--", ...limitCommand(host, request)];
+  const [program = "", ...programArgs] = isStaged
+    ? await privilegedCommand({ host, request, etcFolder, uid, bwrap })
+    : [...DIE_WITH_SERVER, ...SHELL, script(host, USER_SCRIPT), "bash", ...request.joinFiles, "--", ...bwrap];
+  const seccomp = await open(host.seccompFile, "r");
+  try {
+    const child = spawn(program, programArgs, {
+      cwd: "/",
+      ...(host.controlsOff.has("environment") ? {} : { env: { PATH: TOOL_FOLDERS.join(":") } }),
+      stdio: ["pipe", "pipe", "pipe", "pipe", "pipe", seccomp.fd],
+    });
+    return followChild(child, args);
+  } finally {
+    await seccomp.close();
+  }
+}
+
+async function privilegedCommand(options: {
+  host: CellHost;
+  request: Launch;
+  etcFolder: string;
+  uid: number;
+  bwrap: readonly string[];
+}): Promise<string[]> {
+  const { host, request, etcFolder, uid, bwrap } = options;
+  const staged = request.mounts.map((mount, index) => {
+    const owner = host.controlsOff.has("own-uid") ? undefined : mount.owner;
+    return { ...mount, owner, target: `${STAGE_FOLDER}/${index}` };
+  });
+  const needsMore = (mount: (typeof staged)[number]): boolean => mount.kind === "file" || mount.owner !== undefined;
+  const disk =
+    "image" in request.workspace ? diskEntry(request.workspace.image) : bindEntry(request.workspace.folder, DISK);
+  const table = [
+    ["owlclaw", STAGE_FOLDER, "tmpfs", "size=1m,mode=755,nosuid,nodev"],
+    disk,
+    bindEntry(etcFolder, STAGED_ETC),
+    ...staged.filter((mount) => !needsMore(mount)).map(({ hostPath, target }) => bindEntry(hostPath, target)),
+  ];
+  const more = staged
+    .filter(needsMore)
+    .flatMap(({ kind, hostPath, target, owner }) => [kind, hostPath, target, String(owner?.uid), String(owner?.gid)]);
+  const tableFile = join(request.spec.folder, "mounts");
+  await writeFile(tableFile, table.map((entry) => `${entry.map(escapeField).join(" ")}\n`).join(""), { mode: 0o600 });
+  const stageArguments = [tableFile, STAGED_WORKSPACE, String(uid), host.python?.executable ?? "", VOLUME_MAPPER];
+  return [
+    ...DIE_WITH_SERVER,
+    ...PRIVATE_MOUNTS,
+    ...SHELL,
+    script(host, ROOT_SCRIPT),
+    "bash",
+    ...request.joinFiles,
+    "--",
+    ...stageArguments,
+    ...more,
+    "--",
+    ...bwrap,
+  ];
+}
+
+/** Source, target, type and options, as in fstab. */
+type TableEntry = readonly string[];
+
+function diskEntry(image: string): TableEntry {
+  return [image, DISK, "ext4", "loop,nosuid,nodev,noatime,discard,X-mount.mkdir"];
+}
+
+function bindEntry(hostPath: string, target: string): TableEntry {
+  return [hostPath, target, "none", "rbind,X-mount.mkdir"];
+}
+
+/** Spaces and the like would end a field, and `#` a line. */
+function escapeField(text: string): string {
+  return text.replaceAll(/[\s\\#]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
+}
+
+function script(host: CellHost, text: string): string {
+  const closing = host.controlsOff.has("inherited-descriptors") ? withInheritedDescriptors(text) : text;
+  return host.controlsOff.has("environment") ? withInheritedEnvironment(closing) : closing;
+}
+
+function workspaceFolder(request: Launch): string {
+  return "folder" in request.workspace ? join(request.workspace.folder, "workspace") : "";
+}
+
+/**
+ * Without control groups the kernel can still count processes (inside the user namespace, so per cell) and cap what one
+ * process allocates and writes. `RLIMIT_AS` would stop Node, which reserves far more than it uses.
+ */
+function limitCommand(host: CellHost, request: Launch): readonly string[] {
+  const { maxPids, memoryBytes, diskBytes } = request.spec.resources;
+  if (host.controlGroups !== undefined || host.controlsOff.has("control-groups")) return request.command;
+  const limits = [`--nproc=${maxPids}`, `--data=${memoryBytes}`, `--fsize=${diskBytes}`];
+  return ["/usr/bin/prlimit", ...limits, "--", ...request.command];
+}

@@ -1,0 +1,217 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, writeFile } from "node:fs/promises";
+import { createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Readable } from "node:stream";
+import { z } from "zod";
+import type { CellSpec, ProbeCheck, ProbeReport, Resources } from "../../runtime.ts";
+import { insideEnvironment } from "../bwrap-arguments.ts";
+import { GUEST_FOLDER } from "../cell-mounts.ts";
+import type { BubblewrapCell } from "../cell.ts";
+import type { CellHost } from "../cell-host.ts";
+import { findTool } from "../run-tool.ts";
+import { syscallNumber, type SyscallName } from "../seccomp/syscall-numbers.ts";
+import { discardCell, startCell } from "../start-cell.ts";
+import { createWorkspaceWatch } from "../workspace-watch.ts";
+import { ATTACK_SCRIPT } from "./attack-script.ts";
+import { CHECK_NAMES, toCheck } from "./checks.ts";
+import { explainStartFailure, missingBubblewrap } from "./start-failure.ts";
+
+const MIB = 1024 * 1024;
+const RESOURCES: Resources = { cpus: 2, memoryBytes: 64 * MIB, maxPids: 32, diskBytes: 16 * MIB };
+const TIMEOUT_MS = 10_000;
+const CPU_TIMEOUT_MS = 3000;
+const CPU_POLL_MS = 10;
+const WATCH_INTERVAL_MS = 20;
+const MAX_ANSWER_CHARS = 64 * 1024;
+
+const TRIED_SYSCALLS: readonly SyscallName[] = [
+  ...(["keyctl", "add_key", "bpf", "perf_event_open", "userfaultfd", "io_uring_setup"] as const),
+  ...(["ptrace", "process_vm_readv", "setns", "open_tree", "fsopen", "kcmp", "syslog"] as const),
+];
+
+const answerSchema = z.record(z.string(), z.tuple([z.boolean(), z.string().max(1000)]));
+type Answer = z.infer<typeof answerSchema>;
+
+/** Starts a real cell and tries to break out of it. What was not tried, or gave no answer, does not hold. */
+export async function probeBubblewrap(host: CellHost, signal: AbortSignal): Promise<ProbeReport> {
+  const report = (checks: readonly ProbeCheck[]): ProbeReport => ({ runtime: "bubblewrap", checks });
+  if ((await findTool("bwrap")) === undefined) return report([missingBubblewrap()]);
+  if (host.python === undefined) return report([missingPython()]);
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  try {
+    const answer = await attackAll(host, limited);
+    const untried: Answer[string] = [true, "the attack gave no answer"];
+    return report([
+      { name: "start", holds: true, severity: "isolation", detail: "A cell starts." },
+      ...CHECK_NAMES.map((name) => toCheck(name, answer[name] ?? untried)),
+    ]);
+  } catch (error) {
+    signal.throwIfAborted();
+    return report([await explainStartFailure(error instanceof Error ? error.message : String(error))]);
+  }
+}
+
+/** Waits for all of them even when one fails: each must have cleared up behind itself. */
+async function attackAll(host: CellHost, signal: AbortSignal): Promise<Answer> {
+  const inside = attackFromInside(host, signal);
+  const cpu = attackCpuLimit(host, signal);
+  const disk = host.privileges?.images === undefined ? attackWatchedWorkspace(host, signal) : undefined;
+  await Promise.allSettled([inside, cpu, disk]);
+  const answer = { ...(await inside), "cpu-limit": await cpu };
+  return disk === undefined ? answer : { ...answer, "workspace-limit": await disk };
+}
+
+async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<Answer> {
+  return await withProbeCell(host, { resources: RESOURCES, signal }, async (place) => {
+    const canary = join(place.spec.folder, "canary");
+    await writeFile(canary, "secret", { mode: 0o644 });
+    const bait = await openBait(place.spec.id);
+    try {
+      const given = {
+        canaries: [
+          canary,
+          `/host${canary}`,
+          `/proc/1/root${canary}`,
+          "/etc/shadow",
+          "/host/etc/shadow",
+          `/proc/${process.pid}/environ`,
+        ],
+        serverPid: process.pid,
+        needed: [host.node.executable, `${GUEST_FOLDER}/guest.mjs`],
+        listeners: bait.listeners,
+        abstractSocket: place.spec.id,
+        syscalls: Object.fromEntries(TRIED_SYSCALLS.map((name) => [name, syscallNumber(name, architecture())])),
+        variables: [...Object.keys(insideEnvironment(host, place.spec)), "PWD", "LC_CTYPE"],
+        workspace: place.spec.workspacePath,
+        ...RESOURCES,
+      };
+      const python = host.python?.executable ?? "";
+      const cell = await place.start([python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)]);
+      const [said, told] = await Promise.all([readAll(cell.stream), readAll(cell.diagnostics)]);
+      if (said === "") throw new Error(`the probe's cell ended without an answer: ${told.trim().slice(-500)}`);
+      return answerSchema.parse(JSON.parse(said));
+    } finally {
+      bait.close();
+    }
+  });
+}
+
+/** In a cell of its own: a process that is slowed down and out of memory at once takes seconds to end. */
+async function attackCpuLimit(host: CellHost, signal: AbortSignal): Promise<Answer[string]> {
+  if (host.controlGroups === undefined) return [true, "there is no control group to limit it"];
+  const resources = { ...RESOURCES, cpus: 0.1 };
+  return await withProbeCell(host, { resources, signal }, async (place) => {
+    const cell = await place.start(["/bin/bash", "--norc", "-c", "while :; do :; done"]);
+    for (let waitedMs = 0; waitedMs < CPU_TIMEOUT_MS; waitedMs += CPU_POLL_MS) {
+      if (((await cell.group?.throttledPeriods()) ?? 0) > 0) return [false, "slowed down by the kernel"];
+      await delay(CPU_POLL_MS);
+    }
+    return [true, "an endless loop was not slowed down"];
+  });
+}
+
+/** Where the workspace has no disk of its own, whoever fills it is ended by a watch: late, but surely. */
+async function attackWatchedWorkspace(host: CellHost, signal: AbortSignal): Promise<Answer[string]> {
+  const workspaceWatch = createWorkspaceWatch(WATCH_INTERVAL_MS);
+  const resources = { ...RESOURCES, diskBytes: MIB };
+  try {
+    return await withProbeCell({ ...host, workspaceWatch }, { resources, signal }, async (place) => {
+      const fill = "for n in 1 2 3 4; do head -c 900000 /dev/zero > .owlclaw-probe-$n; done; sleep 3";
+      const cell = await place.start(["/bin/bash", "--norc", "-c", fill]);
+      cell.stream.resume();
+      const { reason } = await cell.exited;
+      return reason === "disk" ? [false, "ended by the watch on its size"] : [true, "it was filled past its limit"];
+    });
+  } finally {
+    workspaceWatch.close();
+  }
+}
+
+interface ProbePlace {
+  readonly spec: CellSpec;
+  start(command: readonly string[]): Promise<BubblewrapCell>;
+}
+
+/** Gives a folder and a cell for one attack, and leaves nothing of them. */
+async function withProbeCell<T>(
+  host: CellHost,
+  options: { readonly resources: Resources; readonly signal: AbortSignal },
+  attack: (place: ProbePlace) => Promise<T>,
+): Promise<T> {
+  const { resources, signal } = options;
+  const id = `probe-${randomBytes(8).toString("hex")}`;
+  const folder = join(host.stateFolder, id);
+  const spec = { id, folder, template: "", resources, workspacePath: "/workspace", volumes: [], env: {} };
+  await mkdir(folder, { recursive: true, mode: 0o755 });
+  const cells: BubblewrapCell[] = [];
+  const stop = (): void => cells.forEach((cell) => cell.end("stopped"));
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    const start: ProbePlace["start"] = async (command) => {
+      const cell = await startCell(host, { spec, command, signal });
+      cells.push(cell);
+      return cell;
+    };
+    return await attack({ spec, start });
+  } finally {
+    signal.removeEventListener("abort", stop);
+    await Promise.all(cells.map(async (cell) => await cell.stop()));
+    await discardCell(host, folder);
+  }
+}
+
+function architecture(): "x64" | "arm64" {
+  return process.arch === "arm64" ? "arm64" : "x64";
+}
+
+interface Bait {
+  readonly listeners: ReadonlyArray<readonly [family: string, address: string, port: number]>;
+  close(): void;
+}
+
+/** Services of the host that must be out of reach. */
+async function openBait(abstractSocket: string): Promise<Bait> {
+  const servers: Server[] = [];
+  const listen = async (options: { host: string; port: number } | { path: string }): Promise<number | undefined> =>
+    await new Promise((resolve) => {
+      const server = createServer((socket) => socket.destroy()).unref();
+      servers.push(server);
+      // A machine without IPv6 has no such bait.
+      server.once("error", () => resolve(undefined));
+      server.listen(options, () => {
+        const address = server.address();
+        resolve(address !== null && typeof address === "object" ? address.port : 0);
+      });
+    });
+  const port4 = await listen({ host: "127.0.0.1", port: 0 });
+  const port6 = await listen({ host: "::1", port: 0 });
+  await listen({ path: `\0${abstractSocket}` });
+  return {
+    listeners: [
+      ...(port4 === undefined ? [] : [["AF_INET", "127.0.0.1", port4] as const]),
+      ...(port6 === undefined ? [] : [["AF_INET6", "::1", port6] as const]),
+    ],
+    close: () => servers.forEach((server) => server.close()),
+  };
+}
+
+async function readAll(stream: Readable): Promise<string> {
+  let text = "";
+  for await (const chunk of stream) {
+    text += String(chunk);
+    if (text.length > MAX_ANSWER_CHARS) throw new Error("the probe's cell answers too much");
+  }
+  return text;
+}
+
+function missingPython(): ProbeCheck {
+  return {
+    name: "start",
+    holds: false,
+    severity: "isolation",
+    detail: "No python3 was found that works outside its version manager.",
+    fix: "Run `sudo apt-get install -y python3`, or name an interpreter in the configuration.",
+  };
+}

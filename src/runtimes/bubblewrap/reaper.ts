@@ -1,0 +1,56 @@
+import { rm } from "node:fs/promises";
+import { isAbsolute, relative } from "node:path";
+import type { Logger } from "../../telemetry/logger.ts";
+import { endGroups, endServerGroups, tryKill } from "./end-groups.ts";
+import { isAlive } from "./process-identity.ts";
+import type { CellRecord, Records } from "./records.ts";
+import { readUid, type UidRange } from "./uid-range.ts";
+
+export interface ReaperOptions {
+  readonly records: Records;
+  readonly uids: UidRange | undefined;
+  readonly dataFolder: string;
+  readonly keepsWorkspaces: boolean;
+  readonly logger: Logger;
+}
+
+/** Clears up after servers whose process is gone, by what they wrote down; returns the ids of the cells that were left. */
+export async function reapDeadServers(options: ReaperOptions): Promise<string[]> {
+  const { records, logger } = options;
+  const removed: string[] = [];
+  for (const cell of await records.cells()) {
+    if (isAlive(cell.owner)) continue;
+    if (!(await reapCell(options, cell))) continue;
+    removed.push(cell.id);
+    logger.info("removed a sandbox of a server that is gone", { cell: cell.id, server: cell.serverId });
+  }
+  for (const server of await records.servers()) {
+    if (isAlive(server.owner)) continue;
+    if (await endServerGroups(server.groups.filter(isOurGroup))) await records.removeServer(server.serverId);
+  }
+  await records.sweep();
+  return removed;
+}
+
+async function reapCell(options: ReaperOptions, cell: CellRecord): Promise<boolean> {
+  const { records, uids, dataFolder, keepsWorkspaces, logger } = options;
+  // It dies with its server; this is for the moment in which both are still dying.
+  if (cell.init !== undefined && isAlive(cell.init)) tryKill(cell.init.pid);
+  if (!(await endGroups(cell.groups.filter(isOurGroup)))) {
+    logger.error("a process of a sandbox of a dead server does not end", { cell: cell.id });
+    return false;
+  }
+  const below = relative(dataFolder, cell.folder);
+  if (!keepsWorkspaces && below !== "" && !below.startsWith("..") && !isAbsolute(below)) {
+    const uid = await readUid(cell.folder);
+    await rm(cell.folder, { recursive: true, force: true, maxRetries: 3 });
+    if (uid !== undefined) await uids?.release(uid);
+  }
+  await records.removeCell(cell.id);
+  return true;
+}
+
+/** Records lie in our own folder, and still: nothing but a group with our name is ever ended. */
+function isOurGroup(folder: string): boolean {
+  return folder.startsWith("/sys/fs/cgroup/") && /\/owlclaw-[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)?$/.test(folder);
+}

@@ -1,0 +1,146 @@
+import {
+  allow,
+  and,
+  ARCHITECTURE_OFFSET,
+  argumentOffset,
+  fail,
+  type Instruction,
+  load,
+  NUMBER_OFFSET,
+  unless,
+  when,
+} from "./bpf-program.ts";
+import {
+  type Architecture,
+  AUDIT_ARCHITECTURE,
+  NEWEST_KNOWN_SYSCALL,
+  syscallNumber,
+  type SyscallName,
+} from "./syscall-numbers.ts";
+
+const EPERM = 1;
+const ENOSYS = 38;
+const EAFNOSUPPORT = 97;
+
+/** Refused whole: what no program in a sandbox needs, and what past escapes went through. */
+const REFUSED: readonly SyscallName[] = [
+  // Other processes' memory and descriptors.
+  ...(["ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd"] as const),
+  // Kernel subsystems with a long history of holes, and no namespace of their own.
+  ...(["keyctl", "add_key", "request_key", "bpf", "perf_event_open", "userfaultfd"] as const),
+  ...(["io_uring_setup", "io_uring_enter", "io_uring_register", "fanotify_init"] as const),
+  // Mounts and namespaces.
+  ...(["mount", "umount2", "pivot_root", "chroot", "mount_setattr", "move_mount", "open_tree"] as const),
+  ...(["fsopen", "fsconfig", "fsmount", "fspick", "setns"] as const),
+  ...(["open_by_handle_at", "name_to_handle_at"] as const),
+  // The machine itself.
+  ...(["kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module"] as const),
+  ...(["create_module", "query_module", "get_kernel_syms", "reboot", "swapon", "swapoff"] as const),
+  ...(["quotactl", "quotactl_fd", "acct", "syslog", "iopl", "ioperm", "modify_ldt", "vhangup"] as const),
+  ...(["clock_settime", "settimeofday", "clock_adjtime", "adjtimex", "sethostname", "setdomainname"] as const),
+  ...(["migrate_pages", "move_pages", "mbind", "set_mempolicy", "set_mempolicy_home_node"] as const),
+  // Leftovers of old kernels.
+  ...(["lookup_dcookie", "nfsservctl", "_sysctl", "uselib", "ustat", "sysfs"] as const),
+];
+
+/** Their arguments lie in memory, where a filter cannot look. ENOSYS makes libraries fall back to the older call. */
+const UNREADABLE: readonly SyscallName[] = ["clone3", "openat2"];
+
+const CLONE_NEW_NAMESPACES = 0x7e020000;
+const CLONE_NEWTIME = 0x80;
+
+const TIOCSTI = 0x5412;
+const TIOCLINUX = 0x541c;
+
+const AF_UNIX = 1;
+const AF_INET = 2;
+const AF_INET6 = 10;
+const AF_NETLINK = 16;
+const NETLINK_ROUTE = 0;
+
+const SET_ID_BITS = 0o6000;
+const O_CREAT = 0x40;
+const O_TMPFILE = 0x400000;
+
+const PERSONALITY_QUERY = 0xffffffff;
+
+/** Calls that depend on an argument: each block ends the program. */
+const CONDITIONAL: ReadonlyArray<readonly [SyscallName, readonly Instruction[]]> = [
+  ["clone", refuseBits(0, CLONE_NEW_NAMESPACES)],
+  ["unshare", refuseBits(0, CLONE_NEW_NAMESPACES | CLONE_NEWTIME)],
+  [
+    "ioctl",
+    [
+      load(argumentOffset(1)),
+      ...when("equals", TIOCSTI, [fail(EPERM)]),
+      ...when("equals", TIOCLINUX, [fail(EPERM)]),
+      allow(),
+    ],
+  ],
+  ["socket", socketFamilies()],
+  [
+    "personality",
+    [
+      load(argumentOffset(0)),
+      ...when("equals", 0, [allow()]),
+      ...when("equals", PERSONALITY_QUERY, [allow()]),
+      fail(EPERM),
+    ],
+  ],
+  // A set-id file on a shared volume would hand its owner's rights to other users of the host.
+  ["chmod", refuseBits(1, SET_ID_BITS)],
+  ["fchmod", refuseBits(1, SET_ID_BITS)],
+  ["fchmodat", refuseBits(2, SET_ID_BITS)],
+  ["fchmodat2", refuseBits(2, SET_ID_BITS)],
+  ["creat", refuseBits(1, SET_ID_BITS)],
+  ["mknod", refuseBits(1, SET_ID_BITS)],
+  ["mknodat", refuseBits(2, SET_ID_BITS)],
+  ["open", refuseSetIdOnCreate(1)],
+  ["openat", refuseSetIdOnCreate(2)],
+];
+
+/** The program for `bwrap --seccomp`: allows what it does not name, except calls younger than itself. */
+export function seccompFilter(architecture: Architecture): Instruction[] {
+  const numbers = (names: readonly SyscallName[]): number[] =>
+    names.map((name) => syscallNumber(name, architecture)).filter((number) => number !== null);
+  return [
+    load(ARCHITECTURE_OFFSET),
+    ...unless("equals", AUDIT_ARCHITECTURE[architecture], [fail(ENOSYS)]),
+    load(NUMBER_OFFSET),
+    // Calls of the x32 ABI, which share x64's architecture, carry a bit far above every number: this catches them too.
+    ...when("greater", NEWEST_KNOWN_SYSCALL, [fail(ENOSYS)]),
+    ...numbers(UNREADABLE).flatMap((number) => when("equals", number, [fail(ENOSYS)])),
+    ...numbers(REFUSED).flatMap((number) => when("equals", number, [fail(EPERM)])),
+    ...CONDITIONAL.flatMap(([name, block]) => {
+      const number = syscallNumber(name, architecture);
+      return number === null ? [] : when("equals", number, block);
+    }),
+    allow(),
+  ];
+}
+
+function refuseBits(argument: number, bits: number): Instruction[] {
+  return [load(argumentOffset(argument)), ...when("anyBit", bits, [fail(EPERM)]), allow()];
+}
+
+/** The mode means something only when the call makes a file: otherwise it is whatever the register held. */
+function refuseSetIdOnCreate(flagsArgument: number): Instruction[] {
+  return [
+    load(argumentOffset(flagsArgument)),
+    and(O_CREAT | O_TMPFILE),
+    ...when("equals", 0, [allow()]),
+    ...refuseBits(flagsArgument + 1, SET_ID_BITS),
+  ];
+}
+
+/** Of netlink only the routing family: `getifaddrs` needs it, the rest has been a way in. */
+function socketFamilies(): Instruction[] {
+  return [
+    load(argumentOffset(0)),
+    ...[AF_UNIX, AF_INET, AF_INET6].flatMap((family) => when("equals", family, [allow()])),
+    ...unless("equals", AF_NETLINK, [fail(EAFNOSUPPORT)]),
+    load(argumentOffset(2)),
+    ...when("equals", NETLINK_ROUTE, [allow()]),
+    fail(EAFNOSUPPORT),
+  ];
+}

@@ -1,0 +1,150 @@
+import { chmod, chown, mkdir, rm } from "node:fs/promises";
+import { isAbsolute, join, relative } from "node:path";
+import { OwlError } from "../../errors/owl-error.ts";
+import type { CellSpec } from "../runtime.ts";
+import { adoptCell, type BubblewrapCell, type RunningCell } from "./cell.ts";
+import type { CellHost } from "./cell-host.ts";
+import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER, volumeMounts } from "./cell-mounts.ts";
+import type { ControlGroup } from "./cgroups/control-group.ts";
+import { endGroups } from "./end-groups.ts";
+import { launch, type Launch } from "./launch.ts";
+import { noteUid, readUid } from "./uid-range.ts";
+
+const CELL_ID = /^[A-Za-z0-9_-]{1,128}$/;
+const IMAGE_FILE = "workspace.img";
+
+export interface StartRequest {
+  readonly spec: CellSpec;
+  /** What runs inside; the guest unless the probe asks for something else. */
+  readonly command?: readonly string[];
+  readonly signal: AbortSignal;
+}
+
+/** Prepares the workspace, the limits and the user of a cell, starts it, and undoes all of that when it cannot be started. */
+export async function startCell(host: CellHost, request: StartRequest): Promise<BubblewrapCell> {
+  const { spec, signal } = request;
+  checkSpec(host, spec);
+  signal.throwIfAborted();
+  const mounts = await cellMounts(host, spec);
+  const claim = { id: spec.id, serverId: host.serverId, owner: host.records.owner, folder: spec.folder, groups: [] };
+  // Before anything is made, and until the folder is discarded: a server that dies leaves nothing that nobody knows of.
+  await host.records.writeCell(claim);
+  await mkdir(spec.folder, { recursive: true, mode: 0o700 });
+  const uid = await cellUid(host, spec.folder);
+  const workspace = await prepareWorkspace({ host, spec, uid });
+  if (uid !== undefined && spec.egressSocket !== undefined) await chown(spec.egressSocket, uid, uid);
+  const group = await createGroup(host, spec);
+  const record = { ...claim, groups: [...(group?.folders ?? [])] };
+  try {
+    await host.records.writeCell(record);
+    signal.throwIfAborted();
+    const command = request.command ?? [host.node.executable, `${GUEST_FOLDER}/guest.mjs`];
+    const launched = await launch(host, { spec, mounts, joinFiles: group?.joinFiles ?? [], uid, workspace, command });
+    const cell = await adoptUnlessAborted(host, { launched, record, group, signal });
+    const unwatch = watchWorkspace({ host, spec, workspace, onExcess: () => cell.end("disk") });
+    void cell.exited.finally(unwatch);
+    return cell;
+  } catch (error) {
+    await endGroups(group?.folders ?? []);
+    throw error;
+  }
+}
+
+async function adoptUnlessAborted(
+  host: CellHost,
+  running: RunningCell & { readonly signal: AbortSignal },
+): Promise<BubblewrapCell> {
+  const { launched, signal } = running;
+  const abort = (): boolean => launched.child.kill("SIGKILL");
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await adoptCell(host, running);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+/** Removes everything of a stopped cell: its folder with the workspace, its user id, and what was written down about it. */
+export async function discardCell(host: CellHost, folder: string): Promise<void> {
+  const uid = await readUid(folder);
+  await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  if (uid !== undefined) await host.privileges?.uids.release(uid);
+  await host.records.removeCellsOf(folder);
+}
+
+function checkSpec(host: CellHost, spec: CellSpec): void {
+  if (!CELL_ID.test(spec.id)) throw new OwlError("internal", `not an id of a sandbox: ${JSON.stringify(spec.id)}`);
+  const below = relative(host.dataFolder, spec.folder);
+  if (below === "" || below.startsWith("..") || isAbsolute(below)) {
+    throw new OwlError("internal", "a sandbox's folder must lie below the data folder");
+  }
+  for (const [name, value] of Object.entries(spec.env)) {
+    if (name === "" || /[=\0]/.test(name) || value.includes("\0")) {
+      throw new OwlError("invalid_params", `not a variable of an environment: ${JSON.stringify(name)}`);
+    }
+  }
+}
+
+async function cellMounts(host: CellHost, spec: CellSpec): Promise<CellMount[]> {
+  const readOnly = (mount: Pick<CellMount, "hostPath" | "guestPath" | "kind">): CellMount => ({
+    ...mount,
+    isReadOnly: true,
+  });
+  const interpreters = [...host.node.trees, ...(host.python?.trees ?? [])];
+  return [
+    readOnly({ hostPath: host.guestFolder, guestPath: GUEST_FOLDER, kind: "folder" }),
+    ...interpreters.map(({ hostPath, kind }) => readOnly({ hostPath, guestPath: hostPath, kind })),
+    ...(host.templates[spec.template]?.folders ?? []).map((folder) => readOnly({ ...folder, kind: "folder" })),
+    ...(spec.egressSocket === undefined
+      ? []
+      : [{ hostPath: spec.egressSocket, guestPath: EGRESS_SOCKET, kind: "file", isReadOnly: false } as const]),
+    ...(await volumeMounts({ volumes: spec.volumes, workspacePath: spec.workspacePath, dataFolder: host.dataFolder })),
+  ];
+}
+
+/** A workspace keeps its user id for as long as it exists: a cell that starts anew on it finds its own files. */
+async function cellUid(host: CellHost, folder: string): Promise<number | undefined> {
+  if (host.privileges === undefined) return undefined;
+  if (host.controlsOff.has("own-uid")) return 0;
+  const known = await readUid(folder);
+  if (known !== undefined) return known;
+  return await host.privileges.uids.take(async (uid) => await noteUid(folder, uid));
+}
+
+async function prepareWorkspace(options: {
+  host: CellHost;
+  spec: CellSpec;
+  uid: number | undefined;
+}): Promise<Launch["workspace"]> {
+  const { host, spec, uid } = options;
+  const images = host.privileges?.images;
+  if (images !== undefined) {
+    const image = join(spec.folder, IMAGE_FILE);
+    await images.provide(image, spec.resources.diskBytes);
+    return { image };
+  }
+  const folder = join(spec.folder, "files");
+  await mkdir(join(folder, "workspace"), { recursive: true, mode: 0o755 });
+  // The launcher gives the workspace to the cell's user, who must be able to pass through its parent.
+  if (uid !== undefined) await chmod(folder, 0o755);
+  return { folder };
+}
+
+async function createGroup(host: CellHost, spec: CellSpec): Promise<ControlGroup | undefined> {
+  if (host.controlGroups === undefined || host.controlsOff.has("control-groups")) return undefined;
+  return await host.controlGroups.create(spec.id, spec.resources);
+}
+
+function watchWorkspace(options: {
+  host: CellHost;
+  spec: CellSpec;
+  workspace: Launch["workspace"];
+  onExcess: () => void;
+}): () => void {
+  const { host, spec, workspace, onExcess } = options;
+  if ("image" in workspace || host.controlsOff.has("disk-image")) return () => undefined;
+  return host.workspaceWatch.watch(join(workspace.folder, "workspace"), spec.resources.diskBytes, onExcess);
+}

@@ -1,0 +1,41 @@
+import type { PlacePlan } from "./place.ts";
+
+const REMEMBER_MS = 24 * 3_600_000;
+const MAX_REMEMBERED = 10_000;
+
+/** What is left of a sandbox that ended by itself: its owner may go on under the same id, with nothing in it. */
+export interface EndedSandbox {
+  readonly id: string;
+  readonly ownerId: string;
+  readonly plan: PlacePlan;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly idleMs: number;
+  readonly maxAgeMs: number;
+  readonly endedAtMs: number;
+  readonly why: string;
+}
+
+/** Remembers for a day which ids were real. A sandbox that was destroyed is forgotten at once. */
+export class EndedSandboxes {
+  readonly #byId = new Map<string, EndedSandbox>();
+
+  add(ended: EndedSandbox): void {
+    this.#forgetOld(ended.endedAtMs);
+    this.#byId.set(ended.id, ended);
+  }
+
+  take(id: string, ownerId: string, nowMs: number): EndedSandbox | undefined {
+    const found = this.#byId.get(id);
+    if (found === undefined || found.ownerId !== ownerId || nowMs - found.endedAtMs >= REMEMBER_MS) return undefined;
+    this.#byId.delete(id);
+    return found;
+  }
+
+  /** Entries stand in the order in which they ended. */
+  #forgetOld(nowMs: number): void {
+    for (const [id, { endedAtMs }] of this.#byId) {
+      if (nowMs - endedAtMs < REMEMBER_MS && this.#byId.size < MAX_REMEMBERED) return;
+      this.#byId.delete(id);
+    }
+  }
+}

@@ -1,0 +1,175 @@
+import { randomBytes } from "node:crypto";
+import type { Duplex } from "node:stream";
+import {
+  CancellationTokenSource,
+  createMessageConnection,
+  ErrorCodes,
+  type MessageConnection,
+  NullLogger,
+  ResponseError,
+  StreamMessageReader,
+  StreamMessageWriter,
+} from "vscode-jsonrpc/node";
+import { OwlError } from "../errors/owl-error.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { FrameLimit } from "./frame-limit.ts";
+import { GuestMessages } from "./guest-messages.ts";
+import {
+  FAILURE_CODE,
+  type GuestMethod,
+  type GuestParams,
+  type GuestResult,
+  type OnOutput,
+  OUTPUT_METHOD,
+} from "./guest-methods.ts";
+import { failureSchema, outputSchema, resultSchemas } from "./guest-schemas.ts";
+
+/** A guest that was told to stop something gets this long before it counts as stuck. */
+const GRACE_MS = 5000;
+/** LSP's code for a request that ended because it was cancelled. */
+const REQUEST_CANCELLED = -32800;
+
+/** The guest is gone, stuck or taken over; whatever it was asked has no answer. */
+export class GuestLost extends Error {
+  constructor(reason: string) {
+    super(reason);
+    this.name = "GuestLost";
+  }
+}
+
+export interface GuestClientOptions {
+  readonly stream: Duplex;
+  readonly maxFrameBytes: number;
+  readonly logger: Logger;
+}
+
+export interface RequestOptions {
+  /** Time after which the guest is told to stop; it should have ended by itself before. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The host's end of the line to one guest. It believes nothing that is not in the form agreed on. */
+export class GuestClient {
+  /** Resolves with the reason when the guest can no longer be talked to. */
+  readonly lost: Promise<string>;
+  readonly #connection: MessageConnection;
+  readonly #logger: Logger;
+  readonly #listeners = new Map<string, OnOutput>();
+  readonly #pending = new Set<(error: GuestLost) => void>();
+  #lostReason: string | undefined;
+  #resolveLost: (reason: string) => void = () => undefined;
+
+  constructor({ stream, maxFrameBytes, logger }: GuestClientOptions) {
+    this.#logger = logger;
+    this.lost = new Promise((resolve) => {
+      this.#resolveLost = resolve;
+    });
+    const limit = new FrameLimit(maxFrameBytes);
+    const messages = new GuestMessages();
+    const fail = (error: Error): void => this.fail(error.message);
+    stream.once("error", fail).once("close", () => this.fail("its stream ended"));
+    limit.once("error", fail).once("end", () => this.fail("its stream ended"));
+    stream.pipe(limit);
+    this.#connection = createMessageConnection(
+      messages.reader(new StreamMessageReader(limit), fail),
+      messages.writer(new StreamMessageWriter(stream)),
+      NullLogger,
+    );
+    this.#connection.onError(([error]) => this.fail(`malformed frame: ${error.message}`));
+    this.#connection.onNotification(OUTPUT_METHOD, (params: unknown) => this.#onOutput(params));
+    this.#connection.listen();
+  }
+
+  get isLost(): boolean {
+    return this.#lostReason !== undefined;
+  }
+
+  /** Output of a call is routed by its id until the returned function is called. */
+  listen(onOutput: OnOutput): { readonly callId: string; readonly stop: () => void } {
+    const callId = randomBytes(12).toString("base64url");
+    this.#listeners.set(callId, onOutput);
+    return { callId, stop: () => this.#listeners.delete(callId) };
+  }
+
+  /**
+   * Asks the guest. When time is up or the caller is gone the guest is told to stop, and its answer is still waited
+   * for, since it says what came out so far; a guest that does not answer then is lost.
+   */
+  async request<M extends GuestMethod>(
+    method: M,
+    params: GuestParams[M],
+    { timeoutMs, signal }: RequestOptions,
+  ): Promise<GuestResult<M>> {
+    if (this.#lostReason !== undefined) throw new GuestLost(this.#lostReason);
+    const source = new CancellationTokenSource();
+    const timers: NodeJS.Timeout[] = [];
+    const cancel = (): void => {
+      source.cancel();
+      timers.push(setTimeout(() => this.fail(`it did not answer ${method}`), GRACE_MS));
+    };
+    timers.push(setTimeout(cancel, timeoutMs));
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      const answer = this.#orLost(this.#connection.sendRequest<unknown>(method, params, source.token));
+      if (signal?.aborted === true) cancel();
+      return this.#checked(method, await answer);
+    } catch (error) {
+      throw this.#explain(method, error);
+    } finally {
+      for (const timer of timers) clearTimeout(timer);
+      signal?.removeEventListener("abort", cancel);
+      source.dispose();
+    }
+  }
+
+  /** Ends the line; everything open fails with the reason. */
+  fail(reason: string): void {
+    if (this.#lostReason !== undefined) return;
+    this.#lostReason = reason;
+    for (const reject of this.#pending) reject(new GuestLost(reason));
+    this.#pending.clear();
+    this.#connection.dispose();
+    this.#resolveLost(reason);
+  }
+
+  #orLost(answer: Promise<unknown>): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.#pending.add(reject);
+      answer.then(resolve, reject).finally(() => this.#pending.delete(reject));
+    });
+  }
+
+  #checked<M extends GuestMethod>(method: M, answer: unknown): GuestResult<M> {
+    const parsed = resultSchemas[method].safeParse(answer);
+    // oxlint-disable-next-line typescript/consistent-type-assertions -- the compiler does not follow the method through the table
+    if (parsed.success) return parsed.data as GuestResult<M>;
+    const reason = `its answer to ${method} is not as agreed`;
+    this.fail(reason);
+    throw new GuestLost(reason);
+  }
+
+  #explain(method: GuestMethod, error: unknown): unknown {
+    if (!(error instanceof ResponseError)) return error;
+    if (this.#lostReason !== undefined) return new GuestLost(this.#lostReason);
+    const failure = error.code === FAILURE_CODE ? failureSchema.safeParse(error.data) : undefined;
+    if (failure?.success === true) {
+      const { kind, message, hint } = failure.data;
+      return new OwlError("tool_failure", message.slice(0, 2000), {
+        hint: hint.slice(0, 1000),
+        facts: { reason: kind },
+      });
+    }
+    if (error.code === REQUEST_CANCELLED) return new OwlError("cancelled", `${method} was cancelled`);
+    this.#logger.warning("guest request failed", { method, code: error.code });
+    if (error.code === ErrorCodes.InvalidParams)
+      return new OwlError("tool_failure", error.message.slice(0, 2000), { facts: { reason: "invalid_params" } });
+    return new OwlError("internal", `the sandbox could not do ${method}`, { cause: error });
+  }
+
+  #onOutput(params: unknown): void {
+    const parsed = outputSchema.safeParse(params);
+    if (parsed.success) this.#listeners.get(parsed.data.callId)?.(parsed.data);
+    else this.fail("malformed frame: an output that is not as agreed");
+  }
+}

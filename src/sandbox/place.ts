@@ -1,0 +1,172 @@
+import { randomBytes } from "node:crypto";
+import { createInterface } from "node:readline";
+import { join } from "node:path";
+import { OwlError } from "../errors/owl-error.ts";
+import type { Cell, CellExit, CellSpec, Runtime, Volume } from "../runtimes/runtime.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type Flavor, FLAVORS } from "./flavors.ts";
+import { GuestClient } from "./guest-client.ts";
+import type { Template } from "./templates.ts";
+
+/** A guest that takes longer than this to say hello will not come any more. */
+const HELLO_TIMEOUT_MS = 20_000;
+/** After the stream ends the runtime needs a moment to learn why. */
+const EXIT_REASON_MS = 1000;
+const MAX_DIAGNOSTIC_LINES = 200;
+const MAX_DIAGNOSTIC_CHARS = 500;
+
+/** What a sandbox is made of; enough to start it again. */
+export interface PlacePlan {
+  readonly cellId: string;
+  readonly folder: string;
+  readonly template: Template;
+  readonly flavor: Flavor;
+  readonly env: Readonly<Record<string, string>>;
+  readonly volumes: readonly Volume[];
+  readonly network: { readonly allow: readonly string[] };
+}
+
+/** The way out to the network for one place. */
+export interface Door {
+  readonly socketPath: string;
+  /** Leads programs inside to it. */
+  readonly env: Readonly<Record<string, string>>;
+  close(): Promise<void>;
+}
+
+export interface PlacesOptions {
+  readonly runtime: Runtime;
+  readonly logger: Logger;
+  readonly workspacePath: string;
+  readonly maxFrameBytes: number;
+  /** Folder for workspaces, below the data folder. */
+  readonly folder: string;
+  readonly openDoor: (cellId: string, allow: readonly string[]) => Promise<Door>;
+}
+
+/** One running cell with a guest that answered. */
+export interface Place {
+  readonly client: GuestClient;
+  /** Resolves with the reason when it is over, whoever ended it; by then everything of it is stopped. */
+  readonly ended: Promise<string>;
+  readonly isOver: boolean;
+  close(): Promise<void>;
+}
+
+/** Starts places, and removes what is left of them. */
+export class Places {
+  readonly #options: PlacesOptions;
+
+  constructor(options: PlacesOptions) {
+    this.#options = options;
+  }
+
+  get runtimeName(): string {
+    return this.#options.runtime.name;
+  }
+
+  /** A cell's name shows in lists of processes and groups, so it is not the id that opens the sandbox. */
+  plan(parts: Omit<PlacePlan, "cellId" | "folder">): PlacePlan {
+    const cellId = `owl-${randomBytes(10).toString("hex")}`;
+    return { ...parts, cellId, folder: join(this.#options.folder, cellId) };
+  }
+
+  async open(plan: PlacePlan, signal: AbortSignal): Promise<Place> {
+    const { runtime, logger, workspacePath, maxFrameBytes, openDoor } = this.#options;
+    const { allow } = plan.network;
+    const door = allow.length === 0 ? undefined : await openDoor(plan.cellId, allow);
+    const spec: CellSpec = {
+      id: plan.cellId,
+      template: plan.template,
+      resources: FLAVORS[plan.flavor],
+      folder: plan.folder,
+      workspacePath,
+      volumes: plan.volumes,
+      env: { ...door?.env, ...plan.env },
+      ...(door !== undefined && { egressSocket: door.socketPath }),
+    };
+    let cell: Cell | undefined;
+    try {
+      cell = await runtime.start(spec, signal);
+      const place = new RunningPlace({ cell, door, maxFrameBytes, logger: logger.child({ sandbox: plan.cellId }) });
+      await place.client.request("guest.hello", {}, { timeoutMs: HELLO_TIMEOUT_MS, signal });
+      return place;
+    } catch (error) {
+      await cell?.stop();
+      await door?.close();
+      if (error instanceof OwlError) throw error;
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new OwlError("internal", `the sandbox could not be started: ${reason}`, { cause: error });
+    }
+  }
+
+  async discard(plan: PlacePlan): Promise<void> {
+    await this.#options.runtime.discard(plan.folder);
+  }
+}
+
+interface RunningPlaceOptions {
+  readonly cell: Cell;
+  readonly door: Door | undefined;
+  readonly maxFrameBytes: number;
+  readonly logger: Logger;
+}
+
+class RunningPlace implements Place {
+  readonly client: GuestClient;
+  readonly ended: Promise<string>;
+  readonly #cell: Cell;
+  readonly #door: Door | undefined;
+  #isStopping = false;
+
+  constructor({ cell, door, maxFrameBytes, logger }: RunningPlaceOptions) {
+    this.#cell = cell;
+    this.#door = door;
+    this.client = new GuestClient({ stream: cell.stream, maxFrameBytes, logger });
+    void cell.exited.then((exit) => this.client.fail(reasonOf(exit)));
+    this.ended = this.#clearUp();
+    logDiagnostics(cell, logger);
+  }
+
+  get isOver(): boolean {
+    return this.client.isLost;
+  }
+
+  async close(): Promise<void> {
+    this.#isStopping = true;
+    this.client.fail("it was stopped");
+    await this.ended;
+  }
+
+  async #clearUp(): Promise<string> {
+    const reason = await this.client.lost;
+    const exit = this.#isStopping ? undefined : await Promise.race([this.#cell.exited, later(EXIT_REASON_MS)]);
+    await this.#cell.stop();
+    await this.#door?.close();
+    return exit?.reason === "memory" || exit?.reason === "disk" ? reasonOf(exit) : reason;
+  }
+}
+
+function reasonOf({ code, signal, reason }: CellExit): string {
+  if (reason === "memory") return "it used more memory than its flavor allows";
+  if (reason === "disk") return "it wrote more than its flavor allows";
+  if (reason === "stopped") return "it was stopped";
+  return `its first process ended (${signal ?? `exit code ${code ?? "unknown"}`})`;
+}
+
+/** The guest's own words, for the log. They are bounded, and nothing depends on them. */
+function logDiagnostics({ diagnostics }: Cell, logger: Logger): void {
+  let lines = 0;
+  diagnostics.on("error", () => undefined);
+  const reader = createInterface({ input: diagnostics });
+  reader.on("line", (line) => {
+    lines += 1;
+    if (lines <= MAX_DIAGNOSTIC_LINES) logger.debug("guest says", { text: line.slice(0, MAX_DIAGNOSTIC_CHARS) });
+  });
+}
+
+function later(ms: number): Promise<undefined> {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(undefined), ms).unref();
+  });
+}

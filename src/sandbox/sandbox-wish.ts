@@ -1,0 +1,20 @@
+import type { Principal } from "../auth/principal.ts";
+import type { Flavor } from "./flavors.ts";
+import type { Template } from "./templates.ts";
+
+/** Who asks, and on which MCP session. */
+export interface SandboxCaller {
+  readonly principal: Principal;
+  readonly sessionId: string | undefined;
+}
+
+/** What a new sandbox should be; what is left out is as configured. */
+export interface SandboxWish {
+  readonly template?: Template | undefined;
+  readonly flavor?: Flavor | undefined;
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  readonly isOffline?: boolean | undefined;
+  readonly idleMs?: number | undefined;
+  readonly maxAgeMs?: number | undefined;
+}

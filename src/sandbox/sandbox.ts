@@ -1,0 +1,209 @@
+import { OwlError, toOwlError } from "../errors/owl-error.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type RequestOptions, GuestLost } from "./guest-client.ts";
+import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput } from "./guest-methods.ts";
+import type { Place, PlacePlan, Places } from "./place.ts";
+import { SerialQueue } from "./serial-queue.ts";
+
+/** What the guest itself needs on top of the time it was given, to end things and to answer. */
+const ANSWER_MARGIN_MS = 5000;
+
+export type SandboxState = "create" | "ready" | "busy" | "stopped";
+
+export interface SandboxFacts {
+  readonly id: string;
+  readonly ownerId: string;
+  /** The MCP session that made it, where there was one. */
+  readonly mcpSessionId: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly createdAtMs: number;
+  /** Ends after this long without a call. */
+  readonly idleMs: number;
+  /** Ends at this time at the latest. */
+  readonly maxAgeMs: number;
+}
+
+export interface SandboxOptions {
+  readonly facts: SandboxFacts;
+  readonly plan: PlacePlan;
+  readonly places: Places;
+  /** The first start; a place from the pool is there at once. */
+  readonly open: (signal: AbortSignal) => Promise<Place>;
+  readonly logger: Logger;
+  readonly keepWorkspace: boolean;
+}
+
+interface Running {
+  readonly opening: Promise<Place>;
+  readonly place: Place;
+}
+
+type Timed = "code.run" | "shell.exec";
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly onOutput?: OnOutput | undefined;
+}
+
+/** One isolated place with an owner and a life of its own. Calls may come at the same time. */
+export class Sandbox {
+  readonly facts: SandboxFacts;
+  readonly plan: PlacePlan;
+  readonly #options: SandboxOptions;
+  readonly #codeQueues: Readonly<Record<Language, SerialQueue>> = {
+    python: new SerialQueue(),
+    node: new SerialQueue(),
+  };
+  readonly #stopping = new AbortController();
+  #opening: Promise<Place>;
+  #isCreated = false;
+  #activeCalls = 0;
+  #lastUsedAtMs: number;
+  #closed: Promise<void> | undefined;
+  /** It was started again, and no result has said so yet. */
+  #hasUntoldRestart = false;
+
+  constructor(options: SandboxOptions) {
+    this.facts = options.facts;
+    this.plan = options.plan;
+    this.#options = options;
+    this.#lastUsedAtMs = options.facts.createdAtMs;
+    this.#opening = options.open(this.#stopping.signal);
+    void this.#opening.then(
+      () => (this.#isCreated = true),
+      // Whoever made it waits for it too, and tells.
+      () => undefined,
+    );
+  }
+
+  get state(): SandboxState {
+    if (this.#closed !== undefined) return "stopped";
+    if (!this.#isCreated) return "create";
+    return this.#activeCalls > 0 ? "busy" : "ready";
+  }
+
+  get isIdle(): boolean {
+    return this.#activeCalls === 0;
+  }
+
+  get lastUsedAtMs(): number {
+    return this.#lastUsedAtMs;
+  }
+
+  get endsAtMs(): number {
+    const { createdAtMs, maxAgeMs, idleMs } = this.facts;
+    return Math.min(createdAtMs + maxAgeMs, this.#lastUsedAtMs + idleMs);
+  }
+
+  /** From here until `release` it is busy, and nothing but its owner or the server's end stops it. */
+  acquire(): void {
+    this.#activeCalls += 1;
+    this.#lastUsedAtMs = Date.now();
+  }
+
+  release(): void {
+    this.#activeCalls -= 1;
+    this.#lastUsedAtMs = Date.now();
+  }
+
+  /** Waits until the guest has answered for the first time. */
+  async ready(): Promise<void> {
+    await this.#opening;
+  }
+
+  /** Whether it was started again since the last result that said so. */
+  takeRestart(): boolean {
+    const told = this.#hasUntoldRestart;
+    this.#hasUntoldRestart = false;
+    return told;
+  }
+
+  /** Runs code or a command with a time-out of its own. Code of one language waits for its turn; its time starts then. */
+  runTimed<M extends Timed>(
+    method: M,
+    params: Omit<GuestParams[M], "callId">,
+    options: CallOptions = {},
+  ): Promise<GuestResult<M>> {
+    const run = (): Promise<GuestResult<M>> =>
+      this.#withPlace(async ({ client }) => {
+        const { callId, stop } = client.listen(options.onOutput ?? ignoreOutput);
+        // oxlint-disable-next-line typescript/consistent-type-assertions -- the compiler does not put Omit and the field together again
+        const whole = { ...params, callId } as GuestParams[M];
+        const timeoutMs = whole.timeoutMs + ANSWER_MARGIN_MS;
+        return client.request(method, whole, { timeoutMs, signal: options.signal }).finally(stop);
+      });
+    const language = "language" in params ? params.language : undefined;
+    if (language !== "python" && language !== "node") return run();
+    return this.#codeQueues[language].run(run, options.signal);
+  }
+
+  request<M extends GuestMethod>(method: M, params: GuestParams[M], options: RequestOptions): Promise<GuestResult<M>> {
+    return this.#withPlace(({ client }) => client.request(method, params, options));
+  }
+
+  /** Stops everything in it and removes its workspace. May be called twice. */
+  close(): Promise<void> {
+    this.#closed ??= this.#end();
+    return this.#closed;
+  }
+
+  async #withPlace<T>(use: (place: Place) => Promise<T>): Promise<T> {
+    const running = await this.#running();
+    try {
+      return await use(running.place);
+    } catch (error) {
+      if (!(error instanceof GuestLost)) throw error;
+      throw await this.#lostDuringCall(running);
+    }
+  }
+
+  async #running(): Promise<Running> {
+    const opening = this.#opening;
+    const place = await opening.catch(() => undefined);
+    if (place !== undefined && !place.isOver) return { opening, place };
+    return this.#restart(opening, place);
+  }
+
+  /** Starts the same workspace again, once for everybody who waits. A start that fails is tried again at the next call. */
+  async #restart(opening: Promise<Place>, over: Place | undefined): Promise<Running> {
+    const reason = over === undefined ? "it could not be started" : await over.ended;
+    if (this.#stopping.signal.aborted) throw stoppedError();
+    if (this.#opening === opening) {
+      this.#options.logger.warning("sandbox is started again", { sandbox: this.plan.cellId, reason });
+      this.#hasUntoldRestart = true;
+      this.#opening = this.#options.places.open(this.plan, this.#stopping.signal);
+    }
+    const fresh = this.#opening;
+    return { opening: fresh, place: await fresh };
+  }
+
+  async #lostDuringCall({ opening, place }: Running): Promise<OwlError> {
+    const reason = await place.ended;
+    if (this.#stopping.signal.aborted) return stoppedError();
+    try {
+      await this.#restart(opening, place);
+    } catch (error) {
+      return toOwlError(error);
+    }
+    this.#hasUntoldRestart = false;
+    return new OwlError("tool_failure", `the sandbox ended while the call ran: ${reason}`, {
+      hint: "it runs again on the same files; variables and processes are gone: repeat the set-up that the next call needs",
+      facts: { reason: "sandbox_ended", sandbox_restarted: true },
+    });
+  }
+
+  async #end(): Promise<void> {
+    this.#stopping.abort(new Error("the sandbox is stopped"));
+    const place = await this.#opening.catch(() => undefined);
+    await place?.close();
+    if (!this.#options.keepWorkspace) await this.#options.places.discard(this.plan);
+  }
+}
+
+function stoppedError(): OwlError {
+  return new OwlError("session_not_found", "the sandbox was stopped", {
+    hint: "call sandbox_create for a new one, or leave session_id out",
+  });
+}
+
+function ignoreOutput(): void {}

@@ -1,0 +1,313 @@
+import { randomBytes } from "node:crypto";
+import { ANONYMOUS } from "../auth/principal.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { DefaultSandboxes } from "./default-sandboxes.ts";
+import { type EndedSandbox, EndedSandboxes } from "./ended-sandboxes.ts";
+import type { Flavor } from "./flavors.ts";
+import type { Place, PlacePlan, Places } from "./place.ts";
+import type { Pool } from "./pool.ts";
+import { makeRoom, memoryMbOf, type Occupant, type RoomLimits } from "./room.ts";
+import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
+import { Sandbox, type SandboxState } from "./sandbox.ts";
+import type { Template } from "./templates.ts";
+
+/** The right to use a sandbox for one call. Until `release` it is busy. */
+export interface Lease {
+  readonly sandbox: Sandbox;
+  readonly wasCreated: boolean;
+  /** What the caller must know about it, such as that it is empty. */
+  readonly note: string | undefined;
+  release(): void;
+}
+
+export interface SandboxSummary {
+  readonly id: string;
+  readonly ownerId: string;
+  readonly cellId: string;
+  readonly state: SandboxState;
+  readonly template: Template;
+  readonly flavor: Flavor;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly createdAtMs: number;
+  readonly lastUsedAtMs: number;
+  readonly endsAtMs: number;
+}
+
+export interface Ground {
+  readonly places: Places;
+  readonly pool: Pool;
+}
+
+export interface SandboxesOptions {
+  readonly logger: Logger;
+  readonly limits: RoomLimits;
+  /** As configured; `idleMs` and `maxAgeMs` are also the most that a caller may wish for. */
+  readonly defaults: Omit<PlacePlan, "cellId" | "folder"> & { readonly idleMs: number; readonly maxAgeMs: number };
+  readonly autoCreate: boolean;
+  readonly keepWorkspaces: boolean;
+  /** The runtime and the pool, started once; rejects with what keeps sandboxes from running here. */
+  readonly ground: () => Promise<Ground>;
+}
+
+const MIN_SWEEP_MS = 100;
+const MAX_SWEEP_MS = 15_000;
+
+/** All sandboxes of this server, and the rules of their lives. */
+export class Sandboxes {
+  readonly #options: SandboxesOptions;
+  readonly #live = new Map<string, Sandbox>();
+  readonly #ended = new EndedSandboxes();
+  readonly #defaults = new DefaultSandboxes();
+  readonly #closing = new Set<Promise<void>>();
+  readonly #sweeper: NodeJS.Timeout;
+  #isClosed = false;
+
+  constructor(options: SandboxesOptions) {
+    this.#options = options;
+    const { idleMs, maxAgeMs } = options.defaults;
+    const everyMs = Math.min(MAX_SWEEP_MS, Math.max(MIN_SWEEP_MS, Math.min(idleMs, maxAgeMs) / 10));
+    this.#sweeper = setInterval(() => this.#sweep(), everyMs);
+    this.#sweeper.unref();
+  }
+
+  /** Memory and number of the sandboxes in use; the pool must fit beside them. */
+  get occupied(): { readonly count: number; readonly memoryMb: number } {
+    const memoryMb = [...this.#live.values()].reduce((sum, { plan }) => sum + memoryMbOf(plan.flavor), 0);
+    return { count: this.#live.size, memoryMb };
+  }
+
+  /** The sandbox named, or the default one of the caller's MCP session. */
+  async open(caller: SandboxCaller, id: string | undefined, wish: SandboxWish = {}): Promise<Lease> {
+    const ground = await this.#options.ground();
+    if (id !== undefined) return this.#openById(ground, caller, id);
+    const usual = this.#defaults.find(caller, wish);
+    if (usual !== undefined && this.#isUsable(usual)) return this.#lease(usual, { wasCreated: false });
+    if (!this.#options.autoCreate) {
+      throw new OwlError(
+        "session_not_found",
+        "no session_id was given, and sandboxes are not made by themselves here",
+        {
+          hint: "call sandbox_create first and pass its session_id",
+        },
+      );
+    }
+    return this.#lease(this.#create(ground, caller, wish), { wasCreated: true });
+  }
+
+  /** A new one. It becomes the default sandbox of the MCP session. */
+  async create(caller: SandboxCaller, wish: SandboxWish): Promise<Lease> {
+    const ground = await this.#options.ground();
+    return this.#lease(this.#create(ground, caller, wish), { wasCreated: true });
+  }
+
+  /** The caller's own; for anonymous callers, those that the same MCP session made. */
+  list({ principal, sessionId }: SandboxCaller): SandboxSummary[] {
+    const isMine = ({ facts }: Sandbox): boolean =>
+      facts.ownerId === principal.id &&
+      (principal.id !== ANONYMOUS.id || (sessionId !== undefined && facts.mcpSessionId === sessionId));
+    return [...this.#live.values()].filter(isMine).map(toSummary);
+  }
+
+  listAll(): SandboxSummary[] {
+    return [...this.#live.values()].map(toSummary);
+  }
+
+  /** Stops and removes it, running calls included; its id is never good again. Without an id: the session's default. */
+  async destroy(caller: SandboxCaller, asked: string | undefined): Promise<string> {
+    const ownerId = caller.principal.id;
+    const id = asked ?? this.#defaults.find(caller, {})?.facts.id ?? "";
+    const sandbox = this.#live.get(id);
+    if (sandbox !== undefined && sandbox.facts.ownerId === ownerId) await this.#end(sandbox, "destroyed");
+    else if (this.#ended.take(id, ownerId, Date.now()) === undefined) throw notFound();
+    return id;
+  }
+
+  /** For the operator, who knows sandboxes by the name of their cell. */
+  async destroyCell(cellId: string): Promise<boolean> {
+    const sandbox = [...this.#live.values()].find(({ plan }) => plan.cellId === cellId);
+    if (sandbox === undefined) return false;
+    await this.#end(sandbox, "destroyed by the operator");
+    return true;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#sweeper);
+    await Promise.all([...this.#live.values()].map((sandbox) => this.#end(sandbox, "the server stops")));
+    await Promise.all(this.#closing);
+  }
+
+  #openById(ground: Ground, caller: SandboxCaller, id: string): Promise<Lease> {
+    const ownerId = caller.principal.id;
+    const sandbox = this.#live.get(id);
+    if (sandbox !== undefined && sandbox.facts.ownerId === ownerId) {
+      if (this.#isUsable(sandbox)) return this.#lease(sandbox, { wasCreated: false });
+      void this.#end(sandbox, whyOver(sandbox) ?? "it was stopped");
+    }
+    const ended = this.#ended.take(id, ownerId, Date.now());
+    if (ended === undefined) throw notFound();
+    const note = `the sandbox ended before (${ended.why}); this is a new, empty one under the same id: files, variables and processes are gone`;
+    return this.#lease(this.#recreate(ground, caller, ended), { wasCreated: true, note });
+  }
+
+  /** Between two sweeps one may be over its time already. */
+  #isUsable(sandbox: Sandbox): boolean {
+    return sandbox.state !== "stopped" && whyOver(sandbox) === undefined;
+  }
+
+  async #lease(
+    sandbox: Sandbox,
+    { wasCreated, note }: { readonly wasCreated: boolean; readonly note?: string },
+  ): Promise<Lease> {
+    sandbox.acquire();
+    try {
+      await sandbox.ready();
+    } catch (error) {
+      sandbox.release();
+      throw error;
+    }
+    return { sandbox, wasCreated, note, release: once(() => sandbox.release()) };
+  }
+
+  #create(ground: Ground, caller: SandboxCaller, wish: SandboxWish): Sandbox {
+    const { defaults } = this.#options;
+    const plan = ground.places.plan({
+      template: wish.template ?? defaults.template,
+      flavor: wish.flavor ?? defaults.flavor,
+      env: { ...defaults.env, ...wish.env },
+      volumes: defaults.volumes,
+      network: wish.isOffline === true ? { allow: [] } : defaults.network,
+    });
+    const isUsual = Object.keys(wish.env ?? {}).length === 0 && plan.network === defaults.network;
+    return this.#register(ground, caller, {
+      id: randomBytes(24).toString("base64url"),
+      ownerId: caller.principal.id,
+      plan,
+      labels: wish.labels ?? {},
+      idleMs: Math.min(wish.idleMs ?? defaults.idleMs, defaults.idleMs),
+      maxAgeMs: Math.min(wish.maxAgeMs ?? defaults.maxAgeMs, defaults.maxAgeMs),
+      isUsual,
+    });
+  }
+
+  #recreate(ground: Ground, caller: SandboxCaller, ended: EndedSandbox): Sandbox {
+    const { template, flavor, env, volumes, network } = ended.plan;
+    const plan = ground.places.plan({ template, flavor, env, volumes, network });
+    return this.#register(ground, caller, { ...ended, plan, isUsual: false });
+  }
+
+  /** Everything that counts happens before the first wait, so that two callers at once cannot take the same room. */
+  #register(ground: Ground, caller: SandboxCaller, seed: Seed): Sandbox {
+    if (this.#isClosed) throw new OwlError("shutting_down", "the server is stopping");
+    const { limits, logger } = this.#options;
+    const { id, ownerId, labels, idleMs, maxAgeMs } = seed;
+    const { flavor } = seed.plan;
+    const leaving = makeRoom([...this.#live.values()].map(toOccupant), { ownerId, flavor }, limits);
+    const closing = leaving.map(({ sandbox }) => this.#end(sandbox, "it made room for another"));
+    const pooled = seed.isUsual && flavor === ground.pool.flavor ? ground.pool.claim(seed.plan.template) : undefined;
+    const plan = pooled?.plan ?? seed.plan;
+    const sandbox = new Sandbox({
+      facts: { id, ownerId, mcpSessionId: caller.sessionId, labels, createdAtMs: Date.now(), idleMs, maxAgeMs },
+      plan,
+      places: ground.places,
+      open: (signal) =>
+        pooled === undefined ? this.#openPlace(ground, { plan, closing, signal }) : Promise.resolve(pooled.place),
+      logger,
+      keepWorkspace: this.#options.keepWorkspaces,
+    });
+    this.#live.set(id, sandbox);
+    this.#defaults.set(caller, sandbox);
+    const { cellId, template } = plan;
+    logger.info("sandbox created", {
+      sandbox: cellId,
+      principal: ownerId,
+      template,
+      flavor,
+      warm: pooled !== undefined,
+    });
+    sandbox.ready().catch(() => this.#end(sandbox, "destroyed: it could not be started"));
+    return sandbox;
+  }
+
+  async #openPlace(
+    { places, pool }: Ground,
+    { plan, closing, signal }: { plan: PlacePlan; closing: readonly Promise<void>[]; signal: AbortSignal },
+  ): Promise<Place> {
+    await Promise.all(closing);
+    const { maxTotal, maxTotalMemoryMb } = this.#options.limits;
+    const poolMb = memoryMbOf(pool.flavor);
+    const isCrowded = (): boolean =>
+      pool.count > 0 &&
+      (this.occupied.count + pool.count > maxTotal || this.occupied.memoryMb + pool.count * poolMb > maxTotalMemoryMb);
+    while (isCrowded() && (await pool.shed()));
+    return places.open(plan, signal);
+  }
+
+  #sweep(): void {
+    for (const sandbox of this.#live.values()) {
+      const why = whyOver(sandbox);
+      if (why !== undefined) void this.#end(sandbox, why);
+    }
+  }
+
+  #end(sandbox: Sandbox, why: string): Promise<void> {
+    this.#forget(sandbox);
+    const { id, ownerId, labels, idleMs, maxAgeMs } = sandbox.facts;
+    const isOver = why.startsWith("destroyed") || why === "the server stops";
+    if (!isOver)
+      this.#ended.add({ id, ownerId, labels, idleMs, maxAgeMs, plan: sandbox.plan, endedAtMs: Date.now(), why });
+    const { logger } = this.#options;
+    const ending = sandbox.close().then(
+      () => logger.info("sandbox ended", { sandbox: sandbox.plan.cellId, principal: ownerId, reason: why }),
+      (error: unknown) => logger.error("sandbox could not be cleared up", { sandbox: sandbox.plan.cellId, error }),
+    );
+    this.#closing.add(ending);
+    void ending.finally(() => this.#closing.delete(ending));
+    return ending;
+  }
+
+  #forget(sandbox: Sandbox): void {
+    if (this.#live.get(sandbox.facts.id) === sandbox) this.#live.delete(sandbox.facts.id);
+    this.#defaults.remove(sandbox);
+  }
+}
+
+interface Seed extends Pick<EndedSandbox, "id" | "ownerId" | "plan" | "labels" | "idleMs" | "maxAgeMs"> {
+  /** Nothing about it is special, so that a warm one will do. */
+  readonly isUsual: boolean;
+}
+
+function toOccupant(sandbox: Sandbox): Occupant & { readonly sandbox: Sandbox } {
+  const { facts, plan, isIdle, lastUsedAtMs } = sandbox;
+  return { sandbox, ownerId: facts.ownerId, flavor: plan.flavor, isIdle, lastUsedAtMs };
+}
+
+function toSummary({ facts, plan, state, lastUsedAtMs, endsAtMs }: Sandbox): SandboxSummary {
+  const { id, ownerId, labels, createdAtMs } = facts;
+  const { cellId, template, flavor } = plan;
+  return { id, ownerId, cellId, state, template, flavor, labels, createdAtMs, lastUsedAtMs, endsAtMs };
+}
+
+/** The maximum age holds for busy ones too: nobody lives for ever by calling without a pause. */
+function whyOver({ facts: { createdAtMs, maxAgeMs }, isIdle, endsAtMs }: Sandbox): string | undefined {
+  const nowMs = Date.now();
+  if (nowMs >= createdAtMs + maxAgeMs) return "it reached its maximum age";
+  return isIdle && nowMs >= endsAtMs ? "it was idle for too long" : undefined;
+}
+
+/** The same words for an id that never was, one that was destroyed and one of somebody else: nothing is given away. */
+function notFound(): OwlError {
+  return new OwlError("session_not_found", "there is no sandbox with this session_id", {
+    hint: "call sandbox_list for yours, sandbox_create for a new one, or leave session_id out",
+  });
+}
+
+function once(action: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    action();
+  };
+}

@@ -1,0 +1,59 @@
+import { readdir, rm } from "node:fs/promises";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import * as z from "zod";
+import { controlFolder, type OperatorView } from "./control-socket.ts";
+
+const ANSWER_TIMEOUT_MS = 30_000;
+
+const listSchema = z.object({
+  sandboxes: z.array(
+    z.object({
+      name: z.string(),
+      ownerId: z.string(),
+      state: z.enum(["create", "ready", "busy", "stopped"]),
+      template: z.enum(["python", "node"]),
+      flavor: z.enum(["small", "medium", "large"]),
+      labels: z.record(z.string(), z.string()),
+      createdAtMs: z.number(),
+      lastUsedAtMs: z.number(),
+      endsAtMs: z.number(),
+    }),
+  ),
+});
+
+const destroySchema = z.object({ destroyed: z.boolean() });
+
+/** The sandboxes of every server that uses this data folder. */
+export async function listSandboxes(dataFolder: string): Promise<OperatorView[]> {
+  const answers = await Promise.all((await sockets(dataFolder)).map((path) => ask(path, { do: "list" })));
+  return answers.flatMap((answer) => (answer === undefined ? [] : listSchema.parse(answer).sandboxes));
+}
+
+/** Whether one of the servers had it. */
+export async function destroySandbox(dataFolder: string, name: string): Promise<boolean> {
+  const answers = await Promise.all((await sockets(dataFolder)).map((path) => ask(path, { do: "destroy", name })));
+  return answers.some((answer) => answer !== undefined && destroySchema.parse(answer).destroyed);
+}
+
+async function sockets(dataFolder: string): Promise<string[]> {
+  const folder = controlFolder(dataFolder);
+  const names = await readdir(folder).catch(() => []);
+  return names.filter((name) => name.endsWith(".sock")).map((name) => join(folder, name));
+}
+
+/** Nothing when the server behind the socket is dead: then its socket goes too. */
+async function ask(path: string, request: Readonly<Record<string, unknown>>): Promise<unknown> {
+  const socket = connect(path);
+  socket.setTimeout(ANSWER_TIMEOUT_MS, () => socket.destroy(new Error("the server did not answer")));
+  try {
+    socket.write(`${JSON.stringify(request)}\n`);
+    const answer: unknown = JSON.parse(await text(socket));
+    return answer;
+  } catch (error) {
+    if (!(error instanceof Error) || !("code" in error) || error.code !== "ECONNREFUSED") throw error;
+    await rm(path, { force: true });
+    return undefined;
+  }
+}

@@ -1,0 +1,83 @@
+import { chmod, mkdir, rm } from "node:fs/promises";
+import { createServer, type Socket } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import * as z from "zod";
+import type { SandboxSummary, Sandboxes } from "../sandbox/sandboxes.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** The longest path that the kernel takes for a unix socket. */
+const MAX_SOCKET_PATH_BYTES = 107;
+const MAX_LINE_CHARS = 10_000;
+
+const requestSchema = z.union([
+  z.strictObject({ do: z.literal("list") }),
+  z.strictObject({ do: z.literal("destroy"), name: z.string().max(128) }),
+]);
+
+/** What the operator sees of a sandbox: never its id, which would open it. */
+export type OperatorView = Omit<SandboxSummary, "id" | "cellId"> & { readonly name: string };
+
+export interface ControlSocket {
+  close(): Promise<void>;
+}
+
+export function controlFolder(dataFolder: string): string {
+  return join(dataFolder, "control");
+}
+
+/**
+ * Lets commands on the same machine ask a running server about its sandboxes. Who may open the socket is decided by the
+ * file system: the data folder's owner alone.
+ */
+export async function openControlSocket(options: {
+  readonly dataFolder: string;
+  readonly sandboxes: Sandboxes;
+  readonly logger: Logger;
+}): Promise<ControlSocket | undefined> {
+  const { dataFolder, sandboxes, logger } = options;
+  const folder = controlFolder(dataFolder);
+  const path = join(folder, `${process.pid}.sock`);
+  if (Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES) {
+    logger.warning(
+      "the path of the data folder is too long for a control socket: `sandboxes list` will not see this server",
+    );
+    return undefined;
+  }
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await rm(path, { force: true });
+  const server = createServer((socket) => answer(socket, sandboxes));
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject).listen(path, resolve);
+  });
+  await chmod(path, 0o600);
+  server.unref();
+  return {
+    close: async () => {
+      server.close();
+      await rm(path, { force: true });
+    },
+  };
+}
+
+/** One request on one line, one answer on one line. */
+function answer(socket: Socket, sandboxes: Sandboxes): void {
+  socket.on("error", () => socket.destroy());
+  const lines = createInterface({ input: socket });
+  lines.once("line", (line) => {
+    void respond(line, sandboxes)
+      .catch((error: unknown) => ({ error: error instanceof Error ? error.message : String(error) }))
+      .then((reply) => socket.end(`${JSON.stringify(reply)}\n`));
+  });
+}
+
+async function respond(line: string, sandboxes: Sandboxes): Promise<Record<string, unknown>> {
+  if (line.length > MAX_LINE_CHARS) throw new Error("the request is too long");
+  const request = requestSchema.parse(JSON.parse(line));
+  if (request.do === "list") return { sandboxes: sandboxes.listAll().map(toOperatorView) };
+  return { destroyed: await sandboxes.destroyCell(request.name) };
+}
+
+function toOperatorView({ id: _id, cellId, ...rest }: SandboxSummary): OperatorView {
+  return { ...rest, name: cellId };
+}

@@ -1,0 +1,45 @@
+import { join } from "node:path";
+import type { Config } from "../config/schema.ts";
+import { userEnvironment } from "../config/user-environment.ts";
+import type { Door } from "../sandbox/place.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** Node's `fetch` inside knows nothing of proxies; this file of the guest's tells it. */
+const NODE_PRELOAD = "/opt/owlclaw/proxy-preload.cjs";
+
+export interface OpenEgress {
+  openDoor(cellId: string, allow: readonly string[]): Promise<Door>;
+  close(): Promise<void>;
+}
+
+/** The way out for sandboxes. With nothing allowed there is none, and nothing is loaded. */
+export async function openEgress({ sandbox }: Config, logger: Logger): Promise<OpenEgress> {
+  if (sandbox.network.allow.length === 0) {
+    return { openDoor: () => Promise.reject(new Error("no network is configured")), close: () => Promise.resolve() };
+  }
+  const [{ createEgress }, { parseAllowRule }, { egressEnv }, { readPreset }] = await Promise.all([
+    import("../network/egress.ts"),
+    import("../network/allow-rule.ts"),
+    import("../network/egress-env.ts"),
+    import("../network/presets.ts"),
+  ]);
+  const sources = userEnvironment();
+  const rules = sandbox.network.allow.map(parseAllowRule);
+  const presets = await Promise.all(
+    rules.flatMap((rule) => (rule.kind === "preset" ? [readPreset(rule.preset, sources)] : [])),
+  );
+  const env: Record<string, string> = egressEnv({ nodePreload: NODE_PRELOAD });
+  for (const preset of presets) Object.assign(env, preset.env);
+  const egress = createEgress({
+    logger,
+    folder: join(sandbox.root, "egress"),
+    presetHosts: async (preset) => (await readPreset(preset, sources)).rules,
+  });
+  return {
+    openDoor: async (cellId, allow) => {
+      const door = await egress.open({ sandboxId: cellId, allow });
+      return { socketPath: door.socketPath, env, close: () => door.close() };
+    },
+    close: () => egress.close(),
+  };
+}

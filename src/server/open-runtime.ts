@@ -1,0 +1,60 @@
+import { randomBytes } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import type { Config } from "../config/schema.ts";
+import { userEnvironment } from "../config/user-environment.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import type { ProbeCheck, Runtime } from "../runtimes/runtime.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+const PROBE_TIMEOUT_MS = 60_000;
+
+/** Where the guest lies: beside the compiled server, or in `dist/` when the source itself runs. */
+const GUEST_FOLDER = fileURLToPath(
+  new URL(import.meta.url.endsWith(".ts") ? "../../dist/guest" : "../guest", import.meta.url),
+);
+
+export type OpenRuntime = (config: Config, logger: Logger) => Promise<Runtime>;
+
+/** The runtime that the configuration names. */
+export const openRuntime: OpenRuntime = async ({ sandbox }, logger) => {
+  if (sandbox.runtime !== "auto" && sandbox.runtime !== "bubblewrap") {
+    throw new OwlError("sandbox_unavailable", `the runtime ${sandbox.runtime} is not there yet`, {
+      hint: "set sandbox.runtime to auto or bubblewrap",
+    });
+  }
+  const { createBubblewrapRuntime } = await import("../runtimes/bubblewrap/bubblewrap-runtime.ts");
+  return createBubblewrapRuntime({
+    dataFolder: sandbox.root,
+    logger,
+    guestFolder: GUEST_FOLDER,
+    limits: sandbox.limits,
+    serverId: randomBytes(8).toString("hex"),
+    searchPath: userEnvironment().searchPath,
+    keepsWorkspaces: sandbox.keepWorkspaces,
+  });
+};
+
+/** Tries to break out, and refuses when one try succeeds: a sandbox that may leak is worse than none. */
+export async function assertIsolated(
+  runtime: Runtime,
+  limits: "required" | "best-effort",
+  logger: Logger,
+): Promise<void> {
+  const { checks } = await runtime.probe(AbortSignal.timeout(PROBE_TIMEOUT_MS));
+  const broken = checks.filter(({ holds }) => !holds);
+  const accepted = limits === "best-effort" ? broken.filter(({ severity }) => severity === "limit") : [];
+  for (const { name, detail } of accepted) logger.warning("sandboxes run without a limit", { limit: name, detail });
+  const refused = broken.filter((check) => !accepted.includes(check));
+  if (refused.length === 0 && checks.length > 0) return;
+  throw unavailable(runtime.name, refused);
+}
+
+function unavailable(runtime: string, refused: readonly ProbeCheck[]): OwlError {
+  const reasons = refused.map(({ name, detail, fix }) => `${name}: ${detail}${fix === undefined ? "" : ` (${fix})`}`);
+  const fixes = refused.flatMap(({ fix }) => (fix === undefined ? [] : [fix]));
+  return new OwlError(
+    "sandbox_unavailable",
+    `${runtime} cannot isolate sandboxes on this machine: ${reasons.join("; ") || "its probe checked nothing"}`,
+    { facts: { failed: refused.map(({ name }) => name) }, ...(fixes.length > 0 && { hint: fixes.join("; ") }) },
+  );
+}

@@ -1,0 +1,162 @@
+import { join } from "node:path";
+import type { Config } from "../config/schema.ts";
+import { parseVolume } from "../config/volume.ts";
+import { OwlError, toOwlError } from "../errors/owl-error.ts";
+import { Places } from "../sandbox/place.ts";
+import { Pool } from "../sandbox/pool.ts";
+import { memoryLimitMb, memoryMbOf } from "../sandbox/room.ts";
+import { type Ground, Sandboxes } from "../sandbox/sandboxes.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { ToolLimits, ToolServices } from "../tools/tool-services.ts";
+import { openEgress } from "./open-egress.ts";
+import { assertIsolated, type OpenRuntime } from "./open-runtime.ts";
+
+/** The tool's own time-out is above that of the code it runs by at least this much. */
+const OUTER_MARGIN_SECONDS = 10;
+
+export interface SandboxLayerOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly openRuntime: OpenRuntime;
+  /** Keeps warm sandboxes; a command that makes one call has no use for them. */
+  readonly withPool: boolean;
+}
+
+export interface SandboxLayer {
+  readonly services: ToolServices;
+  /** Starts the runtime ahead of the first call. Never rejects: what is wrong is logged, and said by every call. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Everything below the tools, started when it is first needed and stopped in reverse. */
+export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
+  const { config, logger } = options;
+  const { sandbox } = config;
+  const closers: (() => Promise<void>)[] = [];
+  let ground: Promise<Ground> | undefined;
+  const limits = {
+    maxPerPrincipal: sandbox.maxPerPrincipal,
+    maxTotal: sandbox.maxTotal,
+    maxTotalMemoryMb: memoryLimitMb(sandbox.maxTotalMemoryMb),
+  };
+  const volumes = sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace));
+  const sandboxes = new Sandboxes({
+    logger,
+    limits,
+    defaults: {
+      template: sandbox.template,
+      flavor: sandbox.flavor,
+      env: sandbox.env,
+      volumes,
+      network: sandbox.network,
+      idleMs: sandbox.idleTimeoutSeconds * 1000,
+      maxAgeMs: sandbox.maxAgeSeconds * 1000,
+    },
+    autoCreate: sandbox.autoCreate,
+    keepWorkspaces: sandbox.keepWorkspaces,
+    ground: () => open(),
+  });
+  const open = (): Promise<Ground> => (ground ??= openGround(options, { sandboxes, closers }).catch(explain));
+  return {
+    services: { sandboxes, limits: toolLimits(config), volumes, logger },
+    start: async () => {
+      try {
+        await open();
+      } catch (thrown) {
+        const { message, hint } = toOwlError(thrown);
+        logger.error("sandboxes are not available", { reason: message, hint });
+      }
+    },
+    close: async () => {
+      await sandboxes.close();
+      await ground?.catch(() => undefined);
+      for (const close of closers.toReversed()) await close();
+    },
+  };
+}
+
+function toolLimits({ sandbox, tools }: Config): ToolLimits {
+  return {
+    maxResultChars: tools.maxResultChars,
+    defaultTimeoutSeconds: sandbox.codeTimeoutSeconds,
+    maxTimeoutSeconds: Math.max(tools.timeoutSeconds / 2, tools.timeoutSeconds - OUTER_MARGIN_SECONDS),
+    idleTimeoutSeconds: sandbox.idleTimeoutSeconds,
+    maxAgeSeconds: sandbox.maxAgeSeconds,
+    workspacePath: sandbox.workspace,
+  };
+}
+
+interface GroundParts {
+  readonly sandboxes: Sandboxes;
+  readonly closers: (() => Promise<void>)[];
+}
+
+async function openGround(
+  { config, logger, openRuntime, withPool }: SandboxLayerOptions,
+  { sandboxes, closers }: GroundParts,
+): Promise<Ground> {
+  const { sandbox, guest } = config;
+  const runtime = await openRuntime(config, logger);
+  closers.push(() => runtime.close());
+  const { removed } = await runtime.reap();
+  if (removed.length > 0) logger.info("removed what a dead server left", { removed: removed.length });
+  await assertIsolated(runtime, sandbox.limits, logger);
+  const egress = await openEgress(config, logger);
+  closers.push(() => egress.close());
+  const places = new Places({
+    runtime,
+    logger,
+    workspacePath: sandbox.workspace,
+    maxFrameBytes: guest.maxFrameBytes,
+    folder: join(sandbox.root, "sandboxes"),
+    openDoor: (cellId, allow) => egress.openDoor(cellId, allow),
+  });
+  const pool = createPool({ config, logger, places, sandboxes, size: withPool ? sandbox.pool.size : 0 });
+  closers.push(() => pool.close());
+  pool.refill();
+  logger.info("sandboxes are ready", { runtime: runtime.name });
+  return { places, pool };
+}
+
+interface PoolParts {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly places: Places;
+  readonly sandboxes: Sandboxes;
+  readonly size: number;
+}
+
+function createPool({ config: { sandbox }, logger, places, sandboxes, size }: PoolParts): Pool {
+  const { flavor, env, network } = sandbox;
+  const volumes = sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace));
+  const memoryMb = memoryMbOf(flavor);
+  const maxMemoryMb = memoryLimitMb(sandbox.maxTotalMemoryMb);
+  const pool = new Pool({
+    size,
+    template: sandbox.template,
+    flavor,
+    preload: sandbox.pool.preload,
+    logger,
+    open: async (template, signal) => {
+      const plan = places.plan({ template, flavor, env, volumes, network });
+      return { plan, place: await places.open(plan, signal) };
+    },
+    discard: async ({ plan, place }) => {
+      await place.close();
+      await places.discard(plan);
+    },
+    hasRoom: () => {
+      const { count, memoryMb: usedMb } = sandboxes.occupied;
+      return count + pool.count < sandbox.maxTotal && usedMb + (pool.count + 1) * memoryMb <= maxMemoryMb;
+    },
+  });
+  return pool;
+}
+
+/** Whatever keeps sandboxes from running is the operator's to repair, and every call says what it is. */
+function explain(thrown: unknown): never {
+  const error = toOwlError(thrown, "sandbox_unavailable");
+  if (error.kind === "sandbox_unavailable" || error.kind === "shutting_down") throw error;
+  throw new OwlError("sandbox_unavailable", error.message, { hint: error.hint, facts: error.facts, cause: error });
+}

@@ -1,0 +1,47 @@
+import * as z from "zod";
+import type { GuestResult } from "../sandbox/guest-methods.ts";
+import type { JsonObject } from "./fit-value.ts";
+import { sandboxUri } from "./sandbox-uri.ts";
+
+type BoundedText = GuestResult<"shell.exec">["stdout"];
+
+/** Of the result's characters, what stdout and stderr may each have; the rest is for everything else and for escapes. */
+export function outputChars(maxResultChars: number): number {
+  return Math.floor(maxResultChars * 0.35);
+}
+
+const cutShape = (name: string) => ({
+  [`${name}_total_chars`]: z.number().optional().describe(`Set when ${name} was cut: how long it is in full.`),
+  [`${name}_uri`]: z
+    .string()
+    .optional()
+    .describe(`Set when ${name} was cut: the whole as a resource, read in pages with resources/read.`),
+});
+
+export const outputShape = {
+  stdout: z.string(),
+  stderr: z.string(),
+  ...cutShape("stdout"),
+  ...cutShape("stderr"),
+};
+
+export function outputFields(
+  sandboxId: string,
+  { stdout, stderr }: { readonly stdout: BoundedText; readonly stderr: BoundedText },
+): JsonObject {
+  return { ...fields("stdout", stdout, sandboxId), ...fields("stderr", stderr, sandboxId) };
+}
+
+function fields(name: string, { text, totalChars, file }: BoundedText, sandboxId: string): JsonObject {
+  if (file === undefined) return { [name]: text };
+  return { [name]: text, [`${name}_total_chars`]: totalChars, [`${name}_uri`]: sandboxUri(sandboxId, file) };
+}
+
+export const processesShape = z
+  .array(z.object({ pid: z.number(), command: z.string() }))
+  .optional()
+  .describe("Processes that were started and still run.");
+
+export function leftRunning(processes: GuestResult<"shell.exec">["leftRunning"]): JsonObject {
+  return processes.length === 0 ? {} : { left_running: processes };
+}

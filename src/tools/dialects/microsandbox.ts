@@ -1,0 +1,172 @@
+import type { ContentBlock, ToolResult } from "../../capabilities/content.ts";
+import type { HandlerDefinition } from "../../capabilities/define.ts";
+import type { JsonSchema } from "../../capabilities/schema.ts";
+import type { Flavor } from "../../sandbox/flavors.ts";
+import type { Lease } from "../../sandbox/sandboxes.ts";
+import { type Template, TEMPLATES } from "../../sandbox/templates.ts";
+import { codeFailure } from "../code/code-failure.ts";
+import { pictureBlocks } from "../code/pictures.ts";
+import { runCode } from "../code/run-code.ts";
+import { logCall } from "../log-call.ts";
+import type { Outcome, SandboxCall } from "../sandbox-tool.ts";
+import { inSandbox, sessionFacts } from "../serve-sandbox-tool.ts";
+import { sessionIdOf } from "../session-id.ts";
+import { shellFailure } from "../shell/shell-exec.ts";
+import type { ToolServices } from "../tool-services.ts";
+
+/** The schemas are those of the microsandbox server, word for word: its clients compare them. */
+const TEMPLATE = { type: "string", description: "Sandbox template", enum: ["python", "node"], default: "python" };
+const SESSION_ID = { type: "string", description: "Optional session ID" };
+const FLAVOR = { type: "string", enum: ["small", "medium", "large"], default: "small" };
+
+const CODE_INPUT: JsonSchema = {
+  type: "object",
+  properties: {
+    code: { type: "string", description: "Code to execute" },
+    template: TEMPLATE,
+    session_id: SESSION_ID,
+    flavor: FLAVOR,
+  },
+  required: ["code"],
+};
+
+const COMMAND_INPUT: JsonSchema = {
+  type: "object",
+  properties: {
+    command: { type: "string", description: "Command to execute" },
+    template: TEMPLATE,
+    session_id: SESSION_ID,
+    flavor: FLAVOR,
+  },
+  required: ["command"],
+};
+
+/** What the dialect puts beside `content`. */
+interface ExecutionResult extends ToolResult {
+  readonly session_id: string;
+  readonly execution_time_ms: number;
+  readonly session_created: boolean;
+}
+
+interface Execution {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly durationMs: number;
+  readonly failure: Outcome["failure"];
+  readonly blocks: readonly ContentBlock[];
+}
+
+export function executeCode(services: ToolServices): HandlerDefinition {
+  return execution(services, {
+    name: "execute_code",
+    title: "Execute code",
+    description:
+      "Execute code in a sandbox with automatic session management. The first block of the result is what the code printed. Variables persist between calls with the same session_id; without one, the sandbox of this connection is used and made if there is none.",
+    input: CODE_INPUT,
+    execute: async (call, input) => {
+      const { language } = TEMPLATES[templateOf(input)];
+      const { limits } = call;
+      const timeoutSeconds = Math.min(limits.defaultTimeoutSeconds, limits.maxTimeoutSeconds);
+      const maxOutputChars = limits.maxResultChars;
+      const result = await runCode(call, { code: textOf(input, "code"), language, timeoutSeconds, maxOutputChars });
+      return {
+        stdout: result.stdout.text,
+        stderr: [result.stderr.text, result.error?.traceback ?? ""].filter((text) => text !== "").join("\n"),
+        durationMs: result.durationMs,
+        failure: codeFailure(result, { language, seconds: timeoutSeconds, maxSeconds: limits.maxTimeoutSeconds }),
+        blocks: pictureBlocks(result, call.sandbox.facts.id),
+      };
+    },
+  });
+}
+
+export function executeCommand(services: ToolServices): HandlerDefinition {
+  return execution(services, {
+    name: "execute_command",
+    title: "Execute a command",
+    description:
+      "Execute a shell command in a sandbox with automatic session management. The first block of the result is its stdout. Files in the workspace persist between calls with the same session_id.",
+    input: COMMAND_INPUT,
+    execute: async ({ sandbox, limits, signal, onOutput }, input) => {
+      const seconds = Math.min(limits.defaultTimeoutSeconds, limits.maxTimeoutSeconds);
+      const command = textOf(input, "command");
+      const params = { command, timeoutMs: seconds * 1000, maxOutputChars: limits.maxResultChars, background: false };
+      const result = await sandbox.runTimed("shell.exec", params, { signal, onOutput });
+      return {
+        stdout: result.stdout.text,
+        stderr: result.stderr.text,
+        durationMs: result.durationMs,
+        failure: shellFailure(result, { seconds, maxSeconds: limits.maxTimeoutSeconds }),
+        blocks: [],
+      };
+    },
+  });
+}
+
+interface ExecutionTool {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly input: JsonSchema;
+  execute(call: SandboxCall, input: Readonly<Record<string, unknown>>): Promise<Execution>;
+}
+
+function execution(services: ToolServices, tool: ExecutionTool): HandlerDefinition {
+  const { name, title, description, input: schema } = tool;
+  return {
+    name,
+    title,
+    description,
+    effect: { readOnly: false, destructive: true, idempotent: false, openWorld: true },
+    scope: "exec",
+    input: schema,
+    run: (value, context) => {
+      const input = toRecord(value);
+      const wish = { template: templateOf(input), flavor: flavorOf(input) };
+      return logCall({ name, input, context, logger: services.logger }, () =>
+        inSandbox(services, { context, sessionId: sessionIdOf(input), wish }, async (call, lease) =>
+          toResult(name, lease, await tool.execute(call, input)),
+        ),
+      );
+    },
+  };
+}
+
+/** stdout stands first and alone; what went wrong comes after it. */
+function toResult(
+  name: string,
+  lease: Lease,
+  { stdout, stderr, durationMs, failure, blocks }: Execution,
+): ExecutionResult {
+  const facts = sessionFacts(lease);
+  const content: ContentBlock[] = [{ type: "text", text: stdout }];
+  if (stderr !== "") content.push({ type: "text", text: stderr });
+  if (failure !== undefined)
+    content.push({ type: "text", text: `${name} failed: ${failure.reason}\nhint: ${failure.hint}` });
+  return {
+    ...facts,
+    content: [...content, ...blocks],
+    isError: failure !== undefined,
+    session_id: lease.sandbox.facts.id,
+    execution_time_ms: Math.round(durationMs),
+    session_created: lease.wasCreated,
+  };
+}
+
+function toRecord(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? Object.fromEntries(Object.entries(value)) : {};
+}
+
+function textOf(input: Readonly<Record<string, unknown>>, name: string): string {
+  const value = input[name];
+  return typeof value === "string" ? value : "";
+}
+
+/** The schema has checked both already, and filled in their defaults. */
+function templateOf({ template }: Readonly<Record<string, unknown>>): Template {
+  return template === "node" ? "node" : "python";
+}
+
+function flavorOf({ flavor }: Readonly<Record<string, unknown>>): Flavor {
+  return flavor === "medium" || flavor === "large" ? flavor : "small";
+}

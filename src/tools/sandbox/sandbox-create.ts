@@ -1,0 +1,88 @@
+import * as z from "zod";
+import type { HandlerDefinition } from "../../capabilities/define.ts";
+import { isEnvName } from "../../config/value-rules.ts";
+import { FLAVORS } from "../../sandbox/flavors.ts";
+import { logCall } from "../log-call.ts";
+import { sessionShape } from "../sandbox-tool.ts";
+import { sessionFacts } from "../serve-sandbox-tool.ts";
+import type { ToolServices } from "../tool-services.ts";
+
+const GIB = 1024 ** 3;
+
+const input = z.strictObject({
+  template: z.enum(["python", "node"]).optional().describe("What is inside. Both have bash, python3, node and git."),
+  flavor: z
+    .enum(["small", "medium", "large"])
+    .optional()
+    .describe("small: 1 CPU, 1 GiB memory. medium: 2 and 2. large: 4 and 4."),
+  env: z
+    .record(z.string().refine(isEnvName, "is no name for a variable, or is reserved"), z.string())
+    .optional()
+    .describe("Environment variables for everything that runs in it."),
+  labels: z
+    .record(z.string().max(64), z.string().max(256))
+    .optional()
+    .describe("Your own notes; sandbox_list shows them."),
+  offline: z.boolean().optional().describe("true: no network, whatever the server allows."),
+  idle_timeout_seconds: z.number().positive().optional().describe("End it sooner than configured when it is not used."),
+  max_age_seconds: z.number().positive().optional().describe("End it sooner than configured in any case."),
+});
+
+const output = z.object({
+  ...sessionShape,
+  template: z.string(),
+  flavor: z.string(),
+  cpus: z.number(),
+  memory_gib: z.number(),
+  workspace: z.string().describe("Where files are inside; relative paths start there."),
+  volumes: z.array(z.string()).describe("Folders of the host that are visible inside."),
+  ends_at: z.string().describe("When it ends if nobody calls it again."),
+});
+
+export function sandboxCreate(services: ToolServices): HandlerDefinition<typeof input, typeof output> {
+  const { limits, sandboxes, volumes, logger } = services;
+  const name = "sandbox_create";
+  return {
+    name,
+    title: "Create a sandbox",
+    description: [
+      "Makes a new isolated sandbox with an empty workspace and waits until it is ready. Returns its session_id; it also becomes the default for calls without one in this session.",
+      `It ends after ${Math.round(limits.idleTimeoutSeconds / 60)} minutes without a call, or with sandbox_destroy; files, variables and processes end with it.`,
+      "The other tools make a sandbox by themselves when they need one: call this for a second one, another size, or environment variables.",
+    ].join(" "),
+    effect: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
+    scope: "exec",
+    input,
+    output,
+    run: (wish, context) =>
+      logCall({ name, input: wish, context, logger }, async () => {
+        const lease = await sandboxes.create(context, {
+          template: wish.template,
+          flavor: wish.flavor,
+          env: wish.env,
+          labels: wish.labels,
+          isOffline: wish.offline,
+          ...(wish.idle_timeout_seconds !== undefined && { idleMs: wish.idle_timeout_seconds * 1000 }),
+          ...(wish.max_age_seconds !== undefined && { maxAgeMs: wish.max_age_seconds * 1000 }),
+        });
+        try {
+          const { plan, endsAtMs } = lease.sandbox;
+          const { cpus, memoryBytes } = FLAVORS[plan.flavor];
+          const value = {
+            ...sessionFacts(lease),
+            template: plan.template,
+            flavor: plan.flavor,
+            cpus,
+            memory_gib: memoryBytes / GIB,
+            workspace: limits.workspacePath,
+            volumes: volumes.map(({ guestPath, isReadOnly }) => `${guestPath}${isReadOnly ? " (read-only)" : ""}`),
+            ends_at: new Date(endsAtMs).toISOString(),
+          };
+          const text = `${name} ok: ${plan.template}, ${plan.flavor}, session_id ${lease.sandbox.facts.id}\n${JSON.stringify(value)}`;
+          return { content: [{ type: "text", text }], structuredContent: value };
+        } finally {
+          lease.release();
+        }
+      }),
+  };
+}

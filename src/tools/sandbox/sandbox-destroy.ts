@@ -1,0 +1,36 @@
+import * as z from "zod";
+import type { HandlerDefinition } from "../../capabilities/define.ts";
+import { logCall } from "../log-call.ts";
+import type { ToolServices } from "../tool-services.ts";
+
+const input = z.strictObject({
+  session_id: z
+    .string()
+    .min(1)
+    .max(128)
+    .optional()
+    .describe("The sandbox to destroy. Without it: the default sandbox of this session."),
+});
+
+const output = z.object({ session_id: z.string(), destroyed: z.boolean() });
+
+export function sandboxDestroy({ sandboxes, logger }: ToolServices): HandlerDefinition<typeof input, typeof output> {
+  const name = "sandbox_destroy";
+  return {
+    name,
+    title: "Destroy a sandbox",
+    description:
+      "Stops a sandbox with everything that runs in it and removes its files. This cannot be undone, and its session_id is not good any more.",
+    effect: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
+    scope: "exec",
+    input,
+    output,
+    run: (asked, context) =>
+      logCall({ name, input: asked, context, logger }, async () => {
+        const id = await sandboxes.destroy(context, asked.session_id);
+        const value = { session_id: id, destroyed: true };
+        const text = `${name} ok: ${id} and its files are gone\n${JSON.stringify(value)}`;
+        return { content: [{ type: "text", text }], structuredContent: value };
+      }),
+  };
+}

@@ -1,0 +1,107 @@
+import type { ContentBlock, ToolResult } from "../capabilities/content.ts";
+import type { CallContext } from "../capabilities/context.ts";
+import type { HandlerDefinition } from "../capabilities/define.ts";
+import { type OwlError, toOwlError } from "../errors/owl-error.ts";
+import type { Lease } from "../sandbox/sandboxes.ts";
+import type { SandboxWish } from "../sandbox/sandbox-wish.ts";
+import { type JsonObject, fitValue } from "./fit-value.ts";
+import { logCall } from "./log-call.ts";
+import { progressOf } from "./output-progress.ts";
+import type { Outcome, SandboxCall, SandboxTool } from "./sandbox-tool.ts";
+import { sessionIdOf } from "./session-id.ts";
+import type { ToolServices } from "./tool-services.ts";
+
+/** Puts a tool on the wire under a name. */
+export function serveSandboxTool(name: string, tool: SandboxTool, services: ToolServices): HandlerDefinition {
+  const { title, description, effect, scope, input, output } = tool;
+  return {
+    name,
+    title,
+    description,
+    effect,
+    scope,
+    input,
+    output,
+    run: (value, context) =>
+      logCall({ name, input: value, context, logger: services.logger }, () =>
+        inSandbox(services, { context, sessionId: sessionIdOf(value) }, async (call, lease) =>
+          renderOutcome({ name, lease, maxChars: services.limits.maxResultChars }, await attempt(tool, call, value)),
+        ),
+      ),
+  };
+}
+
+interface SandboxRequest {
+  readonly context: CallContext;
+  readonly sessionId: string | undefined;
+  readonly wish?: SandboxWish;
+}
+
+/** Finds or makes the sandbox, keeps it busy while `use` runs, and lets it go. */
+export async function inSandbox<T>(
+  { sandboxes, limits }: ToolServices,
+  { context, sessionId, wish }: SandboxRequest,
+  use: (call: SandboxCall, lease: Lease) => Promise<T>,
+): Promise<T> {
+  const lease = await sandboxes.open(context, sessionId, wish);
+  try {
+    const call = { sandbox: lease.sandbox, limits, signal: context.signal, onOutput: progressOf(context) };
+    return await use(call, lease);
+  } finally {
+    lease.release();
+  }
+}
+
+/** What every result says about its sandbox. */
+export function sessionFacts({ sandbox, wasCreated, note }: Lease): JsonObject {
+  const isRestarted = sandbox.takeRestart();
+  return {
+    session_id: sandbox.facts.id,
+    session_created: wasCreated,
+    ...(isRestarted && { sandbox_restarted: true }),
+    ...(note !== undefined && { note }),
+  };
+}
+
+/** A request that the sandbox refused is an outcome too: the caller learns which sandbox it was. */
+async function attempt(tool: SandboxTool, call: SandboxCall, input: unknown): Promise<Outcome> {
+  try {
+    return await tool.run(call, input);
+  } catch (thrown) {
+    const error = toOwlError(thrown);
+    if (error.kind !== "tool_failure") throw error;
+    return failureOutcome(error);
+  }
+}
+
+export function failureOutcome({ message, hint, facts }: OwlError): Outcome {
+  return { summary: "", value: { ...facts }, failure: { reason: message, hint } };
+}
+
+interface RenderOptions {
+  readonly name: string;
+  readonly lease: Lease;
+  readonly maxChars: number;
+}
+
+/** One line for a quick look, then everything as JSON; on failure a line with the next step between them. */
+function renderOutcome({ name, lease, maxChars }: RenderOptions, outcome: Outcome): ToolResult {
+  const { summary, blocks = [], failure } = outcome;
+  const whole = { ...outcome.value, ...sessionFacts(lease), ...restartOf(outcome.value) };
+  const head =
+    failure === undefined
+      ? `${name} ok: ${summary}`
+      : `${name} failed: ${oneLine(failure.reason)}\nhint: ${failure.hint}`;
+  const { value, json } = fitValue(whole, Math.max(0, maxChars - head.length - 1));
+  const text: ContentBlock = { type: "text", text: `${head}\n${json}` };
+  const content = [text, ...blocks];
+  return failure === undefined ? { content, structuredContent: value } : { content, isError: true };
+}
+
+function restartOf(value: JsonObject): JsonObject {
+  return value["sandbox_restarted"] === true ? { sandbox_restarted: true } : {};
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, " ").slice(0, 300);
+}

@@ -1,0 +1,480 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import type { Client } from "@modelcontextprotocol/client";
+import { expect, onTestFinished, test } from "vitest";
+import { mintToken } from "../../src/auth/mint-token.ts";
+import {
+  BIN,
+  call,
+  type Called,
+  connectHttp,
+  connectStdio,
+  makePlace,
+  type Place,
+  readText,
+  Server,
+} from "./sandbox-client.ts";
+
+const SECRET = "a secret that is long enough for tests";
+const AUTH = { enabled: true, jwt: { secret: SECRET } };
+
+async function connectAs(url: string, subject: string): Promise<Client> {
+  const token = await mintToken({ secret: SECRET, subject, scopes: [], expiresInSeconds: 600 });
+  return connectHttp(url, { authorization: `Bearer ${token}` });
+}
+
+interface Listed {
+  readonly session_id: string;
+  readonly state: string;
+}
+
+async function sandboxesOf(client: Client): Promise<Listed[]> {
+  return (await call(client, "sandbox_list")).structuredContent?.["sandboxes"] as Listed[];
+}
+
+function idOf({ structuredContent }: Called): string {
+  return String(structuredContent?.["session_id"]);
+}
+
+async function create(client: Client, args: Record<string, unknown> = {}): Promise<string> {
+  return idOf(await call(client, "sandbox_create", args));
+}
+
+async function until<T>(ask: () => T | Promise<T>, isGood: (value: T) => boolean): Promise<T> {
+  for (;;) {
+    const value = await ask();
+    if (isGood(value)) return value;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Folders of sandboxes on disk: each is there as long as its sandbox. */
+function foldersOf({ dataFolder }: Place): string[] {
+  const folder = join(dataFolder, "sandboxes");
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
+
+function processesOf({ dataFolder }: Place): string[] {
+  return execFileSync("ps", ["-eo", "args"], { encoding: "utf8" })
+    .split("\n")
+    .filter((line) => line.includes(dataFolder) && line.includes("bwrap"));
+}
+
+test("a call without session_id uses the default sandbox of its MCP session, and another session has its own", async () => {
+  const url = await new Server(makePlace(), {}).url();
+  const [one, two] = [await connectHttp(url), await connectHttp(url)];
+  const first = await call(one, "code_run", { code: "x = 1" });
+  const second = await call(one, "code_run", { code: "x" });
+  expect(first.structuredContent).toMatchObject({ session_created: true });
+  expect(second.structuredContent).toMatchObject({ session_created: false, value: "1", session_id: idOf(first) });
+  const other = await call(two, "shell_exec", { command: "true" });
+  expect(other.structuredContent).toMatchObject({ session_created: true });
+  expect(idOf(other)).not.toBe(idOf(first));
+  // Anonymous callers: the id is the key, and the list shows what the same MCP session made.
+  expect((await call(two, "code_run", { code: "x", session_id: idOf(first) })).structuredContent).toMatchObject({
+    value: "1",
+  });
+  const listed = (await call(two, "sandbox_list")).structuredContent as { sandboxes: { session_id: string }[] };
+  expect(listed.sandboxes.map(({ session_id }) => session_id)).toEqual([idOf(other)]);
+});
+
+test("[001-stateless] a plain call without a session gets a sandbox of its own, and goes on in it by its id", async () => {
+  const url = await new Server(makePlace(), {}).url();
+  const post = async (args: Record<string, unknown>): Promise<Record<string, unknown>> => {
+    const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "code_run", arguments: args } };
+    const response = await fetch(url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return ((await response.json()) as { result: { structuredContent: Record<string, unknown> } }).result
+      .structuredContent;
+  };
+  const first = await post({ code: "x = 3" });
+  const second = await post({ code: "1" });
+  expect([first["session_created"], second["session_created"]]).toEqual([true, true]);
+  expect(second["session_id"]).not.toBe(first["session_id"]);
+  expect(await post({ code: "x", session_id: first["session_id"] })).toMatchObject({
+    value: "3",
+    session_created: false,
+  });
+});
+
+test("another principal's session_id is not found, in the same words as one that never was", async () => {
+  const url = await new Server(makePlace(), { auth: AUTH }).url();
+  const [ada, eve] = [await connectAs(url, "ada"), await connectAs(url, "eve")];
+  const session_id = await create(ada);
+  await call(ada, "file_write", { path: "secret.txt", content: "ada's", session_id });
+  const unknown = await call(eve, "file_read", { path: "secret.txt", session_id: "x".repeat(32) });
+  const foreign = await call(eve, "file_read", { path: "secret.txt", session_id });
+  expect(foreign.isError).toBe(true);
+  expect(foreign.content).toEqual(unknown.content);
+  expect((await call(eve, "sandbox_destroy", { session_id })).isError).toBe(true);
+  await expect(eve.readResource({ uri: `sandbox://${session_id}/secret.txt` })).rejects.toThrow("there is no sandbox");
+  expect((await call(eve, "sandbox_list")).structuredContent).toEqual({ sandboxes: [] });
+  expect((await call(ada, "file_read", { path: "secret.txt", session_id })).structuredContent).toMatchObject({
+    content: "ada's",
+  });
+});
+
+test("with autoCreate off a call without session_id fails with the way on, and works after sandbox_create", async () => {
+  const client = await connectStdio(makePlace(), { sandbox: { autoCreate: false } });
+  const refused = await call(client, "code_run", { code: "1" });
+  expect(refused.isError).toBe(true);
+  expect(refused.content[0]?.text).toContain("hint: call sandbox_create first");
+  const made = await create(client);
+  expect((await call(client, "code_run", { code: "1 + 1" })).structuredContent).toMatchObject({
+    value: "2",
+    session_id: made,
+  });
+});
+
+test("an idle sandbox ends, and its id brings back an empty one that says so", async () => {
+  const place = makePlace();
+  const client = await connectStdio(place, { sandbox: { idleTimeoutSeconds: 1 } });
+  const session_id = await create(client);
+  await call(client, "file_write", { path: "a.txt", content: "a", session_id });
+  await until(
+    () => foldersOf(place),
+    (folders) => folders.length === 0,
+  );
+  const back = await call(client, "file_list", { session_id });
+  expect(back.structuredContent).toMatchObject({ session_id, session_created: true, entries: [] });
+  expect(back.structuredContent?.["note"]).toContain("files, variables and processes are gone");
+});
+
+test("a sandbox that was destroyed never comes back", async () => {
+  const client = await connectStdio(makePlace());
+  const session_id = await create(client);
+  await call(client, "sandbox_destroy", { session_id });
+  for (const name of ["file_list", "sandbox_destroy"])
+    expect(await call(client, name, { session_id })).toMatchObject({ isError: true });
+});
+
+test("a sandbox ends at its maximum age even while it is busy", async () => {
+  const client = await connectStdio(makePlace(), { sandbox: { maxAgeSeconds: 1.5 } });
+  const session_id = await create(client);
+  const cut = await call(client, "shell_exec", { command: "sleep 60", session_id });
+  expect(cut.isError).toBe(true);
+  expect(cut.content[0]?.text).toContain("the sandbox was stopped");
+});
+
+test("at the limit the least recently used idle sandbox makes room, never a busy one", async () => {
+  const client = await connectStdio(makePlace(), { sandbox: { maxPerPrincipal: 2 } });
+  const [old, young] = [await create(client), await create(client)];
+  const busy = call(client, "shell_exec", {
+    command: "echo start; while [ ! -e done ]; do sleep 0.05; done",
+    session_id: old,
+  });
+  await until(
+    async () => (await sandboxesOf(client))[0]?.state,
+    (state) => state === "busy",
+  );
+  // Now the busy one is the least recently used.
+  await call(client, "file_list", { session_id: young });
+  const third = await create(client);
+  const ids = (
+    (await call(client, "sandbox_list")).structuredContent as { sandboxes: { session_id: string }[] }
+  ).sandboxes.map((each) => each.session_id);
+  expect(ids.toSorted()).toEqual([old, third].toSorted());
+  await call(client, "file_write", { path: "done", content: "", session_id: old });
+  expect((await busy).structuredContent).toMatchObject({ exit_code: 0 });
+  expect((await call(client, "file_list", { session_id: young })).structuredContent).toMatchObject({
+    session_created: true,
+  });
+});
+
+test("[000-R4.2] [000-R2.4] when all are busy the answer is a resource limit", async () => {
+  const server = new Server(makePlace(), { sandbox: { maxTotal: 1 } });
+  const url = await server.url();
+  const client = await connectHttp(url);
+  const session_id = await create(client);
+  const busy = call(client, "shell_exec", { command: "while [ ! -e done ]; do sleep 0.05; done", session_id });
+  await until(
+    async () => (await sandboxesOf(client))[0]?.state,
+    (state) => state === "busy",
+  );
+  const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "sandbox_create", arguments: {} } };
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  expect(await response.json()).toMatchObject({
+    error: { code: -32600, data: { kind: "resource_limit", limit: "sandbox.maxTotal", maximum: 1, retryable: true } },
+  });
+  await call(client, "file_write", { path: "done", content: "", session_id });
+  expect((await busy).isError).toBeUndefined();
+});
+
+test("calls at the same time in one sandbox do not disturb each other; code of one language waits for its turn", async () => {
+  const client = await connectStdio(makePlace());
+  const session_id = await create(client);
+  await call(client, "code_run", { code: "log = []", session_id });
+  const codes = Array.from({ length: 5 }, (_, index) =>
+    call(client, "code_run", {
+      code: `log.append(${index})\nimport time; time.sleep(0.05)\nlog.append(${index})\n${index}`,
+      session_id,
+    }),
+  );
+  const shells = Array.from({ length: 5 }, (_, index) =>
+    call(client, "shell_exec", { command: `echo ${index}`, session_id }),
+  );
+  expect((await Promise.all(codes)).map((each) => each.structuredContent?.["value"])).toEqual([
+    "0",
+    "1",
+    "2",
+    "3",
+    "4",
+  ]);
+  expect((await Promise.all(shells)).map((each) => each.structuredContent?.["stdout"])).toEqual([
+    "0\n",
+    "1\n",
+    "2\n",
+    "3\n",
+    "4\n",
+  ]);
+  const log = await call(client, "code_run", { code: "log", session_id });
+  expect(log.structuredContent).toMatchObject({ value: "[0, 0, 1, 1, 2, 2, 3, 3, 4, 4]" });
+});
+
+test("a cancelled call stops its processes and keeps the sandbox", async () => {
+  const client = await connectStdio(makePlace());
+  const session_id = await create(client);
+  const abort = new AbortController();
+  const running = client.callTool(
+    { name: "shell_exec", arguments: { command: "touch started; setsid sleep 4321 & sleep 4321", session_id } },
+    { signal: abort.signal },
+  );
+  await until(
+    async () =>
+      Object.keys((await call(client, "file_list", { session_id })).structuredContent?.["entries"] ?? []).length,
+    (count) => count === 1,
+  );
+  abort.abort();
+  await expect(running).rejects.toThrow(/abort/i);
+  await until(
+    async () =>
+      (await call(client, "shell_exec", { command: "pgrep -c sleep; true", session_id })).structuredContent?.["stdout"],
+    (count) => count === "0\n",
+  );
+});
+
+test("[000-R2.1] [000-R7.1] [000-R2.2] [000-R7.4] the sandbox layer is up before the port and gone after the stop", async () => {
+  const place = makePlace();
+  const server = new Server(place, { sandbox: { pool: { size: 1 } } });
+  const client = await connectHttp(await server.url());
+  const messages = server.log.map(({ message }) => message);
+  expect(messages.indexOf("sandboxes are ready")).toBeGreaterThan(-1);
+  expect(messages.indexOf("sandboxes are ready")).toBeLessThan(messages.indexOf("listening"));
+  await create(client);
+  await call(client, "shell_exec", { command: "setsid nohup sleep 4242 > /dev/null 2>&1 & true" });
+  expect(await server.stop()).toBe(0);
+  expect(foldersOf(place)).toEqual([]);
+  expect(processesOf(place)).toEqual([]);
+  expect(readdirSync(join(place.dataFolder, "bubblewrap", "cells"))).toEqual([]);
+});
+
+test("what a killed server left is removed by the next one", async () => {
+  const place = makePlace();
+  const server = new Server(place, {});
+  await create(await connectHttp(await server.url()));
+  expect(foldersOf(place)).toHaveLength(1);
+  await server.stop("SIGKILL");
+  await until(
+    () => processesOf(place),
+    (processes) => processes.length === 0,
+  );
+  const next = new Server(place, {});
+  await next.url();
+  expect(foldersOf(place)).toEqual([]);
+});
+
+test("[003-NFR-005] a server with sandboxes writes nothing outside its data folder", async () => {
+  const place = makePlace();
+  const client = await connectStdio(place, { sandbox: { pool: { size: 1 } } });
+  await call(client, "code_run", { code: "open('/tmp/x', 'w').write('a'); open('y', 'w').write('b')" });
+  await call(client, "code_run", { code: "console.log(1)", language: "node" });
+  const made = readdirSync(place.folder).filter((name) => !name.startsWith("config-"));
+  expect(made).toEqual(["data"]);
+});
+
+test("[002-logs] the log has the tool, its time and its parameters without their contents, and the name of each sandbox", async () => {
+  const server = new Server(makePlace(), {});
+  const client = await connectHttp(await server.url());
+  const session_id = await create(client);
+  await call(client, "file_write", { path: "a.txt", content: "very private", session_id });
+  await call(client, "sandbox_destroy", { session_id });
+  await server.logged("sandbox ended");
+  const created = await server.logged("sandbox created");
+  expect(created).toMatchObject({ sandbox: expect.stringMatching(/^owl-/), template: "python" });
+  expect(server.log.find(({ message }) => message === "sandbox ended")).toMatchObject({ sandbox: created["sandbox"] });
+  const write = server.log.find(({ tool }) => tool === "file_write");
+  expect(write).toMatchObject({
+    outcome: "ok",
+    duration_ms: expect.any(Number),
+    parameters: { path: "a.txt", content: "[12 characters]" },
+  });
+  expect(JSON.stringify(server.log)).not.toContain("very private");
+  expect(JSON.stringify(server.log)).not.toContain(session_id);
+});
+
+test("[002-timeouts] [002-coderun] the inner time-out ends first and keeps the state of the other language", async () => {
+  const client = await connectStdio(makePlace(), { tools: { timeoutSeconds: 20 }, sandbox: { codeTimeoutSeconds: 1 } });
+  await call(client, "code_run", { code: "var kept = 1", language: "node" });
+  const cut = await call(client, "code_run", { code: "while True: pass" });
+  expect(cut.content[0]?.text).toContain("code_run failed: the code ran for 1 s and was stopped");
+  expect((await call(client, "code_run", { code: "kept", language: "node" })).structuredContent).toMatchObject({
+    value: "1",
+  });
+  const { tools } = await client.listTools();
+  const timeout = tools.find(({ name }) => name === "code_run")?.inputSchema.properties?.["timeout_seconds"];
+  expect(timeout).toMatchObject({ default: 1, maximum: 10 });
+});
+
+test("[002-validate] arguments out of range are refused with their names", async () => {
+  const client = await connectStdio(makePlace());
+  const result = await call(client, "code_run", { code: "1", timeout_seconds: -1, colour: "red" }).catch(
+    (error: unknown) => String(error),
+  );
+  expect(JSON.stringify(result)).toMatch(/timeout_seconds/);
+  expect(JSON.stringify(result)).toMatch(/colour/);
+});
+
+test("mcp.capabilities gives the scope of each tool", async () => {
+  const url = await new Server(makePlace(), {}).url();
+  const body = { jsonrpc: "2.0", id: 1, method: "mcp.capabilities" };
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const { result } = (await response.json()) as { result: { tools: { name: string; permissions: unknown }[] } };
+  const scopes = Object.fromEntries(result.tools.map(({ name, permissions }) => [name, permissions]));
+  expect(scopes).toMatchObject({
+    code_run: { allow: true, scope: "exec" },
+    shell_exec: { allow: true, scope: "exec" },
+    file_read: { allow: true, scope: "workspace" },
+    file_write: { allow: true, scope: "workspace" },
+  });
+});
+
+test("[000-R4.1] [000-R4.3] where sandboxes cannot run the server starts, and calls say why", async () => {
+  const server = new Server(makePlace(), { sandbox: { runtime: "docker" } });
+  const url = await server.url();
+  const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "code_run", arguments: { code: "1" } } };
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  expect(await response.json()).toMatchObject({
+    error: {
+      code: -32603,
+      message: "the runtime docker is not there yet",
+      data: { kind: "sandbox_unavailable", hint: expect.stringContaining("bubblewrap") },
+    },
+  });
+});
+
+test("a volume is shared, and what is written there belongs to its owner's folder", async () => {
+  const place = makePlace();
+  const shared = join(place.folder, "shared");
+  mkdirSync(shared);
+  const client = await connectStdio(place, { sandbox: { volumes: [`${shared}:/data`] } });
+  await call(client, "shell_exec", { command: "echo from inside > /data/a.txt" });
+  expect(readFileSync(join(shared, "a.txt"), "utf8")).toBe("from inside\n");
+});
+
+test("a warm sandbox is there at once and is replaced in the background", async () => {
+  const server = new Server(makePlace(), { sandbox: { pool: { size: 1 } } });
+  const client = await connectHttp(await server.url());
+  const isWarm = async (): Promise<unknown> => {
+    await call(client, "sandbox_destroy", { session_id: await create(client) });
+    return server.log.findLast(({ message }) => message === "sandbox created")?.["warm"];
+  };
+  for (const _round of [1, 2]) expect(await until(isWarm, (warm) => warm === true)).toBe(true);
+});
+
+test("the operator lists sandboxes without their ids, and destroys one", async () => {
+  const place = makePlace();
+  const server = new Server(place, {});
+  const client = await connectHttp(await server.url());
+  const session_id = await create(client);
+  const cli = (...args: string[]): string =>
+    execFileSync(process.execPath, [BIN, "mcp-server", "sandboxes", ...args], {
+      encoding: "utf8",
+      env: { PATH: process.env["PATH"], SANDBOX_ROOT: place.dataFolder },
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+  const listed = cli("list", "--json");
+  expect(listed).not.toContain(session_id);
+  const { sandboxes } = JSON.parse(listed) as { sandboxes: { name: string }[] };
+  expect(sandboxes).toMatchObject([{ ownerId: "anonymous", state: "ready", template: "python", flavor: "small" }]);
+  cli("destroy", sandboxes[0]?.name ?? "");
+  expect(await call(client, "file_list", { session_id })).toMatchObject({ isError: true });
+  expect(() => cli("destroy", "owl-none")).toThrow(/status 2|Command failed/);
+});
+
+test("start --mount makes a folder of the machine the workspace, and its files stay", async () => {
+  const place = makePlace();
+  const project = join(place.folder, "project");
+  mkdirSync(project);
+  writeFileSync(join(project, "in.txt"), "from outside");
+  const client = await connectStdio(place, {}, ["--mount", project]);
+  expect((await call(client, "file_read", { path: "in.txt" })).structuredContent).toMatchObject({
+    content: "from outside",
+  });
+  await call(client, "file_write", { path: "out.txt", content: "from inside" });
+  await call(client, "sandbox_destroy");
+  expect(readFileSync(join(project, "out.txt"), "utf8")).toBe("from inside");
+});
+
+test("[002-ensure] every tool but sandbox_create makes sure that there is a sandbox", async () => {
+  const url = await new Server(makePlace(), { sandbox: { maxPerPrincipal: 20 } }).url();
+  const calls: [string, Record<string, unknown>][] = [
+    ["code_run", { code: "1" }],
+    ["shell_exec", { command: "true" }],
+    ["shell_output", { process_id: "none" }],
+    ["shell_kill", { process_id: "none" }],
+    ["file_read", { path: "none" }],
+    ["file_write", { path: "a", content: "" }],
+    ["file_list", {}],
+    ["file_search", { pattern: "a" }],
+    ["file_replace", { path: "none", old_text: "a", new_text: "b" }],
+  ];
+  for (const [name, args] of calls) {
+    const client = await connectHttp(url);
+    expect(readText(await call(client, name, args)).json).toMatchObject({ session_created: true });
+    expect(await sandboxesOf(client)).toHaveLength(1);
+    await client.close();
+  }
+});
+
+test("a host of network.allow is reached through the proxy, and no other", async () => {
+  const upstream = createServer((_request, response) => response.end("hello from outside")).listen(0, "127.0.0.1");
+  onTestFinished(() => void upstream.close());
+  await once(upstream, "listening");
+  const { port } = upstream.address() as AddressInfo;
+  const client = await connectStdio(makePlace(), { sandbox: { network: { allow: [`127.0.0.1:${port}`] } } });
+  // By hand: programs go round the proxy for 127.0.0.1, where servers inside the sandbox are.
+  const fetched = `import http.client
+try:
+    connection = http.client.HTTPConnection("127.0.0.1", 3128, timeout=20)
+    connection.request("GET", "http://127.0.0.1:%d/")
+    response = connection.getresponse()
+    print(response.status, response.read().decode()[:18])
+except OSError as error:
+    print(error)`;
+  const get = async (to: number, args: Record<string, unknown> = {}): Promise<unknown> =>
+    (await call(client, "code_run", { code: fetched.replace("%d", String(to)), ...args })).structuredContent?.[
+      "stdout"
+    ];
+  expect(await get(port)).toBe("200 hello from outside\n");
+  expect(await get(port === 1 ? 2 : 1)).toBe("403 egress refused: 12\n");
+  expect(await get(port, { session_id: await create(client, { offline: true }) })).toContain("refused");
+});

@@ -1,0 +1,81 @@
+import { randomBytes } from "node:crypto";
+import { readdir, readFile, readlink } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { readHierarchies } from "../../src/runtimes/bubblewrap/cgroups/mounted-hierarchies.ts";
+import { isRoot, type Lab, openLab } from "./bubblewrap-cells.ts";
+import { bundleServer, openServerPlace, type ServerPlace } from "./bubblewrap-server-process.ts";
+
+const ROUNDS = 10;
+
+describe("a server that is killed at any moment", () => {
+  let bundle = "";
+  let place: ServerPlace | undefined;
+  let lab: Lab | undefined;
+  beforeAll(async () => {
+    bundle = await bundleServer();
+  });
+  afterEach(async () => {
+    await lab?.close();
+    await place?.close();
+  });
+
+  it("leaves no process, mount, loop device or group behind, whatever it was doing", async () => {
+    place = await openServerPlace(bundle);
+    const { dataFolder } = place;
+    const servers: string[] = [];
+    const workspacePath = `/w${dataFolder.slice(-6)}`;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const serverId = `fault${randomBytes(6).toString("hex")}`;
+      servers.push(serverId);
+      const starting = place.start({ cells: 20, workspacePath, serverId });
+      // Spread over a server's start, the starts of its first cells, and its work.
+      await delay((round / ROUNDS) * 900);
+      place.killAll();
+      await starting;
+    }
+    await vi.waitFor(async () => expect(await processesIn(workspacePath)).toEqual([]), { timeout: 5000, interval: 10 });
+    expect(await readFile("/proc/self/mountinfo", "utf8")).not.toContain(dataFolder);
+    await vi.waitFor(async () => expect(await loopFiles()).not.toContain(dataFolder), {
+      timeout: 20_000,
+      interval: 10,
+    });
+
+    lab = await openLab({ dataFolder });
+    await lab.runtime.reap();
+    const state = join(dataFolder, "bubblewrap");
+    expect(await readdir(join(dataFolder, "workspaces")).catch(() => [])).toEqual([]);
+    expect(await readdir(join(state, "cells"))).toEqual([]);
+    expect(await readdir(join(state, "servers"))).toEqual([`${lab.options.serverId}.json`]);
+    expect(await readdir(join(state, "uids")).catch(() => [])).toEqual([]);
+    expect(await groupsOf(servers)).toEqual([]);
+    expect((await (await lab.start()).run("echo", "works")).stdout).toBe("works\n");
+  });
+});
+
+/** Processes whose folder is the workspace with this name, which no other cell has. */
+async function processesIn(workspacePath: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const entry of await readdir("/proc")) {
+    const folder = /^\d+$/.test(entry) ? await readlink(`/proc/${entry}/cwd`).catch(() => "") : "";
+    if (folder.startsWith(workspacePath)) found.push(entry);
+  }
+  return found;
+}
+
+async function groupsOf(servers: readonly string[]): Promise<string[]> {
+  const { v1, v2 } = await readHierarchies();
+  const parents = [...v1.values(), ...(v2 === undefined ? [] : [v2.mountPoint, v2.ownFolder])];
+  const names = await Promise.all(parents.map(async (parent) => await readdir(parent)));
+  return names.flat().filter((name) => servers.some((server) => name.includes(server)));
+}
+
+async function loopFiles(): Promise<string> {
+  if (!isRoot) return "";
+  const devices = (await readdir("/sys/block")).filter((name) => name.startsWith("loop"));
+  const files = devices.map(
+    async (name) => await readFile(`/sys/block/${name}/loop/backing_file`, "utf8").catch(() => ""),
+  );
+  return (await Promise.all(files)).join("");
+}

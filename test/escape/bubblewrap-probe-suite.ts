@@ -1,0 +1,48 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { Control } from "../../src/runtimes/bubblewrap/controls.ts";
+import { CHECK_NAMES, type CheckName } from "../../src/runtimes/bubblewrap/probe/checks.ts";
+import { type Lab, NO_ABORT, openLab } from "./bubblewrap-cells.ts";
+
+/** Each attack of the probe, and the controls without which it succeeds. */
+const ATTACKS: ReadonlyArray<readonly [CheckName, readonly Control[]]> = [
+  ["server-files", ["system-tree", "own-uid"]],
+  ["host-processes", ["processes"]],
+  ["host-network", ["network"]],
+  ["host-sockets", ["network"]],
+  ["read-only-system", ["system-tree"]],
+  ["privileges", ["seccomp"]],
+  ["nested-namespaces", ["seccomp", "nested-namespaces"]],
+  ["mounts", ["seccomp", "nested-namespaces"]],
+  ["system-calls", ["seccomp"]],
+  ["server-environment", ["environment"]],
+  ["workspace-limit", ["disk-image"]],
+];
+
+const ROOT_ATTACKS: typeof ATTACKS = [
+  ["memory-limit", ["control-groups"]],
+  ["cpu-limit", ["control-groups"]],
+  ["process-limit", ["control-groups"]],
+];
+
+export function defineProbeSuite(identity: { readonly name: string; readonly unkept: readonly CheckName[] }): void {
+  describe(`the probe, as ${identity.name}`, () => {
+    let lab: Lab | undefined;
+    afterEach(async () => await lab?.close());
+
+    it("finds every property kept that this user can have", async () => {
+      lab = await openLab();
+      const { checks } = await lab.runtime.probe(NO_ABORT);
+      const broken = checks.filter((check) => !check.holds);
+      expect(broken.map((check) => check.name).toSorted()).toEqual([...identity.unkept].toSorted());
+      expect(checks.map((check) => check.name)).toEqual(["start", ...CHECK_NAMES]);
+      expect(broken.every((check) => check.severity === "limit" && check.fix !== undefined)).toBe(true);
+    });
+
+    const attacks = identity.unkept.length === 0 ? [...ATTACKS, ...ROOT_ATTACKS] : ATTACKS;
+    it.each(attacks)("%s: the attack succeeds without %j", async (name, off) => {
+      lab = await openLab({ off });
+      const { checks } = await lab.runtime.probe(NO_ABORT);
+      expect(checks.find((check) => check.name === name)).toMatchObject({ holds: false });
+    });
+  });
+}

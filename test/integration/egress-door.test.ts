@@ -1,0 +1,122 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { createEgress } from "../../src/network/egress.ts";
+import { createResolver } from "../../src/network/resolve-name.ts";
+import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
+import { get } from "../escape/egress/raw-client.ts";
+import { temporaryFolder } from "../unit/config/temporary-folder.ts";
+import { startDns } from "./egress/dns-server.ts";
+import { openLoopbackDoor } from "./egress/loopback-door.ts";
+import { startSite } from "./egress/stand-in-site.ts";
+
+const isRoot = process.getuid?.() === 0;
+const SANDBOX_UID = 64_001;
+const OTHER_UID = 64_002;
+
+function createTestEgress(folder: string) {
+  const egress = createEgress({ logger: SILENT_LOGGER, folder });
+  onTestFinished(async () => await egress.close());
+  return egress;
+}
+
+/** "in", or the code of the error, as that user sees it. */
+function connectAs(uid: number, path: string): string {
+  const script = `require("node:net").connect(process.argv[1]).on("connect",()=>{console.log("in");process.exit()}).on("error",(e)=>console.log(e.code))`;
+  return spawnSync(process.execPath, ["-e", script, path], { uid, gid: uid, encoding: "utf8", cwd: "/" }).stdout.trim();
+}
+
+describe("the socket of a door", () => {
+  test("is open to the server's own user alone, in a folder that nobody else can enter", async () => {
+    const folder = join(temporaryFolder(), "sockets");
+    const door = await createTestEgress(folder).open({ sandboxId: "one", allow: [] });
+    expect((statSync(door.socketPath).mode & 0o777).toString(8)).toBe("600");
+    expect((statSync(folder).mode & 0o777).toString(8)).toBe("700");
+    expect((statSync(join(door.socketPath, "..")).mode & 0o777).toString(8)).toBe("700");
+  });
+
+  test.runIf(isRoot)("admits the sandbox's user and no other", async () => {
+    const parent = temporaryFolder();
+    spawnSync("chmod", ["755", parent]);
+    const folder = join(parent, "sockets");
+    const door = await createTestEgress(folder).open({ sandboxId: "one", allow: [], ownerUid: SANDBOX_UID });
+    expect(connectAs(SANDBOX_UID, door.socketPath)).toBe("in");
+    expect(connectAs(OTHER_UID, door.socketPath)).toBe("EACCES");
+    const { mode, uid } = statSync(folder);
+    expect([(mode & 0o777).toString(8), uid]).toEqual(["711", 0]);
+  });
+
+  test.runIf(!isRoot)("cannot be given away by an ordinary user, and none is left behind", async () => {
+    const folder = join(temporaryFolder(), "sockets");
+    const opened = createTestEgress(folder).open({ sandboxId: "one", allow: [], ownerUid: SANDBOX_UID });
+    await expect(opened).rejects.toThrow(`cannot be given to uid ${SANDBOX_UID}`);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test("may lie deeper than the kernel's limit for socket paths", async () => {
+    const folder = join(temporaryFolder(), "deep".repeat(30), "deep".repeat(30));
+    mkdirSync(folder, { recursive: true });
+    const door = await createTestEgress(folder).open({ sandboxId: "one", allow: [] });
+    expect(statSync(door.socketPath).isSocket()).toBe(true);
+    await door.close();
+    expect(existsSync(door.socketPath)).toBe(false);
+  });
+
+  test("is gone with its folder after close, which may be called twice", async () => {
+    const folder = join(temporaryFolder(), "sockets");
+    const door = await createTestEgress(folder).open({ sandboxId: "one", allow: [] });
+    await door.close();
+    await door.close();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test("is not made when a rule is refused", async () => {
+    const folder = join(temporaryFolder(), "sockets");
+    await expect(createTestEgress(folder).open({ sandboxId: "one", allow: ["*.com"] })).rejects.toThrow("top-level");
+    expect(existsSync(folder)).toBe(false);
+  });
+});
+
+describe("names are resolved by DNS", () => {
+  test("and each answer is checked", async () => {
+    const site = await startSite((_, response) => response.end("site"));
+    const server = await startDns({ "site.test": ["127.0.0.1"], "inner.site.test": ["127.0.0.1", "10.0.0.5"] });
+    const resolve = createResolver({ timeoutMs: 2000, servers: [server] });
+    const door = await openLoopbackDoor([site.port], { resolve });
+    expect(await get(door.socketPath, `http://site.test:${site.port}/`)).toContain("site");
+    expect(await get(door.socketPath, `http://inner.site.test:${site.port}/`)).toContain("resolves to 10.0.0.5");
+    expect(await get(door.socketPath, `http://unknown.site.test:${site.port}/`)).toContain(
+      "could not be resolved (ENOTFOUND)",
+    );
+  });
+
+  test("and a name server that keeps silent ends in 504", async () => {
+    const server = await startDns({ "site.test": "silent" });
+    const resolve = createResolver({ timeoutMs: 60_000, servers: [server] });
+    const door = await openLoopbackDoor([81], { resolve, limits: { resolveTimeoutMs: 100 } });
+    expect(await get(door.socketPath, "http://site.test:81/")).toMatch(/^HTTP\/1\.1 504 [^]*no DNS answer/);
+  });
+});
+
+test("each connection is reported when it opens and when it ends, with its bytes", async () => {
+  const site = await startSite((_, response) => response.end("site"));
+  const folder = temporaryFolder();
+  const seen: unknown[] = [];
+  const egress = createEgress({ logger: SILENT_LOGGER, folder, clock: () => 0, resolve: async () => ["127.0.0.1"] });
+  onTestFinished(async () => await egress.close());
+  const door = await egress.open({
+    sandboxId: "one",
+    allow: [`127.0.0.1:${site.port}`, `site.test:${site.port}`],
+    onDecision: ({ bytesSent, bytesReceived, ...rest }) =>
+      seen.push({ ...rest, hasBytes: bytesSent * bytesReceived > 0 }),
+  });
+  await get(door.socketPath, `http://site.test:${site.port}/`);
+  await expect.poll(() => door.openConnections).toBe(0);
+  const facts = { id: 1, sandboxId: "one", time: "1970-01-01T00:00:00.000Z", host: "site.test", port: site.port };
+  const allowed = { ...facts, allowed: true, address: "127.0.0.1", rule: `site.test:${site.port}` };
+  expect(seen).toEqual([
+    { ...allowed, isOpen: true, hasBytes: false },
+    { ...allowed, isOpen: false, hasBytes: true },
+  ]);
+});

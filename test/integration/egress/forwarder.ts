@@ -1,0 +1,15 @@
+import { connect, createServer, type AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+
+/** What stands inside a sandbox in front of the door: a port on loopback, each connection carried to the socket. */
+export async function startForwarder(socketPath: string): Promise<number> {
+  const server = createServer((client) => {
+    const door = connect(socketPath);
+    client.on("error", () => door.destroy());
+    door.on("error", () => client.destroy());
+    client.pipe(door).pipe(client);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}

@@ -1,0 +1,145 @@
+import { duplexPair, type Duplex } from "node:stream";
+import { expect, onTestFinished, test } from "vitest";
+import {
+  createMessageConnection,
+  type MessageConnection,
+  ResponseError,
+  StreamMessageReader,
+  StreamMessageWriter,
+} from "vscode-jsonrpc/node";
+import { GuestClient, GuestLost } from "../../../src/sandbox/guest-client.ts";
+import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
+
+const NO_LIMIT = { timeoutMs: 60_000 };
+
+interface Line {
+  readonly client: GuestClient;
+  /** The other end of the stream, for a guest that user code has taken over. */
+  readonly inside: Duplex;
+}
+
+function open(maxFrameBytes = 100_000): Line {
+  const [host, inside] = duplexPair();
+  const client = new GuestClient({ stream: host, maxFrameBytes, logger: SILENT_LOGGER });
+  onTestFinished(() => client.fail("the test is over"));
+  return { client, inside };
+}
+
+function guestOn(inside: Duplex): MessageConnection {
+  const guest = createMessageConnection(new StreamMessageReader(inside), new StreamMessageWriter(inside));
+  guest.listen();
+  return guest;
+}
+
+function send(inside: Duplex, message: unknown): void {
+  const body = JSON.stringify(message);
+  inside.write(`Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+}
+
+async function firstRequest(inside: Duplex): Promise<{ id: string; method: string }> {
+  let text = "";
+  for await (const chunk of inside) {
+    text += String(chunk);
+    if (text.endsWith("}")) break;
+  }
+  return JSON.parse(text.slice(text.indexOf("{"))) as { id: string; method: string };
+}
+
+test("an answer in the agreed form comes back, without what was not agreed", async () => {
+  const { client, inside } = open();
+  guestOn(inside).onRequest("guest.hello", () => ({ version: "1", languages: ["python"], extra: "ignored" }));
+  expect(await client.request("guest.hello", {}, NO_LIMIT)).toEqual({ version: "1", languages: ["python"] });
+});
+
+test("request ids on the wire are random, not the library's numbers", async () => {
+  const ids = await Promise.all(
+    [1, 2].map(async () => {
+      const { client, inside } = open();
+      client.request("guest.hello", {}, NO_LIMIT).catch(() => undefined);
+      return (await firstRequest(inside)).id;
+    }),
+  );
+  expect(ids[0]).toMatch(/^[\w-]{20}$/);
+  expect(ids[0]).not.toBe(ids[1]);
+});
+
+test.each([
+  ["an answer to nothing that was asked", { jsonrpc: "2.0", id: 1, result: {} }],
+  ["an answer with a guessed id", { jsonrpc: "2.0", id: "AAAAAAAAAAAAAAAAAAAA", result: {} }],
+  ["a request to the host", { jsonrpc: "2.0", id: 1, method: "sandbox.escape", params: {} }],
+  ["a notification that no guest sends", { jsonrpc: "2.0", method: "$/setTrace", params: { value: "verbose" } }],
+  ["an output that is not as agreed", { jsonrpc: "2.0", method: "output", params: { callId: 7 } }],
+  ["something that is no message", [1, 2, 3]],
+  ["null", null],
+])("%s ends the line and everything that waits on it", async (_what, message) => {
+  const { client, inside } = open();
+  const waiting = client.request("guest.hello", {}, NO_LIMIT);
+  send(inside, message);
+  await expect(waiting).rejects.toThrow(GuestLost);
+  expect(await client.lost).toMatch(/malformed frame/);
+});
+
+test("bytes that are no JSON end the line", async () => {
+  const { client, inside } = open();
+  inside.write("Content-Length: 3\r\n\r\n{]}");
+  expect(await client.lost).toMatch(/malformed frame/);
+});
+
+test("a frame over the limit ends the line before its body is read", async () => {
+  const { client, inside } = open(1024);
+  inside.write("Content-Length: 1025\r\n\r\n");
+  expect(await client.lost).toBe("malformed frame: 1025 bytes are announced, and guest.maxFrameBytes is 1024");
+});
+
+test("an answer that breaks the schema ends the line", async () => {
+  const { client, inside } = open();
+  guestOn(inside).onRequest("file.write", () => ({ path: 1 }));
+  const params = { path: "a", content: "", encoding: "utf-8", mode: "overwrite" } as const;
+  await expect(client.request("file.write", params, NO_LIMIT)).rejects.toThrow(
+    "its answer to file.write is not as agreed",
+  );
+  expect(client.isLost).toBe(true);
+});
+
+test("a failure that the caller can repair keeps its reason and its hint, cut to a bearable length", async () => {
+  const { client, inside } = open();
+  guestOn(inside).onRequest("file.list", () => {
+    throw new ResponseError(-32050, "x", { kind: "not_found", message: "m".repeat(9000), hint: "look elsewhere" });
+  });
+  const params = { path: ".", recursive: false, includeHidden: false, maxEntries: 1 };
+  await expect(client.request("file.list", params, NO_LIMIT)).rejects.toMatchObject({
+    kind: "tool_failure",
+    message: "m".repeat(2000),
+    hint: "look elsewhere",
+    facts: { reason: "not_found" },
+  });
+  expect(client.isLost).toBe(false);
+});
+
+test("the guest is told to stop when the caller goes away, and its answer still counts", async () => {
+  const { client, inside } = open();
+  const abort = new AbortController();
+  guestOn(inside).onRequest("shell.output", async (_params: unknown, token) => {
+    abort.abort();
+    await new Promise((resolve) => token.onCancellationRequested(resolve));
+    return { text: "so far", cursor: 6, skippedChars: 0, isRunning: true, exitCode: null, signal: null };
+  });
+  const params = { processId: "1", cursor: 0, maxChars: 10, waitMs: 0 };
+  const answer = await client.request("shell.output", params, { ...NO_LIMIT, signal: abort.signal });
+  expect(answer.text).toBe("so far");
+});
+
+test("output is routed by call, and output of no call is dropped", async () => {
+  const { client, inside } = open();
+  const heard: string[] = [];
+  const { callId, stop } = client.listen(({ text }) => heard.push(text));
+  const guest = guestOn(inside);
+  guest.onRequest("guest.hello", async () => {
+    await guest.sendNotification("output", { callId, stream: "stdout", text: "mine" });
+    await guest.sendNotification("output", { callId: "another", stream: "stdout", text: "not mine" });
+    return { version: "1", languages: [] };
+  });
+  await client.request("guest.hello", {}, NO_LIMIT);
+  stop();
+  expect(heard).toEqual(["mine"]);
+});
