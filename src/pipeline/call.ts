@@ -1,5 +1,6 @@
 import type { CallContext } from "../capabilities/context.ts";
 import type { Caller } from "./caller.ts";
+import type { Lifeline } from "./lifeline.ts";
 
 /** What a capability can say to the client while it runs. The protocol implements it, once per era. */
 export interface Conversation extends Pick<
@@ -14,7 +15,7 @@ export interface Conversation extends Pick<
 export interface Call {
   readonly caller: Caller;
   readonly traceId: string;
-  readonly signal: AbortSignal;
+  readonly life: Lifeline;
   readonly conversation: Conversation;
 }
 
@@ -26,12 +27,14 @@ export class CallSuspended extends Error {
   }
 }
 
-export function contextOf({ caller, traceId, conversation }: Call, signal: AbortSignal): CallContext {
+export function contextOf({ caller, traceId, conversation }: Call, life: Lifeline): CallContext {
   return {
     principal: caller.principal,
     traceId,
     protocolVersion: caller.protocolVersion,
-    signal,
+    get signal() {
+      return life.signal;
+    },
     progress: (done, options) => conversation.progress(done, options),
     log: (level, data, logger) => conversation.log(level, data, logger),
     elicit: (request, options) => conversation.elicit(request, options),

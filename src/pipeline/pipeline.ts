@@ -47,10 +47,10 @@ export class Pipeline {
       ? keepInformed(call, { afterMs: progressAfterMs, what: tool.name })
       : undefined;
     try {
-      const output = await runBounded((signal) => tool.run(input, contextOf(informed?.call ?? call, signal)), {
+      const output = await runBounded((life) => tool.run(input, contextOf(informed?.call ?? call, life)), {
         what: `the tool "${tool.name}"`,
         timeoutMs: tool.timeoutMs ?? timeoutMs,
-        signal: call.signal,
+        life: call.life,
       });
       return await renderResult(tool, output, maxResultChars);
     } finally {
@@ -66,10 +66,10 @@ export class Pipeline {
       });
     }
     const { definition } = found.resource;
-    const output = await runBounded((signal) => definition.read(uri, found.variables, contextOf(call, signal)), {
+    const output = await runBounded((life) => definition.read(uri, found.variables, contextOf(call, life)), {
       what: `the resource "${definition.name}"`,
       timeoutMs: this.#options.timeoutMs,
-      signal: call.signal,
+      life: call.life,
     });
     return toContents(output, uri, definition.mimeType);
   }
@@ -89,10 +89,10 @@ export class Pipeline {
       );
     }
     const value: unknown = verdict === undefined ? {} : verdict.value;
-    const output = await runBounded((signal) => prompt.definition.run(value, contextOf(call, signal)), {
+    const output = await runBounded((life) => prompt.definition.run(value, contextOf(call, life)), {
       what: `the prompt "${name}"`,
       timeoutMs: this.#options.timeoutMs,
-      signal: call.signal,
+      life: call.life,
     });
     return toPromptResult(output, prompt.definition.description);
   }

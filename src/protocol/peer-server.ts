@@ -11,6 +11,7 @@ import type { Change } from "../capabilities/changes.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Caller } from "../pipeline/caller.ts";
 import type { Conversation } from "../pipeline/call.ts";
+import { Lifeline } from "../pipeline/lifeline.ts";
 import { liveConversation } from "./conversations/live.ts";
 import type { Question } from "./conversations/questions.ts";
 import type { ClientCapabilities, Exchange } from "./exchange.ts";
@@ -88,7 +89,7 @@ export class PeerServer extends Server {
     return {
       caller,
       traceId,
-      signal: mcpReq.signal,
+      life: Lifeline.of(mcpReq.signal),
       capabilities,
       inputResponses: mcpReq.inputResponses,
       requestState,

@@ -15,13 +15,14 @@ import {
   type RequestId,
 } from "./json-rpc.ts";
 import { OwlError } from "../errors/owl-error.ts";
+import type { Lifeline } from "../pipeline/lifeline.ts";
 import type { RequestFacts } from "./peer-server.ts";
 import { completeWireError, toWireError } from "./wire-error.ts";
 
 /** One request under way: who asked, and where messages go that belong to it. */
 export interface Delivery extends RequestFacts {
-  /** Aborts when the client will not read the answer any more. */
-  readonly gone: AbortSignal | undefined;
+  /** Ends when the client will not read the answer any more. */
+  readonly gone: Lifeline | undefined;
   /** Sends a message that belongs to this request before its answer. */
   readonly stream: (message: JsonRpcMessage) => void;
 }
@@ -84,7 +85,7 @@ export class PeerTransport implements Transport {
       if (this.#closed) return resolve(stoppedAnswer(message.id, delivery));
       this.#pending.set(id, { delivery, clientId: message.id, resolve });
       this.#byClientId.set(message.id, id);
-      delivery.gone?.addEventListener("abort", () => this.#cancel(id, "the client is gone"), { once: true });
+      delivery.gone?.onEnd(() => this.#cancel(id, "the client is gone"));
       this.#deliver({ ...message, id });
     });
   }

@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { stringify } from "yaml";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const MAIN = process.env["OWLCLAW_TEST_MAIN"] ?? join(ROOT, "dist/main.js");
+const MAIN = join(ROOT, "dist/main.js");
 export const HANDLERS: string = join(import.meta.dirname, "handlers");
 
 export interface ServerOptions {

@@ -317,7 +317,7 @@ describe("old and odd HTTP", () => {
     expect(received).not.toContain(PONG);
   });
 
-  test.each(["HTTP/0.9", "HTTP/2.0", "HTTP/1.9", "HTTQ/1.1"])("%s is refused", async (version) => {
+  test.each(["HTTP/1.9", "HTTP/3.0", "HTTQ/1.1"])("%s is refused", async (version) => {
     const received = await exchange(`POST /mcp ${version}\r\nHost: localhost\r\nContent-Length: ${PING.length}\r\n\r\n${PING}`);
     expect(received).not.toContain(PONG);
     await expectHealthy();

@@ -33,7 +33,7 @@ export function envelope(
 
 /** The headers that repeat the body of such a request. */
 export function modernHeaders(method: string, params: Record<string, unknown> = {}): Record<string, string> {
-  const name = params["name"] ?? params["uri"];
+  const name = params["name"] ?? params["uri"] ?? params["taskId"];
   return {
     "mcp-protocol-version": MODERN,
     "mcp-method": method,

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Principal } from "../../auth/principal.ts";
 import { ERROR_KINDS } from "../../errors/kinds.ts";
 import type { OwlError } from "../../errors/owl-error.ts";
+import { Lifeline } from "../../pipeline/lifeline.ts";
 import type { RequestId } from "../../protocol/json-rpc.ts";
 import { PLAIN_VERSION } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
@@ -86,11 +87,11 @@ export function acceptsEventStream(request: IncomingMessage): boolean {
   return header(request, "accept")?.includes("text/event-stream") ?? false;
 }
 
-/** Aborts when the client hangs up before it has its answer. */
-export function whenGone(response: ServerResponse): AbortController {
-  const controller = new AbortController();
+/** Ends when the client hangs up before it has its answer. */
+export function lifeOf(response: ServerResponse): Lifeline {
+  const life = new Lifeline();
   response.once("close", () => {
-    if (!response.writableFinished) controller.abort();
+    if (!response.writableFinished) life.end();
   });
-  return controller;
+  return life;
 }

@@ -131,6 +131,7 @@ export class HttpTransport {
       headersTimeout: http.headersTimeoutSeconds * 1000,
       requestTimeout: http.requestTimeoutSeconds * 1000,
       connectionsCheckingInterval: 1000,
+      joinDuplicateHeaders: true,
       keepAliveTimeout: 65_000,
       maxHeaderSize: 32 * 1024,
     };

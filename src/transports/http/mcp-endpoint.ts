@@ -13,7 +13,7 @@ import { hasBatches, isModern, isSupported, PLAIN_VERSION, unsupportedVersion } 
 import { toWireError } from "../../protocol/wire-error.ts";
 import {
   acceptsEventStream,
-  whenGone,
+  lifeOf,
   header,
   type HttpExchange,
   sendEmpty,
@@ -161,7 +161,7 @@ export class McpEndpoint {
       return this.#refuse(exchange, parsed.item);
     const caller = { principal, label, transport: "http", protocolVersion: version, sessionId: undefined } as const;
     const stream = new PlainStream(exchange, this.#options.keepAliveMs);
-    const gone = whenGone(response).signal;
+    const gone = lifeOf(response);
     const answers = await Promise.all(
       this.#itemsOf(parsed, version).map(async (item) => {
         if (item.kind === "invalid") return this.#refusalOf(item, exchange, version);

@@ -2,6 +2,7 @@ import { createMcpHandler, type McpHttpHandler, PROTOCOL_VERSION_META_KEY } from
 import type { IncomingMessage } from "node:http";
 import type { Change } from "../../capabilities/changes.ts";
 import type { Caller } from "../../pipeline/caller.ts";
+import type { Lifeline } from "../../pipeline/lifeline.ts";
 import { silentConversation } from "../../protocol/conversations/silent.ts";
 import { answerFastCall, type FastCall, readFastCall, runFastCall } from "../../protocol/fast-call.ts";
 import {
@@ -16,7 +17,7 @@ import { PeerServer, type RequestFacts } from "../../protocol/peer-server.ts";
 import { stoppedAnswer } from "../../protocol/peer-transport.ts";
 import { isModern, MODERN_VERSIONS } from "../../protocol/versions.ts";
 import { completeWireError } from "../../protocol/wire-error.ts";
-import { whenGone, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
+import { lifeOf, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
 
 const NEWEST = MODERN_VERSIONS[0];
 
@@ -35,7 +36,7 @@ export class ModernLeg {
   readonly #handler: McpHttpHandler;
   readonly #facts = new WeakMap<Request, RequestFacts>();
   readonly #unsubscribe: () => void;
-  readonly #running = new Set<AbortController>();
+  readonly #running = new Set<Lifeline>();
   #closing = false;
 
   constructor({
@@ -86,7 +87,7 @@ export class ModernLeg {
   async close(): Promise<void> {
     this.#closing = true;
     this.#unsubscribe();
-    for (const controller of this.#running) controller.abort();
+    for (const life of this.#running) life.end();
     await this.#handler.close();
   }
 
@@ -96,13 +97,13 @@ export class ModernLeg {
     { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange },
   ): Promise<void> {
     const { response, traceId } = exchange;
-    const controller = whenGone(response);
+    const life = lifeOf(response);
     const conversation = silentConversation(this.#mcp.changes);
-    const options = { mcp: this.#mcp, caller, traceId, signal: controller.signal, conversation };
-    this.#running.add(controller);
+    const options = { mcp: this.#mcp, caller, traceId, life, conversation };
+    this.#running.add(life);
     const answer = await answerFastCall(message, runFastCall(call, options), options);
-    this.#running.delete(controller);
-    if (this.#closing && controller.signal.aborted) return this.#refuseStopped(message, { caller, exchange });
+    this.#running.delete(life);
+    if (this.#closing && life.isOver) return this.#refuseStopped(message, { caller, exchange });
     // The protocol fixes this one status; all other errors of a call are part of a good answer.
     const status = "error" in answer && answer.error.code === -32021 ? 400 : 200;
     sendJson(response, status, answer);
@@ -123,7 +124,7 @@ export class ModernLeg {
     const web = new Request("http://localhost/mcp", {
       method: "POST",
       headers: webHeaders(request),
-      signal: whenGone(response).signal,
+      signal: lifeOf(response).signal,
     });
     this.#facts.set(web, { caller, traceId });
     const answer = await this.#handler.fetch(web, { parsedBody: message });

@@ -4,17 +4,27 @@ import { decodeUtf8 } from "../decode-utf8.ts";
 
 /** The whole body as text. Refuses what is too large before it is read, and what is no UTF-8 after. */
 export async function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {
-  if (Number(request.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  const chunks: Buffer[] = [];
-  let size = 0;
-  const stream: AsyncIterable<Buffer> = request;
-  for await (const chunk of stream) {
-    size += chunk.length;
-    if (size > maxBytes) throw tooLarge(maxBytes);
-    chunks.push(chunk);
-  }
-  const [first] = chunks;
-  return decodeUtf8(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks));
+  return decodeUtf8(await readBytes(request, maxBytes));
+}
+
+function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    if (Number(request.headers["content-length"] ?? 0) > maxBytes) return reject(tooLarge(maxBytes));
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBytes) return void chunks.push(chunk);
+      request.pause();
+      request.removeAllListeners("data");
+      reject(tooLarge(maxBytes));
+    });
+    request.once("end", () => {
+      const [first] = chunks;
+      resolve(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks));
+    });
+    request.once("close", () => reject(new OwlError("cancelled", "the client hung up before its request was read")));
+  });
 }
 
 function tooLarge(maxBytes: number): OwlError {

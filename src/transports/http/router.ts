@@ -122,7 +122,10 @@ export class Router {
         },
       ],
       ["/mcp/sse", { methods: { GET: (exchange) => sse.open(exchange) } }],
-      ["/mcp/messages", { methods: { POST: (exchange, { query }) => sse.post(exchange, query.get("sessionId")) } }],
+      [
+        "/mcp/messages",
+        { methods: { POST: (exchange, { query }) => sse.post(exchange, new URLSearchParams(query).get("sessionId")) } },
+      ],
       [
         "/health",
         {

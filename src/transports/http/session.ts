@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Caller } from "../../pipeline/caller.ts";
+import { Lifeline } from "../../pipeline/lifeline.ts";
 import { Connection } from "../../protocol/connection.ts";
 import type { JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
@@ -149,17 +150,13 @@ export class Session {
 class Reply {
   readonly #session: Session;
   readonly #exchange: HttpExchange;
-  readonly #gone: AbortController = new AbortController();
+  readonly gone: Lifeline = new Lifeline();
   #stream: ResumableStream | undefined;
 
   constructor(session: Session, exchange: HttpExchange) {
     this.#session = session;
     this.#exchange = exchange;
     exchange.response.once("close", () => this.#onClose());
-  }
-
-  get gone(): AbortSignal {
-    return this.#gone.signal;
   }
 
   stream(message: JsonRpcMessage): void {
@@ -202,12 +199,12 @@ class Reply {
   #onClose(): void {
     const stream = this.#stream;
     if (stream === undefined) {
-      if (!this.#exchange.response.writableFinished) this.#gone.abort();
+      if (!this.#exchange.response.writableFinished) this.gone.end();
       return;
     }
     if (stream.isEnded) return;
     const timer = setTimeout(() => {
-      if (!stream.isConnected && !stream.isEnded) this.#gone.abort();
+      if (!stream.isConnected && !stream.isEnded) this.gone.end();
     }, RESUME_WINDOW_MS);
     timer.unref();
   }
