@@ -41,7 +41,8 @@ export interface Incoming {
 export class Connection {
   readonly #mcp: Mcp;
   readonly #transport: PeerTransport;
-  readonly #fast = new Map<RequestId, Lifeline>();
+  /** Ids are the clients' own: on a shared line many calls may have the same. */
+  readonly #fast = new Map<Lifeline, RequestId>();
   readonly #fastPath: boolean;
   #closing = false;
   readonly #engine: Promise<{ close(): Promise<void> }>;
@@ -87,7 +88,7 @@ export class Connection {
 
   notify(message: JsonRpcNotification): void {
     const requestId = message.method === "notifications/cancelled" ? message.params?.["requestId"] : undefined;
-    if (isRequestId(requestId)) this.#fast.get(requestId)?.end();
+    if (isRequestId(requestId)) this.#endFast((id) => id === requestId);
     this.#transport.notify(message);
   }
 
@@ -97,10 +98,14 @@ export class Connection {
 
   async close(): Promise<void> {
     this.#closing = true;
-    for (const life of this.#fast.values()) life.end();
+    this.#endFast(() => true);
     const engine = await this.#engine;
     await engine.close();
     await this.#transport.close();
+  }
+
+  #endFast(isMeant: (id: RequestId) => boolean): void {
+    for (const [life, id] of this.#fast) if (isMeant(id)) life.end();
   }
 
   /** Runs the call at once; if it wants to talk to the client before its end, the SDK takes it over with the call under way. */
@@ -124,7 +129,7 @@ export class Connection {
       conversation: late.conversation,
     };
     const unlink = incoming.gone?.onEnd(() => life.end());
-    this.#fast.set(message.id, life);
+    this.#fast.set(life, message.id);
     try {
       running = runFastCall(call, options);
       const answer = await answerFastCall(message, running, options);
@@ -133,7 +138,7 @@ export class Connection {
       return this.#closing ? stoppedAnswer(message.id, incoming) : undefined;
     } finally {
       unlink?.();
-      if (this.#fast.get(message.id) === life) this.#fast.delete(message.id);
+      this.#fast.delete(life);
     }
   }
 }

@@ -14,6 +14,8 @@ export interface HttpExchange {
   readonly principal: Principal;
   readonly label: string | undefined;
   readonly traceId: string;
+  /** Says that shutdown need not wait for this request: what it holds open is a stream. */
+  readonly release: () => void;
 }
 
 export interface ErrorOptions {

@@ -63,6 +63,7 @@ export class ModernLeg {
   }
 
   async serve(message: JsonRpcRequest | JsonRpcNotification, exchange: HttpExchange): Promise<void> {
+    if (message.method === "subscriptions/listen") exchange.release();
     const caller: Caller = {
       principal: exchange.principal,
       label: exchange.label,

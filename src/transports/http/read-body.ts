@@ -19,11 +19,13 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
       request.removeAllListeners("data");
       reject(tooLarge(maxBytes));
     });
+    const onClose = (): void => reject(new OwlError("cancelled", "the client hung up before its request was read"));
+    request.once("close", onClose);
     request.once("end", () => {
+      request.off("close", onClose);
       const [first] = chunks;
       resolve(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks));
     });
-    request.once("close", () => reject(new OwlError("cancelled", "the client hung up before its request was read")));
   });
 }
 

@@ -74,20 +74,30 @@ export class Router {
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const traceId = traceIdFrom(request.headers["traceparent"]);
     response.setHeader("x-trace-id", traceId);
-    // A stream is open as long as its client likes: shutdown ends streams, it does not wait for them.
-    const isCounted = request.method === "POST";
-    if (isCounted) this.#open += 1;
+    const release = this.#hold(request);
     try {
-      await this.#serve(request, response, traceId);
+      await this.#serve({ request, response, traceId, release });
     } catch (thrown) {
       this.#fail(thrown, request, response, traceId);
     } finally {
-      if (isCounted && --this.#open === 0) this.#onIdle();
+      release();
     }
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
+  /** Shutdown waits for calls. A stream is open as long as its client likes: shutdown ends it, it does not wait. */
+  #hold({ method }: IncomingMessage): () => void {
+    let isHeld = method === "POST";
+    if (isHeld) this.#open += 1;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      if (--this.#open === 0) this.#onIdle();
+    };
+  }
+
+  async #serve(incoming: Pick<HttpExchange, "request" | "response" | "traceId" | "release">): Promise<void> {
     const { guard, authenticator } = this.#options;
+    const { request, response, traceId } = incoming;
     const target = readTarget(request);
     const route = this.#routes.get(target.path);
     addCorsHeaders(request, response, guard);
@@ -103,7 +113,7 @@ export class Router {
     const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyHeader(request, "authorization"));
     const principal = known instanceof Promise ? await known : known;
     endStreamWithToken(principal, response);
-    await serve({ request, response, principal, label: labelOf(request), traceId }, target);
+    await serve({ ...incoming, principal, label: labelOf(request) }, target);
   }
 
   #makeRoutes(): ReadonlyMap<string, Route> {
