@@ -218,6 +218,7 @@ async function volley(side: Side, era: string): Promise<Map<string, Outcome>> {
   // What asks the client back would wait for its answer: the next test is for those.
   for (const shot of shotsOf(era, await sessionOf(side, era))) {
     if (era !== "plain" && era !== "modern" && shot.body.includes('"name":"ask"')) continue;
+    process.stderr.write(`${era} ${shot.name}\n`);
     outcomes.set(shot.name, await fire(side, shot));
   }
   return outcomes;

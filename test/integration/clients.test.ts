@@ -224,6 +224,7 @@ describe.each(DOORS)("SDK $client over $transport, $version ($mode.mode)", (door
     if (door.client === "1.0") return;
     expect(await firstText("ask_name")).toBe("hello Ada");
     expect(await firstText("ask_both")).toBe("accept and test-model");
+    expect(await firstText("ask_with_default")).toBe("hello Ada");
   });
 
   test("[004-R5.7] a long call does not hold up the others", async () => {
@@ -247,6 +248,7 @@ const TOOLS = [
   "ask_both",
   "ask_model",
   "ask_name",
+  "ask_with_default",
   "break_own_schema",
   "bump",
   "come_back",

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -37,7 +37,9 @@ const targets: Record<string, () => string[]> = {
   sse: () => ["--transport", "sse", "--server-url", `${server.origin}/mcp/sse`],
   stdio: () => {
     const { command, args } = stdioCommand();
-    return [command, ...args];
+    const file = path.join(home, "mcp.json");
+    writeFileSync(file, JSON.stringify({ mcpServers: { owlclaw: { type: "stdio", command, args } } }));
+    return ["--config", file, "--server", "owlclaw"];
   },
 };
 

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
 import { type HttpServer, startHttp, until } from "./harness.ts";
 import { closeStreams, plainCall, SseLine } from "./http-client.ts";
 import { expectedData, text } from "./wire-messages.ts";
@@ -57,6 +58,21 @@ describe("GET /mcp/sse with POST /mcp/messages", () => {
     expect(updated.params).toEqual({ uri: "fixture://counter" });
     await plainCall(server.url, "announce", { list: "resources" });
     await line.stream.message(({ method }) => method === "notifications/resources/list_changed");
+  });
+
+  test("[004-R5.8] a call that runs long without a word of its own is reported, after 30 s by default", async () => {
+    expect(DEFAULT_CONFIG.tools.progressAfterSeconds).toBe(30);
+    const eager = await startHttp({ config: { tools: { progressAfterSeconds: 1 } } });
+    const line = await SseLine.open(eager.origin);
+    await line.initialize();
+    const params = { name: "hold", arguments: { label: "quiet" }, _meta: { progressToken: "t" } };
+    const answer = line.request("tools/call", params);
+    const progress = await line.stream.message(({ method }) => method === "notifications/progress");
+    expect(progress.params).toEqual({ progressToken: "t", progress: 1, message: expect.stringContaining("1 s") });
+    await plainCall(eager.url, "release", { label: "quiet" });
+    expect(text(await answer)).toBe("released quiet");
+    line.stream.close();
+    await eager.stop();
   });
 
   test("[004-R3.8] a closed stream frees what was held for it: its session, its watch, its running call", async () => {

@@ -1,4 +1,4 @@
-import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createHttpServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
 import type { Authenticator } from "../../auth/authenticator.ts";
@@ -151,7 +151,8 @@ function ignoreMissingIpv6(error: unknown): void {
 
 /** What Node could not read as a request has no response object; it is answered on the socket, unless an answer is under way. */
 function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
-  const isAnswering = "_httpMessage" in socket && socket._httpMessage !== null && socket._httpMessage !== undefined;
+  const message: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
+  const isAnswering = message instanceof ServerResponse && message.headersSent;
   if (!socket.writable || error.code === "ECONNRESET" || isAnswering) {
     socket.destroy();
     return;

@@ -142,7 +142,6 @@ export class McpEndpoint {
   async #read(exchange: HttpExchange): Promise<Parsed | undefined> {
     const { request, response, traceId } = exchange;
     try {
-      assertJson(header(request, "content-type"));
       return parseMessages(await readBody(request, this.#options.maxBodyBytes));
     } catch (thrown) {
       const error = toOwlError(thrown);
@@ -225,15 +224,4 @@ function needsSession({ id, method }: JsonRpcRequest): Incoming & { readonly kin
 function isPlain(request: HttpExchange["request"]): boolean {
   const version = header(request, "mcp-protocol-version");
   return header(request, "mcp-session-id") === undefined && (version === undefined || !isModern(version));
-}
-
-/** Browsers send forms and text across origins without asking; JSON they do not. Clients that say nothing are let in. */
-function assertJson(contentType: string | undefined): void {
-  if (contentType === undefined) return;
-  const type = contentType.split(";", 1)[0]?.trim().toLowerCase();
-  if (type === "application/json") return;
-  throw new OwlError(
-    "unsupported_media_type",
-    `the body must be application/json, not ${JSON.stringify(type?.slice(0, 64))}`,
-  );
 }

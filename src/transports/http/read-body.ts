@@ -2,8 +2,9 @@ import type { IncomingMessage } from "node:http";
 import { OwlError } from "../../errors/owl-error.ts";
 import { decodeUtf8 } from "../decode-utf8.ts";
 
-/** The whole body as text. Refuses what is too large before it is read, and what is no UTF-8 after. */
+/** The whole body as text. Refuses what is no JSON or too large before it is read, and what is no UTF-8 after. */
 export async function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {
+  assertJson(request.headers["content-type"]);
   return decodeUtf8(await readBytes(request, maxBytes));
 }
 
@@ -31,4 +32,15 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
 
 function tooLarge(maxBytes: number): OwlError {
   return new OwlError("too_large", `the body is larger than ${maxBytes} bytes`, { facts: { limit: maxBytes } });
+}
+
+/** Browsers send forms and text across origins without asking; JSON they do not. Clients that say nothing are let in. */
+function assertJson(contentType: string | undefined): void {
+  if (contentType === undefined) return;
+  const type = contentType.split(";", 1)[0]?.trim().toLowerCase();
+  if (type === "application/json") return;
+  throw new OwlError(
+    "unsupported_media_type",
+    `the body must be application/json, not ${JSON.stringify(type?.slice(0, 64))}`,
+  );
 }
