@@ -4,7 +4,8 @@ export interface JsonFault {
   readonly reason: string;
 }
 
-const LITERAL = /(?:true|false|null)/y;
+const LITERALS = ["true", "false", "null"];
+const UNFINISHED_ESCAPE = /^\\(?:u[0-9a-fA-F]{0,3})?$/;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
 const STRING_PREFIX = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y;
@@ -48,7 +49,7 @@ class Scanner {
     if (next === "{") this.#list("}", () => this.#member());
     else if (next === "[") this.#list("]", () => this.value());
     else if (next === '"') this.#string();
-    else if (!this.#take(LITERAL) && !this.#take(NUMBER)) this.#fail("a value is expected");
+    else if (!this.#literal() && !this.#take(NUMBER)) this.#fail("a value is expected");
     this.#take(SPACE);
   }
 
@@ -74,9 +75,16 @@ class Scanner {
     this.value();
   }
 
+  #literal(): boolean {
+    const word = LITERALS.find((literal) => literal[0] === this.#text[this.#at]);
+    for (const letter of word ?? "") if (!this.#skip(letter)) this.#fail(`"${word}" is expected`);
+    return word !== undefined;
+  }
+
   #string(): void {
     if (this.#take(STRING)) return;
     this.#take(STRING_PREFIX);
+    if (UNFINISHED_ESCAPE.test(this.#text.slice(this.#at, this.#at + 6))) this.#at = this.#text.length;
     this.#fail(this.#text[this.#at] === "\\" ? "bad escape in a string" : "bad character in a string");
   }
 

@@ -139,9 +139,11 @@ export const INITIALIZE: CorpusRequest = {
 };
 
 /** The envelope that each request of the revision without handshake carries. */
-export function withEnvelope({ method, params = {} }: CorpusRequest, capabilities: object = {}): CorpusRequest {
-  const { _meta: meta } = params;
-  if (meta !== undefined && (typeof meta !== "object" || meta === null || Array.isArray(meta))) return { method, params };
+export function withEnvelope(request: CorpusRequest, capabilities: object = {}): CorpusRequest {
+  const { method, params = {} } = request;
+  if (!isPlain(params)) return request;
+  const { _meta: meta = {} } = params;
+  if (!isPlain(meta)) return request;
   const envelope = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
     "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
@@ -152,14 +154,21 @@ export function withEnvelope({ method, params = {} }: CorpusRequest, capabilitie
 
 /** The headers that mirror the body in that revision. */
 export function mirrorHeaders({ method, params = {} }: CorpusRequest): Record<string, string> {
-  const name = params["name"] ?? params["uri"] ?? params["taskId"];
-  const isSafe = typeof name === "string" && /^[\x21-\x7e]{1,200}$/.test(name);
+  const name = isPlain(params) ? (params["name"] ?? params["uri"] ?? params["taskId"]) : undefined;
   return {
     accept: "application/json, text/event-stream",
     "mcp-protocol-version": MODERN,
-    "mcp-method": method,
-    ...(isSafe && { "mcp-name": name }),
+    ...(isHeaderSafe(method) && { "mcp-method": method }),
+    ...(isHeaderSafe(name) && { "mcp-name": name }),
   };
+}
+
+function isHeaderSafe(value: unknown): value is string {
+  return typeof value === "string" && /^[\x21-\x7e]{1,200}$/.test(value);
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** What stands where it should not: each replaces each field of each good request. */
