@@ -1,4 +1,5 @@
 import {
+  isJSONRPCRequest,
   type JSONRPCMessage,
   type MessageExtraInfo,
   SUBSCRIPTION_ID_META_KEY,
@@ -83,6 +84,8 @@ export class PeerTransport implements Transport {
     const id = ++this.#lastId;
     return new Promise((resolve) => {
       if (this.#closed) return resolve(stoppedAnswer(message.id, delivery));
+      // What the SDK does not take for a request it drops without a word.
+      if (!isJSONRPCRequest(message)) return resolve(this.#unreadable(message, delivery));
       this.#pending.set(id, { delivery, clientId: message.id, resolve });
       this.#byClientId.set(message.id, id);
       delivery.gone?.onEnd(() => this.#cancel(id, "the client is gone"));
@@ -115,6 +118,15 @@ export class PeerTransport implements Transport {
     this.#closed = true;
     for (const [id, { clientId, delivery }] of this.#pending) this.#settle(id, stoppedAnswer(clientId, delivery));
     this.onclose?.();
+  }
+
+  #unreadable({ id, method, params }: JsonRpcRequest, { caller, traceId }: Delivery): JsonRpcResponse {
+    const what = isObject(params?.["_meta"])
+      ? "_meta.progressToken must be a string or an integer"
+      : "_meta must be an object";
+    const error = new OwlError("invalid_params", `invalid parameters for ${method}: ${what}`);
+    const options = { version: caller.protocolVersion, traceId, withStack: this.#withStack };
+    return { jsonrpc: "2.0", id, error: toWireError(error, options) };
   }
 
   #cancel(id: number, reason: string): void {

@@ -2,7 +2,15 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type HttpServer, startHttp, until } from "./harness.ts";
 import { BOTH, closeStreams, EventReader, modern, plainCall, postJson } from "./http-client.ts";
 import { StdioLine } from "./stdio-line.ts";
-import { envelope, expectedData, type JsonRpcAnswer, MODERN, modernHeaders, TASKS_EXTENSION, text } from "./wire-messages.ts";
+import {
+  envelope,
+  expectedData,
+  type JsonRpcAnswer,
+  MODERN,
+  modernHeaders,
+  TASKS_EXTENSION,
+  text,
+} from "./wire-messages.ts";
 
 let server: HttpServer;
 let url: string;
@@ -69,10 +77,14 @@ describe("requests that name their revision", () => {
   test("headers that disagree with the body are refused", async () => {
     const params = envelope({ name: "echo", arguments: { text: "hi" } });
     const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
-    for (const wrong of [{ "mcp-method": "tools/list" }, { "mcp-name": "fail" }, { "mcp-protocol-version": "2025-11-25" }]) {
+    for (const wrong of [
+      { "mcp-method": "tools/list" },
+      { "mcp-name": "fail" },
+      { "mcp-protocol-version": "2025-11-25" },
+    ]) {
       const headers = { accept: BOTH, ...modernHeaders("tools/call", { name: "echo" }), ...wrong };
       const { status, body } = await postJson(url, message, headers);
-      expect([status, body.error?.code, body.error?.data?.["kind"]], JSON.stringify(wrong)).toEqual([400, -32020, "header_mismatch"]);
+      expect([status, body.error?.code, body.error?.data?.["kind"]]).toEqual([400, -32020, "header_mismatch"]);
     }
   });
 
@@ -93,11 +105,17 @@ describe("requests that name their revision", () => {
       { meta: { progressToken: "t" } },
     );
     expect(headers.get("content-type")).toMatch(/^text\/event-stream/);
-    expect(messages.map(({ method, params, result }) => (method === undefined ? result?.["resultType"] : params?.["progress"]))).toEqual([1, 2, 3, "complete"]);
+    expect(
+      messages.map(({ method, params, result }) =>
+        method === undefined ? result?.["resultType"] : params?.["progress"],
+      ),
+    ).toEqual([1, 2, 3, "complete"]);
   });
 
   test("subscriptions/listen carries what was asked for and nothing else", async () => {
-    const params = envelope({ notifications: { toolsListChanged: true, resourceSubscriptions: ["fixture://counter"] } });
+    const params = envelope({
+      notifications: { toolsListChanged: true, resourceSubscriptions: ["fixture://counter"] },
+    });
     const stream = await EventReader.open(url, {
       method: "POST",
       headers: { accept: BOTH, "content-type": "application/json", ...modernHeaders("subscriptions/listen") },
@@ -132,8 +150,12 @@ describe.each(["http", "stdio"])("over %s", (transport) => {
 
   afterAll(() => line?.finish());
 
-  const call = (name: string, args: object = {}, more: object = {}, capabilities: Record<string, unknown> = {}): Promise<JsonRpcAnswer> =>
-    ask("tools/call", { name, arguments: args, ...more }, capabilities);
+  const call = (
+    name: string,
+    args: object = {},
+    more: object = {},
+    capabilities: Record<string, unknown> = {},
+  ): Promise<JsonRpcAnswer> => ask("tools/call", { name, arguments: args, ...more }, capabilities);
 
   describe("questions", () => {
     const ASKABLE = { elicitation: {}, sampling: {} };
@@ -224,7 +246,9 @@ describe.each(["http", "stdio"])("over %s", (transport) => {
       const label = `cancel-${transport}`;
       const { result } = await call("job", { label }, {}, TASKS);
       await ask("tasks/cancel", { taskId: result?.["taskId"] }, TASKS);
-      expect((await ask("tasks/get", { taskId: result?.["taskId"] }, TASKS)).result).toMatchObject({ status: "cancelled" });
+      expect((await ask("tasks/get", { taskId: result?.["taskId"] }, TASKS)).result).toMatchObject({
+        status: "cancelled",
+      });
       const seen = (await call("observe", { label })).result;
       expect(seen?.["structuredContent"]).toMatchObject({ aborted: true });
     });

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { environment, type HttpServer, startHttp, stdioCommand } from "./harness.ts";
+import type { Unchecked } from "./wire-messages.ts";
 
 const RUNNER = path.resolve(import.meta.dirname, "../conformance/runner/node_modules");
 const NODE_22 = path.join(RUNNER, `node-linux-${process.arch}/bin/node`);
@@ -22,13 +23,18 @@ afterAll(async () => {
 });
 
 /** The Inspector as its users run it, with a home folder of its own. */
-function inspect(args: readonly string[]): Promise<Record<string, any>> {
+function inspect(args: readonly string[]): Promise<Record<string, Unchecked>> {
   return new Promise((resolve, reject) => {
     const env = { ...environment(), HOME: home };
-    execFile(NODE_22, [INSPECTOR, "--cli", ...args, "--format", "json", "--quiet"], { env }, (error, stdout, stderr) => {
-      if (stdout.trim() === "") reject(error ?? new Error(stderr));
-      else resolve(JSON.parse(stdout) as Record<string, any>);
-    });
+    execFile(
+      NODE_22,
+      [INSPECTOR, "--cli", ...args, "--format", "json", "--quiet"],
+      { env },
+      (error, stdout, stderr) => {
+        if (stdout.trim() === "") reject(error ?? new Error(stderr));
+        else resolve(JSON.parse(stdout) as Record<string, Unchecked>);
+      },
+    );
   });
 }
 
@@ -50,7 +56,7 @@ describe.each([
   ["stdio", "modern"],
   ["sse", "legacy"],
 ])("the Inspector's CLI over %s, %s era", (transport, era) => {
-  const run = (...args: string[]): Promise<Record<string, any>> =>
+  const run = (...args: string[]): Promise<Record<string, Unchecked>> =>
     inspect([...(targets[transport]?.() ?? []), "--protocol-era", era, ...args]);
 
   test("lists tools with portable schemas", async () => {
@@ -68,6 +74,6 @@ describe.each([
   });
 });
 
-function resultOf(output: Record<string, any>): Record<string, any> {
+function resultOf(output: Record<string, Unchecked>): Record<string, Unchecked> {
   return output["result"] ?? output;
 }

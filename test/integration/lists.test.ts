@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type HttpServer, startHttp } from "./harness.ts";
 import { modern, plain } from "./http-client.ts";
 import { connect } from "./sdk-clients.ts";
-import { expectedData, type JsonRpcAnswer, MODERN } from "./wire-messages.ts";
+import { expectedData, type JsonRpcAnswer, MODERN, type Unchecked } from "./wire-messages.ts";
 
 type Ask = (method: string, params?: Record<string, unknown>) => Promise<JsonRpcAnswer>;
 
@@ -30,8 +30,8 @@ describe.each(["2025-03-26", MODERN])("pages in %s", (version) => {
   const ask: Ask = async (method, params = {}) =>
     (version === MODERN ? await modern(many.url, method, params) : await plain(many.url, method, params)).body;
 
-  async function pages(method: string): Promise<Record<string, any>[]> {
-    const found: Record<string, any>[] = [];
+  async function pages(method: string): Promise<Record<string, Unchecked>[]> {
+    const found: Record<string, Unchecked>[] = [];
     let cursor: unknown;
     do {
       const { result } = await ask(method, cursor === undefined ? {} : { cursor });
@@ -51,15 +51,24 @@ describe.each(["2025-03-26", MODERN])("pages in %s", (version) => {
   test.each(LISTS)("$method has pages, and the last has no cursor", async ({ method, key, sizes }) => {
     const found = await pages(method);
     expect(found.map((page) => page[key].length)).toEqual(sizes);
-    const all = found.flatMap((page) => page[key].map(({ uri, uriTemplate, name }: Record<string, string>) => uri ?? uriTemplate ?? name));
+    const all = found.flatMap((page) =>
+      page[key].map(({ uri, uriTemplate, name }: Record<string, string>) => uri ?? uriTemplate ?? name),
+    );
     expect(new Set(all).size).toBe(all.length);
   });
 
   test.each(LISTS)("$method refuses cursors that it did not give out", async ({ method }) => {
     const foreign = (await ask(method === "tools/list" ? "prompts/list" : "tools/list")).result?.["nextCursor"];
-    for (const cursor of ["", "bad", "MTA=", foreign, Buffer.from('["tools"]').toString("base64url"), "é".repeat(5000)]) {
+    for (const cursor of [
+      "",
+      "bad",
+      "MTA=",
+      foreign,
+      Buffer.from('["tools"]').toString("base64url"),
+      "é".repeat(5000),
+    ]) {
       const { error } = await ask(method, { cursor });
-      expect(error, String(cursor)).toMatchObject({ code: -32602, data: expectedData("invalid_params") });
+      expect(error).toMatchObject({ code: -32602, data: expectedData("invalid_params") });
     }
     const notText = await ask(method, { cursor: 7 });
     expect(notText.error?.code).toBe(-32602);
@@ -75,12 +84,14 @@ test("a real client walks the pages by itself", async () => {
 
 test("every tool's schemas are valid JSON Schema for a standard validator, and every hint is said", async () => {
   const ajv = new Ajv2020.default({ strict: false });
-  const { tools } = (await plain(few.url, "tools/list")).body.result as { tools: Record<string, any>[] };
-  for (const { name, inputSchema, outputSchema, annotations } of tools) {
-    expect(ajv.validateSchema(inputSchema), name).toBe(true);
-    expect(inputSchema.type, name).toBe("object");
-    if (outputSchema !== undefined) expect(ajv.validateSchema(outputSchema), name).toBe(true);
-    expect(annotations, name).toMatchObject({
+  const { tools } = (await plain(few.url, "tools/list")).body.result as { tools: Record<string, Unchecked>[] };
+  const broken = tools.filter(
+    ({ inputSchema, outputSchema = {} }) =>
+      inputSchema.type !== "object" || !ajv.validateSchema(inputSchema) || !ajv.validateSchema(outputSchema),
+  );
+  expect(broken).toEqual([]);
+  for (const { annotations } of tools) {
+    expect(annotations).toMatchObject({
       readOnlyHint: expect.any(Boolean),
       destructiveHint: expect.any(Boolean),
       idempotentHint: expect.any(Boolean),
@@ -100,7 +111,7 @@ describe("mcp.capabilities", () => {
         protocolVersion: version,
         supportedVersions: ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"],
       });
-      const { tools } = result as { tools: Record<string, any>[] };
+      const { tools } = result as { tools: Record<string, Unchecked>[] };
       expect(tools.find(({ name }) => name === "echo")).toEqual({
         name: "echo",
         title: "Echo",

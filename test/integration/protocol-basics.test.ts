@@ -15,7 +15,11 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 /** What the first revision of the protocol has a client ask. */
-const REQUESTS: readonly (readonly [method: string, params: Record<string, unknown>, result: Record<string, unknown>])[] = [
+const REQUESTS: readonly (readonly [
+  method: string,
+  params: Record<string, unknown>,
+  result: Record<string, unknown>,
+])[] = [
   ["ping", {}, {}],
   ["tools/list", {}, { tools: expect.any(Array) }],
   ["tools/call", { name: "echo", arguments: { text: "hi" } }, { content: [{ type: "text", text: "hi" }] }],
@@ -41,7 +45,7 @@ describe("every message of the first revision", () => {
     for (const [index, [method, params, result]] of REQUESTS.entries()) {
       const id = `request ${index}`;
       line.send({ jsonrpc: "2.0", id, method, params });
-      expect(await line.answer(id), method).toEqual({ jsonrpc: "2.0", id, result: expect.objectContaining(result) });
+      expect(await line.answer(id)).toEqual({ jsonrpc: "2.0", id, result: expect.objectContaining(result) });
     }
     line.send({ jsonrpc: "2.0", method: "notifications/roots/list_changed" });
     line.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "nobody" } });
@@ -57,8 +61,8 @@ describe("every message of the first revision", () => {
     const line = await SseLine.open(server.origin);
     await line.initialize();
     for (const [method, params, result] of REQUESTS) {
-      expect((await session.request(method, params)).body.result, method).toEqual(expect.objectContaining(result));
-      expect((await line.request(method, params)).result, method).toEqual(expect.objectContaining(result));
+      expect((await session.request(method, params)).body.result).toEqual(expect.objectContaining(result));
+      expect((await line.request(method, params)).result).toEqual(expect.objectContaining(result));
     }
     line.stream.close();
     await session.delete();
@@ -123,7 +127,10 @@ describe("the handshake", () => {
     const stdio = new StdioLine();
     const sse = await SseLine.open(server.origin);
     const params = { protocolVersion: "2023-01-01", capabilities: {}, clientInfo: { name: "x", version: "1" } };
-    for (const { error } of [await stdio.request("initialize", params), await sse.request("initialize", params)] as JsonRpcAnswer[]) {
+    for (const { error } of [
+      await stdio.request("initialize", params),
+      await sse.request("initialize", params),
+    ] as JsonRpcAnswer[]) {
       expect(error?.data).toMatchObject({
         kind: "unsupported_version",
         supported: expect.arrayContaining(["2025-11-25"]),

@@ -1,4 +1,9 @@
-import { Client as ClientV2, type ClientOptions as OptionsV2, SSEClientTransport as SseV2, StreamableHTTPClientTransport as HttpV2 } from "@modelcontextprotocol/client";
+import {
+  Client as ClientV2,
+  type ClientOptions as OptionsV2,
+  SSEClientTransport as SseV2,
+  StreamableHTTPClientTransport as HttpV2,
+} from "@modelcontextprotocol/client";
 import { StdioClientTransport as StdioV2 } from "@modelcontextprotocol/client/stdio";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { SSEClientTransport as SseV1 } from "@modelcontextprotocol/sdk/client/sse.js";
@@ -18,9 +23,9 @@ import { Client as ClientOld } from "../clients/node_modules/@modelcontextprotoc
 import { StdioClientTransport as StdioOld } from "../clients/node_modules/@modelcontextprotocol/sdk/dist/client/stdio.js";
 import * as oldTypes from "../clients/node_modules/@modelcontextprotocol/sdk/dist/types.js";
 import { stdioCommand } from "./harness.ts";
-import { CLIENT_INFO } from "./wire-messages.ts";
+import { CLIENT_INFO, type Unchecked } from "./wire-messages.ts";
 
-export type Loose = Record<string, any>;
+export type Loose = Record<string, Unchecked>;
 
 export interface Progress {
   readonly progress: number;
@@ -64,7 +69,11 @@ export interface Door {
 
 /** Answers that the person and the model at the client give. */
 const ELICITED = { action: "accept" as const, content: { name: "Ada" } };
-const SAMPLED = { role: "assistant" as const, model: "test-model", content: { type: "text" as const, text: "forty-two" } };
+const SAMPLED = {
+  role: "assistant" as const,
+  model: "test-model",
+  content: { type: "text" as const, text: "forty-two" },
+};
 
 const NOTIFICATIONS = [
   "notifications/message",
@@ -124,7 +133,7 @@ async function connectV1({ transport }: Door, url: string): Promise<TestClient> 
     transport === "stdio"
       ? new StdioV1({ command, args, env, stderr: "ignore" })
       : transport === "http"
-        ? (new HttpV1(new URL(url)) as unknown as StdioV1)
+        ? new HttpV1(new URL(url))
         : new SseV1(new URL(`${url}/sse`)),
   );
   const callTool = client.callTool.bind(client);
@@ -136,7 +145,7 @@ async function connectV1({ transport }: Door, url: string): Promise<TestClient> 
 }
 
 async function connectOld(): Promise<TestClient> {
-  const client: any = new ClientOld(CLIENT_INFO, { capabilities: { sampling: {} } });
+  const client: Unchecked = new ClientOld(CLIENT_INFO, { capabilities: { sampling: {} } });
   const notifications: TestClient["notifications"] = [];
   for (const schema of [
     oldTypes.LoggingMessageNotificationSchema,

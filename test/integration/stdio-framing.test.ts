@@ -104,7 +104,9 @@ describe("lines on stdin", () => {
 
   test("a server that gets nothing at all ends with its input", async () => {
     const line = new StdioLine();
-    await line.finish();
+    line.end();
+    expect(await line.exit()).toEqual({ code: 0, signal: null });
+    expect(line.received).toEqual([]);
   });
 });
 
@@ -198,17 +200,29 @@ describe("the end of a stdio server", () => {
       const server = spawn(process.execPath, ${JSON.stringify(argv)}, { stdio: [3, "ignore", "inherit"] });
       console.log(server.pid);
       process.stdin.once("data", () => process.exit(0));`;
-    const parent = spawn(process.execPath, ["-e", script], { env: environment(), stdio: ["pipe", "pipe", "pipe", "pipe"] });
+    const parent = spawn(process.execPath, ["-e", script], {
+      env: environment(),
+      stdio: ["pipe", "pipe", "pipe", "pipe"],
+    });
     const [pid] = await new Promise<number[]>((resolve) => {
       createInterface({ input: parent.stdout }).once("line", (line) => resolve([Number(line)]));
     });
     const logs: string[] = [];
     createInterface({ input: parent.stderr }).on("line", (line) => logs.push(line));
-    await until(() => logs.join("\n"), (text) => text.includes("server started"));
+    await until(
+      () => logs.join("\n"),
+      (text) => text.includes("server started"),
+    );
     parent.stdin.write("die\n");
-    await until(() => logs.join("\n"), (text) => text.includes("stopped"));
+    await until(
+      () => logs.join("\n"),
+      (text) => text.includes("stopped"),
+    );
     expect(logs.join("\n")).toContain("parent process is gone");
-    await until(() => isAlive(pid ?? 0), (alive) => !alive);
+    await until(
+      () => isAlive(pid ?? 0),
+      (alive) => !alive,
+    );
   });
 });
 

@@ -3,7 +3,7 @@ import { Lifeline } from "../../../src/pipeline/lifeline.ts";
 
 test("tells each listener once, and late ones at once", () => {
   const life = new Lifeline();
-  const [early, removed, late] = [vi.fn(), vi.fn(), vi.fn()];
+  const [early, removed, late] = [vi.fn<() => void>(), vi.fn<() => void>(), vi.fn<() => void>()];
   life.onEnd(early);
   life.onEnd(removed)();
   life.end("over");

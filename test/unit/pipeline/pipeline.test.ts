@@ -26,7 +26,7 @@ describe("a call through the pipeline", () => {
   });
 
   test("never runs the tool when its arguments are bad, and says which and what to do", async () => {
-    const run = vi.fn(() => "ran");
+    const run = vi.fn<() => string>(() => "ran");
     const tool = makeTool({ input: z.object({ a: z.number(), b: z.object({ c: z.string() }) }), run });
     const failure = await failureOf(pipeline.callTool(tool, { a: "x", b: {} }, makeCall()));
     expect(failure.kind).toBe("invalid_arguments");
@@ -65,7 +65,9 @@ describe("a call through the pipeline", () => {
     expect([failure.kind, failure.message, failure.cause]).toEqual(["execution_error", "broke", cause]);
     expect((await failureOf(pipeline.callTool(thrower("text"), {}, makeCall()))).message).toBe("text");
     expect((await failureOf(pipeline.callTool(thrower(undefined), {}, makeCall()))).kind).toBe("execution_error");
-    expect((await failureOf(pipeline.callTool(thrower(new OwlError("internal", "x")), {}, makeCall()))).kind).toBe("internal");
+    expect((await failureOf(pipeline.callTool(thrower(new OwlError("internal", "x")), {}, makeCall()))).kind).toBe(
+      "internal",
+    );
     await expect(pipeline.callTool(thrower(new CallSuspended()), {}, makeCall())).rejects.toBeInstanceOf(CallSuspended);
   });
 
@@ -109,7 +111,7 @@ describe("the time of a call", () => {
   });
 
   test("a caller that is gone ends the call; one that was gone before never starts it", async () => {
-    const run = vi.fn(() => new Promise<string>(() => undefined));
+    const run = vi.fn<() => Promise<string>>(() => new Promise(() => undefined));
     const call = makeCall();
     const failure = failureOf(pipeline.callTool(makeTool({ run }), {}, call));
     await vi.advanceTimersByTimeAsync(0);
@@ -125,7 +127,12 @@ describe("the time of a call", () => {
   });
 
   test("a long call is reported until the tool says something itself", async () => {
-    const patient = new Pipeline({ registry: new Registry(), timeoutMs: 600_000, progressAfterMs: 30_000, maxResultChars: 1000 });
+    const patient = new Pipeline({
+      registry: new Registry(),
+      timeoutMs: 600_000,
+      progressAfterMs: 30_000,
+      maxResultChars: 1000,
+    });
     let speak: () => void = () => undefined;
     let finish: (value: string) => void = () => undefined;
     const tool = makeTool({

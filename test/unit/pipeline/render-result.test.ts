@@ -77,10 +77,14 @@ describe("long texts", () => {
 
   test("are cut to well-formed text, wherever the cut falls", () => {
     fc.assert(
-      fc.property(fc.string({ unit: "grapheme", minLength: 50, maxLength: 300 }), fc.integer({ min: 2, max: 40 }), (text, max) => {
-        const cut = capText(text, max);
-        expect(Buffer.from(cut).toString()).toBe(cut);
-      }),
+      fc.property(
+        fc.string({ unit: "grapheme", minLength: 50, maxLength: 300 }),
+        fc.integer({ min: 2, max: 40 }),
+        (text, max) => {
+          const cut = capText(text, max);
+          expect(Buffer.from(cut).toString()).toBe(cut);
+        },
+      ),
     );
   });
 

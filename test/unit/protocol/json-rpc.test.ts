@@ -15,6 +15,15 @@ function parseOne(text: string): Incoming {
   return parsed.item;
 }
 
+function outcomeOf(text: string): "message" | "refused" | "something else" {
+  try {
+    parseMessages(text);
+    return "message";
+  } catch (error) {
+    return error instanceof OwlError ? "refused" : "something else";
+  }
+}
+
 function refusal(text: string): OwlError {
   try {
     parseMessages(text);
@@ -55,7 +64,6 @@ describe("valid messages", () => {
 
 describe("required fields", () => {
   test.each([
-    ["[]x", "parse"],
     ["7", "a message is a JSON object, not the number 7"],
     ["null", "not null"],
     ['{"id":1,"method":"m"}', '"jsonrpc" must be "2.0", not missing'],
@@ -72,10 +80,6 @@ describe("required fields", () => {
     ['{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}', "either"],
     ['{"jsonrpc":"2.0","id":1,"result":7}', "either"],
   ])("[004-R13.3] are checked, and the message says what is wrong: %s", (text, reason) => {
-    if (reason === "parse") {
-      expect(refusal(text).kind).toBe("parse_error");
-      return;
-    }
     const item = parseOne(text);
     expect(item.kind).toBe("invalid");
     expect(item.kind === "invalid" && item.error.kind).toBe("invalid_request");
@@ -109,9 +113,8 @@ describe("invalid JSON", () => {
 
   test("says where for every way of breaking a message off", () => {
     const whole = '{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1,"two\\u00e9",null,true]}}';
-    for (let end = 0; end < whole.length; end++) {
-      expect(refusal(whole.slice(0, end)).facts["position"], whole.slice(0, end)).toBe(end);
-    }
+    const ends = Array.from({ length: whole.length }, (_, end) => end);
+    expect(ends.map((end) => refusal(whole.slice(0, end)).facts["position"])).toEqual(ends);
   });
 
   test("never quotes the text, which may hold secrets", () => {
@@ -189,13 +192,16 @@ describe("round trips", () => {
 
   test("whatever text comes, the answer is a message or an OwlError, never anything else", () => {
     fc.assert(
-      fc.property(fc.oneof(fc.string(), fc.json(), message.map((value) => JSON.stringify(value).slice(1))), (text) => {
-        try {
-          parseMessages(text);
-        } catch (error) {
-          expect(error).toBeInstanceOf(OwlError);
-        }
-      }),
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.json(),
+          message.map((value) => JSON.stringify(value).slice(1)),
+        ),
+        (text) => {
+          expect(outcomeOf(text)).not.toBe("something else");
+        },
+      ),
       { numRuns: 1000 },
     );
   });
