@@ -121,9 +121,12 @@ export class PeerTransport implements Transport {
   }
 
   #unreadable({ id, method, params }: JsonRpcRequest, { caller, traceId }: Delivery): JsonRpcResponse {
-    const what = isObject(params?.["_meta"])
-      ? "_meta.progressToken must be a string or an integer"
-      : "_meta must be an object";
+    const meta = params?.["_meta"];
+    const what = !isObject(meta)
+      ? "_meta must be an object"
+      : "progressToken" in meta && !isRequestId(meta["progressToken"])
+        ? "_meta.progressToken must be a string or an integer"
+        : "_meta has a reserved key with a value of the wrong type";
     const error = new OwlError("invalid_params", `invalid parameters for ${method}: ${what}`);
     const options = { version: caller.protocolVersion, traceId, withStack: this.#withStack };
     return { jsonrpc: "2.0", id, error: toWireError(error, options) };

@@ -16,15 +16,6 @@ afterAll(async () => {
 });
 
 describe("a careless handler", () => {
-  test("that leaves a failing promise behind does not take the server down, and is in the log", async () => {
-    expect(text((await plainCall(server.url, "stray")).body)).toBe("answered");
-    await until(
-      () => server.stderr.join("\n"),
-      (log) => log.includes("left behind by a handler"),
-    );
-    expect(text((await plainCall(server.url, "echo", { text: "still here" })).body)).toBe("still here");
-  });
-
   test("that talks on after its answer is not heard, and harms nobody", async () => {
     const session = await HttpSession.open(server.url, { capabilities: { elicitation: {} } });
     const rounds = 70;
@@ -67,6 +58,17 @@ describe("a careless handler", () => {
     expect(read.body.error?.data).toEqual(expectedData("execution_error"));
     const got = await plain(server.url, "prompts/get", { name: "odd_prompt", arguments: { what } });
     expect(got.body.error?.data).toEqual(expectedData("execution_error"));
+  });
+
+  test("that leaves a failing promise behind does not take the server down, and is in the log", async () => {
+    const own = await startHttp();
+    expect(text((await plainCall(own.url, "stray")).body)).toBe("answered");
+    await until(
+      () => own.stderr.join("\n"),
+      (log) => log.includes("left behind by a handler"),
+    );
+    expect(text((await plainCall(own.url, "echo", { text: "still here" })).body)).toBe("still here");
+    await own.stop();
   });
 });
 
