@@ -30,8 +30,13 @@ export async function assemble(config: Config, logger: Logger): Promise<Assembly
   const serverInfo = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
   const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack: config.mode === "development" });
   const watching = new AbortController();
-  for (const { definition } of registry.resources())
-    definition.watch?.(() => changes.resourceUpdated(definition.uri), watching.signal);
+  for (const { definition } of registry.resources()) {
+    try {
+      definition.watch?.(() => changes.resourceUpdated(definition.uri), watching.signal);
+    } catch (error) {
+      logger.error("resource cannot be watched", { uri: definition.uri, error });
+    }
+  }
   return {
     mcp,
     async close() {
