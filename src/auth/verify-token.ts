@@ -1,5 +1,5 @@
 import { errors, jwtVerify } from "jose";
-import { OwlError, isOwlError } from "../errors/owl-error.ts";
+import { isOwlError, type OwlError } from "../errors/owl-error.ts";
 import type { KeySource } from "./key-source.ts";
 import type { Principal } from "./principal.ts";
 import { principalFromClaims, type Claims } from "./principal-from-claims.ts";
