@@ -79,7 +79,7 @@ export function isToolResult(value: unknown): value is ToolResult {
   return Array.isArray(content) && content.every(isContentBlock);
 }
 
-function isContentBlock(value: unknown): value is ContentBlock {
+export function isContentBlock(value: unknown): value is ContentBlock {
   if (!isObject(value)) return false;
   switch (value["type"]) {
     case "text":
@@ -96,7 +96,7 @@ function isContentBlock(value: unknown): value is ContentBlock {
   }
 }
 
-function isResourceContents(value: unknown): value is ResourceContents {
+export function isResourceContents(value: unknown): value is ResourceContents {
   if (!isObject(value) || typeof value["uri"] !== "string") return false;
   return typeof value["text"] === "string" || typeof value["blob"] === "string";
 }

@@ -1,4 +1,5 @@
 import type { CallContext } from "../capabilities/context.ts";
+import { OwlError } from "../errors/owl-error.ts";
 import type { Caller } from "./caller.ts";
 import type { Lifeline } from "./lifeline.ts";
 
@@ -35,13 +36,17 @@ export function contextOf({ caller, traceId, conversation }: Call, life: Lifelin
     get signal() {
       return life.signal;
     },
-    progress: (done, options) => conversation.progress(done, options),
-    log: (level, data, logger) => conversation.log(level, data, logger),
-    elicit: (request, options) => conversation.elicit(request, options),
-    sample: (request, options) => conversation.sample(request, options),
-    roots: (options) => conversation.roots(options),
-    startTask: () => conversation.startTask(),
+    progress: (done, options) => void (life.isSettled || conversation.progress(done, options)),
+    log: (level, data, logger) => void (life.isSettled || conversation.log(level, data, logger)),
+    elicit: (request, options) => (life.isSettled ? tooLate() : conversation.elicit(request, options)),
+    sample: (request, options) => (life.isSettled ? tooLate() : conversation.sample(request, options)),
+    roots: (options) => (life.isSettled ? tooLate() : conversation.roots(options)),
+    startTask: () => (life.isSettled ? tooLate() : conversation.startTask()),
     listChanged: (kind) => conversation.listChanged(kind),
-    closeStream: () => conversation.closeStream(),
+    closeStream: () => void (life.isSettled || conversation.closeStream()),
   };
+}
+
+function tooLate(): Promise<never> {
+  return Promise.reject(new OwlError("execution_error", "the call is over: its client cannot be asked any more"));
 }

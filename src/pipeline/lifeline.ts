@@ -4,6 +4,7 @@
  */
 export class Lifeline {
   #isOver = false;
+  #isSettled = false;
   #reason: unknown;
   #listeners: Set<() => void> | undefined;
   #controller: AbortController | undefined;
@@ -17,6 +18,11 @@ export class Lifeline {
 
   get isOver(): boolean {
     return this.#isOver;
+  }
+
+  /** The call has its outcome, or its end: nothing that it says now can reach anybody. */
+  get isSettled(): boolean {
+    return this.#isSettled || this.#isOver;
   }
 
   get signal(): AbortSignal {
@@ -34,6 +40,10 @@ export class Lifeline {
     this.#controller?.abort(reason);
     for (const listener of this.#listeners ?? []) listener();
     this.#listeners = undefined;
+  }
+
+  settle(): void {
+    this.#isSettled = true;
   }
 
   /** Calls back at the end, at once if it is over already. Gives a function that takes the listener away. */

@@ -24,6 +24,7 @@ export function runBounded<T>(run: (life: Lifeline) => T | Promise<T>, { what, t
     const timer = setTimeout(() => stop(timedOut(what, timeoutMs)), timeoutMs);
     const unlink = life.onEnd(() => stop(cancelled(what)));
     const release = (): void => {
+      own.settle();
       clearTimeout(timer);
       unlink();
     };

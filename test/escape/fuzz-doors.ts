@@ -62,10 +62,16 @@ export async function sseDoor(origin: string): Promise<Door> {
     async send(body) {
       let status: number | undefined;
       const messages = await line.after(async (sentinel) => {
-        const response = await postTo(`${origin}${endpoint}`, body, { headers: { "content-type": "application/json" }, agent });
+        const response = await postTo(`${origin}${endpoint}`, body, {
+          headers: { "content-type": "application/json" },
+          agent,
+        });
         status = response.status;
         if (response.text !== "") line.push(JSON.parse(response.text));
-        await postTo(`${origin}${endpoint}`, Buffer.from(sentinel), { headers: { "content-type": "application/json" }, agent });
+        await postTo(`${origin}${endpoint}`, Buffer.from(sentinel), {
+          headers: { "content-type": "application/json" },
+          agent,
+        });
       });
       return { status, messages };
     },
@@ -88,7 +94,9 @@ export async function stdioDoor(child: ChildProcess, kind: "plain" | "session" |
     shape: (request) => (kind === "modern" ? withEnvelope(request) : request),
     async send(body) {
       const bytes = Buffer.from(body.map((byte) => (byte === 0x0a ? 0x20 : byte)));
-      const messages = await line.after(async (sentinel) => void stdin.write(Buffer.concat([bytes, Buffer.from(`\n${sentinel}\n`)])));
+      const messages = await line.after(
+        async (sentinel) => void stdin.write(Buffer.concat([bytes, Buffer.from(`\n${sentinel}\n`)])),
+      );
       return { status: undefined, messages };
     },
     close: () => undefined,
@@ -146,7 +154,12 @@ async function postTo(
   { headers, agent }: { readonly headers: Record<string, string>; readonly agent: Agent },
 ): Promise<HttpReply> {
   const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
-  const request = httpRequest(url, { method: "POST", agent, signal, headers: { ...headers, "content-length": String(body.length) } });
+  const request = httpRequest(url, {
+    method: "POST",
+    agent,
+    signal,
+    headers: { ...headers, "content-length": String(body.length) },
+  });
   request.end(body);
   const [response] = (await once(request, "response")) as [IncomingMessage];
   let text = "";
@@ -162,7 +175,8 @@ function messagesOf({ type, text }: HttpReply): Message[] {
 }
 
 async function pump(events: EventReader, line: AnsweringLine): Promise<void> {
-  for (let event = await events.next(); event !== undefined; event = await events.next()) line.push(JSON.parse(event.data));
+  for (let event = await events.next(); event !== undefined; event = await events.next())
+    line.push(JSON.parse(event.data));
 }
 
 function isNotification(message: Message): boolean {

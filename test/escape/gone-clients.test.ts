@@ -1,8 +1,19 @@
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { callTool, EventReader, eventually, modernRequest, openResponse, openSession, rpc, send } from "./http-client.ts";
-import { type HttpServerProcess, startHttp } from "./server.ts";
+import {
+  callTool,
+  EventReader,
+  eventually,
+  modernRequest,
+  openResponse,
+  openSession,
+  rpc,
+  send,
+} from "./http-client.ts";
+import { type HttpServerProcess, spawnServer, startHttp } from "./server.ts";
 
 const MEGABYTE = 1024 * 1024;
 
@@ -34,15 +45,21 @@ async function sessions(): Promise<number> {
 
 async function holdStates(prefix: string): Promise<string[]> {
   const { holds } = (await callTool(origin, "held")).json.result.structuredContent;
-  return Object.entries(holds).filter(([key]) => key.startsWith(prefix)).map(([, state]) => String(state));
+  return Object.entries(holds)
+    .filter(([key]) => key.startsWith(prefix))
+    .map(([, state]) => String(state));
 }
 
 /** A client that sends a request and then reads nothing at all. */
 function sendAndStall(body: string, headers: Record<string, string> = {}): Socket {
   const socket = connect(server.port, "127.0.0.1");
-  const lines = Object.entries({ "content-type": "application/json", ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const lines = Object.entries({ "content-type": "application/json", ...headers }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  );
   socket.on("error", () => undefined);
-  socket.write(`POST /mcp HTTP/1.1\r\nHost: localhost\r\n${lines.join("")}Content-Length: ${body.length}\r\n\r\n${body}`);
+  socket.write(
+    `POST /mcp HTTP/1.1\r\nHost: localhost\r\n${lines.join("")}Content-Length: ${body.length}\r\n\r\n${body}`,
+  );
   return socket;
 }
 
@@ -98,6 +115,40 @@ describe("a client that does not read", () => {
   });
 });
 
+describe("a client on stdio that does not read", () => {
+  test("gets no more of its requests served than fit, and all of them when it reads on", async () => {
+    const process = await spawnServer({ transport: "stdio", config: { tools: { maxResultChars: 200_000 } } });
+    try {
+      const { stdin, stdout } = process.child;
+      if (stdin === null || stdout === null) throw new Error("the server was started without pipes");
+      const calls = 3000;
+      const chars = 100_000;
+      for (let id = 1; id <= calls; id++) stdin.write(`${toolCall("big", { chars }, id)}\n`);
+      await eventually(
+        () => stdin.writableLength,
+        (length) => length > 0,
+      );
+      const answers = createInterface({ input: stdout });
+      const memory = residentBytes(process.child.pid);
+      let answered = 0;
+      for await (const line of answers) {
+        expect(line.length).toBeGreaterThan(chars);
+        if (++answered === calls) break;
+      }
+      expect(answered).toBe(calls);
+      expect(memory).toBeLessThan((calls * chars) / 1.5);
+    } finally {
+      await process.stop();
+    }
+  });
+});
+
+/** What the kernel says; other systems than Linux have no such file. */
+function residentBytes(pid: number | undefined): number {
+  const pages = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return Number(pages) * 1024;
+}
+
 describe("two hundred clients that vanish in the middle of a call", () => {
   const EACH = 50;
   const DOORS: Record<string, (key: string) => Promise<{ destroy(): unknown }>> = {
@@ -113,7 +164,11 @@ describe("two hundred clients that vanish in the middle of a call", () => {
     sse: async (key) => {
       const stream = await openResponse(`${origin}/mcp/sse`);
       const { data } = await new EventReader(stream).find(({ event }) => event === "endpoint");
-      await send(`${origin}${data}`, { method: "POST", headers: { "content-type": "application/json" }, body: toolCall("hold", { key }) });
+      await send(`${origin}${data}`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: toolCall("hold", { key }),
+      });
       return stream;
     },
   };
@@ -123,9 +178,15 @@ describe("two hundred clients that vanish in the middle of a call", () => {
     for (const [door, open] of Object.entries(DOORS)) {
       clients.push(...(await Promise.all(Array.from({ length: EACH }, (_, index) => open(`gone ${door} ${index}`)))));
     }
-    await eventually(() => holdStates("gone "), (states) => states.length === 4 * EACH && states.every((state) => state === "waiting"));
+    await eventually(
+      () => holdStates("gone "),
+      (states) => states.length === 4 * EACH && states.every((state) => state === "waiting"),
+    );
     for (const client of clients) client.destroy();
-    await eventually(() => holdStates("gone "), (states) => states.every((state) => state === "cancelled"));
+    await eventually(
+      () => holdStates("gone "),
+      (states) => states.every((state) => state === "cancelled"),
+    );
     await eventually(sessions, (count) => count === 0);
     return vitals();
   }

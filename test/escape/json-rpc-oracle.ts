@@ -26,7 +26,8 @@ function dueForMessage(message: unknown): Due {
   if (!isObject(message)) return refusal(null, INVALID_REQUEST);
   const id = isId(message["id"]) ? message["id"] : null;
   if (message["jsonrpc"] !== "2.0") return refusal(id, INVALID_REQUEST);
-  if (!Object.hasOwn(message, "method")) return isResponse(message) ? { kind: "silence" } : refusal(id, INVALID_REQUEST);
+  if (!Object.hasOwn(message, "method"))
+    return isResponse(message) ? { kind: "silence" } : refusal(id, INVALID_REQUEST);
   if (Object.hasOwn(message, "id") && id === null) return refusal(null, INVALID_REQUEST);
   if (typeof message["method"] !== "string" || message["method"] === "") return refusal(id, INVALID_REQUEST);
   if (Object.hasOwn(message, "params") && !isObject(message["params"])) return refusal(id, [-32600, -32602]);

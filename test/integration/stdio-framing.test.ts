@@ -181,6 +181,18 @@ describe("the end of a stdio server", () => {
     expect(performance.now() - startedAt).toBeLessThan(5000);
   });
 
+  test("[004-R2.7] a client that closes its end and reads nothing does not keep the server alive", async () => {
+    const line = new StdioLine({ config: { tools: { maxResultChars: 1_000_000 } } });
+    await line.initialize();
+    line.pauseReading();
+    for (let id = 1000; id < 1050; id++) line.write(`${call(id, "talkative", { chars: 100_000 })}\n`);
+    await new Promise<void>((resolve) => line.child.stdin?.write("\n", () => resolve()));
+    const startedAt = performance.now();
+    line.end();
+    await line.exit();
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+  });
+
   test("a second signal ends it at once", async () => {
     const line = new StdioLine();
     await line.initialize();
