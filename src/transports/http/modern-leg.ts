@@ -1,4 +1,9 @@
-import { createMcpHandler, type McpHttpHandler, PROTOCOL_VERSION_META_KEY } from "@modelcontextprotocol/server";
+import {
+  createMcpHandler,
+  type McpHttpHandler,
+  type McpServerFactory,
+  PROTOCOL_VERSION_META_KEY,
+} from "@modelcontextprotocol/server";
 import type { IncomingMessage } from "node:http";
 import type { Change } from "../../capabilities/changes.ts";
 import type { Caller } from "../../pipeline/caller.ts";
@@ -17,7 +22,7 @@ import { PeerServer, type RequestFacts } from "../../protocol/peer-server.ts";
 import { stoppedAnswer } from "../../protocol/peer-transport.ts";
 import { isModern, MODERN_VERSIONS } from "../../protocol/versions.ts";
 import { completeWireError } from "../../protocol/wire-error.ts";
-import { lifeOf, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
+import { acceptsEventStream, lifeOf, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
 
 const NEWEST = MODERN_VERSIONS[0];
 
@@ -33,7 +38,9 @@ export function isModernMessage(message: JsonRpcRequest | JsonRpcNotification, r
 export class ModernLeg {
   readonly #mcp: Mcp;
   readonly #fastPath: boolean;
-  readonly #handler: McpHttpHandler;
+  /** Answers with a stream where something must be said first, and for clients that accept none. */
+  readonly #streaming: McpHttpHandler;
+  readonly #silent: McpHttpHandler;
   readonly #facts = new WeakMap<Request, RequestFacts>();
   readonly #unsubscribe: () => void;
   readonly #running = new Set<Lifeline>();
@@ -50,15 +57,14 @@ export class ModernLeg {
   }) {
     this.#mcp = mcp;
     this.#fastPath = fastPath;
+    const makeServer: McpServerFactory = ({ requestInfo }) => {
+      const facts = requestInfo === undefined ? undefined : this.#facts.get(requestInfo);
+      if (facts === undefined) throw new Error("a request without facts reached the protocol");
+      return new PeerServer({ mcp, era: "modern", factsOf: () => facts });
+    };
     const onerror = (error: Error): void => mcp.logger.debug("request refused", { error: error.message });
-    this.#handler = createMcpHandler(
-      ({ requestInfo }) => {
-        const facts = requestInfo === undefined ? undefined : this.#facts.get(requestInfo);
-        if (facts === undefined) throw new Error("a request without facts reached the protocol");
-        return new PeerServer({ mcp, era: "modern", factsOf: () => facts });
-      },
-      { legacy: "reject", keepAliveMs, onerror },
-    );
+    this.#streaming = createMcpHandler(makeServer, { legacy: "reject", keepAliveMs, onerror });
+    this.#silent = createMcpHandler(makeServer, { legacy: "reject", responseMode: "json", onerror });
     this.#unsubscribe = mcp.changes.subscribe((change) => this.#tell(change));
   }
 
@@ -89,7 +95,7 @@ export class ModernLeg {
     this.#closing = true;
     this.#unsubscribe();
     for (const life of this.#running) life.end();
-    await this.#handler.close();
+    await Promise.all([this.#streaming.close(), this.#silent.close()]);
   }
 
   async #serveFast(
@@ -128,7 +134,9 @@ export class ModernLeg {
       signal: lifeOf(response).signal,
     });
     this.#facts.set(web, { caller, traceId });
-    const answer = await this.#handler.fetch(web, { parsedBody: message });
+    const isListening = message.method === "subscriptions/listen";
+    const handler = isListening || acceptsEventStream(request) ? this.#streaming : this.#silent;
+    const answer = await handler.fetch(web, { parsedBody: message });
     if (answer.headers.get("content-type")?.startsWith("text/event-stream") === true) return pipe(answer, exchange);
     const text = await answer.text();
     if (this.#closing && text === "" && "id" in message) return this.#refuseStopped(message, { caller, exchange });
@@ -159,7 +167,7 @@ export class ModernLeg {
   }
 
   #tell(change: Change): void {
-    const { notify } = this.#handler;
+    const { notify } = this.#streaming;
     if (change.kind === "resource") notify.resourceUpdated(change.uri);
     else if (change.list === "tools") notify.toolsChanged();
     else if (change.list === "prompts") notify.promptsChanged();
