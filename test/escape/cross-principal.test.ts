@@ -349,6 +349,25 @@ describe("cancelling another's request by its id", () => {
   });
 });
 
+describe("requests of many callers with the same id", () => {
+  test.each([
+    ["on the fast path", {}],
+    ["through the SDK", { _meta: { progressToken: "same" } }],
+  ])("get each their own answer %s", async (_name, rest) => {
+    const shared = await openSession(origin, { token: alice });
+    const calls = Array.from({ length: 60 }, async (_, index) => {
+      const token = index % 2 === 0 ? alice : mallory;
+      const tool = index % 3 === 0 ? "whoami" : "echo";
+      const params = { name: tool, arguments: tool === "echo" ? { text: `text ${index}` } : {}, ...rest };
+      const headers = index % 2 === 0 && index % 4 === 0 ? shared : {};
+      const answer = await rpc(origin, "tools/call", params, { token, headers, id: "same" });
+      const who = index % 2 === 0 ? "alice" : "mallory";
+      return { got: answer.json.result.content[0].text, wanted: tool === "echo" ? `text ${index}` : who };
+    });
+    for (const { got, wanted } of await Promise.all(calls)) expect(got).toBe(wanted);
+  });
+});
+
 describe("answering what another was asked", () => {
   test("in one's own session, on the plain line or in the other's session changes nothing", async () => {
     const owner = await openSession(origin, { token: alice, capabilities: ELICITATION });

@@ -50,6 +50,7 @@ interface Side {
 
 let folder: string;
 let sides: { readonly fast: Side; readonly sdk: Side };
+const CONFORMANCE_HANDLERS = join(import.meta.dirname, "../conformance/handlers");
 const ANSWER_WITHIN_MS = 3000;
 const agent = new Agent({ keepAlive: true });
 
@@ -71,7 +72,7 @@ function settings() {
   return configSchema.parse({
     transport: "http",
     http: { host: "127.0.0.1", port: 0 },
-    handlers: { paths: [HANDLERS] },
+    handlers: { paths: [HANDLERS, CONFORMANCE_HANDLERS] },
     sandbox: { root: folder },
   });
 }
@@ -269,6 +270,56 @@ describe("the fast path and the SDK give equal answers over HTTP", () => {
       expect.soft(outcome.status, `${name} is answered`).not.toBe(0);
       expect.soft(outcome, name).toEqual(slow.get(name));
     }
+  });
+});
+
+/** Tools that wait for somebody, or say something else each time. */
+const UNSTEADY = new Set(["hold", "vitals", "held", "chatter", "big"]);
+const ANY_ARGUMENTS = {
+  message: "m",
+  prompt: "p",
+  name: "n",
+  text: "t",
+  filename: "f",
+  seconds: 0,
+  label: "l",
+  a: 1,
+  b: 2,
+};
+
+describe("the fast path and the SDK give equal answers to what the conformance suite calls", () => {
+  test.each([
+    ["plain", {}],
+    ["modern, from a client that can do nothing", {}],
+    [
+      "modern, from a client that can do everything",
+      {
+        elicitation: { form: {}, url: {} },
+        sampling: {},
+        roots: {},
+        extensions: { "io.modelcontextprotocol/tasks": {} },
+      },
+    ],
+  ])("%s", async (era, capabilities) => {
+    const { registry } = sides.sdk.assembly.mcp.pipeline;
+    const names = registry.tools().map(({ name }) => name);
+    const requests = names
+      .filter((name) => !UNSTEADY.has(name))
+      .flatMap((name) =>
+        [{}, ANY_ARGUMENTS].map((args) => ({ method: "tools/call", params: { name, arguments: args } })),
+      );
+    expect(names).toContain("test_simple_text");
+    fast.runs = 0;
+    for (const request of requests) {
+      const shaped = era === "plain" ? request : withEnvelope(request, capabilities);
+      const headers = era === "plain" ? { accept: "application/json, text/event-stream" } : mirrorHeaders(shaped);
+      const shot = { name: request.params.name, body: bodyOf(shaped, 1), headers };
+      const [quick, slow] = await Promise.all([fire(sides.fast, shot), fire(sides.sdk, shot)]);
+      expect.soft(quick.status, `${shot.name} is answered`).not.toBe(0);
+      expect.soft(quick, shot.name).toEqual(slow);
+    }
+    expect(fast.runs).toBeGreaterThan(20);
+    expect(fast.runs).toBeLessThanOrEqual(requests.length);
   });
 });
 

@@ -88,6 +88,13 @@ describe("the HTTP door", () => {
     await chosen.stop();
   });
 
+  test("every line on stderr is a JSON log line", async () => {
+    const quiet = await startHttp();
+    await plain(quiet.url, "ping");
+    await quiet.stop();
+    expect(quiet.logs).toHaveLength(quiet.stderr.length);
+  });
+
   test("a second server on the same port says what is wrong and ends with an error", async () => {
     const port = Number(new URL(server.url).port);
     await expect(startHttp({ config: { http: { port } } })).rejects.toThrow(/in use/);
@@ -95,6 +102,18 @@ describe("the HTTP door", () => {
 });
 
 describe("the handshake", () => {
+  test("a second initialize on the same line is refused, and the first one stands", async () => {
+    const params = { protocolVersion: "2024-11-05", capabilities: {}, clientInfo: { name: "x", version: "1" } };
+    const session = await HttpSession.open(server.url, { version: "2025-06-18" });
+    expect((await session.request("initialize", params)).body.error?.code).toBe(-32600);
+    expect((await session.call("who_am_i")).body.result?.["structuredContent"].protocolVersion).toBe("2025-06-18");
+    const line = new StdioLine();
+    await line.initialize("2025-06-18");
+    expect((await line.request("initialize", params)).error?.code).toBe(-32600);
+    await line.finish();
+    await session.delete();
+  });
+
   test("requests before initialize are served as those of a plain client over stdio", async () => {
     const line = new StdioLine();
     expect(text(await line.request("tools/call", { name: "echo", arguments: { text: "early" } }))).toBe("early");

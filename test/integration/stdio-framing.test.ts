@@ -182,13 +182,17 @@ describe("the end of a stdio server", () => {
   });
 
   test("[004-R2.7] a client that closes its end and reads nothing does not keep the server alive", async () => {
-    const line = new StdioLine({ config: { tools: { maxResultChars: 1_000_000 } } });
-    await line.initialize();
-    line.pauseReading();
-    for (let id = 1000; id < 1050; id++) line.write(`${call(id, "talkative", { chars: 100_000 })}\n`);
-    await new Promise<void>((resolve) => line.child.stdin?.write("\n", () => resolve()));
+    const line = await unreadLine();
     const startedAt = performance.now();
     line.end();
+    await line.exit();
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+  });
+
+  test("SIGTERM ends a server whose client reads nothing, within the same 5 s", async () => {
+    const line = await unreadLine();
+    const startedAt = performance.now();
+    line.child.kill("SIGTERM");
     await line.exit();
     expect(performance.now() - startedAt).toBeLessThan(5000);
   });
@@ -249,6 +253,16 @@ test("[004-R2.1] [003-FR-001] without a transport named, JSON-RPC is served over
   expect(text(await line.request("tools/call", { name: "echo", arguments: { text: "hi" } }))).toBe("hi");
   await line.finish();
 });
+
+/** A server that has more to say than the pipe holds, to a client that has stopped reading. */
+async function unreadLine(): Promise<StdioLine> {
+  const line = new StdioLine({ config: { tools: { maxResultChars: 1_000_000 } } });
+  await line.initialize();
+  line.pauseReading();
+  for (let id = 1000; id < 1050; id++) line.write(`${call(id, "talkative", { chars: 100_000 })}\n`);
+  await new Promise<void>((resolve) => line.child.stdin?.write("\n", () => resolve()));
+  return line;
+}
 
 async function hasStarted(line: StdioLine, label: string): Promise<void> {
   const observe = { name: "observe", arguments: { label } };

@@ -22,6 +22,7 @@ import { hasBatches, isModern, isSupported } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
 import { decodeUtf8 } from "../decode-utf8.ts";
 import { type Line, LineReader } from "./line-reader.ts";
+import { RequestGate } from "./request-gate.ts";
 
 export interface StdioTransportOptions {
   readonly mcp: Mcp;
@@ -40,6 +41,7 @@ export class StdioTransport {
   readonly #principal: Principal;
   readonly #connection: Connection;
   readonly #reader: LineReader;
+  readonly #gate = new RequestGate({ maxRunning: 256, maxWaitingBytes: 64 * 1024 * 1024 });
   #open = 0;
   #onIdle: () => void = () => undefined;
   /** The revision of a client that has sent its first request without handshake: from then on the line is pinned to it. */
@@ -101,26 +103,22 @@ export class StdioTransport {
     const text = decodeUtf8(line.bytes).trim();
     if (text === "") return undefined;
     const parsed = parseMessages(text);
-    if (!parsed.batch) return this.#serve(parsed.item);
+    const bytes = line.bytes.length;
+    if (!parsed.batch) return this.#serve(parsed.item, bytes);
     if (!hasBatches(this.#version))
       throw new OwlError("invalid_request", `revision ${this.#version} has no batches`, {
         hint: "send one message at a time",
       });
-    const answers = (await Promise.all(parsed.items.map((item) => this.#serve(item)))).filter(
-      (answer) => answer !== undefined,
-    );
+    const answers = (
+      await Promise.all(parsed.items.map((item) => this.#serve(item, bytes / parsed.items.length)))
+    ).filter((answer) => answer !== undefined);
     return answers.length === 0 ? undefined : answers;
   }
 
-  async #serve(item: Incoming): Promise<JsonRpcResponse | undefined> {
+  async #serve(item: Incoming, bytes: number): Promise<JsonRpcResponse | undefined> {
     switch (item.kind) {
       case "request":
-        return this.#connection.request(item.message, {
-          caller: this.#callerOf(item.message),
-          traceId: newTraceId(),
-          gone: undefined,
-          stream: (message) => this.#write(message),
-        });
+        return this.#serveRequest(item.message, bytes);
       case "notification":
         this.#connection.notify(item.message);
         return undefined;
@@ -129,6 +127,22 @@ export class StdioTransport {
         return undefined;
       case "invalid":
         return this.#refusal(item.id, item.error, this.#version);
+    }
+  }
+
+  async #serveRequest(message: JsonRpcRequest, bytes: number): Promise<JsonRpcResponse | undefined> {
+    const incoming = {
+      caller: this.#callerOf(message),
+      traceId: newTraceId(),
+      gone: undefined,
+      stream: (sent: JsonRpcMessage) => this.#write(sent),
+    };
+    const serve = (): Promise<JsonRpcResponse | undefined> => this.#connection.request(message, incoming);
+    try {
+      // A subscription is open as long as its client likes, and costs nothing meanwhile.
+      return message.method === "subscriptions/listen" ? await serve() : await this.#gate.run(bytes, serve);
+    } catch (thrown) {
+      return this.#refusal(message.id, toOwlError(thrown), incoming.caller.protocolVersion);
     }
   }
 
