@@ -15,7 +15,7 @@ import type { Conversation } from "../pipeline/call.ts";
 import { Lifeline } from "../pipeline/lifeline.ts";
 import { assertNegotiable, PLAIN_VERSION } from "./versions.ts";
 import { toWireError } from "./wire-error.ts";
-import { toOwlError } from "../errors/owl-error.ts";
+import { OwlError, toOwlError } from "../errors/owl-error.ts";
 
 export interface ConnectionOptions {
   readonly mcp: Mcp;
@@ -71,7 +71,7 @@ export class Connection {
   async request(message: JsonRpcRequest, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
     const { caller, traceId } = incoming;
     try {
-      if (message.method === "initialize") assertNegotiable(message.params?.["protocolVersion"]);
+      if (message.method === "initialize") this.#assertCanInitialize(message);
     } catch (thrown) {
       const error = toWireError(toOwlError(thrown), {
         version: caller.protocolVersion,
@@ -102,6 +102,14 @@ export class Connection {
     const engine = await this.#engine;
     await engine.close();
     await this.#transport.close();
+  }
+
+  #assertCanInitialize({ params }: JsonRpcRequest): void {
+    assertNegotiable(params?.["protocolVersion"]);
+    if (!this.isInitialized) return;
+    throw new OwlError("invalid_request", "this connection is initialized already", {
+      hint: "open a new connection to start anew",
+    });
   }
 
   #endFast(isMeant: (id: RequestId) => boolean): void {

@@ -84,9 +84,13 @@ export function header(request: IncomingMessage, name: string): string | undefin
   return Array.isArray(value) ? value.join(", ") : value;
 }
 
+/** Named, and not with the weight zero that means never. */
+const EVENT_STREAM_RANGE = /^\s*text\/event-stream\s*(?:;(?!.*\bq=0(?:\.0*)?\s*(?:;|$))|$)/i;
+
 /** Whether the client takes an event stream; one that says nothing takes plain JSON only. */
 export function acceptsEventStream(request: IncomingMessage): boolean {
-  return header(request, "accept")?.includes("text/event-stream") ?? false;
+  const accept = header(request, "accept");
+  return accept !== undefined && accept.split(",").some((range) => EVENT_STREAM_RANGE.test(range));
 }
 
 /** Ends when the client hangs up before it has its answer. */

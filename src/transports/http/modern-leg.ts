@@ -1,5 +1,6 @@
 import {
   createMcpHandler,
+  LOG_LEVEL_META_KEY,
   type McpHttpHandler,
   type McpServerFactory,
   PROTOCOL_VERSION_META_KEY,
@@ -38,9 +39,7 @@ export function isModernMessage(message: JsonRpcRequest | JsonRpcNotification, r
 export class ModernLeg {
   readonly #mcp: Mcp;
   readonly #fastPath: boolean;
-  /** Answers with a stream where something must be said first, and for clients that accept none. */
-  readonly #streaming: McpHttpHandler;
-  readonly #silent: McpHttpHandler;
+  readonly #handler: McpHttpHandler;
   readonly #facts = new WeakMap<Request, RequestFacts>();
   readonly #unsubscribe: () => void;
   readonly #running = new Set<Lifeline>();
@@ -63,8 +62,7 @@ export class ModernLeg {
       return new PeerServer({ mcp, era: "modern", factsOf: () => facts });
     };
     const onerror = (error: Error): void => mcp.logger.debug("request refused", { error: error.message });
-    this.#streaming = createMcpHandler(makeServer, { legacy: "reject", keepAliveMs, onerror });
-    this.#silent = createMcpHandler(makeServer, { legacy: "reject", responseMode: "json", onerror });
+    this.#handler = createMcpHandler(makeServer, { legacy: "reject", keepAliveMs, onerror });
     this.#unsubscribe = mcp.changes.subscribe((change) => this.#tell(change));
   }
 
@@ -95,7 +93,7 @@ export class ModernLeg {
     this.#closing = true;
     this.#unsubscribe();
     for (const life of this.#running) life.end();
-    await Promise.all([this.#streaming.close(), this.#silent.close()]);
+    await this.#handler.close();
   }
 
   async #serveFast(
@@ -134,9 +132,8 @@ export class ModernLeg {
       signal: lifeOf(response).signal,
     });
     this.#facts.set(web, { caller, traceId });
-    const isListening = message.method === "subscriptions/listen";
-    const handler = isListening || acceptsEventStream(request) ? this.#streaming : this.#silent;
-    const answer = await handler.fetch(web, { parsedBody: message });
+    const parsedBody = acceptsEventStream(request) ? message : withoutStreaming(message);
+    const answer = await this.#handler.fetch(web, { parsedBody });
     if (answer.headers.get("content-type")?.startsWith("text/event-stream") === true) return pipe(answer, exchange);
     const text = await answer.text();
     if (this.#closing && text === "" && "id" in message) return this.#refuseStopped(message, { caller, exchange });
@@ -167,7 +164,7 @@ export class ModernLeg {
   }
 
   #tell(change: Change): void {
-    const { notify } = this.#streaming;
+    const { notify } = this.#handler;
     if (change.kind === "resource") notify.resourceUpdated(change.uri);
     else if (change.list === "tools") notify.toolsChanged();
     else if (change.list === "prompts") notify.promptsChanged();
@@ -185,6 +182,14 @@ function hasPlainHeaders({ method, params }: JsonRpcRequest, { headers }: Incomi
     isObject(meta) &&
     meta[PROTOCOL_VERSION_META_KEY] === NEWEST
   );
+}
+
+/** A client that takes no stream cannot be told of progress or sent log messages, whatever it asks for. */
+function withoutStreaming(message: JsonRpcRequest | JsonRpcNotification): JsonRpcRequest | JsonRpcNotification {
+  const meta = message.params?.["_meta"];
+  if (!isObject(meta)) return message;
+  const { progressToken: _token, [LOG_LEVEL_META_KEY]: _level, ...rest } = meta;
+  return { ...message, params: { ...message.params, _meta: rest } };
 }
 
 function isErrorBody(body: unknown): body is { readonly error: WireErrorBody } {

@@ -14,33 +14,48 @@ export class RequestGate {
   readonly #waiting: { readonly bytes: number; readonly start: () => void }[] = [];
   #running = 0;
   #waitingBytes = 0;
+  #isPaused = false;
 
   constructor(options: GateOptions) {
     this.#options = options;
   }
 
+  /** Starts nothing more until `resume`: the client does not read what it has asked for already. */
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#startWaiting();
+  }
+
   async run<T>(bytes: number, task: () => Promise<T>): Promise<T> {
-    const { maxRunning, maxWaitingBytes } = this.#options;
-    if (this.#running >= maxRunning) {
-      if (this.#waitingBytes + bytes > maxWaitingBytes) {
-        throw new OwlError("overloaded", `${this.#running} requests run and ${this.#waiting.length} wait already`);
-      }
-      this.#waitingBytes += bytes;
-      await new Promise<void>((start) => this.#waiting.push({ bytes, start }));
-    } else this.#running += 1;
+    if (this.#isPaused || this.#running >= this.#options.maxRunning) await this.#wait(bytes);
+    else this.#running += 1;
     try {
       return await task();
     } finally {
-      this.#passOn();
+      this.#running -= 1;
+      this.#startWaiting();
     }
   }
 
-  /** Whoever waits longest takes over the place; without anybody, it is free. */
-  #passOn(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#running -= 1;
-    else {
+  #wait(bytes: number): Promise<void> {
+    if (this.#waitingBytes + bytes > this.#options.maxWaitingBytes) {
+      throw new OwlError("overloaded", `${this.#running} requests run and ${this.#waiting.length} wait already`);
+    }
+    this.#waitingBytes += bytes;
+    return new Promise<void>((start) => this.#waiting.push({ bytes, start }));
+  }
+
+  /** Whoever waits longest comes first; the place is taken at once, so that nobody slips in between. */
+  #startWaiting(): void {
+    while (!this.#isPaused && this.#running < this.#options.maxRunning) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
       this.#waitingBytes -= next.bytes;
+      this.#running += 1;
       next.start();
     }
   }

@@ -33,6 +33,8 @@ export interface StdioTransportOptions {
   readonly fastPath?: boolean;
 }
 
+const LAST_WORDS_MS = 500;
+
 /** One client on stdin and stdout, one message a line. */
 export class StdioTransport {
   /** Resolves when the client has closed its end. */
@@ -83,7 +85,7 @@ export class StdioTransport {
     const drained = await this.#whenIdle(deadlineMs);
     if (!drained) mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open: this.#open });
     await this.#connection.close();
-    await new Promise<void>((resolve) => this.#options.output.write("", () => resolve()));
+    await flushed(this.#options.output);
   }
 
   async #onLine(line: Line): Promise<void> {
@@ -176,12 +178,11 @@ export class StdioTransport {
   }
 
   #write(message: JsonRpcMessage | readonly JsonRpcMessage[]): void {
-    const { input, output } = this.#options;
-    // A client that does not read gets no more of its requests served until it does.
-    if (!output.write(`${serializeMessage(message)}\n`) && !input.isPaused()) {
-      input.pause();
-      output.once("drain", () => input.resume());
-    }
+    const { output } = this.#options;
+    if (output.write(`${serializeMessage(message)}\n`)) return;
+    // A client that does not read gets no more of its requests served until it does. Its end is still seen.
+    this.#gate.pause();
+    output.once("drain", () => this.#gate.resume());
   }
 
   #whenIdle(deadlineMs: number): Promise<boolean> {
@@ -194,4 +195,15 @@ export class StdioTransport {
       };
     });
   }
+}
+
+/** Gives the last answers a moment to be read; a client that does not cannot hold the server. */
+function flushed(output: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, LAST_WORDS_MS);
+    output.write("", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }
