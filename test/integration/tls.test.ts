@@ -7,6 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect as tlsConnect } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ConfigError } from "../../src/config/config-error.ts";
+import { loadConfig } from "../../src/config/load.ts";
 import { createTokenKeys } from "../escape/forge-token.ts";
 import { eventually } from "../escape/http-client.ts";
 import { type HttpServerProcess, spawnServer, startHttp } from "../escape/server.ts";
@@ -254,12 +256,30 @@ describe.concurrent("[004-R3.10] [000-R7.5] a certificate that cannot be used st
     expect(log).not.toContain("PRIVATE KEY");
   });
 
-  test("because it may not be read", async (context) => {
-    if (process.getuid?.() === 0) return context.skip("root may read every file");
+  test("because it may not be read", async () => {
     const pair = await pairOf("forbidden");
+    await chmod(folder, 0o755);
     await chmod(pair.keyFile, 0);
-    const { code, log } = await failure(pair);
-    expect(code).toBe(2);
-    expect(log).toContain("may not be read");
+    const flags = [
+      { path: "http.tls.certFile", name: "--set", value: pair.certFile },
+      { path: "http.tls.keyFile", name: "--set", value: pair.keyFile },
+    ];
+    const refusal = await asOrdinaryUser(() =>
+      loadConfig({ flags, env: {}, cwd: folder }).catch((error: unknown) => error),
+    );
+    expect(refusal).toBeInstanceOf(ConfigError);
+    expect(String(refusal)).toContain(`http.tls.keyFile = ${JSON.stringify(pair.keyFile)}`);
+    expect(String(refusal)).toContain("may not be read");
   });
 });
+
+/** Root may read every file: for as long as this takes, the process is somebody else. */
+async function asOrdinaryUser<T>(act: () => Promise<T>): Promise<T> {
+  if (process.geteuid?.() !== 0) return act();
+  process.seteuid?.(65_534);
+  try {
+    return await act();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
