@@ -1,4 +1,5 @@
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import { attachServer } from "../../protocol/attach-server.ts";
 import { Connection } from "../../protocol/connection.ts";
 import {
   type Incoming,
@@ -8,7 +9,6 @@ import {
   parseMessages,
 } from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
-import { PeerServer } from "../../protocol/peer-server.ts";
 import { hasBatches, isModern, isSupported, PLAIN_VERSION, unsupportedVersion } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
 import {
@@ -52,11 +52,7 @@ export class McpEndpoint {
     this.#plain = new Connection({
       mcp,
       fastPath,
-      attach: async (transport) => {
-        const server = new PeerServer({ mcp, era: "legacy", factsOf: ({ mcpReq }) => transport.factsOf(mcpReq.id) });
-        await server.connect(transport);
-        return server;
-      },
+      attach: (transport) => attachServer(mcp, transport, { followsChanges: false }),
     });
   }
 

@@ -8,6 +8,7 @@ import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { traceIdFrom } from "../../protocol/trace-id.ts";
 import { SUPPORTED_VERSIONS } from "../../protocol/versions.ts";
+import { OpenRequests } from "../open-requests.ts";
 import { addCorsHeaders, answerPreflight } from "./cors.ts";
 import { EVENT_STREAM_HEADERS } from "./event-stream.ts";
 import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
@@ -42,9 +43,8 @@ export class Router {
   readonly #options: RouterOptions;
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #startedAt: number = Date.now();
-  #open = 0;
+  readonly #open = new OpenRequests();
   #draining = false;
-  #onIdle: () => void = () => undefined;
 
   constructor(options: RouterOptions) {
     this.#options = options;
@@ -52,7 +52,7 @@ export class Router {
   }
 
   get openRequests(): number {
-    return this.#open;
+    return this.#open.count;
   }
 
   /** From now on every new request is told to go elsewhere. */
@@ -61,20 +61,14 @@ export class Router {
   }
 
   whenIdle(deadlineMs: number): Promise<boolean> {
-    if (this.#open === 0) return Promise.resolve(true);
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(false), deadlineMs);
-      this.#onIdle = () => {
-        clearTimeout(timer);
-        resolve(true);
-      };
-    });
+    return this.#open.whenIdle(deadlineMs);
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const traceId = traceIdFrom(request.headers["traceparent"]);
     response.setHeader("x-trace-id", traceId);
-    const release = this.#hold(request);
+    // Shutdown waits for calls. A stream is open as long as its client likes: shutdown ends it, it does not wait.
+    const release = request.method === "POST" ? this.#open.open() : () => undefined;
     try {
       await this.#serve({ request, response, traceId, release });
     } catch (thrown) {
@@ -82,17 +76,6 @@ export class Router {
     } finally {
       release();
     }
-  }
-
-  /** Shutdown waits for calls. A stream is open as long as its client likes: shutdown ends it, it does not wait. */
-  #hold({ method }: IncomingMessage): () => void {
-    let isHeld = method === "POST";
-    if (isHeld) this.#open += 1;
-    return () => {
-      if (!isHeld) return;
-      isHeld = false;
-      if (--this.#open === 0) this.#onIdle();
-    };
   }
 
   async #serve(incoming: Pick<HttpExchange, "request" | "response" | "traceId" | "release">): Promise<void> {

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import type { Caller } from "../../pipeline/caller.ts";
 import { Lifeline } from "../../pipeline/lifeline.ts";
+import { attachServer } from "../../protocol/attach-server.ts";
 import { Connection } from "../../protocol/connection.ts";
 import type { JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
-import { PeerServer } from "../../protocol/peer-server.ts";
 import { hasResumableStreams } from "../../protocol/versions.ts";
 import { EventStream } from "./event-stream.ts";
 import { acceptsEventStream, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
@@ -40,12 +40,7 @@ export class Session {
       mcp,
       fastPath,
       unrelated: (message) => this.#standalone.send(message),
-      attach: async (transport) => {
-        const server = new PeerServer({ mcp, era: "legacy", factsOf: ({ mcpReq }) => transport.factsOf(mcpReq.id) });
-        await server.connect(transport);
-        server.followChanges();
-        return server;
-      },
+      attach: (transport) => attachServer(mcp, transport, { followsChanges: true }),
     });
   }
 

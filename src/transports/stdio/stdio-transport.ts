@@ -21,6 +21,7 @@ import { newTraceId } from "../../protocol/trace-id.ts";
 import { hasBatches, isModern, isSupported } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
 import { decodeUtf8 } from "../decode-utf8.ts";
+import { OpenRequests } from "../open-requests.ts";
 import { type Line, LineReader } from "./line-reader.ts";
 import { RequestGate } from "./request-gate.ts";
 
@@ -44,8 +45,7 @@ export class StdioTransport {
   readonly #connection: Connection;
   readonly #reader: LineReader;
   readonly #gate = new RequestGate({ maxRunning: 256, maxWaitingBytes: 64 * 1024 * 1024 });
-  #open = 0;
-  #onIdle: () => void = () => undefined;
+  readonly #open = new OpenRequests();
   /** The revision of a client that has sent its first request without handshake: from then on the line is pinned to it. */
   #modernVersion: string | undefined;
 
@@ -82,21 +82,22 @@ export class StdioTransport {
   async close(deadlineMs: number): Promise<void> {
     const { input, mcp } = this.#options;
     input.pause();
-    const drained = await this.#whenIdle(deadlineMs);
-    if (!drained) mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open: this.#open });
+    const drained = await this.#open.whenIdle(deadlineMs);
+    if (!drained)
+      mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open: this.#open.count });
     await this.#connection.close();
     await flushed(this.#options.output);
   }
 
   async #onLine(line: Line): Promise<void> {
-    this.#open += 1;
+    const release = this.#open.open();
     try {
       const answer = await this.#answer(line);
       if (answer !== undefined) this.#write(answer);
     } catch (thrown) {
       this.#write(this.#refusal(null, toOwlError(thrown), this.#version));
     } finally {
-      if (--this.#open === 0) this.#onIdle();
+      release();
     }
   }
 
@@ -183,17 +184,6 @@ export class StdioTransport {
     // A client that does not read gets no more of its requests served until it does. Its end is still seen.
     this.#gate.pause();
     output.once("drain", () => this.#gate.resume());
-  }
-
-  #whenIdle(deadlineMs: number): Promise<boolean> {
-    if (this.#open === 0) return Promise.resolve(true);
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(false), deadlineMs);
-      this.#onIdle = () => {
-        clearTimeout(timer);
-        resolve(true);
-      };
-    });
   }
 }
 
