@@ -1,7 +1,7 @@
 // Sets the clone up: npm packages, build, system packages. Built-in modules only, since it runs before anything is installed.
 //
 //   node scripts/setup.mjs run     what ./owlclaw needs
-//   node scripts/setup.mjs check   what npm run check needs: the npm packages
+//   node scripts/setup.mjs check   what npm run check needs: the npm packages, those of test/clients too
 //   node scripts/setup.mjs bench   what npm run bench needs
 //   node scripts/setup.mjs test    what npm test needs: all of it, and what only tests use
 import { join } from "node:path";
@@ -20,6 +20,8 @@ const STAGES = {
   run: prepareRun,
   check: async () => {
     await ensureDependencies(ROOT, ROOT);
+    // Tests import the types of the old client.
+    await ensureDependencies(ROOT, join(ROOT, "test/clients"));
   },
   bench: async () => {
     await prepareRun();

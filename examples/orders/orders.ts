@@ -10,7 +10,12 @@ const order = z.object({ id: z.string(), customer: z.string(), total: z.number()
 export const findOrder = defineHandler({
   name: "order_find",
   description: "Finds an order by its number. Reads only.",
-  input: z.object({ id: z.string().regex(/^A-\d{4}$/).describe("Order number, such as A-1001") }),
+  input: z.object({
+    id: z
+      .string()
+      .regex(/^A-\d{4}$/)
+      .describe("Order number, such as A-1001"),
+  }),
   output: order,
   effect: { readOnly: true, openWorld: false },
   run({ id }) {

@@ -163,7 +163,7 @@ function useAgent(library: typeof http | typeof https, open: OpenFor): void {
   const createConnection = (options: ConnectionOptions, done: Done<Socket>): void => {
     const { host = "localhost", port = defaultPort, ...rest } = options;
     // `path` would be a unix socket, while here it is the request's.
-    open({ host, port: Number(port) }, { ...rest, path: undefined }, done);
+    open({ host, port }, { ...rest, path: undefined }, done);
   };
   Object.assign(agent, { createConnection });
   // The import is a read-only view of the module: its default export is the module itself.

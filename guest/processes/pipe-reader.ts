@@ -9,14 +9,22 @@ export class PipeReader implements OutputPipe {
   readonly #fd: number;
   #socket: Socket | undefined;
   #isClosed = false;
+  #held: Buffer[] = [];
   #listener: (chunk: Buffer) => void = () => {};
 
   constructor(fd: number) {
     this.#fd = fd;
   }
 
+  hold(): void {
+    const held: Buffer[] = [];
+    this.#held = held;
+    this.#listener = (chunk) => void held.push(chunk);
+  }
+
   onData(listener: (chunk: Buffer) => void): void {
     this.#listener = listener;
+    for (const chunk of this.#held.splice(0)) listener(chunk);
     if (this.#socket !== undefined || this.#isClosed) return;
     const socket = new Socket({ fd: this.#fd, readable: true, writable: false });
     socket.on("data", (chunk: Buffer) => this.#listener(chunk));

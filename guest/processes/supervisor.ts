@@ -74,6 +74,8 @@ export class Supervisor {
   async launch(options: LaunchOptions): Promise<RunningProcess> {
     const run = new Run();
     this.#run = run;
+    this.#stdout.hold();
+    this.#stderr.hold();
     const { argv, cwd, env, stdin } = options;
     this.#tell({ argv, cwd, env, stdin });
     if (this.#isGone) {

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { announce, mayInstall, SetupError } from "./announce.mjs";
 import { findOnPath } from "./find-on-path.mjs";
@@ -14,12 +14,12 @@ import { runCommand } from "./run-command.mjs";
  */
 export async function ensureSystemPackages(root, stages) {
   const wanted = readPackages(root).filter((entry) => stages.includes(entry.stage));
-  let missing = wanted.filter((entry) => findOnPath(entry.command) === undefined);
+  let missing = wanted.filter((entry) => !isThere(entry.command));
   if (missing.length === 0) return;
   const asRoot = process.getuid?.() === 0;
   if (mayInstall && isDebian() && (asRoot || (await hasQuietSudo(root)))) {
     await install(root, missing, asRoot ? [] : ["sudo", "-n"]);
-    missing = missing.filter((entry) => findOnPath(entry.command) === undefined);
+    missing = missing.filter((entry) => !isThere(entry.command));
   }
   if (missing.length === 0) return;
   for (const { command, purpose } of missing) announce(`missing: ${command} (${purpose})`);
@@ -53,6 +53,11 @@ async function install(root, missing, prefix) {
   if (await aptGet(args)) return;
   await aptGet(["update", "-q"]);
   await aptGet(args);
+}
+
+/** @param {string} command */
+function isThere(command) {
+  return command.startsWith("/") ? existsSync(command) : findOnPath(command) !== undefined;
 }
 
 function isDebian() {

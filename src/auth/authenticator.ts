@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { OwlError } from "../errors/owl-error.ts";
+import { OwlError, isOwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { AuthConfig } from "./auth-config.ts";
 import { bearerToken } from "./bearer-token.ts";
@@ -80,8 +80,7 @@ class TokenAuthenticator implements Authenticator {
       this.#verified.set(digest, { principal, expiresAtMs, keyGeneration });
       return principal;
     } catch (error) {
-      if (error instanceof OwlError)
-        logger.debug("A token was refused.", { reason: error.facts["reason"] ?? error.kind });
+      if (isOwlError(error)) logger.debug("A token was refused.", { reason: error.facts["reason"] ?? error.kind });
       throw error;
     }
   }

@@ -1,5 +1,5 @@
 import { errors, jwtVerify } from "jose";
-import { OwlError } from "../errors/owl-error.ts";
+import { isOwlError, type OwlError } from "../errors/owl-error.ts";
 import type { KeySource } from "./key-source.ts";
 import type { Principal } from "./principal.ts";
 import { principalFromClaims, type Claims } from "./principal-from-claims.ts";
@@ -52,7 +52,7 @@ async function verifiedClaims(token: string, { keys, issuer, audience, nowMs }: 
 
 /** jose's errors carry the claims, and a JSON error quotes them: they do not go along as causes. */
 function toRefusal(error: unknown): OwlError {
-  if (error instanceof OwlError) return error;
+  if (isOwlError(error)) return error;
   if (error instanceof errors.JWTExpired) return refuseToken("token_expired", "The token has expired.");
   if (error instanceof errors.JOSEAlgNotAllowed) {
     return refuseToken("token_algorithm", "The token's algorithm is not accepted.");

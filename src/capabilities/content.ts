@@ -79,19 +79,28 @@ export function isToolResult(value: unknown): value is ToolResult {
   return Array.isArray(content) && content.every(isContentBlock);
 }
 
-function isContentBlock(value: unknown): value is ContentBlock {
-  if (typeof value !== "object" || value === null || !("type" in value)) return false;
-  switch (value.type) {
+export function isContentBlock(value: unknown): value is ContentBlock {
+  if (!isObject(value)) return false;
+  switch (value["type"]) {
     case "text":
-      return "text" in value;
+      return typeof value["text"] === "string";
     case "image":
     case "audio":
-      return "data" in value;
+      return typeof value["data"] === "string" && typeof value["mimeType"] === "string";
     case "resource_link":
-      return "uri" in value;
+      return typeof value["uri"] === "string" && typeof value["name"] === "string";
     case "resource":
-      return "resource" in value;
+      return isResourceContents(value["resource"]);
     default:
       return false;
   }
+}
+
+export function isResourceContents(value: unknown): value is ResourceContents {
+  if (!isObject(value) || typeof value["uri"] !== "string") return false;
+  return typeof value["text"] === "string" || typeof value["blob"] === "string";
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

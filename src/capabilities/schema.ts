@@ -93,10 +93,13 @@ function formatPath(path: NonNullable<StandardIssue["path"]>): string {
 
 function fromJsonSchema(json: JsonSchema): CompiledSchema {
   let validate: ValidateFunction | undefined;
+  const hasDefaults = JSON.stringify(json).includes('"default"');
   return {
     json,
-    check(value) {
+    check(sent) {
       validate ??= ajv().compile(json);
+      // Defaults are filled in where they are missing, which must not change what the caller sent.
+      const value: unknown = hasDefaults ? structuredClone(sent) : sent;
       if (validate(value)) return { ok: true, value };
       return { ok: false, issues: (validate.errors ?? []).map(fromAjv) };
     },

@@ -9,8 +9,11 @@ export interface OwlErrorOptions {
   readonly cause?: unknown;
 }
 
+const BRAND: unique symbol = Symbol.for("owlclaw.error");
+
 /** The one error that layers throw at each other. How it looks on the wire is decided by the protocol, by era. */
 export class OwlError extends Error {
+  readonly [BRAND] = true;
   readonly kind: ErrorKind;
   readonly facts: Readonly<Record<string, unknown>>;
   readonly hint: string;
@@ -29,7 +32,14 @@ export class OwlError extends Error {
 
 /** Wraps whatever was thrown; an `OwlError` stays itself. */
 export function toOwlError(thrown: unknown, kind: ErrorKind = "internal"): OwlError {
-  if (thrown instanceof OwlError) return thrown;
+  if (isOwlError(thrown)) return thrown;
   const message = thrown instanceof Error ? thrown.message : String(thrown);
   return new OwlError(kind, message, { cause: thrown });
+}
+
+/** Handlers may bring a copy of the package of their own: what counts is the brand, not the class. */
+export function isOwlError(thrown: unknown): thrown is OwlError {
+  return (
+    thrown instanceof Error && BRAND in thrown && "kind" in thrown && Object.hasOwn(ERROR_KINDS, String(thrown.kind))
+  );
 }

@@ -1,5 +1,7 @@
 import type { CallContext } from "../capabilities/context.ts";
+import { OwlError } from "../errors/owl-error.ts";
 import type { Caller } from "./caller.ts";
+import type { Lifeline } from "./lifeline.ts";
 
 /** What a capability can say to the client while it runs. The protocol implements it, once per era. */
 export interface Conversation extends Pick<
@@ -14,7 +16,7 @@ export interface Conversation extends Pick<
 export interface Call {
   readonly caller: Caller;
   readonly traceId: string;
-  readonly signal: AbortSignal;
+  readonly life: Lifeline;
   readonly conversation: Conversation;
 }
 
@@ -26,20 +28,26 @@ export class CallSuspended extends Error {
   }
 }
 
-export function contextOf({ caller, traceId, conversation }: Call, signal: AbortSignal): CallContext {
+export function contextOf({ caller, traceId, conversation }: Call, life: Lifeline): CallContext {
   return {
     principal: caller.principal,
     traceId,
     sessionId: caller.sessionId,
     protocolVersion: caller.protocolVersion,
-    signal,
-    progress: (done, options) => conversation.progress(done, options),
-    log: (level, data, logger) => conversation.log(level, data, logger),
-    elicit: (request, options) => conversation.elicit(request, options),
-    sample: (request, options) => conversation.sample(request, options),
-    roots: (options) => conversation.roots(options),
-    startTask: () => conversation.startTask(),
+    get signal() {
+      return life.signal;
+    },
+    progress: (done, options) => void (life.isSettled || conversation.progress(done, options)),
+    log: (level, data, logger) => void (life.isSettled || conversation.log(level, data, logger)),
+    elicit: (request, options) => (life.isSettled ? tooLate() : conversation.elicit(request, options)),
+    sample: (request, options) => (life.isSettled ? tooLate() : conversation.sample(request, options)),
+    roots: (options) => (life.isSettled ? tooLate() : conversation.roots(options)),
+    startTask: () => (life.isSettled ? tooLate() : conversation.startTask()),
     listChanged: (kind) => conversation.listChanged(kind),
-    closeStream: () => conversation.closeStream(),
+    closeStream: () => void (life.isSettled || conversation.closeStream()),
   };
+}
+
+function tooLate(): Promise<never> {
+  return Promise.reject(new OwlError("execution_error", "the call is over: its client cannot be asked any more"));
 }

@@ -1,9 +1,11 @@
-import type { PromptMessage, ResourceContents, ToolResult } from "../capabilities/content.ts";
-import type { PromptOutput, ResourceOutput } from "../capabilities/define.ts";
+import type { ResourceContents, ToolResult } from "../capabilities/content.ts";
+import type { Completer } from "../capabilities/define.ts";
 import type { Registry, Tool } from "../capabilities/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { type Call, contextOf } from "./call.ts";
 import { keepInformed } from "./keep-informed.ts";
+import { Lifeline } from "./lifeline.ts";
+import { type PromptResult, toContents, toPromptResult } from "./render-contents.ts";
 import { renderResult } from "./render-result.ts";
 import { runBounded } from "./run-bounded.ts";
 import { describeIssues, validateArguments } from "./validate-arguments.ts";
@@ -13,11 +15,6 @@ export interface PipelineOptions {
   readonly timeoutMs: number;
   readonly progressAfterMs: number;
   readonly maxResultChars: number;
-}
-
-export interface PromptResult {
-  readonly description?: string;
-  readonly messages: readonly PromptMessage[];
 }
 
 /**
@@ -47,10 +44,10 @@ export class Pipeline {
       ? keepInformed(call, { afterMs: progressAfterMs, what: tool.name })
       : undefined;
     try {
-      const output = await runBounded((signal) => tool.run(input, contextOf(informed?.call ?? call, signal)), {
+      const output = await runBounded((life) => tool.run(input, contextOf(informed?.call ?? call, life)), {
         what: `the tool "${tool.name}"`,
         timeoutMs: tool.timeoutMs ?? timeoutMs,
-        signal: call.signal,
+        life: call.life,
       });
       return await renderResult(tool, output, maxResultChars);
     } finally {
@@ -66,12 +63,28 @@ export class Pipeline {
       });
     }
     const { definition } = found.resource;
-    const output = await runBounded((signal) => definition.read(uri, found.variables, contextOf(call, signal)), {
+    const output = await runBounded((life) => definition.read(uri, found.variables, contextOf(call, life)), {
       what: `the resource "${definition.name}"`,
       timeoutMs: this.#options.timeoutMs,
-      signal: call.signal,
+      life: call.life,
     });
-    return toContents(output, uri, definition.mimeType);
+    return toContents(output, uri, definition);
+  }
+
+  /** Suggestions of a completer, bounded like everything else that authors write. */
+  async complete(
+    completer: Completer,
+    value: string,
+    others: Readonly<Record<string, string>>,
+  ): Promise<readonly string[]> {
+    const { timeoutMs } = this.#options;
+    const output: unknown = await runBounded(() => completer(value, others), {
+      what: "the completer",
+      timeoutMs,
+      life: new Lifeline(),
+    });
+    if (Array.isArray(output) && output.every((item) => typeof item === "string")) return output;
+    throw new OwlError("execution_error", "the completer returned what is no list of strings");
   }
 
   async getPrompt(name: string, args: unknown, call: Call): Promise<PromptResult> {
@@ -89,25 +102,11 @@ export class Pipeline {
       );
     }
     const value: unknown = verdict === undefined ? {} : verdict.value;
-    const output = await runBounded((signal) => prompt.definition.run(value, contextOf(call, signal)), {
+    const output = await runBounded((life) => prompt.definition.run(value, contextOf(call, life)), {
       what: `the prompt "${name}"`,
       timeoutMs: this.#options.timeoutMs,
-      signal: call.signal,
+      life: call.life,
     });
-    return toPromptResult(output, prompt.definition.description);
+    return toPromptResult(output, prompt.definition);
   }
-}
-
-function toContents(output: ResourceOutput, uri: string, mimeType: string | undefined): readonly ResourceContents[] {
-  const common = { uri, ...(mimeType !== undefined && { mimeType }) };
-  if (typeof output === "string") return [{ ...common, text: output }];
-  if (output instanceof Uint8Array) return [{ ...common, blob: Buffer.from(output).toString("base64") }];
-  return "uri" in output ? [output] : output;
-}
-
-function toPromptResult(output: PromptOutput, description: string | undefined): PromptResult {
-  const described = description === undefined ? {} : { description };
-  if (typeof output === "string")
-    return { ...described, messages: [{ role: "user", content: { type: "text", text: output } }] };
-  return "messages" in output ? { ...described, ...output } : { ...described, messages: output };
 }

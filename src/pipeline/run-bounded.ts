@@ -1,43 +1,48 @@
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import { CallSuspended } from "./call.ts";
+import { Lifeline } from "./lifeline.ts";
 
 export interface Bounds {
   /** What runs, for the messages: `tool "echo"`. */
   readonly what: string;
   readonly timeoutMs: number;
-  readonly signal: AbortSignal;
+  readonly life: Lifeline;
 }
 
 /**
  * Runs a capability until it settles, its time is up or its caller is gone, whichever comes first. The capability
  * learns of the end through its signal; whether it listens or not, the caller does not wait for it any longer.
  */
-export function runBounded<T>(
-  run: (signal: AbortSignal) => T | Promise<T>,
-  { what, timeoutMs, signal }: Bounds,
-): Promise<T> {
-  if (signal.aborted) return Promise.reject(cancelled(what));
+export function runBounded<T>(run: (life: Lifeline) => T | Promise<T>, { what, timeoutMs, life }: Bounds): Promise<T> {
+  if (life.isOver) return Promise.reject(cancelled(what));
   return new Promise<T>((resolve, reject) => {
-    const controller = new AbortController();
+    const own = new Lifeline();
     const stop = (error: OwlError): void => {
-      controller.abort(error);
+      own.end(error);
       reject(error);
     };
-    const onAbort = (): void => stop(cancelled(what));
     const timer = setTimeout(() => stop(timedOut(what, timeoutMs)), timeoutMs);
+    const unlink = life.onEnd(() => stop(cancelled(what)));
     const release = (): void => {
+      own.settle();
       clearTimeout(timer);
-      signal.removeEventListener("abort", onAbort);
+      unlink();
     };
-    signal.addEventListener("abort", onAbort, { once: true });
-    start(run, controller.signal)
-      .then(resolve, (thrown: unknown) => reject(executionError(thrown)))
-      .finally(release);
+    start(run, own).then(
+      (value) => {
+        release();
+        resolve(value);
+      },
+      (thrown: unknown) => {
+        release();
+        reject(executionError(thrown));
+      },
+    );
   });
 }
 
-async function start<T>(run: (signal: AbortSignal) => T | Promise<T>, signal: AbortSignal): Promise<T> {
-  return run(signal);
+async function start<T>(run: (life: Lifeline) => T | Promise<T>, life: Lifeline): Promise<T> {
+  return run(life);
 }
 
 function executionError(thrown: unknown): Error {

@@ -12,9 +12,10 @@ import {
 import type { Mcp } from "./mcp.ts";
 import { PeerTransport, stoppedAnswer } from "./peer-transport.ts";
 import type { Conversation } from "../pipeline/call.ts";
+import { Lifeline } from "../pipeline/lifeline.ts";
 import { assertNegotiable, PLAIN_VERSION } from "./versions.ts";
 import { toWireError } from "./wire-error.ts";
-import { toOwlError } from "../errors/owl-error.ts";
+import { OwlError, toOwlError } from "../errors/owl-error.ts";
 
 export interface ConnectionOptions {
   readonly mcp: Mcp;
@@ -32,15 +33,16 @@ export interface Incoming {
   readonly traceId: string;
   readonly stream: (message: JsonRpcMessage) => void;
   readonly closeStream?: () => void;
-  /** Aborts when the client will not read the answer any more. */
-  readonly gone: AbortSignal | undefined;
+  /** Ends when the client will not read the answer any more. */
+  readonly gone: Lifeline | undefined;
 }
 
 /** One client's line to the server: a session, a stdio pipe, an event stream, or the shared line of clients without any. */
 export class Connection {
   readonly #mcp: Mcp;
   readonly #transport: PeerTransport;
-  readonly #fast = new Map<RequestId, AbortController>();
+  /** Ids are the clients' own: on a shared line many calls may have the same. */
+  readonly #fast = new Map<Lifeline, RequestId>();
   readonly #fastPath: boolean;
   #closing = false;
   readonly #engine: Promise<{ close(): Promise<void> }>;
@@ -69,7 +71,7 @@ export class Connection {
   async request(message: JsonRpcRequest, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
     const { caller, traceId } = incoming;
     try {
-      if (message.method === "initialize") assertNegotiable(message.params?.["protocolVersion"]);
+      if (message.method === "initialize") this.#assertCanInitialize(message);
     } catch (thrown) {
       const error = toWireError(toOwlError(thrown), {
         version: caller.protocolVersion,
@@ -86,7 +88,7 @@ export class Connection {
 
   notify(message: JsonRpcNotification): void {
     const requestId = message.method === "notifications/cancelled" ? message.params?.["requestId"] : undefined;
-    if (isRequestId(requestId)) this.#fast.get(requestId)?.abort();
+    if (isRequestId(requestId)) this.#endFast((id) => id === requestId);
     this.#transport.notify(message);
   }
 
@@ -96,15 +98,27 @@ export class Connection {
 
   async close(): Promise<void> {
     this.#closing = true;
-    for (const controller of this.#fast.values()) controller.abort();
+    this.#endFast(() => true);
     const engine = await this.#engine;
     await engine.close();
     await this.#transport.close();
   }
 
+  #assertCanInitialize({ params }: JsonRpcRequest): void {
+    assertNegotiable(params?.["protocolVersion"]);
+    if (!this.isInitialized) return;
+    throw new OwlError("invalid_request", "this connection is initialized already", {
+      hint: "open a new connection to start anew",
+    });
+  }
+
+  #endFast(isMeant: (id: RequestId) => boolean): void {
+    for (const [life, id] of this.#fast) if (isMeant(id)) life.end();
+  }
+
   /** Runs the call at once; if it wants to talk to the client before its end, the SDK takes it over with the call under way. */
   async #runFast(message: JsonRpcRequest, call: FastCall, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
-    const controller = new AbortController();
+    const life = new Lifeline();
     let adopted: Promise<JsonRpcResponse | undefined> | undefined;
     let running: Promise<Record<string, unknown>> = Promise.resolve({});
     const late = new LateConversation(() => {
@@ -119,21 +133,20 @@ export class Connection {
       mcp: this.#mcp,
       caller,
       traceId,
-      signal: controller.signal,
+      life,
       conversation: late.conversation,
     };
-    const onGone = (): void => controller.abort();
-    incoming.gone?.addEventListener("abort", onGone, { once: true });
-    this.#fast.set(message.id, controller);
+    const unlink = incoming.gone?.onEnd(() => life.end());
+    this.#fast.set(life, message.id);
     try {
       running = runFastCall(call, options);
       const answer = await answerFastCall(message, running, options);
       if (adopted !== undefined) return await adopted;
-      if (!controller.signal.aborted) return answer;
+      if (!life.isOver) return answer;
       return this.#closing ? stoppedAnswer(message.id, incoming) : undefined;
     } finally {
-      incoming.gone?.removeEventListener("abort", onGone);
-      if (this.#fast.get(message.id) === controller) this.#fast.delete(message.id);
+      unlink?.();
+      this.#fast.delete(life);
     }
   }
 }

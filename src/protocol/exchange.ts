@@ -1,5 +1,6 @@
 import type { Caller } from "../pipeline/caller.ts";
 import type { Conversation } from "../pipeline/call.ts";
+import type { Lifeline } from "../pipeline/lifeline.ts";
 
 export interface ClientCapabilities {
   readonly elicitation?: Readonly<Record<string, unknown>>;
@@ -12,8 +13,8 @@ export interface ClientCapabilities {
 export interface Exchange {
   readonly caller: Caller;
   readonly traceId: string;
-  /** Aborts when the client cancels or is gone. */
-  readonly signal: AbortSignal;
+  /** Ends when the client cancels or is gone. */
+  readonly life: Lifeline;
   readonly capabilities: ClientCapabilities;
   /** The client's answers to what an earlier round asked, and the state that came with the questions. */
   readonly inputResponses: Readonly<Record<string, unknown>> | undefined;

@@ -7,6 +7,7 @@ import {
 import { toOwlError } from "../errors/owl-error.ts";
 import type { Conversation } from "../pipeline/call.ts";
 import type { Caller } from "../pipeline/caller.ts";
+import type { Lifeline } from "../pipeline/lifeline.ts";
 import type { ClientCapabilities, Exchange } from "./exchange.ts";
 import { isObject, type JsonRpcRequest, type JsonRpcResponse } from "./json-rpc.ts";
 import type { Mcp } from "./mcp.ts";
@@ -54,18 +55,18 @@ export interface FastOptions {
   readonly mcp: Mcp;
   readonly caller: Caller;
   readonly traceId: string;
-  readonly signal: AbortSignal;
+  readonly life: Lifeline;
   readonly conversation: Conversation;
 }
 
 export function runFastCall(
   { params, capabilities }: FastCall,
-  { mcp, caller, traceId, signal, conversation }: FastOptions,
+  { mcp, caller, traceId, life, conversation }: FastOptions,
 ): Promise<Record<string, unknown>> {
   const exchange: Exchange = {
     caller,
     traceId,
-    signal,
+    life,
     capabilities,
     conversation,
     inputResponses: undefined,

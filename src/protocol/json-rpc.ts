@@ -1,4 +1,5 @@
 import { OwlError } from "../errors/owl-error.ts";
+import { findJsonFault } from "./json-fault.ts";
 
 export type RequestId = string | number;
 
@@ -57,8 +58,9 @@ export function parseJson(text: string): unknown {
   assertDepth(text);
   try {
     return JSON.parse(text);
-  } catch (error) {
-    throw parseError(text, error);
+  } catch {
+    const { position, reason } = findJsonFault(text);
+    throw atPosition(text, position, reason);
   }
 }
 
@@ -138,13 +140,6 @@ function assertDepth(text: string): void {
       if (++depth > MAX_DEPTH) throw atPosition(text, index, `nested deeper than ${MAX_DEPTH} levels`);
     } else if (code === 0x7d || code === 0x5d) depth--;
   }
-}
-
-function parseError(text: string, cause: unknown): OwlError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  const position = /at position (\d+)/.exec(reason)?.[1];
-  const at = position === undefined ? text.length : Number(position);
-  return atPosition(text, at, position === undefined ? "the text ends too early" : "unexpected character");
 }
 
 function atPosition(text: string, position: number, reason: string): OwlError {

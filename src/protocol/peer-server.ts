@@ -8,9 +8,10 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Change } from "../capabilities/changes.ts";
-import { OwlError } from "../errors/owl-error.ts";
+import { OwlError, isOwlError } from "../errors/owl-error.ts";
 import type { Caller } from "../pipeline/caller.ts";
 import type { Conversation } from "../pipeline/call.ts";
+import { Lifeline } from "../pipeline/lifeline.ts";
 import { liveConversation } from "./conversations/live.ts";
 import type { Question } from "./conversations/questions.ts";
 import type { ClientCapabilities, Exchange } from "./exchange.ts";
@@ -88,7 +89,7 @@ export class PeerServer extends Server {
     return {
       caller,
       traceId,
-      signal: mcpReq.signal,
+      life: Lifeline.of(mcpReq.signal),
       capabilities,
       inputResponses: mcpReq.inputResponses,
       requestState,
@@ -113,7 +114,7 @@ export class PeerServer extends Server {
   #wireError(method: string, thrown: unknown, context: ServerContext): Error {
     if (thrown instanceof ProtocolError) return thrown;
     const { caller, traceId } = this.factsOf(context);
-    const error = thrown instanceof OwlError ? thrown : invalidParams(method, thrown);
+    const error = isOwlError(thrown) ? thrown : invalidParams(method, thrown);
     const body = toWireError(error, { version: caller.protocolVersion, traceId, withStack: this.mcp.withStack });
     return new ProtocolError(body.code, body.message, body.data);
   }

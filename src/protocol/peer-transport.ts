@@ -1,4 +1,5 @@
 import {
+  isJSONRPCRequest,
   type JSONRPCMessage,
   type MessageExtraInfo,
   SUBSCRIPTION_ID_META_KEY,
@@ -15,13 +16,14 @@ import {
   type RequestId,
 } from "./json-rpc.ts";
 import { OwlError } from "../errors/owl-error.ts";
+import type { Lifeline } from "../pipeline/lifeline.ts";
 import type { RequestFacts } from "./peer-server.ts";
 import { completeWireError, toWireError } from "./wire-error.ts";
 
 /** One request under way: who asked, and where messages go that belong to it. */
 export interface Delivery extends RequestFacts {
-  /** Aborts when the client will not read the answer any more. */
-  readonly gone: AbortSignal | undefined;
+  /** Ends when the client will not read the answer any more. */
+  readonly gone: Lifeline | undefined;
   /** Sends a message that belongs to this request before its answer. */
   readonly stream: (message: JsonRpcMessage) => void;
 }
@@ -82,9 +84,11 @@ export class PeerTransport implements Transport {
     const id = ++this.#lastId;
     return new Promise((resolve) => {
       if (this.#closed) return resolve(stoppedAnswer(message.id, delivery));
+      // What the SDK does not take for a request it drops without a word.
+      if (!isJSONRPCRequest(message)) return resolve(this.#unreadable(message, delivery));
       this.#pending.set(id, { delivery, clientId: message.id, resolve });
       this.#byClientId.set(message.id, id);
-      delivery.gone?.addEventListener("abort", () => this.#cancel(id, "the client is gone"), { once: true });
+      delivery.gone?.onEnd(() => this.#cancel(id, "the client is gone"));
       this.#deliver({ ...message, id });
     });
   }
@@ -114,6 +118,18 @@ export class PeerTransport implements Transport {
     this.#closed = true;
     for (const [id, { clientId, delivery }] of this.#pending) this.#settle(id, stoppedAnswer(clientId, delivery));
     this.onclose?.();
+  }
+
+  #unreadable({ id, method, params }: JsonRpcRequest, { caller, traceId }: Delivery): JsonRpcResponse {
+    const meta = params?.["_meta"];
+    const what = !isObject(meta)
+      ? "_meta must be an object"
+      : "progressToken" in meta && !isRequestId(meta["progressToken"])
+        ? "_meta.progressToken must be a string or an integer"
+        : "_meta has a reserved key with a value of the wrong type";
+    const error = new OwlError("invalid_params", `invalid parameters for ${method}: ${what}`);
+    const options = { version: caller.protocolVersion, traceId, withStack: this.#withStack };
+    return { jsonrpc: "2.0", id, error: toWireError(error, options) };
   }
 
   #cancel(id: number, reason: string): void {

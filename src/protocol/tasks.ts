@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { OwlError } from "../errors/owl-error.ts";
+import { Lifeline } from "../pipeline/lifeline.ts";
 import type { Question } from "./conversations/questions.ts";
 import type { WireErrorBody } from "./json-rpc.ts";
 
@@ -21,7 +22,7 @@ export class Task {
   readonly ownerId: string;
   readonly ttlMs: number;
   readonly createdAt: Date;
-  readonly #abort: AbortController = new AbortController();
+  readonly life: Lifeline = new Lifeline();
   #changedAt: Date;
   #status: TaskStatus = "working";
   #outcome: { readonly result: object } | { readonly error: WireErrorBody } | undefined;
@@ -34,10 +35,6 @@ export class Task {
     this.#changedAt = this.createdAt;
   }
 
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
-
   get isOver(): boolean {
     return this.#status === "completed" || this.#status === "failed" || this.#status === "cancelled";
   }
@@ -46,9 +43,7 @@ export class Task {
     return new Promise((resolve, reject) => {
       this.#questions.set(key, { question, answer: resolve });
       this.#become("input_required");
-      this.signal.addEventListener("abort", () => reject(new OwlError("cancelled", "the task was cancelled")), {
-        once: true,
-      });
+      this.life.onEnd(() => reject(new OwlError("cancelled", "the task was cancelled")));
     });
   }
 
@@ -73,7 +68,7 @@ export class Task {
   cancel(): void {
     if (this.isOver) return;
     this.#finish("cancelled", undefined);
-    this.#abort.abort();
+    this.life.end();
   }
 
   /** What clients see; details only where `tasks/get` asks for them. */

@@ -51,8 +51,13 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack: config.mode === "development" });
   let control: ControlSocket | undefined;
   const watching = new AbortController();
-  for (const { definition } of registry.resources())
-    definition.watch?.(() => changes.resourceUpdated(definition.uri), watching.signal);
+  for (const { definition } of registry.resources()) {
+    try {
+      definition.watch?.(() => changes.resourceUpdated(definition.uri), watching.signal);
+    } catch (error) {
+      logger.error("resource cannot be watched", { uri: definition.uri, error });
+    }
+  }
   return {
     mcp,
     start: async () => layer?.start(),

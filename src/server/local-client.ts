@@ -3,6 +3,7 @@ import type { PermissionScope } from "../capabilities/define.ts";
 import type { Resource, Tool } from "../capabilities/registry.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Caller } from "../pipeline/caller.ts";
+import { Lifeline } from "../pipeline/lifeline.ts";
 import { silentConversation } from "../protocol/conversations/silent.ts";
 import { newTraceId } from "../protocol/trace-id.ts";
 import { LEGACY_VERSIONS } from "../protocol/versions.ts";
@@ -65,7 +66,7 @@ export async function openLocal({
     callTool: async (name, args, { signal }) =>
       pipeline.callTool(pipeline.findTool(name), args, {
         caller,
-        signal,
+        life: Lifeline.of(signal),
         traceId: newTraceId(),
         conversation: silentConversation(changes),
       }),

@@ -1,3 +1,5 @@
+import type { Logger } from "../telemetry/logger.ts";
+
 const PARENT_POLL_MS = 1000;
 
 /** Calls back once with the reason to stop; a second signal ends the process at once. */
@@ -20,4 +22,18 @@ export function onParentDeath(stop: (reason: string) => void): () => void {
   }, PARENT_POLL_MS);
   timer.unref();
   return () => clearInterval(timer);
+}
+
+/**
+ * A promise that fails with nobody looking harms only whoever made it: it is logged, and the server goes on. An exception
+ * that nobody caught may have left anything half done: the server stops, cleanly if it can.
+ */
+export function onStrayErrors(logger: Logger, stop: (reason: string) => void): () => void {
+  const onRejection = (error: unknown): void => logger.error("a promise failed and nobody was looking", { error });
+  const onException = (error: unknown): void => {
+    logger.error("an exception was not caught, stopping", { error });
+    stop("an exception was not caught");
+  };
+  process.on("unhandledRejection", onRejection).on("uncaughtException", onException);
+  return () => void process.off("unhandledRejection", onRejection).off("uncaughtException", onException);
 }

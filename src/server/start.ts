@@ -4,7 +4,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type Assembly, assemble } from "./assemble.ts";
 import { claimStdout } from "./claim-stdout.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
-import { onParentDeath, onStopSignal } from "./signals.ts";
+import { onParentDeath, onStopSignal, onStrayErrors } from "./signals.ts";
 
 /** A stdio client that closed its end waits for nothing any more. */
 const STDIO_DEADLINE_MS = 4000;
@@ -89,6 +89,7 @@ async function startStdio({ config }: LoadedConfig, { assembly, logger, output }
 
 function lifecycle(logger: Logger, stop: () => Promise<void>): Pick<RunningServer, "closed" | "close"> {
   let closing: Promise<void> | undefined;
+  let exitCode = 0;
   let resolveClosed: (exitCode: number) => void = () => undefined;
   const closed = new Promise<number>((resolve) => {
     resolveClosed = resolve;
@@ -98,15 +99,20 @@ function lifecycle(logger: Logger, stop: () => Promise<void>): Pick<RunningServe
     try {
       await stop();
       logger.info("stopped");
-      resolveClosed(0);
     } catch (error) {
       logger.error("could not stop cleanly", { error });
-      resolveClosed(1);
+      exitCode = 1;
     } finally {
       offSignals();
+      offStrayErrors();
+      resolveClosed(exitCode);
     }
   };
   const close = (reason: string): Promise<void> => (closing ??= shutDown(reason));
   const offSignals = onStopSignal((reason) => void close(reason));
+  const offStrayErrors = onStrayErrors(logger, (reason) => {
+    exitCode = 1;
+    void close(reason);
+  });
   return { closed, close };
 }

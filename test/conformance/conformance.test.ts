@@ -57,16 +57,20 @@ describe("official conformance suite", () => {
     expect(response.status).toBe(200);
   });
 
-  test.for(RUNS)("[000-R1.4] [004-R4.2] passes $title", { timeout: SUITE_TIMEOUT_MS }, async ({ selection, scenarios, successes }) => {
-    const results = await runSuite(`${server.origin}/mcp`, selection);
+  test.for(RUNS)(
+    "[000-R1.4] [004-R4.2] passes $title",
+    { timeout: SUITE_TIMEOUT_MS },
+    async ({ selection, scenarios, successes }) => {
+      const results = await runSuite(`${server.origin}/mcp`, selection);
 
-    expect(describeChecks(results, "FAILURE")).toEqual([]);
-    expect(describeChecks(results, "WARNING")).toEqual([]);
-    expect(describeChecks(results, "SKIPPED").filter((line) => !mayBeSkipped(line))).toEqual([]);
-    expect(notExercised(results).filter((scenario) => !(scenario in MAY_SKIP))).toEqual([]);
-    expect(results.length).toBe(scenarios);
-    expect(countChecks(results, "SUCCESS")).toBeGreaterThanOrEqual(successes);
-  });
+      expect(describeChecks(results, "FAILURE")).toEqual([]);
+      expect(describeChecks(results, "WARNING")).toEqual([]);
+      expect(describeChecks(results, "SKIPPED").filter((line) => !mayBeSkipped(line))).toEqual([]);
+      expect(notExercised(results).filter((scenario) => !(scenario in MAY_SKIP))).toEqual([]);
+      expect(results.length).toBe(scenarios);
+      expect(countChecks(results, "SUCCESS")).toBeGreaterThanOrEqual(successes);
+    },
+  );
 });
 
 describe("what these tests call exercised", () => {

@@ -23,6 +23,9 @@ const mallory = tokenOf("mallory");
 const EVENTS = { accept: "text/event-stream" };
 const ELICITATION = { elicitation: {} };
 const TASKS = { ...ELICITATION, extensions: { "io.modelcontextprotocol/tasks": {} } };
+const STATE_REFUSED = {
+  error: { code: -32602, message: expect.stringContaining("requestState"), data: { kind: "invalid_params" } },
+};
 const ACCEPT = { action: "accept", content: { name: "Mallory" } };
 
 let server: HttpServerProcess;
@@ -39,7 +42,12 @@ describe("a session id of another principal", () => {
   test("is dead on POST, and the answer is that of an id that never was", async () => {
     const headers = await openSession(origin, { token: alice });
     const stolen = await rpc(origin, "tools/list", {}, { token: mallory, headers, id: 1 });
-    const invented = await rpc(origin, "tools/list", {}, { token: mallory, headers: { ...headers, "mcp-session-id": "never" }, id: 1 });
+    const invented = await rpc(
+      origin,
+      "tools/list",
+      {},
+      { token: mallory, headers: { ...headers, "mcp-session-id": "never" }, id: 1 },
+    );
     expect(stolen.status).toBe(404);
     expect(withoutTrace(stolen)).toEqual(withoutTrace(invented));
     expect((await rpc(origin, "ping", {}, { token: alice, headers })).json.result).toEqual({});
@@ -79,6 +87,18 @@ describe("a session id of another principal", () => {
       await brief.stop();
     }
   });
+});
+
+test("one principal that opens session after session does not end those of others", async () => {
+  const small = await startHttp({ config: { auth: attackedServerAuth("secret", keys), http: { maxSessions: 4 } } });
+  try {
+    const headers = await openSession(small.origin, { token: alice });
+    for (let opened = 0; opened < 12; opened++) await openSession(small.origin, { token: mallory });
+    expect((await rpc(small.origin, "ping", {}, { token: alice, headers })).status).toBe(200);
+    expect((await send(`${small.origin}/mcp`, { headers: bearer(alice) })).json.sessions).toBeLessThanOrEqual(4);
+  } finally {
+    await small.stop();
+  }
 });
 
 describe("a Last-Event-ID of another principal", () => {
@@ -193,22 +213,37 @@ describe("requestState", () => {
   ] as const)("is refused for %s", async (_name, token, params) => {
     const requestState = await stateOf(alice, "a");
     const answer = await call(token, { ...params, requestState, inputResponses });
-    expectStateRefused(answer);
+    expect(answer.json).toMatchObject(STATE_REFUSED);
   });
 
   test("is refused for another method", async () => {
     const requestState = await stateOf(alice, "a");
-    const answer = await modern(origin, "prompts/get", { name: "greeting", arguments: { name: "x" }, requestState }, { token: alice });
-    expectStateRefused(answer);
+    const answer = await modern(
+      origin,
+      "prompts/get",
+      { name: "greeting", arguments: { name: "x" }, requestState },
+      { token: alice },
+    );
+    expect(answer.json).toMatchObject(STATE_REFUSED);
   });
 
   test("is refused wherever one character is changed, cut off or added", async () => {
     const requestState = await stateOf(alice, "a");
     const at = [0, 5, 16, 20, 37, Math.floor(requestState.length / 2), requestState.length - 2];
-    const bent = at.map((index) => requestState.slice(0, index) + other(requestState[index]) + requestState.slice(index + 1));
-    const cut = [requestState.slice(0, -4), requestState.slice(4), requestState.slice(0, 20), "A", "", `${requestState}AAAA`];
+    const bent = at.map(
+      (index) => requestState.slice(0, index) + other(requestState[index]) + requestState.slice(index + 1),
+    );
+    const cut = [
+      requestState.slice(0, -4),
+      requestState.slice(4),
+      requestState.slice(0, 20),
+      "A",
+      "",
+      `${requestState}AAAA`,
+    ];
     for (const tampered of [...bent, ...cut]) {
-      expectStateRefused(await call(alice, { ...same, requestState: tampered, inputResponses }));
+      const { json } = await call(alice, { ...same, requestState: tampered, inputResponses });
+      expect(json).toMatchObject(STATE_REFUSED);
     }
   });
 
@@ -250,7 +285,8 @@ describe("a cursor", () => {
 
   test("shows no more than the list itself, wherever it points", async () => {
     const list = async (at?: string): Promise<{ uri: string }[]> =>
-      (await rpc(origin, "resources/list", at === undefined ? {} : { cursor: at }, { token: mallory })).json.result.resources;
+      (await rpc(origin, "resources/list", at === undefined ? {} : { cursor: at }, { token: mallory })).json.result
+        .resources;
     const first = await rpc(origin, "resources/list", {}, { token: mallory });
     const all = [...first.json.result.resources, ...(await list(first.json.result.nextCursor))].map(({ uri }) => uri);
     expect(new Set(all).size).toBe(60);
@@ -265,7 +301,10 @@ describe("cancelling another's request by its id", () => {
   const stateOfHold = async (key: string): Promise<string | undefined> =>
     (await callTool(origin, "held", {}, { token: alice })).json.result.structuredContent.holds[key];
   const whenHeld = (key: string): Promise<string | undefined> =>
-    eventually(() => stateOfHold(key), (state) => state === "waiting");
+    eventually(
+      () => stateOfHold(key),
+      (state) => state === "waiting",
+    );
 
   test.each(["plain", "session", "modern"])("does nothing to a call that is %s", async (kind) => {
     const key = `cancel ${kind}`;
@@ -291,14 +330,41 @@ describe("cancelling another's request by its id", () => {
   test("works for the owner, in the session that the request is in", async () => {
     const headers = await openSession(origin, { token: alice });
     const key = "own cancel";
-    const running = rpc(origin, "tools/call", { name: "hold", arguments: { key } }, { token: alice, headers, id: "same-id" });
+    const running = rpc(
+      origin,
+      "tools/call",
+      { name: "hold", arguments: { key } },
+      { token: alice, headers, id: "same-id" },
+    );
     await whenHeld(key);
     const elsewhere = await openSession(origin, { token: alice });
     await post(origin, cancel, { token: alice, headers: elsewhere });
     expect(await stateOfHold(key)).toBe("waiting");
     await post(origin, cancel, { token: alice, headers });
-    await eventually(() => stateOfHold(key), (state) => state === "cancelled");
+    await eventually(
+      () => stateOfHold(key),
+      (state) => state === "cancelled",
+    );
     expect((await running).status).toBe(202);
+  });
+});
+
+describe("requests of many callers with the same id", () => {
+  test.each([
+    ["on the fast path", {}],
+    ["through the SDK", { _meta: { progressToken: "same" } }],
+  ])("get each their own answer %s", async (_name, rest) => {
+    const shared = await openSession(origin, { token: alice });
+    const calls = Array.from({ length: 60 }, async (_, index) => {
+      const token = index % 2 === 0 ? alice : mallory;
+      const tool = index % 3 === 0 ? "whoami" : "echo";
+      const params = { name: tool, arguments: tool === "echo" ? { text: `text ${index}` } : {}, ...rest };
+      const headers = index % 2 === 0 && index % 4 === 0 ? shared : {};
+      const answer = await rpc(origin, "tools/call", params, { token, headers, id: "same" });
+      const who = index % 2 === 0 ? "alice" : "mallory";
+      return { got: answer.json.result.content[0].text, wanted: tool === "echo" ? `text ${index}` : who };
+    });
+    for (const { got, wanted } of await Promise.all(calls)) expect(got).toBe(wanted);
   });
 });
 
@@ -315,7 +381,11 @@ describe("answering what another was asked", () => {
     expect((await post(origin, answer, { token: mallory, headers: owner })).status).toBe(404);
     await post(origin, answer, { token: mallory, headers: foreign });
     await post(origin, answer, { token: mallory });
-    await post(origin, { ...answer, result: { action: "accept", content: { name: "Alice" } } }, { token: alice, headers: owner });
+    await post(
+      origin,
+      { ...answer, result: { action: "accept", content: { name: "Alice" } } },
+      { token: alice, headers: owner },
+    );
     const { data } = await events.find((event) => event.data.includes('"result"'));
     expect(JSON.parse(data).result.content[0].text).toBe("secret: Alice");
     asking.destroy();
@@ -332,17 +402,16 @@ async function streamedCall(id: string) {
   return { headers, lastEventId: first.id ?? "" };
 }
 
-function openCall(session: Record<string, string>, { id, ...params }: { id: string } & object, token = alice) {
+function openCall(
+  session: Record<string, string>,
+  { id, ...params }: { id: string; name: string; arguments: object },
+  token = alice,
+) {
   return openResponse(`${origin}/mcp`, {
     method: "POST",
     headers: { ...session, ...bearer(token), "content-type": "application/json" },
     body: JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params }),
   });
-}
-
-function expectStateRefused({ json }: Answer): void {
-  expect(json.error).toMatchObject({ code: -32602, data: { kind: "invalid_params" } });
-  expect(json.error.message).toContain("requestState");
 }
 
 function withoutTrace({ status, json }: Answer): unknown {
@@ -360,4 +429,3 @@ function cursor(value: unknown): string {
 function other(character = ""): string {
   return character === "A" ? "B" : "A";
 }
-

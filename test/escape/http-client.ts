@@ -55,7 +55,11 @@ export function rpc(origin: string, method: string, params: object = {}, options
   return post(origin, { jsonrpc: "2.0", id: options.id ?? ++lastId, method, params }, options);
 }
 
-export function post(origin: string, message: unknown, { token, headers = {}, signal }: RpcOptions = {}): Promise<Answer> {
+export function post(
+  origin: string,
+  message: unknown,
+  { token, headers = {}, signal }: RpcOptions = {},
+): Promise<Answer> {
   return send(`${origin}/mcp`, {
     method: "POST",
     headers: { "content-type": "application/json", ...bearer(token), ...headers },
@@ -64,7 +68,12 @@ export function post(origin: string, message: unknown, { token, headers = {}, si
   });
 }
 
-export async function callTool(origin: string, name: string, args: object = {}, options: RpcOptions = {}): Promise<Answer> {
+export async function callTool(
+  origin: string,
+  name: string,
+  args: object = {},
+  options: RpcOptions = {},
+): Promise<Answer> {
   return rpc(origin, "tools/call", { name, arguments: args }, options);
 }
 
@@ -115,7 +124,11 @@ export async function openSession(origin: string, options: SessionOptions = {}):
   const sessionId = answer.headers["mcp-session-id"];
   if (typeof sessionId !== "string") throw new Error(`no session: ${answer.status} ${answer.text}`);
   const headers = { accept: both, "mcp-session-id": sessionId, "mcp-protocol-version": version };
-  await post(origin, { jsonrpc: "2.0", method: "notifications/initialized" }, { headers, ...(token !== undefined && { token }) });
+  await post(
+    origin,
+    { jsonrpc: "2.0", method: "notifications/initialized" },
+    { headers, ...(token !== undefined && { token }) },
+  );
   return headers;
 }
 
@@ -140,7 +153,7 @@ export class EventReader {
   /** The next event with data; nothing when the stream has ended. */
   async next(): Promise<StreamEvent | undefined> {
     const { value, done } = await this.#events.next();
-    return done === true ? undefined : (value as StreamEvent);
+    return done === true ? undefined : value;
   }
 
   async find(wanted: (event: StreamEvent) => boolean): Promise<StreamEvent> {
@@ -158,7 +171,10 @@ async function* eventsOf(readable: AsyncIterable<Buffer>): AsyncGenerator<Stream
     text += chunk.toString("utf8");
     for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
       const fields = new Map(
-        text.slice(0, end).split("\n").map((line) => [line.split(":", 1)[0] ?? "", line.replace(/^[^:]*: ?/, "")] as const),
+        text
+          .slice(0, end)
+          .split("\n")
+          .map((line) => [line.split(":", 1)[0] ?? "", line.replace(/^[^:]*: ?/, "")] as const),
       );
       text = text.slice(end + 2);
       const data = fields.get("data");

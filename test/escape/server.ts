@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { stringify } from "yaml";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const MAIN = process.env["OWLCLAW_TEST_MAIN"] ?? join(ROOT, "dist/main.js");
+const MAIN = join(ROOT, "dist/main.js");
 export const HANDLERS: string = join(import.meta.dirname, "handlers");
 
 export interface ServerOptions {
@@ -91,7 +91,10 @@ function follow(child: ChildProcess, folder: string): ServerProcess {
     logged: (wanted) =>
       new Promise((resolve, reject) => {
         const check = (): void => {
-          const line = text.split("\n").slice(0, -1).find((candidate) => candidate.includes(wanted));
+          const line = text
+            .split("\n")
+            .slice(0, -1)
+            .find((candidate) => candidate.includes(wanted));
           if (line === undefined && !ended) return;
           waiting.delete(check);
           if (line === undefined) reject(new Error(`the server ended and never logged ${wanted}:\n${text}`));

@@ -13,10 +13,18 @@ const CORS_HEADERS = [
 ];
 
 function ping(origin: string, headers: Record<string, string>): Promise<Answer> {
-  return send(`${origin}/mcp`, { method: "POST", headers: { "content-type": "application/json", ...headers }, body: PING });
+  return send(`${origin}/mcp`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: PING,
+  });
 }
 
-function preflight(origin: string, page: string, { method = "POST", headers = "content-type", path = "/mcp" } = {}): Promise<Answer> {
+function preflight(
+  origin: string,
+  page: string,
+  { method = "POST", headers = "content-type", path = "/mcp" } = {},
+): Promise<Answer> {
   return send(`${origin}${path}`, {
     method: "OPTIONS",
     headers: { origin: page, "access-control-request-method": method, "access-control-request-headers": headers },
@@ -223,5 +231,8 @@ test("a session works from an allowed page from the handshake to its end", async
 });
 
 function list({ headers }: Answer, name: string): string[] {
-  return String(headers[name] ?? "").toLowerCase().split(",").map((item) => item.trim());
+  return String(headers[name] ?? "")
+    .toLowerCase()
+    .split(",")
+    .map((item) => item.trim());
 }

@@ -109,7 +109,10 @@ export class EventReader {
     void this.#read();
   }
 
-  static async open(url: string, init: RequestInit = {}): Promise<EventReader> {
+  static async open(
+    url: string,
+    init: Omit<RequestInit, "headers"> & { readonly headers?: Record<string, string> } = {},
+  ): Promise<EventReader> {
     const controller = new AbortController();
     open.add(controller);
     const headers = { accept: "text/event-stream", ...init.headers };
@@ -192,11 +195,7 @@ export class HttpSession {
     { version = "2025-11-25", capabilities = {} }: { version?: string; capabilities?: Record<string, unknown> } = {},
   ): Promise<HttpSession> {
     const params = { protocolVersion: version, capabilities, clientInfo: CLIENT_INFO };
-    const answer = await postJson(
-      url,
-      { jsonrpc: "2.0", id: 0, method: "initialize", params },
-      { accept: BOTH },
-    );
+    const answer = await postJson(url, { jsonrpc: "2.0", id: 0, method: "initialize", params }, { accept: BOTH });
     const id = answer.headers.get("mcp-session-id");
     if (id === null) throw new Error(`no session: ${answer.status} ${answer.text}`);
     const session = new HttpSession(url, id, version);

@@ -26,7 +26,10 @@ describe("plain JSON-RPC over POST /mcp", () => {
   test.each([undefined, "application/json", "*/*", BOTH, "text/event-stream", "text/html", "nonsense"])(
     "[000-R1.5] [000-R5.1] [004-R3.7] is answered as application/json with Accept: %s",
     async (accept) => {
-      const { status, headers, body } = await rawPost(JSON.stringify(echo(1, "hi")), accept === undefined ? {} : { accept });
+      const { status, headers, body } = await rawPost(
+        JSON.stringify(echo(1, "hi")),
+        accept === undefined ? {} : { accept },
+      );
       expect(status).toBe(200);
       expect(headers["content-type"]).toBe("application/json");
       expect(body).toEqual({ jsonrpc: "2.0", id: 1, result: { content: [{ type: "text", text: "hi" }] } });
@@ -117,7 +120,8 @@ describe("plain JSON-RPC over POST /mcp", () => {
 
   test("[004-R5.7] a long call does not hold up others", async () => {
     const held = plainCall(url, "hold", { label: "long" });
-    for (let round = 0; round < 5; round++) expect(text((await plainCall(url, "echo", { text: "quick" })).body)).toBe("quick");
+    for (let round = 0; round < 5; round++)
+      expect(text((await plainCall(url, "echo", { text: "quick" })).body)).toBe("quick");
     await plainCall(url, "release", { label: "long" });
     expect(text((await held).body)).toBe("released long");
   });
@@ -149,7 +153,10 @@ describe("batches", () => {
     ]);
     expect(answer.status).toBe(200);
     expect(answer.headers.get("content-type")).toBe("application/json");
-    const byId = (answer.body as unknown as JsonRpcAnswer[]).map(({ id, result, error }) => [id, error?.code ?? result]);
+    const byId = (answer.body as unknown as JsonRpcAnswer[]).map(({ id, result, error }) => [
+      id,
+      error?.code ?? result,
+    ]);
     expect(byId).toHaveLength(5);
     expect(byId).toEqual(
       expect.arrayContaining([
@@ -236,7 +243,10 @@ describe("errors of plain clients", () => {
   ])("[004-R13.3] a message with a required field missing or wrong is -32600: %s", async (_what, body) => {
     const answer = await post(url, body);
     expect(answer.status).toBe(200);
-    expect(answer.body.error).toMatchObject({ code: -32600, data: expectedData("invalid_request", { retryable: false }) });
+    expect(answer.body.error).toMatchObject({
+      code: -32600,
+      data: expectedData("invalid_request", { retryable: false }),
+    });
   });
 
   test("the id of an invalid request is given back where it can be read", async () => {
@@ -340,7 +350,12 @@ describe("versions in initialize", () => {
   const initialize = (protocolVersion: unknown): Promise<JsonRpcAnswer> =>
     postJson(
       url,
-      { jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion, capabilities: {}, clientInfo: CLIENT_INFO } },
+      {
+        jsonrpc: "2.0",
+        id: 1,
+        method: "initialize",
+        params: { protocolVersion, capabilities: {}, clientInfo: CLIENT_INFO },
+      },
       { accept: BOTH },
     ).then(({ body }) => body);
 

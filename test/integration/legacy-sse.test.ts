@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
 import { type HttpServer, startHttp, until } from "./harness.ts";
 import { closeStreams, plainCall, SseLine } from "./http-client.ts";
 import { expectedData, text } from "./wire-messages.ts";
@@ -20,7 +21,10 @@ async function openLines(): Promise<number> {
 }
 
 async function observed(label: string): Promise<Record<string, boolean>> {
-  return (await plainCall(server.url, "observe", { label })).body.result?.["structuredContent"] as Record<string, boolean>;
+  return (await plainCall(server.url, "observe", { label })).body.result?.["structuredContent"] as Record<
+    string,
+    boolean
+  >;
 }
 
 describe("GET /mcp/sse with POST /mcp/messages", () => {
@@ -32,7 +36,12 @@ describe("GET /mcp/sse with POST /mcp/messages", () => {
       protocolVersion: "2024-11-05",
       serverInfo: { name: "owlclaw" },
     });
-    const posted = await line.post({ jsonrpc: "2.0", id: "e", method: "tools/call", params: { name: "echo", arguments: { text: "hi" } } });
+    const posted = await line.post({
+      jsonrpc: "2.0",
+      id: "e",
+      method: "tools/call",
+      params: { name: "echo", arguments: { text: "hi" } },
+    });
     expect(posted.status).toBe(202);
     expect(await line.stream.message(({ id }) => id === "e")).toEqual({
       jsonrpc: "2.0",
@@ -59,15 +68,41 @@ describe("GET /mcp/sse with POST /mcp/messages", () => {
     await line.stream.message(({ method }) => method === "notifications/resources/list_changed");
   });
 
+  test("[004-R5.8] a call that runs long without a word of its own is reported, after 30 s by default", async () => {
+    expect(DEFAULT_CONFIG.tools.progressAfterSeconds).toBe(30);
+    const eager = await startHttp({ config: { tools: { progressAfterSeconds: 1 } } });
+    const line = await SseLine.open(eager.origin);
+    await line.initialize();
+    const params = { name: "hold", arguments: { label: "quiet" }, _meta: { progressToken: "t" } };
+    const answer = line.request("tools/call", params);
+    const progress = await line.stream.message(({ method }) => method === "notifications/progress");
+    expect(progress.params).toEqual({ progressToken: "t", progress: 1, message: expect.stringContaining("1 s") });
+    await plainCall(eager.url, "release", { label: "quiet" });
+    expect(text(await answer)).toBe("released quiet");
+    line.stream.close();
+    await eager.stop();
+  });
+
   test("[004-R3.8] a closed stream frees what was held for it: its session, its watch, its running call", async () => {
     const line = await SseLine.open(server.origin);
     await line.initialize();
     await line.request("resources/subscribe", { uri: "fixture://counter" });
-    await line.post({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "hold", arguments: { label: "sse" } } });
-    await until(() => observed("sse"), ({ started }) => started === true);
+    await line.post({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: { name: "hold", arguments: { label: "sse" } },
+    });
+    await until(
+      () => observed("sse"),
+      ({ started }) => started === true,
+    );
     expect(await openLines()).toBe(1);
     line.stream.close();
-    await until(() => observed("sse"), ({ aborted }) => aborted === true);
+    await until(
+      () => observed("sse"),
+      ({ aborted }) => aborted === true,
+    );
     await until(openLines, (count) => count === 0);
     const late = await line.post({ jsonrpc: "2.0", id: 2, method: "ping" });
     expect(late.status).toBe(404);
@@ -87,7 +122,11 @@ describe("GET /mcp/sse with POST /mcp/messages", () => {
 
   test("what is no JSON-RPC is refused in the answer to the POST", async () => {
     const line = await SseLine.open(server.origin);
-    const response = await fetch(line.endpoint, { method: "POST", body: "{", headers: { "content-type": "application/json" } });
+    const response = await fetch(line.endpoint, {
+      method: "POST",
+      body: "{",
+      headers: { "content-type": "application/json" },
+    });
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ error: { code: -32700 } });
   });
@@ -95,7 +134,11 @@ describe("GET /mcp/sse with POST /mcp/messages", () => {
   test("a form is refused with 415, so that a page of another site cannot post one", async () => {
     const line = await SseLine.open(server.origin);
     for (const type of ["text/plain", "application/x-www-form-urlencoded"]) {
-      const response = await fetch(line.endpoint, { method: "POST", body: '{"jsonrpc":"2.0","id":1,"method":"ping"}', headers: { "content-type": type } });
+      const response = await fetch(line.endpoint, {
+        method: "POST",
+        body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
+        headers: { "content-type": type },
+      });
       expect(response.status).toBe(415);
     }
   });
@@ -103,10 +146,21 @@ describe("GET /mcp/sse with POST /mcp/messages", () => {
   test("cancellation reaches the handler", async () => {
     const line = await SseLine.open(server.origin);
     await line.initialize();
-    await line.post({ jsonrpc: "2.0", id: 9, method: "tools/call", params: { name: "hold", arguments: { label: "sse-c" } } });
-    await until(() => observed("sse-c"), ({ started }) => started === true);
+    await line.post({
+      jsonrpc: "2.0",
+      id: 9,
+      method: "tools/call",
+      params: { name: "hold", arguments: { label: "sse-c" } },
+    });
+    await until(
+      () => observed("sse-c"),
+      ({ started }) => started === true,
+    );
     await line.post({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 9 } });
-    await until(() => observed("sse-c"), ({ aborted }) => aborted === true);
+    await until(
+      () => observed("sse-c"),
+      ({ aborted }) => aborted === true,
+    );
     expect((await line.request("ping")).result).toEqual({});
     expect(line.stream.messages.some(({ id }) => id === 9)).toBe(false);
   });
@@ -144,6 +198,6 @@ describe("GET /mcp/sse with POST /mcp/messages", () => {
     const stopping = await startHttp();
     const line = await SseLine.open(stopping.origin);
     await stopping.stop();
-    await line.stream.ended();
+    await expect(line.stream.ended()).resolves.toBeUndefined();
   });
 });

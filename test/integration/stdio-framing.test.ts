@@ -104,7 +104,9 @@ describe("lines on stdin", () => {
 
   test("a server that gets nothing at all ends with its input", async () => {
     const line = new StdioLine();
-    await line.finish();
+    line.end();
+    expect(await line.exit()).toEqual({ code: 0, signal: null });
+    expect(line.received).toEqual([]);
   });
 });
 
@@ -179,6 +181,22 @@ describe("the end of a stdio server", () => {
     expect(performance.now() - startedAt).toBeLessThan(5000);
   });
 
+  test("[004-R2.7] a client that closes its end and reads nothing does not keep the server alive", async () => {
+    const line = await unreadLine();
+    const startedAt = performance.now();
+    line.end();
+    await line.exit();
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+  });
+
+  test("SIGTERM ends a server whose client reads nothing, within the same 5 s", async () => {
+    const line = await unreadLine();
+    const startedAt = performance.now();
+    line.child.kill("SIGTERM");
+    await line.exit();
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+  });
+
   test("a second signal ends it at once", async () => {
     const line = new StdioLine();
     await line.initialize();
@@ -198,17 +216,29 @@ describe("the end of a stdio server", () => {
       const server = spawn(process.execPath, ${JSON.stringify(argv)}, { stdio: [3, "ignore", "inherit"] });
       console.log(server.pid);
       process.stdin.once("data", () => process.exit(0));`;
-    const parent = spawn(process.execPath, ["-e", script], { env: environment(), stdio: ["pipe", "pipe", "pipe", "pipe"] });
+    const parent = spawn(process.execPath, ["-e", script], {
+      env: environment(),
+      stdio: ["pipe", "pipe", "pipe", "pipe"],
+    });
     const [pid] = await new Promise<number[]>((resolve) => {
       createInterface({ input: parent.stdout }).once("line", (line) => resolve([Number(line)]));
     });
     const logs: string[] = [];
     createInterface({ input: parent.stderr }).on("line", (line) => logs.push(line));
-    await until(() => logs.join("\n"), (text) => text.includes("server started"));
+    await until(
+      () => logs.join("\n"),
+      (text) => text.includes("server started"),
+    );
     parent.stdin.write("die\n");
-    await until(() => logs.join("\n"), (text) => text.includes("stopped"));
+    await until(
+      () => logs.join("\n"),
+      (text) => text.includes("stopped"),
+    );
     expect(logs.join("\n")).toContain("parent process is gone");
-    await until(() => isAlive(pid ?? 0), (alive) => !alive);
+    await until(
+      () => isAlive(pid ?? 0),
+      (alive) => !alive,
+    );
   });
 });
 
@@ -223,6 +253,16 @@ test("[004-R2.1] [003-FR-001] without a transport named, JSON-RPC is served over
   expect(text(await line.request("tools/call", { name: "echo", arguments: { text: "hi" } }))).toBe("hi");
   await line.finish();
 });
+
+/** A server that has more to say than the pipe holds, to a client that has stopped reading. */
+async function unreadLine(): Promise<StdioLine> {
+  const line = new StdioLine({ config: { tools: { maxResultChars: 1_000_000 } } });
+  await line.initialize();
+  line.pauseReading();
+  for (let id = 1000; id < 1050; id++) line.write(`${call(id, "talkative", { chars: 100_000 })}\n`);
+  await new Promise<void>((resolve) => line.child.stdin?.write("\n", () => resolve()));
+  return line;
+}
 
 async function hasStarted(line: StdioLine, label: string): Promise<void> {
   const observe = { name: "observe", arguments: { label } };

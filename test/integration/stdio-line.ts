@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
-import { expect } from "vitest";
 import { BIN, environment, type ServerOptions, ServerProcess, startArguments } from "./harness.ts";
 import { CLIENT_INFO, envelope, type JsonRpcAnswer } from "./wire-messages.ts";
 
@@ -76,10 +75,7 @@ export class StdioLine extends ServerProcess {
     return this.request(method, envelope(params, capabilities));
   }
 
-  async initialize(
-    protocolVersion = "2025-11-25",
-    capabilities: Record<string, unknown> = {},
-  ): Promise<JsonRpcAnswer> {
+  async initialize(protocolVersion = "2025-11-25", capabilities: Record<string, unknown> = {}): Promise<JsonRpcAnswer> {
     const answer = await this.request("initialize", { protocolVersion, capabilities, clientInfo: CLIENT_INFO });
     this.send({ jsonrpc: "2.0", method: "notifications/initialized" });
     return answer;
@@ -88,8 +84,8 @@ export class StdioLine extends ServerProcess {
   /** Closes stdin and wants a clean end. */
   async finish(): Promise<void> {
     this.end();
-    expect(await this.exit()).toEqual({ code: 0, signal: null });
-    expect(this.strays).toEqual([]);
+    await this.exitedWell();
+    if (this.strays.length > 0) throw new Error(`stdout had lines that are no JSON-RPC: ${this.strays.join("\n")}`);
   }
 
   #onText(text: string): void {

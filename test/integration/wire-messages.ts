@@ -4,14 +4,17 @@ export const CLIENT_INFO = { name: "owlclaw-tests", version: "1.0.0" };
 export const MODERN = "2026-07-28";
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
+/** What `JSON.parse` gives: data of a stranger that nobody has looked at. */
+export type Unchecked = ReturnType<typeof JSON.parse>;
+
 /** A message from the server, as loosely typed as a stranger's. */
 export interface JsonRpcAnswer {
   readonly jsonrpc: string;
   readonly id?: string | number | null;
   readonly method?: string;
-  readonly params?: Record<string, any>;
-  readonly result?: Record<string, any>;
-  readonly error?: { readonly code: number; readonly message: string; readonly data?: Record<string, any> };
+  readonly params?: Record<string, Unchecked>;
+  readonly result?: Record<string, Unchecked>;
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: Record<string, Unchecked> };
 }
 
 /** The parameters of a request that names its revision itself. */
@@ -33,7 +36,7 @@ export function envelope(
 
 /** The headers that repeat the body of such a request. */
 export function modernHeaders(method: string, params: Record<string, unknown> = {}): Record<string, string> {
-  const name = params["name"] ?? params["uri"];
+  const name = params["name"] ?? params["uri"] ?? params["taskId"];
   return {
     "mcp-protocol-version": MODERN,
     "mcp-method": method,

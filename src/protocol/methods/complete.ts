@@ -15,7 +15,8 @@ export interface CompleteParams {
 /** Suggestions for one argument; none where nobody wrote a completer for it. */
 export async function complete(mcp: Mcp, { ref, argument, context }: CompleteParams): Promise<Record<string, unknown>> {
   const completer = findCompleter(mcp, ref, argument.name);
-  const all = completer === undefined ? [] : await completer(argument.value, context?.arguments ?? {});
+  const all =
+    completer === undefined ? [] : await mcp.pipeline.complete(completer, argument.value, context?.arguments ?? {});
   const values = all.slice(0, MAX_VALUES);
   return { completion: { values, total: all.length, hasMore: all.length > values.length } };
 }

@@ -2,6 +2,7 @@ import type { TaskOptions } from "../../capabilities/define.ts";
 import type { Tool } from "../../capabilities/registry.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import { type Call, CallSuspended, type Conversation } from "../../pipeline/call.ts";
+import { Lifeline } from "../../pipeline/lifeline.ts";
 import { asking } from "../conversations/asking.ts";
 import { assertCanAnswer } from "../conversations/questions.ts";
 import { silentConversation } from "../conversations/silent.ts";
@@ -47,7 +48,7 @@ export function runAsTask(
     void settle(mcp, task, {
       tool,
       exchange,
-      running: mcp.pipeline.callTool(tool, args, { caller, traceId, signal: task.signal, conversation }),
+      running: mcp.pipeline.callTool(tool, args, { caller, traceId, life: task.life, conversation }),
     });
     return Promise.resolve(created(task));
   }
@@ -62,13 +63,12 @@ function startedByHandler(
 ): Promise<Record<string, unknown>> {
   return new Promise((resolve, reject) => {
     let task: Task | undefined;
-    const abort = new AbortController();
-    const onGone = (): void => (task === undefined ? abort.abort() : undefined);
-    exchange.signal.addEventListener("abort", onGone, { once: true });
+    const life = new Lifeline();
+    const unlink = exchange.life.onEnd(() => (task === undefined ? life.end() : undefined));
     const startTask = async (): Promise<void> => {
       if (task !== undefined) return;
       task = mcp.tasks.create(exchange.caller.principal.id, options.ttlMs);
-      task.signal.addEventListener("abort", () => abort.abort(), { once: true });
+      task.life.onEnd(() => life.end());
       resolve(created(task));
     };
     const run = (call: Call): Promise<Record<string, unknown>> => {
@@ -81,7 +81,7 @@ function startedByHandler(
         roots: (ask) => now().roots(ask),
         startTask,
       };
-      const running = mcp.pipeline.callTool(tool, args, { ...call, signal: abort.signal, conversation });
+      const running = mcp.pipeline.callTool(tool, args, { ...call, life, conversation });
       return running.then((result) => forEra(tool, result, exchange.caller.protocolVersion));
     };
     const running = runWithQuestions(mcp, exchange, { boundTo: ["tools/call", tool.name, args], run });
@@ -91,7 +91,7 @@ function startedByHandler(
         (result) => (task === undefined ? resolve(result) : task.complete(result)),
         (thrown: unknown) => (task === undefined ? reject(thrown) : fail(mcp, task, thrown, exchange)),
       )
-      .finally(() => exchange.signal.removeEventListener("abort", onGone));
+      .finally(unlink);
   });
 }
 

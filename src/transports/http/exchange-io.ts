@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Principal } from "../../auth/principal.ts";
 import { ERROR_KINDS } from "../../errors/kinds.ts";
 import type { OwlError } from "../../errors/owl-error.ts";
+import { Lifeline } from "../../pipeline/lifeline.ts";
 import type { RequestId } from "../../protocol/json-rpc.ts";
 import { PLAIN_VERSION } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
@@ -13,6 +14,8 @@ export interface HttpExchange {
   readonly principal: Principal;
   readonly label: string | undefined;
   readonly traceId: string;
+  /** Says that shutdown need not wait for this request: what it holds open is a stream. */
+  readonly release: () => void;
 }
 
 export interface ErrorOptions {
@@ -81,16 +84,20 @@ export function header(request: IncomingMessage, name: string): string | undefin
   return Array.isArray(value) ? value.join(", ") : value;
 }
 
+/** Named, and not with the weight zero that means never. */
+const EVENT_STREAM_RANGE = /^\s*text\/event-stream\s*(?:;(?!.*\bq=0(?:\.0*)?\s*(?:;|$))|$)/i;
+
 /** Whether the client takes an event stream; one that says nothing takes plain JSON only. */
 export function acceptsEventStream(request: IncomingMessage): boolean {
-  return header(request, "accept")?.includes("text/event-stream") ?? false;
+  const accept = header(request, "accept");
+  return accept !== undefined && accept.split(",").some((range) => EVENT_STREAM_RANGE.test(range));
 }
 
-/** Aborts when the client hangs up before it has its answer. */
-export function whenGone(response: ServerResponse): AbortController {
-  const controller = new AbortController();
+/** Ends when the client hangs up before it has its answer. */
+export function lifeOf(response: ServerResponse): Lifeline {
+  const life = new Lifeline();
   response.once("close", () => {
-    if (!response.writableFinished) controller.abort();
+    if (!response.writableFinished) life.end();
   });
-  return controller;
+  return life;
 }

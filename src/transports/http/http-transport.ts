@@ -1,4 +1,4 @@
-import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createHttpServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
 import type { Authenticator } from "../../auth/authenticator.ts";
@@ -8,7 +8,7 @@ import { HostGuard } from "./guards.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
 import { Router } from "./router.ts";
-import { readTls, watchTls } from "./tls.ts";
+import { readTls, type TlsPair, TlsWatcher, toContext } from "./tls.ts";
 
 export interface HttpTransportOptions {
   readonly mcp: Mcp;
@@ -28,7 +28,7 @@ export class HttpTransport {
   readonly #endpoint: McpEndpoint;
   readonly #sse: LegacySse;
   readonly #router: Router;
-  #unwatch: () => void = () => undefined;
+  #watcher: TlsWatcher | undefined;
 
   constructor(options: HttpTransportOptions) {
     const { mcp, config, authenticator, fastPath = true } = options;
@@ -59,18 +59,19 @@ export class HttpTransport {
 
   /** Opens the port and says under which address. */
   async listen(): Promise<string> {
-    const { host, port } = this.#options.config.http;
-    const bound = await this.#bind(host === "localhost" ? "127.0.0.1" : host, port);
+    const { host, port, tls } = this.#options.config.http;
+    const pair = this.isTls ? readTls(tls) : undefined;
+    const bound = await this.#bind({ host: host === "localhost" ? "127.0.0.1" : host, port, pair });
     // Which of its two addresses "localhost" means is for each client to choose: a name must not lead to somebody else's port.
-    if (host === "localhost") await this.#bind("::1", bound).catch(ignoreMissingIpv6);
-    if (this.isTls) this.#watchCertificate();
+    if (host === "localhost") await this.#bind({ host: "::1", port: bound, pair }).catch(ignoreMissingIpv6);
+    if (pair !== undefined) this.#watchCertificate(pair);
     const name = host.includes(":") ? `[${host}]` : host;
     return `${this.isTls ? "https" : "http"}://${name}:${bound}`;
   }
 
   /** Takes no new requests, lets running ones finish until the deadline, then cancels them. */
   async close(deadlineMs: number): Promise<void> {
-    this.#unwatch();
+    this.#watcher?.close();
     this.#router.drain();
     const closed = Promise.all(
       this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
@@ -101,15 +102,16 @@ export class HttpTransport {
     clearTimeout(cut);
   }
 
-  #watchCertificate(): void {
+  #watchCertificate(inUse: TlsPair): void {
     const { mcp, config } = this.#options;
-    this.#unwatch = watchTls(config.http.tls, mcp.logger, (context) => {
-      for (const server of this.#servers) if ("setSecureContext" in server) server.setSecureContext(context);
-    });
+    const onChange = (pair: TlsPair): void => {
+      for (const server of this.#servers) if ("setSecureContext" in server) server.setSecureContext(toContext(pair));
+    };
+    this.#watcher = new TlsWatcher({ files: config.http.tls, inUse, logger: mcp.logger, onChange });
   }
 
-  async #bind(host: string, port: number): Promise<number> {
-    const server = this.#createServer();
+  async #bind({ host, port, pair }: { host: string; port: number; pair: TlsPair | undefined }): Promise<number> {
+    const server = this.#createServer(pair);
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
       server.listen({ host, port }, () => {
@@ -123,7 +125,7 @@ export class HttpTransport {
     return typeof address === "object" && address !== null ? address.port : port;
   }
 
-  #createServer(): Server | HttpsServer {
+  #createServer(pair: TlsPair | undefined): Server | HttpsServer {
     const { http } = this.#options.config;
     const handle = (request: IncomingMessage, response: ServerResponse): void =>
       void this.#router.handle(request, response);
@@ -131,12 +133,14 @@ export class HttpTransport {
       headersTimeout: http.headersTimeoutSeconds * 1000,
       requestTimeout: http.requestTimeoutSeconds * 1000,
       connectionsCheckingInterval: 1000,
+      joinDuplicateHeaders: true,
       keepAliveTimeout: 65_000,
       maxHeaderSize: 32 * 1024,
     };
-    const server = this.isTls
-      ? createHttpsServer({ ...options, ...readTls(http.tls) }, handle)
-      : createHttpServer(options, handle);
+    const server =
+      pair === undefined
+        ? createHttpServer(options, handle)
+        : createHttpsServer({ ...options, ...toContext(pair) }, handle);
     server.maxConnections = http.maxConnections;
     server.on("clientError", refuseUnreadable);
     return server;
@@ -150,7 +154,8 @@ function ignoreMissingIpv6(error: unknown): void {
 
 /** What Node could not read as a request has no response object; it is answered on the socket, unless an answer is under way. */
 function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
-  const isAnswering = "_httpMessage" in socket && socket._httpMessage !== null && socket._httpMessage !== undefined;
+  const message: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
+  const isAnswering = message instanceof ServerResponse && message.headersSent;
   if (!socket.writable || error.code === "ECONNRESET" || isAnswering) {
     socket.destroy();
     return;

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Caller } from "../../pipeline/caller.ts";
+import { attachServer } from "../../protocol/attach-server.ts";
 import { Connection } from "../../protocol/connection.ts";
 import {
   type Incoming,
@@ -10,7 +11,6 @@ import {
   serializeMessage,
 } from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
-import { PeerServer } from "../../protocol/peer-server.ts";
 import { hasBatches } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
 import { EventStream } from "./event-stream.ts";
@@ -55,12 +55,7 @@ export class LegacySse {
     const connection = new Connection({
       mcp,
       unrelated: send,
-      attach: async (transport) => {
-        const server = new PeerServer({ mcp, era: "legacy", factsOf: ({ mcpReq }) => transport.factsOf(mcpReq.id) });
-        await server.connect(transport);
-        server.followChanges();
-        return server;
-      },
+      attach: (transport) => attachServer(mcp, transport, { followsChanges: true }),
     });
     this.#lines.set(id, { ownerId: principal.id, connection, send });
     response.once("close", () => {

@@ -1,4 +1,5 @@
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import { attachServer } from "../../protocol/attach-server.ts";
 import { Connection } from "../../protocol/connection.ts";
 import {
   type Incoming,
@@ -8,12 +9,11 @@ import {
   parseMessages,
 } from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
-import { PeerServer } from "../../protocol/peer-server.ts";
 import { hasBatches, isModern, isSupported, PLAIN_VERSION, unsupportedVersion } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
 import {
   acceptsEventStream,
-  whenGone,
+  lifeOf,
   header,
   type HttpExchange,
   sendEmpty,
@@ -52,11 +52,7 @@ export class McpEndpoint {
     this.#plain = new Connection({
       mcp,
       fastPath,
-      attach: async (transport) => {
-        const server = new PeerServer({ mcp, era: "legacy", factsOf: ({ mcpReq }) => transport.factsOf(mcpReq.id) });
-        await server.connect(transport);
-        return server;
-      },
+      attach: (transport) => attachServer(mcp, transport, { followsChanges: false }),
     });
   }
 
@@ -142,7 +138,6 @@ export class McpEndpoint {
   async #read(exchange: HttpExchange): Promise<Parsed | undefined> {
     const { request, response, traceId } = exchange;
     try {
-      assertJson(header(request, "content-type"));
       return parseMessages(await readBody(request, this.#options.maxBodyBytes));
     } catch (thrown) {
       const error = toOwlError(thrown);
@@ -161,7 +156,7 @@ export class McpEndpoint {
       return this.#refuse(exchange, parsed.item);
     const caller = { principal, label, transport: "http", protocolVersion: version, sessionId: undefined } as const;
     const stream = new PlainStream(exchange, this.#options.keepAliveMs);
-    const gone = whenGone(response).signal;
+    const gone = lifeOf(response);
     const answers = await Promise.all(
       this.#itemsOf(parsed, version).map(async (item) => {
         if (item.kind === "invalid") return this.#refusalOf(item, exchange, version);
@@ -225,15 +220,4 @@ function needsSession({ id, method }: JsonRpcRequest): Incoming & { readonly kin
 function isPlain(request: HttpExchange["request"]): boolean {
   const version = header(request, "mcp-protocol-version");
   return header(request, "mcp-session-id") === undefined && (version === undefined || !isModern(version));
-}
-
-/** Browsers send forms and text across origins without asking; JSON they do not. Clients that say nothing are let in. */
-function assertJson(contentType: string | undefined): void {
-  if (contentType === undefined) return;
-  const type = contentType.split(";", 1)[0]?.trim().toLowerCase();
-  if (type === "application/json") return;
-  throw new OwlError(
-    "unsupported_media_type",
-    `the body must be application/json, not ${JSON.stringify(type?.slice(0, 64))}`,
-  );
 }

@@ -1,7 +1,14 @@
-import { createMcpHandler, type McpHttpHandler, PROTOCOL_VERSION_META_KEY } from "@modelcontextprotocol/server";
+import {
+  createMcpHandler,
+  LOG_LEVEL_META_KEY,
+  type McpHttpHandler,
+  type McpServerFactory,
+  PROTOCOL_VERSION_META_KEY,
+} from "@modelcontextprotocol/server";
 import type { IncomingMessage } from "node:http";
 import type { Change } from "../../capabilities/changes.ts";
 import type { Caller } from "../../pipeline/caller.ts";
+import type { Lifeline } from "../../pipeline/lifeline.ts";
 import { silentConversation } from "../../protocol/conversations/silent.ts";
 import { answerFastCall, type FastCall, readFastCall, runFastCall } from "../../protocol/fast-call.ts";
 import {
@@ -16,7 +23,7 @@ import { PeerServer, type RequestFacts } from "../../protocol/peer-server.ts";
 import { stoppedAnswer } from "../../protocol/peer-transport.ts";
 import { isModern, MODERN_VERSIONS } from "../../protocol/versions.ts";
 import { completeWireError } from "../../protocol/wire-error.ts";
-import { whenGone, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
+import { acceptsEventStream, lifeOf, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
 
 const NEWEST = MODERN_VERSIONS[0];
 
@@ -35,7 +42,7 @@ export class ModernLeg {
   readonly #handler: McpHttpHandler;
   readonly #facts = new WeakMap<Request, RequestFacts>();
   readonly #unsubscribe: () => void;
-  readonly #running = new Set<AbortController>();
+  readonly #running = new Set<Lifeline>();
   #closing = false;
 
   constructor({
@@ -49,19 +56,18 @@ export class ModernLeg {
   }) {
     this.#mcp = mcp;
     this.#fastPath = fastPath;
+    const makeServer: McpServerFactory = ({ requestInfo }) => {
+      const facts = requestInfo === undefined ? undefined : this.#facts.get(requestInfo);
+      if (facts === undefined) throw new Error("a request without facts reached the protocol");
+      return new PeerServer({ mcp, era: "modern", factsOf: () => facts });
+    };
     const onerror = (error: Error): void => mcp.logger.debug("request refused", { error: error.message });
-    this.#handler = createMcpHandler(
-      ({ requestInfo }) => {
-        const facts = requestInfo === undefined ? undefined : this.#facts.get(requestInfo);
-        if (facts === undefined) throw new Error("a request without facts reached the protocol");
-        return new PeerServer({ mcp, era: "modern", factsOf: () => facts });
-      },
-      { legacy: "reject", keepAliveMs, onerror },
-    );
+    this.#handler = createMcpHandler(makeServer, { legacy: "reject", keepAliveMs, onerror });
     this.#unsubscribe = mcp.changes.subscribe((change) => this.#tell(change));
   }
 
   async serve(message: JsonRpcRequest | JsonRpcNotification, exchange: HttpExchange): Promise<void> {
+    if (message.method === "subscriptions/listen") exchange.release();
     const caller: Caller = {
       principal: exchange.principal,
       label: exchange.label,
@@ -86,7 +92,7 @@ export class ModernLeg {
   async close(): Promise<void> {
     this.#closing = true;
     this.#unsubscribe();
-    for (const controller of this.#running) controller.abort();
+    for (const life of this.#running) life.end();
     await this.#handler.close();
   }
 
@@ -96,13 +102,13 @@ export class ModernLeg {
     { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange },
   ): Promise<void> {
     const { response, traceId } = exchange;
-    const controller = whenGone(response);
+    const life = lifeOf(response);
     const conversation = silentConversation(this.#mcp.changes);
-    const options = { mcp: this.#mcp, caller, traceId, signal: controller.signal, conversation };
-    this.#running.add(controller);
+    const options = { mcp: this.#mcp, caller, traceId, life, conversation };
+    this.#running.add(life);
     const answer = await answerFastCall(message, runFastCall(call, options), options);
-    this.#running.delete(controller);
-    if (this.#closing && controller.signal.aborted) return this.#refuseStopped(message, { caller, exchange });
+    this.#running.delete(life);
+    if (this.#closing && life.isOver) return this.#refuseStopped(message, { caller, exchange });
     // The protocol fixes this one status; all other errors of a call are part of a good answer.
     const status = "error" in answer && answer.error.code === -32021 ? 400 : 200;
     sendJson(response, status, answer);
@@ -123,10 +129,11 @@ export class ModernLeg {
     const web = new Request("http://localhost/mcp", {
       method: "POST",
       headers: webHeaders(request),
-      signal: whenGone(response).signal,
+      signal: lifeOf(response).signal,
     });
     this.#facts.set(web, { caller, traceId });
-    const answer = await this.#handler.fetch(web, { parsedBody: message });
+    const parsedBody = acceptsEventStream(request) ? message : withoutStreaming(message);
+    const answer = await this.#handler.fetch(web, { parsedBody });
     if (answer.headers.get("content-type")?.startsWith("text/event-stream") === true) return pipe(answer, exchange);
     const text = await answer.text();
     if (this.#closing && text === "" && "id" in message) return this.#refuseStopped(message, { caller, exchange });
@@ -175,6 +182,14 @@ function hasPlainHeaders({ method, params }: JsonRpcRequest, { headers }: Incomi
     isObject(meta) &&
     meta[PROTOCOL_VERSION_META_KEY] === NEWEST
   );
+}
+
+/** A client that takes no stream cannot be told of progress or sent log messages, whatever it asks for. */
+function withoutStreaming(message: JsonRpcRequest | JsonRpcNotification): JsonRpcRequest | JsonRpcNotification {
+  const meta = message.params?.["_meta"];
+  if (!isObject(meta)) return message;
+  const { progressToken: _token, [LOG_LEVEL_META_KEY]: _level, ...rest } = meta;
+  return { ...message, params: { ...message.params, _meta: rest } };
 }
 
 function isErrorBody(body: unknown): body is { readonly error: WireErrorBody } {

@@ -46,12 +46,14 @@ export class ResumableStream {
 
   /** An event without data, which tells the client where to resume before anything has happened. */
   prime(): void {
-    this.#sink?.send({ id: this.#keep(""), retryMs: RETRY_MS, data: "" });
+    const id = this.#keep("");
+    this.#sink?.send({ id, retryMs: RETRY_MS, data: "" });
   }
 
   send(message: JsonRpcMessage): void {
     const data = serializeMessage(message);
-    this.#sink?.send({ event: "message", id: this.#keep(data), data });
+    const id = this.#keep(data);
+    this.#sink?.send({ event: "message", id, data });
   }
 
   end(): void {

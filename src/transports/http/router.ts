@@ -8,6 +8,7 @@ import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { traceIdFrom } from "../../protocol/trace-id.ts";
 import { SUPPORTED_VERSIONS } from "../../protocol/versions.ts";
+import { OpenRequests } from "../open-requests.ts";
 import { addCorsHeaders, answerPreflight } from "./cors.ts";
 import { EVENT_STREAM_HEADERS } from "./event-stream.ts";
 import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
@@ -42,9 +43,8 @@ export class Router {
   readonly #options: RouterOptions;
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #startedAt: number = Date.now();
-  #open = 0;
+  readonly #open = new OpenRequests();
   #draining = false;
-  #onIdle: () => void = () => undefined;
 
   constructor(options: RouterOptions) {
     this.#options = options;
@@ -52,7 +52,7 @@ export class Router {
   }
 
   get openRequests(): number {
-    return this.#open;
+    return this.#open.count;
   }
 
   /** From now on every new request is told to go elsewhere. */
@@ -61,33 +61,26 @@ export class Router {
   }
 
   whenIdle(deadlineMs: number): Promise<boolean> {
-    if (this.#open === 0) return Promise.resolve(true);
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(false), deadlineMs);
-      this.#onIdle = () => {
-        clearTimeout(timer);
-        resolve(true);
-      };
-    });
+    return this.#open.whenIdle(deadlineMs);
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const traceId = traceIdFrom(request.headers["traceparent"]);
     response.setHeader("x-trace-id", traceId);
-    // A stream is open as long as its client likes: shutdown ends streams, it does not wait for them.
-    const isCounted = request.method === "POST";
-    if (isCounted) this.#open += 1;
+    // Shutdown waits for calls. A stream is open as long as its client likes: shutdown ends it, it does not wait.
+    const release = request.method === "POST" ? this.#open.open() : () => undefined;
     try {
-      await this.#serve(request, response, traceId);
+      await this.#serve({ request, response, traceId, release });
     } catch (thrown) {
       this.#fail(thrown, request, response, traceId);
     } finally {
-      if (isCounted && --this.#open === 0) this.#onIdle();
+      release();
     }
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
+  async #serve(incoming: Pick<HttpExchange, "request" | "response" | "traceId" | "release">): Promise<void> {
     const { guard, authenticator } = this.#options;
+    const { request, response, traceId } = incoming;
     const target = readTarget(request);
     const route = this.#routes.get(target.path);
     addCorsHeaders(request, response, guard);
@@ -103,7 +96,7 @@ export class Router {
     const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyHeader(request, "authorization"));
     const principal = known instanceof Promise ? await known : known;
     endStreamWithToken(principal, response);
-    await serve({ request, response, principal, label: labelOf(request), traceId }, target);
+    await serve({ ...incoming, principal, label: labelOf(request) }, target);
   }
 
   #makeRoutes(): ReadonlyMap<string, Route> {
@@ -122,7 +115,10 @@ export class Router {
         },
       ],
       ["/mcp/sse", { methods: { GET: (exchange) => sse.open(exchange) } }],
-      ["/mcp/messages", { methods: { POST: (exchange, { query }) => sse.post(exchange, query.get("sessionId")) } }],
+      [
+        "/mcp/messages",
+        { methods: { POST: (exchange, { query }) => sse.post(exchange, new URLSearchParams(query).get("sessionId")) } },
+      ],
       [
         "/health",
         {

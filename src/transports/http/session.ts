@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import type { Caller } from "../../pipeline/caller.ts";
+import { Lifeline } from "../../pipeline/lifeline.ts";
+import { attachServer } from "../../protocol/attach-server.ts";
 import { Connection } from "../../protocol/connection.ts";
 import type { JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
-import { PeerServer } from "../../protocol/peer-server.ts";
 import { hasResumableStreams } from "../../protocol/versions.ts";
 import { EventStream } from "./event-stream.ts";
 import { acceptsEventStream, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
@@ -39,12 +40,7 @@ export class Session {
       mcp,
       fastPath,
       unrelated: (message) => this.#standalone.send(message),
-      attach: async (transport) => {
-        const server = new PeerServer({ mcp, era: "legacy", factsOf: ({ mcpReq }) => transport.factsOf(mcpReq.id) });
-        await server.connect(transport);
-        server.followChanges();
-        return server;
-      },
+      attach: (transport) => attachServer(mcp, transport, { followsChanges: true }),
     });
   }
 
@@ -149,17 +145,13 @@ export class Session {
 class Reply {
   readonly #session: Session;
   readonly #exchange: HttpExchange;
-  readonly #gone: AbortController = new AbortController();
+  readonly gone: Lifeline = new Lifeline();
   #stream: ResumableStream | undefined;
 
   constructor(session: Session, exchange: HttpExchange) {
     this.#session = session;
     this.#exchange = exchange;
     exchange.response.once("close", () => this.#onClose());
-  }
-
-  get gone(): AbortSignal {
-    return this.#gone.signal;
   }
 
   stream(message: JsonRpcMessage): void {
@@ -202,12 +194,12 @@ class Reply {
   #onClose(): void {
     const stream = this.#stream;
     if (stream === undefined) {
-      if (!this.#exchange.response.writableFinished) this.#gone.abort();
+      if (!this.#exchange.response.writableFinished) this.gone.end();
       return;
     }
     if (stream.isEnded) return;
     const timer = setTimeout(() => {
-      if (!stream.isConnected && !stream.isEnded) this.#gone.abort();
+      if (!stream.isConnected && !stream.isEnded) this.gone.end();
     }, RESUME_WINDOW_MS);
     timer.unref();
   }

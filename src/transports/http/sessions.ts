@@ -65,14 +65,16 @@ export class Sessions {
     }
   }
 
-  /** Room is made at the expense of whoever has been away longest, never of one that is at work. */
+  /** Room is made by whoever holds the most, with the session used least recently; never by one that is at work. */
   #endLeastRecent(): boolean {
-    let found: Session | undefined;
-    for (const session of this.#sessions.values()) {
-      if (!session.isBusy && (found === undefined || session.lastUsedAt < found.lastUsedAt)) found = session;
-    }
-    if (found === undefined) return false;
-    void this.end(found);
+    const held = new Map<string, number>();
+    for (const { ownerId } of this.#sessions.values()) held.set(ownerId, (held.get(ownerId) ?? 0) + 1);
+    const idle = [...this.#sessions.values()].filter(({ isBusy }) => !isBusy);
+    const byShareThenAge = (a: Session, b: Session): number =>
+      (held.get(b.ownerId) ?? 0) - (held.get(a.ownerId) ?? 0) || a.lastUsedAt - b.lastUsedAt;
+    const [first] = idle.sort(byShareThenAge);
+    if (first === undefined) return false;
+    void this.end(first);
     return true;
   }
 }

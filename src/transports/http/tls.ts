@@ -1,4 +1,4 @@
-import { readFileSync, unwatchFile, watchFile } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { Logger } from "../../telemetry/logger.ts";
 
@@ -9,31 +9,52 @@ export interface TlsFiles {
   readonly keyFile: string;
 }
 
-/** Reads both files and makes sure that they belong together. */
-export function readTls({ certFile, keyFile }: TlsFiles): SecureContextOptions {
-  const options = { cert: readFileSync(certFile), key: readFileSync(keyFile), minVersion: "TLSv1.2" } as const;
-  createSecureContext(options);
-  return options;
+export interface TlsPair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
 }
 
-/** Calls back with each new certificate. A pair that does not fit is left alone: the old one stays in use. */
-export function watchTls(
-  files: TlsFiles,
-  logger: Logger,
-  onChange: (options: SecureContextOptions) => void,
-): () => void {
-  const paths = [files.certFile, files.keyFile];
-  const reload = (): void => {
-    try {
-      onChange(readTls(files));
-      logger.info("certificate reloaded", { certFile: files.certFile });
-    } catch (error) {
-      logger.warning("the new certificate cannot be used, the old one stays", { certFile: files.certFile, error });
-    }
-  };
-  // Polling sees renewals through symbolic links, which is how certificate tools swap files.
-  for (const path of paths) watchFile(path, { interval: POLL_MS, persistent: false }, reload);
-  return () => {
-    for (const path of paths) unwatchFile(path, reload);
-  };
+/** Reads both files and makes sure that they belong together. */
+export function readTls(files: TlsFiles): TlsPair {
+  const pair = readPair(files);
+  createSecureContext(toContext(pair));
+  return pair;
+}
+
+export function toContext({ cert, key }: TlsPair): SecureContextOptions {
+  return { cert, key, minVersion: "TLSv1.2" };
+}
+
+/** Calls back with each new certificate. A pair that does not fit is left alone: the one in use stays. */
+export class TlsWatcher {
+  readonly #timer: NodeJS.Timeout;
+  #seen: TlsPair;
+
+  /** `inUse` is what the server started with, so that no change between its reading and the first look is missed. */
+  constructor(options: { files: TlsFiles; inUse: TlsPair; logger: Logger; onChange: (pair: TlsPair) => void }) {
+    const { files, inUse, logger, onChange } = options;
+    this.#seen = inUse;
+    // Contents are compared, not times: certificate tools swap symbolic links.
+    this.#timer = setInterval(() => {
+      try {
+        const pair = readPair(files);
+        if (pair.cert.equals(this.#seen.cert) && pair.key.equals(this.#seen.key)) return;
+        this.#seen = pair;
+        createSecureContext(toContext(pair));
+        onChange(pair);
+        logger.info("certificate reloaded", { certFile: files.certFile });
+      } catch (error) {
+        logger.warning("the new certificate cannot be used, the old one stays", { certFile: files.certFile, error });
+      }
+    }, POLL_MS);
+    this.#timer.unref();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+}
+
+function readPair({ certFile, keyFile }: TlsFiles): TlsPair {
+  return { cert: readFileSync(certFile), key: readFileSync(keyFile) };
 }

@@ -21,7 +21,9 @@ import { newTraceId } from "../../protocol/trace-id.ts";
 import { hasBatches, isModern, isSupported } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
 import { decodeUtf8 } from "../decode-utf8.ts";
+import { OpenRequests } from "../open-requests.ts";
 import { type Line, LineReader } from "./line-reader.ts";
+import { RequestGate } from "./request-gate.ts";
 
 export interface StdioTransportOptions {
   readonly mcp: Mcp;
@@ -32,6 +34,8 @@ export interface StdioTransportOptions {
   readonly fastPath?: boolean;
 }
 
+const LAST_WORDS_MS = 500;
+
 /** One client on stdin and stdout, one message a line. */
 export class StdioTransport {
   /** Resolves when the client has closed its end. */
@@ -40,8 +44,8 @@ export class StdioTransport {
   readonly #principal: Principal;
   readonly #connection: Connection;
   readonly #reader: LineReader;
-  #open = 0;
-  #onIdle: () => void = () => undefined;
+  readonly #gate = new RequestGate({ maxRunning: 256, maxWaitingBytes: 64 * 1024 * 1024 });
+  readonly #open = new OpenRequests();
   /** The revision of a client that has sent its first request without handshake: from then on the line is pinned to it. */
   #modernVersion: string | undefined;
 
@@ -78,21 +82,22 @@ export class StdioTransport {
   async close(deadlineMs: number): Promise<void> {
     const { input, mcp } = this.#options;
     input.pause();
-    const drained = await this.#whenIdle(deadlineMs);
-    if (!drained) mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open: this.#open });
+    const drained = await this.#open.whenIdle(deadlineMs);
+    if (!drained)
+      mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open: this.#open.count });
     await this.#connection.close();
-    await new Promise<void>((resolve) => this.#options.output.write("", () => resolve()));
+    await flushed(this.#options.output);
   }
 
   async #onLine(line: Line): Promise<void> {
-    this.#open += 1;
+    const release = this.#open.open();
     try {
       const answer = await this.#answer(line);
       if (answer !== undefined) this.#write(answer);
     } catch (thrown) {
       this.#write(this.#refusal(null, toOwlError(thrown), this.#version));
     } finally {
-      if (--this.#open === 0) this.#onIdle();
+      release();
     }
   }
 
@@ -101,26 +106,22 @@ export class StdioTransport {
     const text = decodeUtf8(line.bytes).trim();
     if (text === "") return undefined;
     const parsed = parseMessages(text);
-    if (!parsed.batch) return this.#serve(parsed.item);
+    const bytes = line.bytes.length;
+    if (!parsed.batch) return this.#serve(parsed.item, bytes);
     if (!hasBatches(this.#version))
       throw new OwlError("invalid_request", `revision ${this.#version} has no batches`, {
         hint: "send one message at a time",
       });
-    const answers = (await Promise.all(parsed.items.map((item) => this.#serve(item)))).filter(
-      (answer) => answer !== undefined,
-    );
+    const answers = (
+      await Promise.all(parsed.items.map((item) => this.#serve(item, bytes / parsed.items.length)))
+    ).filter((answer) => answer !== undefined);
     return answers.length === 0 ? undefined : answers;
   }
 
-  async #serve(item: Incoming): Promise<JsonRpcResponse | undefined> {
+  async #serve(item: Incoming, bytes: number): Promise<JsonRpcResponse | undefined> {
     switch (item.kind) {
       case "request":
-        return this.#connection.request(item.message, {
-          caller: this.#callerOf(item.message),
-          traceId: newTraceId(),
-          gone: undefined,
-          stream: (message) => this.#write(message),
-        });
+        return this.#serveRequest(item.message, bytes);
       case "notification":
         this.#connection.notify(item.message);
         return undefined;
@@ -129,6 +130,22 @@ export class StdioTransport {
         return undefined;
       case "invalid":
         return this.#refusal(item.id, item.error, this.#version);
+    }
+  }
+
+  async #serveRequest(message: JsonRpcRequest, bytes: number): Promise<JsonRpcResponse | undefined> {
+    const incoming = {
+      caller: this.#callerOf(message),
+      traceId: newTraceId(),
+      gone: undefined,
+      stream: (sent: JsonRpcMessage) => this.#write(sent),
+    };
+    const serve = (): Promise<JsonRpcResponse | undefined> => this.#connection.request(message, incoming);
+    try {
+      // A subscription is open as long as its client likes, and costs nothing meanwhile.
+      return message.method === "subscriptions/listen" ? await serve() : await this.#gate.run(bytes, serve);
+    } catch (thrown) {
+      return this.#refusal(message.id, toOwlError(thrown), incoming.caller.protocolVersion);
     }
   }
 
@@ -162,22 +179,21 @@ export class StdioTransport {
   }
 
   #write(message: JsonRpcMessage | readonly JsonRpcMessage[]): void {
-    const { input, output } = this.#options;
-    // A client that does not read gets no more of its requests served until it does.
-    if (!output.write(`${serializeMessage(message)}\n`) && !input.isPaused()) {
-      input.pause();
-      output.once("drain", () => input.resume());
-    }
+    const { output } = this.#options;
+    if (output.write(`${serializeMessage(message)}\n`)) return;
+    // A client that does not read gets no more of its requests served until it does. Its end is still seen.
+    this.#gate.pause();
+    output.once("drain", () => this.#gate.resume());
   }
+}
 
-  #whenIdle(deadlineMs: number): Promise<boolean> {
-    if (this.#open === 0) return Promise.resolve(true);
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(false), deadlineMs);
-      this.#onIdle = () => {
-        clearTimeout(timer);
-        resolve(true);
-      };
+/** Gives the last answers a moment to be read; a client that does not cannot hold the server. */
+function flushed(output: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, LAST_WORDS_MS);
+    output.write("", () => {
+      clearTimeout(timer);
+      resolve();
     });
-  }
+  });
 }

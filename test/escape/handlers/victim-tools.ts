@@ -1,5 +1,4 @@
-import { existsSync } from "node:fs";
-import { appendFile } from "node:fs/promises";
+import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { defineHandler, z } from "owlclaw";
 import type { ElicitForm } from "owlclaw";
@@ -29,15 +28,16 @@ export const hold = defineHandler({
   description: "Waits until it is released or cancelled",
   input: z.object({ key: z.string(), file: z.string().optional(), journal: z.string().optional() }),
   async run({ key, file, journal }, { signal }) {
-    const note = async (state: HoldState): Promise<void> => {
+    // The server may be about to exit: what is not written at once is not written.
+    const note = (state: HoldState): void => {
       holds.set(key, state);
-      if (journal !== undefined) await appendFile(journal, `${key} ${state}\n`);
+      if (journal !== undefined) appendFileSync(journal, `${key} ${state}\n`);
     };
     const released = new Promise<void>((resolve) => releases.set(key, resolve));
-    await note("waiting");
+    note("waiting");
     const cancelled = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     await Promise.race([released, cancelled, ...(file === undefined ? [] : [whenExists(file, signal)])]);
-    await note(signal.aborted ? "cancelled" : "released");
+    note(signal.aborted ? "cancelled" : "released");
     return `${key} done`;
   },
 });
@@ -58,12 +58,14 @@ export const held = defineHandler({
   run: () => ({ holds: Object.fromEntries(holds) }),
 });
 
-export const memory = defineHandler({
-  name: "memory",
-  description: "Says how much memory the server uses, after a collection where one can be asked for",
+export const vitals = defineHandler({
+  name: "vitals",
+  description: "Says how the process is: memory after a collection where one can be asked for, and what it holds open",
   run() {
     globalThis.gc?.();
-    return { rssBytes: process.memoryUsage.rss(), heapBytes: process.memoryUsage().heapUsed, handles: process.getActiveResourcesInfo().length };
+    const { rss, heapUsed } = process.memoryUsage();
+    const sockets = process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
+    return { rssBytes: rss, heapBytes: heapUsed, sockets, isPolluted: "isAdmin" in {} };
   },
 });
 
