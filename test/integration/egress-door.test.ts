@@ -1,11 +1,12 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createEgress } from "../../src/network/egress.ts";
 import { createResolver } from "../../src/network/resolve-name.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { get } from "../escape/egress/raw-client.ts";
+import { asOrdinaryUser } from "../setup/ordinary-user.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { startDns } from "./egress/dns-server.ts";
 import { openLoopbackDoor } from "./egress/loopback-door.ts";
@@ -47,10 +48,12 @@ describe("the socket of a door", () => {
     expect([(mode & 0o777).toString(8), uid]).toEqual(["711", 0]);
   });
 
-  test.runIf(!isRoot)("cannot be given away by an ordinary user, and none is left behind", async () => {
-    const folder = join(temporaryFolder(), "sockets");
-    const opened = createTestEgress(folder).open({ sandboxId: "one", allow: [], ownerUid: SANDBOX_UID });
-    await expect(opened).rejects.toThrow(`cannot be given to uid ${SANDBOX_UID}`);
+  test("cannot be given away by an ordinary user, and none is left behind", async () => {
+    const parent = temporaryFolder();
+    chmodSync(parent, 0o777);
+    const folder = join(parent, "sockets");
+    const open = () => createTestEgress(folder).open({ sandboxId: "one", allow: [], ownerUid: SANDBOX_UID });
+    await expect(asOrdinaryUser(open)).rejects.toThrow(`cannot be given to uid ${SANDBOX_UID}`);
     expect(readdirSync(folder)).toEqual([]);
   });
 

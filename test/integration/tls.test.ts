@@ -9,6 +9,7 @@ import { connect as tlsConnect } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ConfigError } from "../../src/config/config-error.ts";
 import { loadConfig } from "../../src/config/load.ts";
+import { asOrdinaryUser } from "../setup/ordinary-user.ts";
 import { createTokenKeys } from "../escape/forge-token.ts";
 import { eventually } from "../escape/http-client.ts";
 import { type HttpServerProcess, spawnServer, startHttp } from "../escape/server.ts";
@@ -272,14 +273,3 @@ describe.concurrent("[004-R3.10] [000-R7.5] a certificate that cannot be used st
     expect(String(refusal)).toContain("may not be read");
   });
 });
-
-/** Root may read every file: for as long as this takes, the process is somebody else. */
-async function asOrdinaryUser<T>(act: () => Promise<T>): Promise<T> {
-  if (process.geteuid?.() !== 0) return act();
-  process.seteuid?.(65_534);
-  try {
-    return await act();
-  } finally {
-    process.seteuid?.(0);
-  }
-}
