@@ -3,7 +3,7 @@ import type { Door } from "./targets.ts";
 const CLIENT_INFO = { name: "owlclaw-bench", version: "1.0.0" };
 const CALL = { jsonrpc: "2.0", method: "tools/call" };
 
-const META_2026 = {
+export const META_2026 = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
   "io.modelcontextprotocol/clientInfo": CLIENT_INFO,
   "io.modelcontextprotocol/clientCapabilities": {},

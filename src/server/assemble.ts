@@ -6,11 +6,10 @@ import { loadHandlers } from "../handlers/load-handlers.ts";
 import { Pipeline } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type ControlSocket, openControlSocket } from "./control-socket.ts";
-import { openRuntime as openConfiguredRuntime, type OpenRuntime } from "./open-runtime.ts";
+import type { ControlSocket } from "./control-socket.ts";
+import type { OpenRuntime } from "./open-runtime.ts";
 import { PACKAGE_VERSION } from "./package-version.ts";
-import { registerBuiltIns } from "./register-built-ins.ts";
-import { createSandboxLayer } from "./sandbox-layer.ts";
+import type { SandboxLayer } from "./sandbox-layer.ts";
 
 export interface Assembly {
   readonly mcp: Mcp;
@@ -31,16 +30,15 @@ export interface AssembleOptions {
 
 /** Wires everything behind the transports. What is started here is stopped by `close`, in reverse. */
 export async function assemble(options: AssembleOptions): Promise<Assembly> {
-  const { config, logger, openRuntime = openConfiguredRuntime, withPool = true } = options;
+  const { config, logger } = options;
   const registry = new Registry();
   const changes = new Changes();
-  const layer = config.sandbox.enabled ? createSandboxLayer({ config, logger, openRuntime, withPool }) : undefined;
-  const builtIns = layer === undefined ? undefined : registerBuiltIns(registry, config, layer.services);
+  const { layer, addUnlisted } = config.sandbox.enabled ? await addSandboxes(registry, options) : NO_SANDBOXES;
   const cacheFolder = join(config.sandbox.root, "cache", "handlers");
   const { problems } = await loadHandlers(registry, { paths: config.handlers.paths, cacheFolder });
   for (const { file, message, error } of problems)
     logger.error("handler file cannot be used", { file, reason: message, error });
-  builtIns?.addUnlisted();
+  addUnlisted();
   const pipeline = new Pipeline({
     registry,
     timeoutMs: config.tools.timeoutSeconds * 1000,
@@ -63,6 +61,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
     start: async () => layer?.start(),
     openControl: async () => {
       if (layer === undefined) return;
+      const { openControlSocket } = await import("./control-socket.ts");
       const { sandboxes } = layer.services;
       control = await openControlSocket({ dataFolder: config.sandbox.root, sandboxes, logger });
     },
@@ -73,4 +72,23 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
       await layer?.close();
     },
   };
+}
+
+interface SandboxPart {
+  readonly layer: SandboxLayer | undefined;
+  readonly addUnlisted: () => void;
+}
+
+const NO_SANDBOXES: SandboxPart = { layer: undefined, addUnlisted: () => undefined };
+
+/** Loaded here, since a server without sandboxes need not wait for their code. */
+async function addSandboxes(registry: Registry, options: AssembleOptions): Promise<SandboxPart> {
+  const { config, logger, withPool = true } = options;
+  const [{ createSandboxLayer }, { registerBuiltIns }, { openRuntime }] = await Promise.all([
+    import("./sandbox-layer.ts"),
+    import("./register-built-ins.ts"),
+    import("./open-runtime.ts"),
+  ]);
+  const layer = createSandboxLayer({ config, logger, openRuntime: options.openRuntime ?? openRuntime, withPool });
+  return { layer, ...registerBuiltIns(registry, config, layer.services) };
 }

@@ -1,0 +1,45 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { stringify } from "yaml";
+import { ServerProcess } from "./server-process.ts";
+import { MAIN } from "./targets.ts";
+
+const QUIET_MS = 300;
+
+/** A server with sandboxes and a data folder of its own. */
+export interface SandboxServer {
+  readonly process: ServerProcess;
+  readonly quietMs: number;
+  stop(): Promise<void>;
+}
+
+/** Everything at its default but the pool's size and the number of sandboxes, since all calls come from one caller. */
+export async function startSandboxServer(poolSize: number): Promise<SandboxServer> {
+  const root = await mkdtemp(path.join(tmpdir(), "owlclaw-bench-"));
+  const config = path.join(root, "mcp-server.yaml");
+  await writeFile(
+    config,
+    stringify({
+      handlers: { paths: [path.join(import.meta.dirname, "handlers/*.ts")] },
+      sandbox: {
+        root: path.join(root, "data"),
+        maxPerPrincipal: 200,
+        maxTotal: 200,
+        maxTotalMemoryMb: 1_000_000,
+        pool: { size: poolSize },
+      },
+    }),
+  );
+  const server = await ServerProcess.startHttp([
+    ...[MAIN, "mcp-server", "start", "--transport", "http", "--port", "0", "--config", config],
+  ]);
+  return {
+    process: server,
+    quietMs: QUIET_MS,
+    stop: async () => {
+      await server.end();
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}
