@@ -16,6 +16,8 @@ export default defineConfig({
       project("escape", { timeoutSeconds: 60 }),
       // Alone and last: the suite has time-outs of its own that a busy machine would break.
       project("conformance", { timeoutSeconds: 300, isAlone: true }),
+      // Too long for every run: npm run test:long.
+      ...(process.env["OWLCLAW_TEST_LONG"] === "1" ? [project("load", { timeoutSeconds: 1800, isAlone: true })] : []),
     ],
   },
 });

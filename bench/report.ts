@@ -123,6 +123,6 @@ function atLeast(goal: string, measured: number, limit: number): Goal {
   return { goal: `${goal}, at least`, measured, limit, isMet: measured >= limit };
 }
 
-function atMost(goal: string, measured: number, limit: number): Goal {
+export function atMost(goal: string, measured: number, limit: number): Goal {
   return { goal: `${goal}, at most`, measured, limit, isMet: measured <= limit };
 }

@@ -2,6 +2,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { checkGoals, goalsReport, soakReport, startReport, throughputReport } from "./report.ts";
+import { checkSandboxGoals, sandboxReport } from "./sandbox-report.ts";
+import { measureSandboxes } from "./sandbox.ts";
 import { soak, type SoakResult } from "./soak.ts";
 import { measureStart } from "./start-time.ts";
 import { DOORS, TARGETS, type Target } from "./targets.ts";
@@ -14,6 +16,7 @@ const USAGE = `npm run bench -- [options]
   --rounds N         interleaved rounds, of which the median counts (default 5)
   --seconds N        length of a round (default 3)
   --connections N    clients at the same time (default 16)
+  --sandbox          sandboxes instead of the echo tool: create, code, shell, files, memory
   --soak CALLS       memory over so many calls, instead of speed
   --json FILE        where the results go (default bench/results/latest.json)
   --check            exit 1 when a goal is missed
@@ -26,6 +29,7 @@ const { values } = parseArgs({
     rounds: { type: "string" },
     seconds: { type: "string" },
     connections: { type: "string", default: "16" },
+    sandbox: { type: "boolean", default: false },
     soak: { type: "string" },
     json: { type: "string", default: path.join(import.meta.dirname, "results/latest.json") },
     check: { type: "boolean", default: false },
@@ -35,6 +39,7 @@ const { values } = parseArgs({
 
 const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
+else if (values.sandbox) await runSandbox();
 else if (values.soak === undefined) await runSpeed();
 else await runSoak(Number(values.soak));
 
@@ -55,6 +60,15 @@ async function runSpeed(): Promise<void> {
   const goals = checkGoals(throughput, starts);
   console.log([throughputReport(throughput), startReport(starts), goalsReport(goals)].join("\n\n"));
   await save({ rounds, secondsPerRound, connections, throughput, starts, goals });
+  if (values.check && goals.some(({ isMet }) => !isMet)) process.exitCode = 1;
+}
+
+async function runSandbox(): Promise<void> {
+  const rounds = Number(values.rounds ?? (values.quick ? 40 : 200));
+  const results = await measureSandboxes({ rounds, log: note });
+  const goals = checkSandboxGoals(results);
+  console.log([sandboxReport(results), goalsReport(goals)].join("\n\n"));
+  await save({ rounds, sandbox: results, goals });
   if (values.check && goals.some(({ isMet }) => !isMet)) process.exitCode = 1;
 }
 

@@ -5,12 +5,9 @@ import { stringify } from "yaml";
 import { ServerProcess } from "./server-process.ts";
 import { MAIN } from "./targets.ts";
 
-const QUIET_MS = 300;
-
 /** A server with sandboxes and a data folder of its own. */
 export interface SandboxServer {
   readonly process: ServerProcess;
-  readonly quietMs: number;
   stop(): Promise<void>;
 }
 
@@ -32,13 +29,20 @@ export async function startSandboxServer(poolSize: number): Promise<SandboxServe
     }),
   );
   const server = await ServerProcess.startHttp([
-    ...[MAIN, "mcp-server", "start", "--transport", "http", "--port", "0", "--config", config],
+    MAIN,
+    "mcp-server",
+    "start",
+    "--transport",
+    "http",
+    "--port",
+    "0",
+    "--config",
+    config,
   ]);
   return {
     process: server,
-    quietMs: QUIET_MS,
     stop: async () => {
-      await server.end();
+      await server.shutDown();
       await rm(root, { recursive: true, force: true });
     },
   };

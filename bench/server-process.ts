@@ -23,6 +23,7 @@ export class ServerProcess {
   readonly #waiting = new Map<number, (line: string) => void>();
   readonly #log: string[] = [];
   readonly #listening: Promise<string>;
+  #warmCreates = 0;
   origin = "";
 
   private constructor(args: readonly string[]) {
@@ -35,6 +36,7 @@ export class ServerProcess {
       log.on("line", (line) => {
         const origin = listeningOrigin(line);
         if (origin !== undefined) resolve(origin);
+        if (line.includes('"sandbox created"') && line.includes('"warm":true')) this.#warmCreates += 1;
         if (this.#log.length < KEPT_LOG_LINES) this.#log.push(line);
       });
     });
@@ -75,10 +77,28 @@ export class ServerProcess {
     return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
   }
 
+  get pid(): number {
+    return this.#child.pid ?? Number.NaN;
+  }
+
+  /** Sandboxes made so far that were waiting in the pool, by the server's own log. */
+  get warmCreates(): number {
+    return this.#warmCreates;
+  }
+
   async stop(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  /** Lets the server clear up what it started. */
+  async shutDown(): Promise<void> {
+    await this.#end("SIGTERM");
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const exited = once(this.#child, "exit");
-    this.#child.kill("SIGKILL");
+    this.#child.kill(signal);
     await exited;
   }
 

@@ -26,7 +26,7 @@ export const OURS: Readonly<Record<Door, string>> = {
   stdio: "owlclaw-stdio",
 };
 
-const MAIN = path.join(import.meta.dirname, "../dist/main.js");
+export const MAIN = path.join(import.meta.dirname, "../dist/main.js");
 const CONFIG = path.join(import.meta.dirname, "mcp-server.yaml");
 const HTTP_DOORS: readonly Door[] = ["http-2026", "http-2025", "http-plain"];
 

@@ -5,6 +5,7 @@ import type { Config } from "../config/schema.ts";
 import { loadHandlers } from "../handlers/load-handlers.ts";
 import { Pipeline } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
+import type { FileTransfer } from "../sandbox/file-transfer.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ControlSocket } from "./control-socket.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
@@ -13,6 +14,8 @@ import type { SandboxLayer } from "./sandbox-layer.ts";
 
 export interface Assembly {
   readonly mcp: Mcp;
+  /** Files of sandboxes, in and out. */
+  readonly files: FileTransfer | undefined;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
   /** Lets the operator's commands look in; for servers that stay. */
@@ -33,7 +36,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const { config, logger } = options;
   const registry = new Registry();
   const changes = new Changes();
-  const { layer, addUnlisted } = config.sandbox.enabled ? await addSandboxes(registry, options) : NO_SANDBOXES;
+  const { layer, files, addUnlisted } = config.sandbox.enabled ? await addSandboxes(registry, options) : NO_SANDBOXES;
   const cacheFolder = join(config.sandbox.root, "cache", "handlers");
   const { problems } = await loadHandlers(registry, { paths: config.handlers.paths, cacheFolder });
   for (const { file, message, error } of problems)
@@ -58,6 +61,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   }
   return {
     mcp,
+    files,
     start: async () => layer?.start(),
     openControl: async () => {
       if (layer === undefined) return;
@@ -76,19 +80,24 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
 
 interface SandboxPart {
   readonly layer: SandboxLayer | undefined;
+  readonly files: FileTransfer | undefined;
   readonly addUnlisted: () => void;
 }
 
-const NO_SANDBOXES: SandboxPart = { layer: undefined, addUnlisted: () => undefined };
+const NO_SANDBOXES: SandboxPart = { layer: undefined, files: undefined, addUnlisted: () => undefined };
 
 /** Loaded here, since a server without sandboxes need not wait for their code. */
 async function addSandboxes(registry: Registry, options: AssembleOptions): Promise<SandboxPart> {
   const { config, logger, withPool = true } = options;
-  const [{ createSandboxLayer }, { registerBuiltIns }, { openRuntime }] = await Promise.all([
+  const [{ createSandboxLayer }, { registerBuiltIns }, { openRuntime }, { FileTransfer }] = await Promise.all([
     import("./sandbox-layer.ts"),
     import("./register-built-ins.ts"),
     import("./open-runtime.ts"),
+    import("../sandbox/file-transfer.ts"),
   ]);
   const layer = createSandboxLayer({ config, logger, openRuntime: options.openRuntime ?? openRuntime, withPool });
-  return { layer, ...registerBuiltIns(registry, config, layer.services) };
+  const { sandboxes } = layer.services;
+  const { workspace: workspacePath } = config.sandbox;
+  const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });
+  return { layer, files, ...registerBuiltIns(registry, config, layer.services) };
 }

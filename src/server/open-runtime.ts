@@ -50,11 +50,12 @@ export async function assertIsolated(
 }
 
 function unavailable(runtime: string, refused: readonly ProbeCheck[]): OwlError {
-  const reasons = refused.map(({ name, detail, fix }) => `${name}: ${detail}${fix === undefined ? "" : ` (${fix})`}`);
-  const fixes = refused.flatMap(({ fix }) => (fix === undefined ? [] : [fix]));
+  const reasons = refused.map(({ name, detail }) => `${name}: this does not hold: ${detail}`);
+  // Several checks may need the same repair.
+  const fixes = [...new Set(refused.flatMap(({ fix }) => (fix === undefined ? [] : [fix])))];
   return new OwlError(
     "sandbox_unavailable",
     `${runtime} cannot isolate sandboxes on this machine: ${reasons.join("; ") || "its probe checked nothing"}`,
-    { facts: { failed: refused.map(({ name }) => name) }, ...(fixes.length > 0 && { hint: fixes.join("; ") }) },
+    { facts: { failed: refused.map(({ name }) => name) }, ...(fixes.length > 0 && { hint: fixes.join(" ") }) },
   );
 }

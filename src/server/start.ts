@@ -44,7 +44,7 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
     import("../transports/http/http-transport.ts"),
   ]);
   const authenticator = await createAuthenticator({ auth: config.auth, logger });
-  const transport = new HttpTransport({ mcp: assembly.mcp, config, authenticator });
+  const transport = new HttpTransport({ mcp: assembly.mcp, config, authenticator, files: assembly.files });
   let url: string;
   try {
     url = await transport.listen();

@@ -8,12 +8,15 @@ import { HostGuard } from "./guards.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
 import { Router } from "./router.ts";
+import { type FileDoor, SandboxFilesEndpoint } from "./sandbox-files.ts";
 import { readTls, type TlsPair, TlsWatcher, toContext } from "./tls.ts";
 
 export interface HttpTransportOptions {
   readonly mcp: Mcp;
   readonly config: Config;
   readonly authenticator: Authenticator;
+  /** The files of sandboxes; without it there is no door to them. */
+  readonly files?: FileDoor | undefined;
   /** Off only in the test that holds the fast path against the SDK's. */
   readonly fastPath?: boolean;
 }
@@ -31,7 +34,7 @@ export class HttpTransport {
   #watcher: TlsWatcher | undefined;
 
   constructor(options: HttpTransportOptions) {
-    const { mcp, config, authenticator, fastPath = true } = options;
+    const { mcp, config, authenticator, files: door, fastPath = true } = options;
     const { http } = config;
     this.#options = options;
     const keepAliveMs = http.keepAliveSeconds * 1000;
@@ -50,7 +53,8 @@ export class HttpTransport {
       corsEnabled: http.cors.enabled,
       corsOrigins: http.cors.origins,
     });
-    this.#router = new Router({ mcp, config, guard, authenticator, endpoint: this.#endpoint, sse: this.#sse });
+    const files = door === undefined ? undefined : new SandboxFilesEndpoint({ mcp, door });
+    this.#router = new Router({ mcp, config, guard, authenticator, endpoint: this.#endpoint, sse: this.#sse, files });
   }
 
   get isTls(): boolean {

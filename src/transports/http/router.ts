@@ -16,6 +16,7 @@ import type { HostGuard } from "./guards.ts";
 import type { LegacySse } from "./legacy-sse.ts";
 import type { McpEndpoint } from "./mcp-endpoint.ts";
 import { onlyHeader, readTarget, type RequestTarget } from "./request-target.ts";
+import { FILE_PATH, type SandboxFilesEndpoint } from "./sandbox-files.ts";
 
 export interface RouterOptions {
   readonly mcp: Mcp;
@@ -24,6 +25,8 @@ export interface RouterOptions {
   readonly authenticator: Authenticator;
   readonly endpoint: McpEndpoint;
   readonly sse: LegacySse;
+  /** Not there when sandboxes are switched off. */
+  readonly files: SandboxFilesEndpoint | undefined;
 }
 
 type Serve = (exchange: HttpExchange, target: RequestTarget) => void | Promise<void>;
@@ -42,6 +45,7 @@ const MAX_TIMER_MS = 2_147_483_647;
 export class Router {
   readonly #options: RouterOptions;
   readonly #routes: ReadonlyMap<string, Route>;
+  readonly #patterns: readonly (readonly [RegExp, Route])[];
   readonly #startedAt: number = Date.now();
   readonly #open = new OpenRequests();
   #draining = false;
@@ -49,6 +53,7 @@ export class Router {
   constructor(options: RouterOptions) {
     this.#options = options;
     this.#routes = this.#makeRoutes();
+    this.#patterns = this.#makePatterns();
   }
 
   get openRequests(): number {
@@ -68,7 +73,8 @@ export class Router {
     const traceId = traceIdFrom(request.headers["traceparent"]);
     response.setHeader("x-trace-id", traceId);
     // Shutdown waits for calls. A stream is open as long as its client likes: shutdown ends it, it does not wait.
-    const release = request.method === "POST" ? this.#open.open() : () => undefined;
+    const isCall = request.method === "POST" || request.method === "PUT";
+    const release = isCall ? this.#open.open() : () => undefined;
     try {
       await this.#serve({ request, response, traceId, release });
     } catch (thrown) {
@@ -82,7 +88,7 @@ export class Router {
     const { guard, authenticator } = this.#options;
     const { request, response, traceId } = incoming;
     const target = readTarget(request);
-    const route = this.#routes.get(target.path);
+    const route = this.#routes.get(target.path) ?? this.#patterns.find(([pattern]) => pattern.test(target.path))?.[1];
     addCorsHeaders(request, response, guard);
     guard.check(target.authority, request.headers.origin);
     if (route === undefined) {
@@ -133,6 +139,16 @@ export class Router {
         ? [[RESOURCE_METADATA_PATH, metadata] as const, [`${RESOURCE_METADATA_PATH}/mcp`, metadata] as const]
         : []),
     ]);
+  }
+
+  #makePatterns(): readonly (readonly [RegExp, Route])[] {
+    const { files } = this.#options;
+    if (files === undefined) return [];
+    const methods: Route["methods"] = {
+      GET: (exchange, target) => files.get(exchange, target),
+      PUT: (exchange, target) => files.put(exchange, target),
+    };
+    return [[FILE_PATH, { methods }]];
   }
 
   #status(): Record<string, unknown> {

@@ -1,0 +1,199 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  accessSync,
+  chownSync,
+  constants,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { call, connectHttp } from "./sandbox-client.ts";
+
+const PROJECT = resolve(import.meta.dirname, "../..");
+/** An account that exists on no machine: what counts is that it is not root. */
+const ORDINARY_UID = 61_235;
+const uid = process.getuid?.() === 0 ? ORDINARY_UID : (process.getuid?.() ?? 0);
+
+let install: string;
+let node: string;
+beforeAll(() => {
+  install = mkdtempSync(join(tmpdir(), "owlclaw-user-"));
+  installPackage(install);
+  node = readableNode(install);
+  chownSync(install, uid, uid);
+});
+afterAll(() => rmSync(install, { recursive: true, force: true }));
+
+/** What a user has after an installation, in a folder of his own: the checkout may be where he cannot look. */
+function installPackage(folder: string): void {
+  const lock = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8")) as {
+    packages: Record<string, { dev?: boolean }>;
+  };
+  const needed = Object.entries(lock.packages).flatMap(([path, { dev }]) =>
+    path === "" || dev === true ? [] : [path],
+  );
+  for (const path of ["package.json", "dist", ...needed])
+    if (existsSync(join(PROJECT, path))) cpSync(join(PROJECT, path), join(folder, path), { recursive: true });
+}
+
+/** Version managers put node below a home folder that others cannot enter. */
+function readableNode(folder: string): string {
+  const isOpen = (path: string): boolean => (statSync(path).mode & 0o005) === 0o005;
+  const parents = (path: string): string[] => (path === "/" ? [path] : [path, ...parents(dirname(path))]);
+  if (uid === process.getuid?.() || parents(process.execPath).every(isOpen)) return process.execPath;
+  const copy = join(folder, "node");
+  cpSync(process.execPath, copy);
+  return copy;
+}
+
+interface UserServer {
+  readonly child: ChildProcess;
+  readonly folder: string;
+  readonly log: Record<string, unknown>[];
+  url(): Promise<string>;
+  stop(): Promise<number | null>;
+}
+
+/** The server with a home of its own and nothing else of ours. */
+function startAsUser(sandbox: Readonly<Record<string, unknown>>): UserServer {
+  const folder = mkdtempSync(join(install, "home-"));
+  chownSync(folder, uid, uid);
+  for (const name of ["tmp", "work"]) {
+    mkdirSync(join(folder, name));
+    chownSync(join(folder, name), uid, uid);
+  }
+  const config = join(folder, "config.yaml");
+  writeFileSync(
+    config,
+    JSON.stringify({ http: { host: "127.0.0.1", port: 0 }, sandbox: { pool: { size: 1 }, ...sandbox } }),
+  );
+  const child = spawn(
+    node,
+    [join(install, "dist/main.js"), "mcp-server", "start", "--transport", "http", "--config", config],
+    {
+      cwd: join(folder, "work"),
+      env: { PATH: process.env["PATH"], HOME: folder, TMPDIR: join(folder, "tmp") },
+      stdio: ["ignore", "ignore", "pipe"],
+      ...(process.getuid?.() === uid ? {} : { uid, gid: uid }),
+    },
+  );
+  const log: Record<string, unknown>[] = [];
+  const listening = new Promise<string>((listen, fail) => {
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      const entry = JSON.parse(line) as Record<string, unknown>;
+      log.push(entry);
+      if (entry["message"] === "listening") listen(String(entry["url"]));
+    });
+    child.once("exit", () => fail(new Error(`the server ended: ${JSON.stringify(log)}`)));
+  });
+  const stop = async (): Promise<number | null> => {
+    child.kill("SIGTERM");
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    return child.exitCode;
+  };
+  onTestFinished(async () => void (await stop()));
+  return { child, folder, log, url: () => listening, stop };
+}
+
+/** Processes that name the folder, and as root all that run as the user. */
+function processesOf(folder: string): string[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+        const status = readFileSync(`/proc/${pid}/status`, "utf8");
+        const owner = Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]);
+        // What has ended is in the list until the first process of the machine has taken note.
+        if (/^State:\s+[ZX]/m.test(status)) return [];
+        return command.includes(folder) || owner === ORDINARY_UID ? [command] : [];
+      } catch {
+        // It ended while we looked.
+        return [];
+      }
+    });
+}
+
+test("an ordinary user who accepts weaker limits has every tool, and nothing is left when the server ends", async () => {
+  const server = startAsUser({ limits: "best-effort" });
+  const client = await connectHttp(await server.url());
+  expect(statSync(`/proc/${server.child.pid}`).uid).toBe(uid);
+  const python = await call(client, "code_run", {
+    code: "import os\nopen('made.txt', 'w').write('by code')\nos.getuid() != 0",
+  });
+  expect(python.structuredContent).toMatchObject({ status: "ok", value: "True" });
+  const session_id = String(python.structuredContent?.["session_id"]);
+  const nodeRun = await call(client, "code_run", { code: "1 + 1", language: "node", session_id });
+  expect(nodeRun.structuredContent).toMatchObject({ status: "ok", value: "2" });
+  const shell = await call(client, "shell_exec", { command: "cat made.txt; sleep 1000 & exit 3", session_id });
+  expect(shell.content[0]?.text).toContain("by code");
+  await call(client, "file_write", { path: "a/b.txt", content: "one\ntwo\n", session_id });
+  await call(client, "file_replace", { path: "a/b.txt", old_text: "two", new_text: "three", session_id });
+  expect((await call(client, "file_read", { path: "a/b.txt", session_id })).structuredContent).toMatchObject({
+    content: "one\nthree\n",
+  });
+  const found = await call(client, "file_search", { pattern: "three", session_id });
+  expect(JSON.stringify(found.structuredContent)).toContain("a/b.txt");
+  expect(JSON.stringify((await call(client, "file_list", { session_id })).structuredContent)).toContain("made.txt");
+  const files = `${new URL(await server.url()).origin}/api/sandboxes/${session_id}/files/up.bin`;
+  expect((await fetch(files, { method: "PUT", body: new Uint8Array(3_000_000) })).status).toBe(201);
+  expect((await (await fetch(files)).arrayBuffer()).byteLength).toBe(3_000_000);
+
+  expect(processesOf(server.folder).length).toBeGreaterThan(1);
+  await client.close();
+  expect(await server.stop()).toBe(0);
+  expect(processesOf(server.folder)).toEqual([]);
+  const data = join(server.folder, ".local/share/owlclaw");
+  expect(readdirSync(join(data, "sandboxes"))).toEqual([]);
+  expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(server.folder);
+  expect(readdirSync(server.folder).toSorted()).toEqual([".local", "config.yaml", "tmp", "work"]);
+  expect([...readdirSync(join(server.folder, "tmp")), ...readdirSync(join(server.folder, "work"))]).toEqual([]);
+});
+
+test("what an ordinary user goes without is said at start", async () => {
+  const server = startAsUser({ limits: "best-effort" });
+  await server.url();
+  const missing = server.log.filter(({ message }) => message === "sandboxes run without a limit");
+  expect(missing.map(({ limit }) => limit)).toEqual(expect.arrayContaining(hasSession() ? [] : ["memory-limit"]));
+  for (const { detail } of missing) expect(detail).not.toBe("");
+});
+
+/** With a session of systemd, an ordinary user may have limits by the kernel. */
+function hasSession(): boolean {
+  try {
+    accessSync(`/run/user/${uid}/bus`, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test.skipIf(hasSession())(
+  "where limits are required and cannot be kept, the log and every tool say what is missing and what to do",
+  async () => {
+    const server = startAsUser({ limits: "required" });
+    const client = await connectHttp(await server.url());
+    const said = server.log.find(({ message }) => message === "sandboxes are not available");
+    expect(said).toMatchObject({
+      level: "error",
+      reason: expect.stringMatching(/memory-limit: .*cpu-limit: /),
+      hint: expect.stringContaining("accept weaker limits with sandbox.limits: best-effort"),
+    });
+    const calls = { code_run: { code: "1" }, shell_exec: { command: "true" }, file_list: {} };
+    for (const [name, args] of Object.entries(calls))
+      await expect(call(client, name, args)).rejects.toThrow(String(said?.["reason"]));
+    expect(await server.stop()).toBe(0);
+    expect(processesOf(server.folder)).toEqual([]);
+  },
+);

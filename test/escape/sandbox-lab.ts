@@ -1,0 +1,86 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Client } from "@modelcontextprotocol/client";
+import { call, type Called, type Place } from "../e2e/sandbox-client.ts";
+
+/** One sandbox, seen through the tools. */
+export interface Inside {
+  readonly id: string;
+  call(name: string, args?: Record<string, unknown>): Promise<Called>;
+  /** What a command wrote to stdout, however it ended. */
+  sh(command: string, timeoutSeconds?: number): Promise<string>;
+  python(code: string): Promise<string>;
+}
+
+export async function openInside(client: Client, wish: Record<string, unknown> = {}): Promise<Inside> {
+  const made = await call(client, "sandbox_create", wish);
+  if (made.structuredContent === undefined) throw new Error(textOf(made));
+  const id = String(made.structuredContent["session_id"]);
+  const inside = (name: string, args: Record<string, unknown> = {}): Promise<Called> =>
+    call(client, name, { ...args, session_id: id });
+  return {
+    id,
+    call: inside,
+    sh: async (command, timeoutSeconds = 30) =>
+      stdoutOf(await inside("shell_exec", { command, timeout_seconds: timeoutSeconds })),
+    python: async (code) => stdoutOf(await inside("code_run", { code, language: "python" })),
+  };
+}
+
+export function textOf({ content }: Called): string {
+  return content.map(({ text = "" }) => text).join("\n");
+}
+
+/** Failures carry what came out as JSON in the last line of their text. */
+function stdoutOf(called: Called): string {
+  const facts = called.structuredContent ?? JSON.parse(textOf(called).split("\n").at(-1) ?? "{}");
+  return String(facts["stdout"]);
+}
+
+/** `attempt(name, act)` prints whether the act was done; nothing but an error of the system counts as a refusal. */
+export const ATTEMPT = `
+def attempt(name, act):
+    try: print(name, "done", act())
+    except OSError as error: print(name, "refused")
+`;
+
+/** Ids of the servers that use this data folder now. Groups of the kernel carry them in their names. */
+export function serverIds({ dataFolder }: Place): string[] {
+  try {
+    return readdirSync(join(dataFolder, "bubblewrap", "servers")).map((name) => name.replace(/\.json$/, ""));
+  } catch {
+    return [];
+  }
+}
+
+export interface HostProcess {
+  readonly pid: number;
+  readonly command: string;
+  readonly state: string;
+  readonly cell: string;
+}
+
+/** Every process that runs in a sandbox of these servers, as the host sees it. */
+export function processesOf(ids: readonly string[]): HostProcess[] {
+  return readdirSync("/proc")
+    .filter((entry) => /^\d+$/.test(entry))
+    .flatMap((entry) => {
+      const groups = read(`/proc/${entry}/cgroup`);
+      const id = ids.find((each) => groups.includes(`owlclaw-${each}/`));
+      if (id === undefined) return [];
+      const state = /^State:\s+(\S)/m.exec(read(`/proc/${entry}/status`))?.[1] ?? "gone";
+      const cell = /\/(owl-[0-9a-f]+)/.exec(groups)?.[1] ?? "";
+      return [
+        { pid: Number(entry), command: read(`/proc/${entry}/cmdline`).replaceAll("\0", " ").trim(), state, cell },
+      ];
+    });
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    // The process ended meanwhile.
+    return "";
+  }
+}

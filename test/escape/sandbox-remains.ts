@@ -1,0 +1,70 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { readHierarchies } from "../../src/runtimes/bubblewrap/cgroups/mounted-hierarchies.ts";
+import type { Place } from "../e2e/sandbox-client.ts";
+import { processesOf } from "./sandbox-lab.ts";
+
+/** What the kernel still has of servers that ended: all of it must be nothing. */
+export interface Running {
+  readonly processes: readonly string[];
+  readonly mounts: readonly string[];
+  readonly loopDevices: readonly string[];
+}
+
+export const NOTHING_RUNS: Running = { processes: [], mounts: [], loopDevices: [] };
+
+export function runningOf({ dataFolder }: Place, ids: readonly string[]): Running {
+  const mounts = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+  return {
+    processes: processesOf(ids).map(({ pid, command, state }) => `${pid} ${state} ${command}`),
+    mounts: mounts.filter((line) => line.includes(dataFolder)),
+    loopDevices: loopFiles().filter((file) => file.includes(dataFolder)),
+  };
+}
+
+/** Files and groups: a server removes its own when it stops, and those of a killed one when it starts. */
+export interface Kept {
+  readonly sandboxes: readonly string[];
+  readonly cells: readonly string[];
+  readonly uids: readonly string[];
+  readonly groups: readonly string[];
+}
+
+export const NOTHING_KEPT: Kept = { sandboxes: [], cells: [], uids: [], groups: [] };
+
+export async function keptOf({ dataFolder }: Place, ids: readonly string[]): Promise<Kept> {
+  return {
+    sandboxes: namesIn(join(dataFolder, "sandboxes")),
+    cells: namesIn(join(dataFolder, "bubblewrap", "cells")),
+    uids: namesIn(join(dataFolder, "bubblewrap", "uids")),
+    groups: await groupsOf(ids),
+  };
+}
+
+async function groupsOf(ids: readonly string[]): Promise<string[]> {
+  const { v1, v2 } = await readHierarchies();
+  const parents = [...v1.values(), ...(v2 === undefined ? [] : [v2.mountPoint, v2.ownFolder])];
+  return parents.flatMap(namesIn).filter((name) => ids.some((id) => name.includes(id)));
+}
+
+function loopFiles(): string[] {
+  return namesIn("/sys/block")
+    .filter((name) => name.startsWith("loop"))
+    .map((name) => {
+      try {
+        return readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").trim();
+      } catch {
+        // No file is behind it.
+        return "";
+      }
+    });
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    // It was never made, or is gone.
+    return [];
+  }
+}
