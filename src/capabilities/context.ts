@@ -76,6 +76,9 @@ export interface CallContext {
    */
   startTask(): Promise<void>;
 
+  /** Adds to what this call costs, in the unit that budgets are given in. */
+  charge(amount: number): void;
+
   /** Tells clients to ask for a list again; for definitions that depend on something outside. */
   listChanged(kind: "tools" | "resources" | "prompts"): void;
 

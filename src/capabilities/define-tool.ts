@@ -1,4 +1,4 @@
-import type { Effect, HandlerDefinition, TaskOptions } from "./define.ts";
+import type { Effect, HandlerDefinition, Price, TaskOptions } from "./define.ts";
 import type { Tool } from "./registry.ts";
 import { compileSchema, type CompiledSchema, type JsonSchema } from "./schema.ts";
 
@@ -22,6 +22,9 @@ export function compileTool(definition: HandlerDefinition): Tool {
     icons,
     meta: definition._meta,
     timeoutMs,
+    price: fullPrice(definition.cost),
+    confirm: definition.confirm,
+    skill: definition.skill === undefined ? undefined : `skill://${definition.skill}`,
     task: definition.task === undefined ? undefined : taskOptions(definition.task),
     input: inputSchema(definition),
     output: definition.output === undefined ? undefined : compileSchema(definition.output, "output"),
@@ -53,6 +56,14 @@ function fullEffect({
   openWorld = true,
 }: Partial<Effect> = {}): Effect {
   return { readOnly, destructive, idempotent, openWorld };
+}
+
+function fullPrice(cost: HandlerDefinition["cost"] = {}): Price {
+  const { fixed = 0, perSecond = 0, perEgressMb = 0, max } = typeof cost === "number" ? { fixed: cost } : cost;
+  for (const part of [fixed, perSecond, perEgressMb, max ?? 0]) {
+    if (!Number.isFinite(part) || part < 0) throw new TypeError(`a cost must be a number of 0 or more, not ${part}`);
+  }
+  return { fixed, perSecond, perEgressMb, max };
 }
 
 function taskOptions({ support, start = "at-once", ttlMs = ONE_HOUR_MS }: TaskOptions): Required<TaskOptions> {

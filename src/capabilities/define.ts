@@ -28,6 +28,18 @@ export interface TaskOptions {
   readonly ttlMs?: number;
 }
 
+/** What a call costs, in the unit that budgets are given in. */
+export interface Price {
+  readonly fixed: number;
+  readonly perSecond: number;
+  readonly perEgressMb: number;
+  /** The most that one call may cost; it is reserved before the call runs. */
+  readonly max: number | undefined;
+}
+
+/** `operator`: somebody who runs the server. `client`: the person at the client, which is a convenience and no boundary. */
+export type Confirmation = "operator" | "client";
+
 export type Awaitable<T> = T | Promise<T>;
 
 /** What a handler may return: a whole result, a list of content blocks, or any value that JSON can express. */
@@ -52,6 +64,11 @@ export interface HandlerDefinition<I extends SchemaSource = SchemaSource, O exte
   readonly effect?: Partial<Effect>;
   readonly scope?: PermissionScope;
   readonly timeoutMs?: number;
+  /** What a call costs: a number is the fixed part. `context.charge` adds what is known only when it ran. */
+  readonly cost?: number | Partial<Price>;
+  readonly confirm?: Confirmation;
+  /** The skill that says how to use it, as `category/name`. */
+  readonly skill?: string;
   readonly icons?: readonly Icon[];
   readonly task?: TaskOptions;
   readonly _meta?: Readonly<Record<string, unknown>>;

@@ -1,8 +1,9 @@
 import type { CallContext } from "./context.ts";
 import type { PromptDefinition, ResourceDefinition } from "./define.ts";
+import { Shelf, type ShelfChange } from "./shelf.ts";
 import { UriPattern } from "./uri-pattern.ts";
 import type { CompiledSchema } from "./schema.ts";
-import type { Effect, HandlerOutput, Icon, PermissionScope, TaskOptions } from "./define.ts";
+import type { Confirmation, Effect, HandlerOutput, Icon, PermissionScope, Price, TaskOptions } from "./define.ts";
 
 /** A tool as the pipeline runs it and as clients see it. Built-in tools and users' handlers are the same thing here. */
 export interface Tool {
@@ -16,6 +17,11 @@ export interface Tool {
   readonly meta: Readonly<Record<string, unknown>> | undefined;
   readonly timeoutMs: number | undefined;
   readonly task: Required<TaskOptions> | undefined;
+  readonly price: Price;
+  /** Who must say yes before it runs, as its author wants it; policy may ask for more. */
+  readonly confirm: Confirmation | undefined;
+  /** URI of the skill that says how to use it. */
+  readonly skill: string | undefined;
   readonly input: CompiledSchema;
   readonly output: CompiledSchema | undefined;
   run(input: unknown, context: CallContext): HandlerOutput | Promise<HandlerOutput>;
@@ -46,38 +52,64 @@ interface Lists {
   readonly prompts: readonly Prompt[];
 }
 
+/** All that one place brings: the users' handlers, say, or the skills. */
+export interface Contribution {
+  readonly tools?: readonly Tool[];
+  readonly resources?: readonly ResourceDefinition[];
+  readonly prompts?: readonly Prompt[];
+}
+
+export interface Replaced {
+  /** Lists that are not what they were. */
+  readonly changed: readonly ListKind[];
+  /** What was left out, since its name is another's. */
+  readonly refused: readonly { readonly list: ListKind; readonly name: string }[];
+}
+
 /** Everything that can be listed, called, read or got. Lists are sorted by name: prompt caches depend on a stable order. */
 export class Registry {
-  #tools = new Map<string, Tool>();
-  #unlisted = new Set<string>();
-  #resources = new Map<string, Resource>();
-  #prompts = new Map<string, Prompt>();
+  readonly #tools = new Shelf<Tool>("tool", ({ name }) => name);
+  readonly #resources = new Shelf<Resource>("resource", ({ definition }) => definition.uri);
+  readonly #prompts = new Shelf<Prompt>("prompt", ({ definition }) => definition.name);
+  readonly #unlisted = new Map<string, Tool>();
   #lists: Lists | undefined;
 
-  /** A tool that is not listed can be called all the same by who knows its name. */
-  addTool(tool: Tool, { isListed = true }: { readonly isListed?: boolean } = {}): void {
-    assertFree(this.#tools, tool.name, "tool");
-    this.#tools.set(tool.name, tool);
-    if (!isListed) this.#unlisted.add(tool.name);
+  addTool(tool: Tool): void {
+    this.#tools.add(tool);
     this.#lists = undefined;
   }
 
+  /** A tool that can be called by who knows its name, as long as no listed one has it. */
+  addUnlisted(tool: Tool): void {
+    this.#unlisted.set(tool.name, tool);
+  }
+
   addResource(definition: ResourceDefinition): void {
-    assertFree(this.#resources, definition.uri, "resource");
-    const pattern = UriPattern.isTemplate(definition.uri) ? new UriPattern(definition.uri) : undefined;
-    this.#resources.set(definition.uri, { definition, pattern });
+    this.#resources.add(toResource(definition));
     this.#lists = undefined;
   }
 
   addPrompt(prompt: Prompt): void {
-    const { name } = prompt.definition;
-    assertFree(this.#prompts, name, "prompt");
-    this.#prompts.set(name, prompt);
+    this.#prompts.add(prompt);
     this.#lists = undefined;
   }
 
+  /** Puts all of what `source` brings in place of all it brought before, at once. Names of others stay theirs. */
+  replace(source: string, { tools = [], resources = [], prompts = [] }: Contribution): Replaced {
+    const outcomes: readonly (ShelfChange & { readonly list: ListKind })[] = [
+      { list: "tools", ...this.#tools.replace(source, tools) },
+      { list: "resources", ...this.#resources.replace(source, resources.map(toResource)) },
+      { list: "prompts", ...this.#prompts.replace(source, prompts) },
+    ];
+    this.#lists = undefined;
+    return {
+      changed: outcomes.filter(({ isChanged }) => isChanged).map(({ list }) => list),
+      refused: outcomes.flatMap(({ list, refused }) => refused.map((name) => ({ list, name }))),
+    };
+  }
+
   tool(name: string): Tool | undefined {
-    return this.#tools.get(name);
+    return this.#tools.get(name) ?? this.#unlisted.get(name);
   }
 
   prompt(name: string): Prompt | undefined {
@@ -117,23 +149,26 @@ export class Registry {
 
   #sorted(): Lists {
     if (this.#lists !== undefined) return this.#lists;
-    const resources = [...this.#resources.values()].sort((a, b) => compare(a.definition.uri, b.definition.uri));
+    const resources = this.#resources.sorted();
     this.#lists = {
-      tools: [...this.#tools.values()]
-        .filter(({ name }) => !this.#unlisted.has(name))
-        .sort((a, b) => compare(a.name, b.name)),
+      tools: this.#tools.sorted(),
       resources: resources.filter(({ pattern }) => pattern === undefined),
       templates: resources.filter(({ pattern }) => pattern !== undefined),
-      prompts: [...this.#prompts.values()].sort((a, b) => compare(a.definition.name, b.definition.name)),
+      prompts: this.#prompts.sorted(),
     };
     return this.#lists;
   }
 }
 
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
+const patterned = new WeakMap<ResourceDefinition, Resource>();
 
-function assertFree(map: ReadonlyMap<string, unknown>, name: string, kind: string): void {
-  if (map.has(name)) throw new Error(`there is already a ${kind} named "${name}"`);
+/** The same definition gives the same resource, so that a list that did not change is seen not to have changed. */
+function toResource(definition: ResourceDefinition): Resource {
+  let resource = patterned.get(definition);
+  if (resource === undefined) {
+    const pattern = UriPattern.isTemplate(definition.uri) ? new UriPattern(definition.uri) : undefined;
+    resource = { definition, pattern };
+    patterned.set(definition, resource);
+  }
+  return resource;
 }

@@ -18,6 +18,8 @@ export interface Call {
   readonly traceId: string;
   readonly life: Lifeline;
   readonly conversation: Conversation;
+  /** Takes what the capability says it cost, where somebody keeps count. */
+  readonly charge?: (amount: number) => void;
 }
 
 /** Thrown through a running capability to end it without an outcome: the client must answer something first. */
@@ -28,7 +30,7 @@ export class CallSuspended extends Error {
   }
 }
 
-export function contextOf({ caller, traceId, conversation }: Call, life: Lifeline): CallContext {
+export function contextOf({ caller, traceId, conversation, charge }: Call, life: Lifeline): CallContext {
   return {
     principal: caller.principal,
     traceId,
@@ -43,6 +45,7 @@ export function contextOf({ caller, traceId, conversation }: Call, life: Lifelin
     sample: (request, options) => (life.isSettled ? tooLate() : conversation.sample(request, options)),
     roots: (options) => (life.isSettled ? tooLate() : conversation.roots(options)),
     startTask: () => (life.isSettled ? tooLate() : conversation.startTask()),
+    charge: (amount) => void (life.isSettled || charge?.(amount)),
     listChanged: (kind) => conversation.listChanged(kind),
     closeStream: () => void (life.isSettled || conversation.closeStream()),
   };

@@ -3,6 +3,7 @@ import type { Completer } from "../capabilities/define.ts";
 import type { Registry, Tool } from "../capabilities/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { type Call, contextOf } from "./call.ts";
+import type { Caller } from "./caller.ts";
 import { keepInformed } from "./keep-informed.ts";
 import { Lifeline } from "./lifeline.ts";
 import { type PromptResult, toContents, toPromptResult } from "./render-contents.ts";
@@ -28,6 +29,11 @@ export class Pipeline {
   constructor(options: PipelineOptions) {
     this.registry = options.registry;
     this.#options = options;
+  }
+
+  /** The tools that this caller may know of. The same list object comes back until something changed. */
+  visibleTools(_caller: Caller): readonly Tool[] {
+    return this.registry.tools();
   }
 
   findTool(name: string): Tool {

@@ -15,7 +15,9 @@ const TASK_PARAMS = z.looseObject({ taskId: z.string() });
 /** Ties each method of the protocol to the function that serves it. */
 export function registerMethods(server: PeerServer): void {
   const { mcp } = server;
-  server.setRequestHandler("tools/list", ({ params }) => as(listTools(mcp, params?.cursor)));
+  server.setRequestHandler("tools/list", ({ params }, context) =>
+    as(listTools(mcp, params?.cursor, server.exchangeOf(context).caller)),
+  );
   server.setRequestHandler("tools/call", ({ params }, context) => as(callOrAdopt(server, params, context)));
   server.setRequestHandler("resources/list", ({ params }) => as(listResources(mcp, params?.cursor)));
   server.setRequestHandler("resources/templates/list", ({ params }) => as(listTemplates(mcp, params?.cursor)));

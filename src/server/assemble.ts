@@ -36,12 +36,11 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const { config, logger } = options;
   const registry = new Registry();
   const changes = new Changes();
-  const { layer, files, addUnlisted } = config.sandbox.enabled ? await addSandboxes(registry, options) : NO_SANDBOXES;
+  const { layer, files } = config.sandbox.enabled ? await addSandboxes(registry, options) : NO_SANDBOXES;
   const cacheFolder = join(config.sandbox.root, "cache", "handlers");
   const { problems } = await loadHandlers(registry, { paths: config.handlers.paths, cacheFolder });
   for (const { file, message, error } of problems)
     logger.error("handler file cannot be used", { file, reason: message, error });
-  addUnlisted();
   const pipeline = new Pipeline({
     registry,
     timeoutMs: config.tools.timeoutSeconds * 1000,
@@ -81,10 +80,9 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
 interface SandboxPart {
   readonly layer: SandboxLayer | undefined;
   readonly files: FileTransfer | undefined;
-  readonly addUnlisted: () => void;
 }
 
-const NO_SANDBOXES: SandboxPart = { layer: undefined, files: undefined, addUnlisted: () => undefined };
+const NO_SANDBOXES: SandboxPart = { layer: undefined, files: undefined };
 
 /** Loaded here, since a server without sandboxes need not wait for their code. */
 async function addSandboxes(registry: Registry, options: AssembleOptions): Promise<SandboxPart> {
@@ -99,5 +97,6 @@ async function addSandboxes(registry: Registry, options: AssembleOptions): Promi
   const { sandboxes } = layer.services;
   const { workspace: workspacePath } = config.sandbox;
   const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });
-  return { layer, files, ...registerBuiltIns(registry, config, layer.services) };
+  registerBuiltIns(registry, config, layer.services);
+  return { layer, files };
 }

@@ -8,7 +8,7 @@ export function describeCapabilities(mcp: Mcp, { caller }: Exchange): Record<str
     server: mcp.serverInfo,
     protocolVersion: caller.protocolVersion,
     supportedVersions: SUPPORTED_VERSIONS,
-    tools: mcp.pipeline.registry.tools().map(({ name, version, title, description, scope }) => ({
+    tools: mcp.pipeline.visibleTools(caller).map(({ name, version, title, description, scope }) => ({
       name,
       version,
       ...(title !== undefined && { title }),

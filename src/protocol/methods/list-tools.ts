@@ -1,12 +1,13 @@
 import type { Tool } from "../../capabilities/registry.ts";
+import type { Caller } from "../../pipeline/caller.ts";
 import type { Mcp } from "../mcp.ts";
 import { paginate } from "../paginate.ts";
 
 const PAGE_SIZE = 100;
 const entries = new WeakMap<Tool, Readonly<Record<string, unknown>>>();
 
-export function listTools(mcp: Mcp, cursor: string | undefined): Record<string, unknown> {
-  const page = paginate(mcp.pipeline.registry.tools(), {
+export function listTools(mcp: Mcp, cursor: string | undefined, caller: Caller): Record<string, unknown> {
+  const page = paginate(mcp.pipeline.visibleTools(caller), {
     list: "tools",
     size: PAGE_SIZE,
     cursor,

@@ -1,64 +1,58 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, it } from "vitest";
 import { compileTool } from "../../../src/capabilities/define-tool.ts";
-import { Registry } from "../../../src/capabilities/registry.ts";
-import { UriPattern } from "../../../src/capabilities/uri-pattern.ts";
+import { Registry, type Tool } from "../../../src/capabilities/registry.ts";
 
-const tool = (name: string) => compileTool({ name, description: "A tool", run: () => name });
-const resource = (uri: string) => ({ uri, name: uri, read: () => uri });
+function tool(name: string): Tool {
+  return compileTool({ name, description: `does ${name}`, run: () => name });
+}
 
-describe("the registry", () => {
-  test("lists in the order of names, whatever the order they came in, and the same list until something changes", () => {
+describe("Registry.replace", () => {
+  it("puts what a source brings in place of what it brought before, and leaves the rest alone", () => {
     const registry = new Registry();
-    for (const name of ["b", "a", "C", "_"]) registry.addTool(tool(name));
-    const list = registry.tools();
-    expect(list.map(({ name }) => name)).toEqual(["C", "_", "a", "b"]);
-    expect(registry.tools()).toBe(list);
-    registry.addTool(tool("d"));
-    expect(registry.tools()).toHaveLength(5);
+    registry.addTool(tool("built_in"));
+    registry.replace("handlers", { tools: [tool("old"), tool("kept")] });
+
+    registry.replace("handlers", { tools: [tool("new"), tool("kept")] });
+
+    expect(registry.tools().map(({ name }) => name)).toEqual(["built_in", "kept", "new"]);
+    expect(registry.tool("old")).toBeUndefined();
   });
 
-  test("refuses two of a name", () => {
+  it("says which lists changed, and none when the same things come again", () => {
     const registry = new Registry();
-    registry.addTool(tool("a"));
-    expect(() => registry.addTool(tool("a"))).toThrow('already a tool named "a"');
-    registry.addResource(resource("x://a"));
-    expect(() => registry.addResource(resource("x://a"))).toThrow("already");
+    const same = { tools: [tool("a")], resources: [{ uri: "x://y", name: "y", read: () => "" }] };
+
+    expect(registry.replace("handlers", same).changed).toEqual(["tools", "resources"]);
+    expect(registry.replace("handlers", same).changed).toEqual([]);
+    expect(registry.replace("handlers", { ...same, tools: [tool("a")] }).changed).toEqual(["tools"]);
   });
 
-  test("names of Object's own members are nothing special", () => {
+  it("leaves a name with who had it first, and says so", () => {
     const registry = new Registry();
-    for (const name of ["constructor", "__proto__", "toString"]) expect(registry.tool(name)).toBeUndefined();
+    const first = tool("taken");
+    registry.addTool(first);
+
+    const { refused } = registry.replace("handlers", { tools: [tool("taken"), tool("free"), tool("free")] });
+
+    expect(refused).toEqual([
+      { list: "tools", name: "taken" },
+      { list: "tools", name: "free" },
+    ]);
+    expect(registry.tool("taken")).toBe(first);
   });
 
-  test("finds the exact resource first, then a template", () => {
+  it("gives an unlisted tool only where no listed one has its name", () => {
     const registry = new Registry();
-    registry.addResource(resource("x://{id}"));
-    registry.addResource(resource("x://one"));
-    expect(registry.findResource("x://one")?.resource.pattern).toBeUndefined();
-    expect(registry.findResource("x://two")?.variables).toEqual({ id: "two" });
-    expect(registry.findResource("x://two/three")).toBeUndefined();
-    expect(registry.findResource("x://{id}")?.variables).toEqual({ id: "{id}" });
-  });
-});
+    const unlisted = tool("shared");
+    registry.addUnlisted(unlisted);
+    expect(registry.tools()).toEqual([]);
+    expect(registry.tool("shared")).toBe(unlisted);
 
-describe("URI templates", () => {
-  test("give decoded variables", () => {
-    const pattern = new UriPattern("orders://{region}/{id}.json");
-    expect(pattern.match("orders://eu/a%20b%2Fc.json")).toEqual({ region: "eu", id: "a b/c" });
-  });
+    const listed = tool("shared");
+    registry.replace("handlers", { tools: [listed] });
+    expect(registry.tool("shared")).toBe(listed);
 
-  test.each(["orders://eu", "orders://eu/", "orders://eu/1/2.json", "orders://eu/%zz.json", "orders://eu/1xjson", ""])(
-    "do not fit %s",
-    (uri) => expect(new UriPattern("orders://{region}/{id}.json").match(uri)).toBeUndefined(),
-  );
-
-  test("that are no plain templates are refused with the reason", () => {
-    expect(() => new UriPattern("x://{a*}")).toThrow("plain variable");
-    expect(() => new UriPattern("x://{a}/{a}")).toThrow("twice");
-  });
-
-  test("take no longer for hostile URIs than their length", () => {
-    const pattern = new UriPattern("x://{a}-{b}-{c}-{d}");
-    expect(pattern.match(`x://${"-".repeat(300)}/`)).toBeUndefined();
+    registry.replace("handlers", {});
+    expect(registry.tool("shared")).toBe(unlisted);
   });
 });
