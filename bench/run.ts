@@ -3,6 +3,7 @@ import path from "node:path";
 import { parseArgs } from "node:util";
 import { checkGoals, goalsReport, soakReport, startReport, throughputReport } from "./report.ts";
 import { checkSandboxGoals, sandboxReport } from "./sandbox-report.ts";
+import { ledgerReport, measureLedger } from "./ledger.ts";
 import { measureSandboxes } from "./sandbox.ts";
 import { soak, type SoakResult } from "./soak.ts";
 import { measureStart } from "./start-time.ts";
@@ -17,6 +18,8 @@ const USAGE = `npm run bench -- [options]
   --seconds N        length of a round (default 3)
   --connections N    clients at the same time (default 16)
   --sandbox          sandboxes instead of the echo tool: create, code, shell, files, memory
+  --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
+  --store URL        with --ledger: also postgres://…
   --soak CALLS       memory over so many calls, instead of speed
   --json FILE        where the results go (default bench/results/latest.json)
   --check            exit 1 when a goal is missed
@@ -30,6 +33,8 @@ const { values } = parseArgs({
     seconds: { type: "string" },
     connections: { type: "string", default: "16" },
     sandbox: { type: "boolean", default: false },
+    ledger: { type: "string" },
+    store: { type: "string", default: "" },
     soak: { type: "string" },
     json: { type: "string", default: path.join(import.meta.dirname, "results/latest.json") },
     check: { type: "boolean", default: false },
@@ -40,6 +45,7 @@ const { values } = parseArgs({
 const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
 else if (values.sandbox) await runSandbox();
+else if (values.ledger !== undefined) await runLedger(Number(values.ledger));
 else if (values.soak === undefined) await runSpeed();
 else await runSoak(Number(values.soak));
 
@@ -70,6 +76,17 @@ async function runSandbox(): Promise<void> {
   console.log([sandboxReport(results), goalsReport(goals)].join("\n\n"));
   await save({ rounds, sandbox: results, goals });
   if (values.check && goals.some(({ isMet }) => !isMet)) process.exitCode = 1;
+}
+
+async function runLedger(rows: number): Promise<void> {
+  const ledger = await measureLedger({
+    rows,
+    appends: values.quick ? 4000 : 20_000,
+    storeUrl: values.store,
+    log: note,
+  });
+  console.log(ledgerReport(ledger));
+  await save({ ledger });
 }
 
 async function runSoak(calls: number): Promise<void> {

@@ -19,6 +19,7 @@ export async function startSandboxServer(poolSize: number): Promise<SandboxServe
     config,
     stringify({
       handlers: { paths: [path.join(import.meta.dirname, "handlers/*.ts")] },
+      governance: { defaults: { callsPerMinute: 1_000_000_000, callsPerDay: 1_000_000_000, concurrency: 10_000 } },
       sandbox: {
         root: path.join(root, "data"),
         maxPerPrincipal: 200,

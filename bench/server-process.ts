@@ -1,6 +1,9 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { createInterface } from "node:readline";
 import { INITIALIZE, INITIALIZED } from "./requests.ts";
 
@@ -12,9 +15,13 @@ const KEPT_LOG_LINES = 50;
 
 const running = new Set<ChildProcessWithoutNullStreams>();
 
+/** What measured servers count and record is nobody's data. */
+const dataFolder = mkdtempSync(path.join(tmpdir(), "owlclaw-bench-"));
+
 // An HTTP server does not notice that its benchmark has failed.
 process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");
+  rmSync(dataFolder, { recursive: true, force: true });
 });
 
 /** A server under measurement: a process of its own that speaks HTTP or stdio. */
@@ -27,7 +34,10 @@ export class ServerProcess {
   origin = "";
 
   private constructor(args: readonly string[]) {
-    this.#child = spawn(process.execPath, [...args], { stdio: "pipe" });
+    this.#child = spawn(process.execPath, [...args], {
+      stdio: "pipe",
+      env: { ...process.env, SANDBOX_ROOT: dataFolder },
+    });
     running.add(this.#child);
     this.#child.once("exit", () => running.delete(this.#child));
     createInterface({ input: this.#child.stdout }).on("line", (line) => this.#onAnswer(line));

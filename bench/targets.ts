@@ -39,6 +39,7 @@ export const TARGETS: readonly Target[] = [
   { name: "fastmcp-stateful", doors: ["http-2025"], args: peer("fastmcp", "stateful") },
   { name: "fastmcp-stateless", doors: ["http-2025", "http-plain"], args: peer("fastmcp", "stateless") },
   { name: "owlclaw", doors: HTTP_DOORS, args: ours("http", "--port", "0") },
+  { name: "owlclaw-ungoverned", doors: HTTP_DOORS, args: peer("owlclaw-ungoverned", "http") },
   { name: "raw-stdio", doors: ["stdio"], args: peer("raw", "stdio") },
   { name: "sdk-v1-stdio", doors: ["stdio"], args: peer("sdk-v1", "stdio") },
   { name: "sdk-v2-stdio", doors: ["stdio"], args: peer("sdk-v2", "stdio") },

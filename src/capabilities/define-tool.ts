@@ -1,5 +1,5 @@
 import type { Effect, HandlerDefinition, Price, TaskOptions } from "./define.ts";
-import type { Tool } from "./registry.ts";
+import type { Operation, Tool } from "./registry.ts";
 import { compileSchema, type CompiledSchema, type JsonSchema } from "./schema.ts";
 
 /** Clients add a prefix to names and some cap the whole at 64 characters. */
@@ -8,7 +8,7 @@ const EMPTY_OBJECT: JsonSchema = { type: "object", properties: {}, additionalPro
 const ONE_HOUR_MS = 3_600_000;
 
 /** Makes a tool ready to run of what its author wrote. Throws a `TypeError` that says what to change. */
-export function compileTool(definition: HandlerDefinition): Tool {
+export function compileTool(definition: HandlerDefinition, operation?: Operation): Tool {
   assertUsable(definition);
   const { name, description, version = "1.0.0", title, scope = "exec", icons, timeoutMs } = definition;
   return {
@@ -23,6 +23,7 @@ export function compileTool(definition: HandlerDefinition): Tool {
     meta: definition._meta,
     timeoutMs,
     price: fullPrice(definition.cost),
+    ...(operation !== undefined && { operation }),
     confirm: definition.confirm,
     skill: definition.skill === undefined ? undefined : `skill://${definition.skill}`,
     task: definition.task === undefined ? undefined : taskOptions(definition.task),

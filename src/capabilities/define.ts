@@ -91,6 +91,8 @@ export interface ResourceDefinition {
   /** Suggestions for the variables of a template, by name. */
   readonly complete?: Readonly<Record<string, Completer>>;
   readonly _meta?: Readonly<Record<string, unknown>>;
+  /** Tools that give the same: what the policy says of them holds for the resource. */
+  readonly sameAs?: readonly string[];
   read(uri: string, variables: Readonly<Record<string, string>>, context: CallContext): Awaitable<ResourceOutput>;
   /** Called once when the server starts; call `changed` whenever subscribers should read again. */
   watch?(changed: () => void, signal: AbortSignal): void;

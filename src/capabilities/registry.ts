@@ -18,6 +18,8 @@ export interface Tool {
   readonly timeoutMs: number | undefined;
   readonly task: Required<TaskOptions> | undefined;
   readonly price: Price;
+  /** What it does, where several tools do the same under other names: rules on any of the names hold for all. */
+  readonly operation?: Operation;
   /** Who must say yes before it runs, as its author wants it; policy may ask for more. */
   readonly confirm: Confirmation | undefined;
   /** URI of the skill that says how to use it. */
@@ -25,6 +27,11 @@ export interface Tool {
   readonly input: CompiledSchema;
   readonly output: CompiledSchema | undefined;
   run(input: unknown, context: CallContext): HandlerOutput | Promise<HandlerOutput>;
+}
+
+export interface Operation {
+  readonly name: string;
+  readonly names: readonly string[];
 }
 
 export interface Resource {

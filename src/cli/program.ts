@@ -2,6 +2,8 @@ import { Argument, Command } from "commander";
 import { PACKAGE_VERSION } from "../server/package-version.ts";
 import type { CommandAction } from "./command-action.ts";
 import { addConfigFlags } from "./config-flags.ts";
+import { addLedger, addStats } from "./ledger-commands.ts";
+import { addApprovals, addPolicy } from "./policy-commands.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface ProgramOptions {
@@ -39,6 +41,10 @@ export function buildProgram({ terminal, finish }: ProgramOptions): Command {
   addTools(server, runs);
   addResources(server, runs);
   addSandboxes(server, runs);
+  addLedger(server, runs, examples);
+  addPolicy(server, runs, examples);
+  addApprovals(server, runs, examples);
+  addStats(server, runs, examples);
   addToken(server, runs);
   addCompletion(root, runs);
   addVersion(root, PACKAGE_VERSION);

@@ -28,9 +28,8 @@ export function checkCandidate({ key, value, origin }: Candidate): ConfigIssue[]
   const result = key.schema.safeParse(value === undefined ? null : value);
   if (result.success) return [];
   return result.error.issues.map((issue) => {
-    const [index] = issue.path;
-    const path = typeof index === "number" ? `${key.path}[${index}]` : key.path;
-    const shown: unknown = typeof index === "number" && Array.isArray(value) ? value[index] : value;
+    const path = key.secret ? key.path : `${key.path}${issue.path.map(toStep).join("")}`;
+    const shown: unknown = key.secret ? value : issue.path.reduce(stepInto, value);
     return {
       path,
       value: showValue(key.path, shown),
@@ -40,6 +39,14 @@ export function checkCandidate({ key, value, origin }: Candidate): ConfigIssue[]
       source: origin.source,
     };
   });
+}
+
+function toStep(step: PropertyKey): string {
+  return typeof step === "number" ? `[${step}]` : `.${String(step)}`;
+}
+
+function stepInto(value: unknown, step: PropertyKey): unknown {
+  return typeof value === "object" && value !== null ? Object.getOwnPropertyDescriptor(value, step)?.value : undefined;
 }
 
 export function badText(candidate: Candidate, reason: string): ConfigIssue {

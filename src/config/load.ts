@@ -34,6 +34,8 @@ export interface LoadedConfig {
   readonly sources: ReadonlyMap<string, ConfigSource>;
   /** The config file that was read, as an absolute path. */
   readonly file?: string;
+  /** Reads everything again, as it is now. */
+  readonly reload: () => Promise<LoadedConfig>;
 }
 
 /**
@@ -55,7 +57,9 @@ export async function loadConfig(options: LoadOptions = {}): Promise<LoadedConfi
 
   const config = configSchema.parse(tree);
   const isBroken = (path: string): boolean =>
-    issues.some((issue) => issue.path === path || issue.path.startsWith(`${path}[`));
+    issues.some(
+      (issue) => issue.path === path || issue.path.startsWith(`${path}[`) || issue.path.startsWith(`${path}.`),
+    );
   const dataFolder = config.sandbox.root === "" ? defaultDataFolder(env) : config.sandbox.root;
   const files = checkFiles({ config, dataFolder, originOf });
   const problems = [...issues, ...checkRules({ config, originOf, isBroken }), ...files.issues];
@@ -63,7 +67,12 @@ export async function loadConfig(options: LoadOptions = {}): Promise<LoadedConfi
 
   config.auth.jwt.publicKey = files.publicKeyPem;
   config.sandbox.root = dataFolder;
-  return { config: deepFreeze(config), sources: toSources(originOf), ...(file === undefined ? {} : { file }) };
+  return {
+    config: deepFreeze(config),
+    sources: toSources(originOf),
+    reload: () => loadConfig(options),
+    ...(file === undefined ? {} : { file }),
+  };
 }
 
 function findFile(named: string | undefined, cwd: string): string | undefined {

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { count, fieldFacts, messageBytes, seconds } from "./field.ts";
 import { deepFreeze, type DeepReadonly } from "./deep-freeze.ts";
+import { governance, limits } from "./governance-schema.ts";
+import { alerts, ledger, store } from "./ledger-schema.ts";
 import { sandbox } from "./sandbox-schema.ts";
 import { isCorsOrigin, isJwksUrl } from "./value-rules.ts";
 
@@ -227,6 +229,11 @@ export const configSchema = z
     sandbox,
     guest,
     handlers,
+    governance,
+    store,
+    limits,
+    ledger,
+    alerts,
     shutdown,
     logging,
   })

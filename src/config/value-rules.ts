@@ -56,6 +56,23 @@ export function isWorkspacePath(path: string): boolean {
   return isFreeGuestPath(path);
 }
 
+/** Heads and alerts are for one reader: plain http is for this machine only. */
+export function isWebhookUrl(text: string): boolean {
+  return isJwksUrl(text);
+}
+
+export function isStoreUrl(text: string): boolean {
+  return /^postgres(?:ql)?:$/.test(parseUrl(text)?.protocol ?? "");
+}
+
+export function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone !== "";
+  } catch {
+    return false;
+  }
+}
+
 function parseUrl(text: string): URL | undefined {
   try {
     return new URL(text);

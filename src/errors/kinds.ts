@@ -73,6 +73,14 @@ export const ERROR_KINDS = {
     503,
     "Sandboxes cannot run on this machine as it is: correct what the message names and start the server again.",
   ),
+  store_unavailable: {
+    ...kind(
+      -32603,
+      503,
+      "The server cannot record calls at the moment, so it answers none: try again, and tell the operator.",
+    ),
+    retryable: true,
+  },
   cancelled: kind(-32800, 499, "The request was cancelled by the client."),
   unauthorized: kind(-32600, 401, "Send a valid bearer token."),
   forbidden: kind(-32600, 403, "Use a token that carries the scope named in the message."),

@@ -1,50 +1,171 @@
 import type { ResourceContents, ToolResult } from "../capabilities/content.ts";
 import type { Completer } from "../capabilities/define.ts";
-import type { Registry, Tool } from "../capabilities/registry.ts";
+import type { Prompt, Registry, Tool } from "../capabilities/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
+import { QUOTA_META_KEY } from "../governance/quota.ts";
+import { type Subject, unknownSubject } from "../governance/subject.ts";
 import { type Call, contextOf } from "./call.ts";
 import type { Caller } from "./caller.ts";
+import { type Governed, type GovernanceParts, type GovernedWork, runGoverned } from "./governed-call.ts";
 import { keepInformed } from "./keep-informed.ts";
-import { Lifeline } from "./lifeline.ts";
+import { ListRecords } from "./list-records.ts";
 import { type PromptResult, toContents, toPromptResult } from "./render-contents.ts";
 import { renderResult } from "./render-result.ts";
 import { runBounded } from "./run-bounded.ts";
+import { completionSubject, promptSubject, resourceSubject, toolSubject } from "./subjects.ts";
 import { describeIssues, validateArguments } from "./validate-arguments.ts";
+import { View } from "./view.ts";
 
 export interface PipelineOptions {
   readonly registry: Registry;
   readonly timeoutMs: number;
   readonly progressAfterMs: number;
   readonly maxResultChars: number;
+  /** Without it nobody is asked and nothing is recorded: for tests of the other stages, and to measure what it costs. */
+  readonly governance?: GovernanceParts | undefined;
 }
 
 /**
- * The one way to whatever the server offers. A tool call passes: found, arguments valid, run within its time,
- * rendered. Resources and prompts pass the same stages as far as they have them.
+ * The one way to whatever the server offers. A tool call passes: open to the caller, arguments valid, rules, limits,
+ * budget, approval, run within its time, rendered, settled, recorded. Resources, prompts and completions pass the same.
  */
 export class Pipeline {
   readonly registry: Registry;
+  /** What callers may know of. */
+  readonly view: View;
   readonly #options: PipelineOptions;
+  readonly #lists: ListRecords | undefined;
 
   constructor(options: PipelineOptions) {
     this.registry = options.registry;
     this.#options = options;
+    const { registry, governance, timeoutMs } = options;
+    this.view = new View({ registry, governor: governance?.governor, timeoutMs });
+    this.#lists = governance === undefined ? undefined : new ListRecords(governance);
+  }
+
+  get governance(): GovernanceParts | undefined {
+    return this.#options.governance;
   }
 
   /** The tools that this caller may know of. The same list object comes back until something changed. */
-  visibleTools(_caller: Caller): readonly Tool[] {
-    return this.registry.tools();
+  visibleTools(caller: Caller): readonly Tool[] {
+    return this.view.tools(caller);
   }
 
-  findTool(name: string): Tool {
+  /** A tool that the caller may use; a refusal is counted and recorded like that of a call. */
+  findTool(name: string, call: Call, args: unknown): Tool | Promise<never> {
     const tool = this.registry.tool(name);
-    if (tool === undefined) throw new OwlError("tool_not_found", `there is no tool named "${name.slice(0, 128)}"`);
-    return tool;
+    if (tool !== undefined && this.view.objectionTo(tool, call.caller) === undefined) return tool;
+    const subject = tool === undefined ? unknownSubject("tool", name) : this.view.subjectOf(tool);
+    const missing = new OwlError("tool_not_found", `there is no tool named "${name.slice(0, 128)}"`);
+    return this.refuse({ kind: "tool", subject, calledAs: name, args, call }, missing);
   }
 
   async callTool(tool: Tool, args: unknown, call: Call): Promise<ToolResult> {
-    const checked = validateArguments(tool, args);
-    const input: unknown = checked instanceof Promise ? await checked : checked;
+    const { value, quota } = await this.govern({
+      kind: "tool",
+      subject: toolSubject(tool, this.#options.timeoutMs),
+      calledAs: tool.name,
+      args,
+      call,
+      check: () => validateArguments(tool, args),
+      perform: (input, charged) => this.#runTool(tool, input, charged),
+    });
+    return quota === undefined ? value : { ...value, _meta: { ...value._meta, [QUOTA_META_KEY]: quota } };
+  }
+
+  async readResource(uri: string, call: Call): Promise<Governed<readonly ResourceContents[]>> {
+    const found = this.registry.findResource(uri);
+    const work = { kind: "resource", calledAs: uri, args: { uri }, call } as const;
+    if (found === undefined) return this.refuse({ ...work, subject: unknownSubject("resource", uri) }, noResource(uri));
+    const { definition } = found.resource;
+    return this.govern({
+      ...work,
+      subject: resourceSubject(uri, found.resource),
+      check: () => found.variables,
+      perform: async (variables, charged) => {
+        const output = await runBounded((life) => definition.read(uri, variables, contextOf(charged, life)), {
+          what: `the resource "${definition.name}"`,
+          timeoutMs: this.#options.timeoutMs,
+          life: call.life,
+        });
+        return toContents(output, uri, definition);
+      },
+    });
+  }
+
+  /** Only what can be read can be watched. */
+  assertSubscribable(uri: string, caller: Caller): void {
+    this.assertOpenToWatch(uri, caller);
+    if (this.registry.findResource(uri) === undefined) throw noResource(uri);
+  }
+
+  /** Whether it is there or not: what the caller must not know of is refused alike. */
+  assertOpenToWatch(uri: string, caller: Caller): void {
+    const resource = this.registry.findResource(uri)?.resource;
+    this.view.assertOpen(
+      resource === undefined ? unknownSubject("resource", uri) : resourceSubject(uri, resource),
+      caller,
+    );
+  }
+
+  /** Suggestions of a completer, bounded like everything else that authors write. */
+  complete(
+    { subject, argument, value, others, find }: CompletionRequest,
+    call: Call,
+  ): Promise<Governed<readonly string[]>> {
+    return this.govern({
+      kind: "completion",
+      subject: completionSubject(subject),
+      calledAs: subject.name,
+      args: { argument, value },
+      call,
+      check: find,
+      perform: (completer) => this.#suggest(completer, { value, others }, call),
+    });
+  }
+
+  async getPrompt(name: string, args: unknown, call: Call): Promise<Governed<PromptResult>> {
+    const prompt = this.registry.prompt(name);
+    const work = { kind: "prompt", subject: promptSubject(name), calledAs: name, args, call } as const;
+    if (prompt === undefined) return this.refuse(work, noPrompt(name));
+    return this.govern({
+      ...work,
+      check: () => checkPromptArguments(prompt, args),
+      perform: async (value, charged) => {
+        const output = await runBounded((life) => prompt.definition.run(value, contextOf(charged, life)), {
+          what: `the prompt "${name}"`,
+          timeoutMs: this.#options.timeoutMs,
+          life: call.life,
+        });
+        return toPromptResult(output, prompt.definition);
+      },
+    });
+  }
+
+  /** Takes any work the way of a call. */
+  async govern<I, T>(work: GovernedWork<I, T>): Promise<Governed<T>> {
+    const { governance } = this.#options;
+    if (governance !== undefined) return runGoverned(governance, work);
+    return { value: await work.perform(await work.check(), work.call), quota: undefined };
+  }
+
+  /** Says no to what is not there: the way of a call that fails at its arguments. */
+  async refuse(work: Omit<GovernedWork<never, never>, "check" | "perform">, error: OwlError): Promise<never> {
+    const fail = (): never => {
+      throw error;
+    };
+    await this.govern<never, never>({ ...work, check: fail, perform: fail });
+    throw error;
+  }
+
+  /** A list is no call, and costs none; that it was asked for is recorded. */
+  async recordList(name: string, call: Call, count: number): Promise<void> {
+    await this.#lists?.record(name, call, count);
+  }
+
+  async #runTool(tool: Tool, input: unknown, call: Call): Promise<ToolResult> {
     const { progressAfterMs, maxResultChars, timeoutMs } = this.#options;
     const informed = call.conversation.wantsProgress
       ? keepInformed(call, { afterMs: progressAfterMs, what: tool.name })
@@ -61,58 +182,51 @@ export class Pipeline {
     }
   }
 
-  async readResource(uri: string, call: Call): Promise<readonly ResourceContents[]> {
-    const found = this.registry.findResource(uri);
-    if (found === undefined) {
-      throw new OwlError("resource_not_found", `there is no resource "${uri.slice(0, 256)}"`, {
-        facts: { uri: uri.slice(0, 256) },
-      });
-    }
-    const { definition } = found.resource;
-    const output = await runBounded((life) => definition.read(uri, found.variables, contextOf(call, life)), {
-      what: `the resource "${definition.name}"`,
-      timeoutMs: this.#options.timeoutMs,
-      life: call.life,
-    });
-    return toContents(output, uri, definition);
-  }
-
-  /** Suggestions of a completer, bounded like everything else that authors write. */
-  async complete(
-    completer: Completer,
-    value: string,
-    others: Readonly<Record<string, string>>,
+  async #suggest(
+    completer: Completer | undefined,
+    { value, others }: Pick<CompletionRequest, "value" | "others">,
+    { life }: Call,
   ): Promise<readonly string[]> {
+    if (completer === undefined) return [];
     const { timeoutMs } = this.#options;
     const output: unknown = await runBounded(() => completer(value, others), {
       what: "the completer",
       timeoutMs,
-      life: new Lifeline(),
+      life,
     });
     if (Array.isArray(output) && output.every((item) => typeof item === "string")) return output;
     throw new OwlError("execution_error", "the completer returned what is no list of strings");
   }
+}
 
-  async getPrompt(name: string, args: unknown, call: Call): Promise<PromptResult> {
-    const prompt = this.registry.prompt(name);
-    if (prompt === undefined)
-      throw new OwlError("prompt_not_found", `there is no prompt named "${name.slice(0, 128)}"`);
-    const verdict = await prompt.arguments?.check(args ?? {});
-    if (verdict?.ok === false) {
-      throw new OwlError(
-        "invalid_params",
-        `invalid arguments for the prompt "${name}": ${describeIssues(verdict.issues)}`,
-        {
-          facts: { issues: verdict.issues },
-        },
-      );
-    }
-    const value: unknown = verdict === undefined ? {} : verdict.value;
-    const output = await runBounded((life) => prompt.definition.run(value, contextOf(call, life)), {
-      what: `the prompt "${name}"`,
-      timeoutMs: this.#options.timeoutMs,
-      life: call.life,
-    });
-    return toPromptResult(output, prompt.definition);
-  }
+export interface CompletionRequest {
+  /** What the suggestions are for. */
+  readonly subject: Subject;
+  readonly argument: string;
+  readonly value: string;
+  readonly others: Readonly<Record<string, string>>;
+  readonly find: () => Completer | undefined;
+}
+
+async function checkPromptArguments(prompt: Prompt, args: unknown): Promise<unknown> {
+  const verdict = await prompt.arguments?.check(args ?? {});
+  if (verdict?.ok !== false) return verdict === undefined ? {} : verdict.value;
+  const { name } = prompt.definition;
+  throw new OwlError(
+    "invalid_params",
+    `invalid arguments for the prompt "${name}": ${describeIssues(verdict.issues)}`,
+    {
+      facts: { issues: verdict.issues },
+    },
+  );
+}
+
+function noResource(uri: string): OwlError {
+  return new OwlError("resource_not_found", `there is no resource "${uri.slice(0, 256)}"`, {
+    facts: { uri: uri.slice(0, 256) },
+  });
+}
+
+function noPrompt(name: string): OwlError {
+  return new OwlError("prompt_not_found", `there is no prompt named "${name.slice(0, 128)}"`);
 }

@@ -9,6 +9,7 @@ import {
   type JsonRpcResponse,
   type RequestId,
 } from "./json-rpc.ts";
+import { refuseListening } from "./listen-guard.ts";
 import type { Mcp } from "./mcp.ts";
 import { PeerTransport, stoppedAnswer } from "./peer-transport.ts";
 import type { Conversation } from "../pipeline/call.ts";
@@ -80,6 +81,8 @@ export class Connection {
       });
       return { jsonrpc: "2.0", id: message.id, error };
     }
+    const refusal = refuseListening(this.#mcp, message, incoming);
+    if (refusal !== undefined) return refusal;
     const call = this.#fastPath ? readFastCall(message, caller.protocolVersion) : undefined;
     if (call !== undefined) return this.#runFast(message, call, incoming);
     await this.#engine;

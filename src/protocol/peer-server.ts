@@ -52,7 +52,7 @@ const ANSWER_TIMEOUT_MS = 600_000;
 export class PeerServer extends Server {
   readonly mcp: Mcp;
   /** Resources that this client watches, on revisions where it subscribes one by one. */
-  readonly watched: Set<string> = new Set();
+  readonly watched: Map<string, Caller> = new Map();
   readonly #factsOf: PeerServerOptions["factsOf"];
 
   constructor({ mcp, era, factsOf }: PeerServerOptions) {
@@ -123,10 +123,16 @@ export class PeerServer extends Server {
     return mcpReq.send({ method, params }, { signal: mcpReq.signal, timeout: ANSWER_TIMEOUT_MS });
   }
 
+  /** The policy may have changed since the client began to watch. */
+  #mayHearOf(uri: string): boolean {
+    const caller = this.watched.get(uri);
+    return caller !== undefined && this.mcp.pipeline.view.sees(uri, caller);
+  }
+
   async #tell(change: Change): Promise<void> {
     if (this.transport === undefined) return;
     if (change.kind === "resource") {
-      if (isModern(this.getNegotiatedProtocolVersion() ?? "") || this.watched.has(change.uri))
+      if (isModern(this.getNegotiatedProtocolVersion() ?? "") || this.#mayHearOf(change.uri))
         await this.sendResourceUpdated({ uri: change.uri });
     } else if (change.list === "tools") await this.sendToolListChanged();
     else if (change.list === "prompts") await this.sendPromptListChanged();

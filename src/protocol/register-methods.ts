@@ -5,7 +5,7 @@ import { describeCapabilities } from "./methods/capabilities.ts";
 import { complete } from "./methods/complete.ts";
 import { listTools } from "./methods/list-tools.ts";
 import { getPrompt, listPrompts } from "./methods/prompts.ts";
-import { assertSubscribable, listResources, listTemplates, readResource } from "./methods/resources.ts";
+import { listResources, listTemplates, readResource } from "./methods/resources.ts";
 import { cancelTask, getTask, updateTask } from "./methods/tasks.ts";
 import type { PeerServer } from "./peer-server.ts";
 
@@ -16,28 +16,37 @@ const TASK_PARAMS = z.looseObject({ taskId: z.string() });
 export function registerMethods(server: PeerServer): void {
   const { mcp } = server;
   server.setRequestHandler("tools/list", ({ params }, context) =>
-    as(listTools(mcp, params?.cursor, server.exchangeOf(context).caller)),
+    as(listTools(mcp, params?.cursor, server.exchangeOf(context))),
   );
   server.setRequestHandler("tools/call", ({ params }, context) => as(callOrAdopt(server, params, context)));
-  server.setRequestHandler("resources/list", ({ params }) => as(listResources(mcp, params?.cursor)));
-  server.setRequestHandler("resources/templates/list", ({ params }) => as(listTemplates(mcp, params?.cursor)));
+  server.setRequestHandler("resources/list", ({ params }, context) =>
+    as(listResources(mcp, params?.cursor, server.exchangeOf(context))),
+  );
+  server.setRequestHandler("resources/templates/list", ({ params }, context) =>
+    as(listTemplates(mcp, params?.cursor, server.exchangeOf(context))),
+  );
   server.setRequestHandler("resources/read", ({ params }, context) =>
     as(readResource(mcp, params.uri, server.exchangeOf(context))),
   );
-  server.setRequestHandler("resources/subscribe", ({ params }) => {
-    assertSubscribable(mcp, params.uri);
-    server.watched.add(params.uri);
+  server.setRequestHandler("resources/subscribe", ({ params }, context) => {
+    const { caller } = server.exchangeOf(context);
+    mcp.pipeline.assertSubscribable(params.uri, caller);
+    server.watched.set(params.uri, caller);
     return {};
   });
   server.setRequestHandler("resources/unsubscribe", ({ params }) => {
     server.watched.delete(params.uri);
     return {};
   });
-  server.setRequestHandler("prompts/list", ({ params }) => as(listPrompts(mcp, params?.cursor)));
+  server.setRequestHandler("prompts/list", ({ params }, context) =>
+    as(listPrompts(mcp, params?.cursor, server.exchangeOf(context))),
+  );
   server.setRequestHandler("prompts/get", ({ params }, context) =>
     as(getPrompt(mcp, params, server.exchangeOf(context))),
   );
-  server.setRequestHandler("completion/complete", ({ params }) => as(complete(mcp, params)));
+  server.setRequestHandler("completion/complete", ({ params }, context) =>
+    as(complete(mcp, params, server.exchangeOf(context))),
+  );
   server.setRequestHandler("mcp.capabilities", { params: ANY_PARAMS }, (_params, context) =>
     as(describeCapabilities(mcp, server.exchangeOf(context))),
   );

@@ -37,6 +37,46 @@ export async function destroySandbox(dataFolder: string, name: string): Promise<
   return answers.some((answer) => answer !== undefined && destroySchema.parse(answer).destroyed);
 }
 
+const approvalsSchema = z.object({
+  approvals: z.array(
+    z.object({
+      id: z.string(),
+      principal: z.string(),
+      label: z.string().optional(),
+      name: z.string(),
+      args: z.unknown(),
+      rule: z.string(),
+      reason: z.string().optional(),
+      traceId: z.string(),
+      createdAtMs: z.number(),
+      expiresAtMs: z.number(),
+    }),
+  ),
+});
+
+const decidedSchema = z.object({ decided: z.boolean() });
+
+/** The calls that wait at any server that uses this data folder. */
+export async function listApprovals(dataFolder: string): Promise<z.output<typeof approvalsSchema>["approvals"]> {
+  const answers = await Promise.all((await sockets(dataFolder)).map((path) => ask(path, { do: "approvals" })));
+  return answers.flatMap((answer) => (answer === undefined ? [] : approvalsSchema.parse(answer).approvals));
+}
+
+/** Whether a call waited under this id at one of the servers. */
+export async function decideApproval(
+  dataFolder: string,
+  decision: {
+    readonly id: string;
+    readonly decision: "approve" | "deny";
+    readonly by: string;
+    readonly reason: string;
+  },
+): Promise<boolean> {
+  const request = { do: "decide", ...decision };
+  const answers = await Promise.all((await sockets(dataFolder)).map((path) => ask(path, request)));
+  return answers.some((answer) => answer !== undefined && decidedSchema.parse(answer).decided);
+}
+
 async function sockets(dataFolder: string): Promise<string[]> {
   const folder = controlFolder(dataFolder);
   const names = await readdir(folder).catch(() => []);

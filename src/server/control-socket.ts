@@ -5,6 +5,8 @@ import { createInterface } from "node:readline";
 import * as z from "zod";
 import type { SandboxSummary, Sandboxes } from "../sandbox/sandboxes.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { OpenGovernance } from "./open-governance.ts";
+import { answerOperator, operatorRequests } from "./operator-requests.ts";
 
 /** The longest path that the kernel takes for a unix socket. */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -13,6 +15,7 @@ const MAX_LINE_CHARS = 10_000;
 const requestSchema = z.union([
   z.strictObject({ do: z.literal("list") }),
   z.strictObject({ do: z.literal("destroy"), name: z.string().max(128) }),
+  ...operatorRequests,
 ]);
 
 /** What the operator sees of a sandbox: never its id, which would open it. */
@@ -26,16 +29,20 @@ export function controlFolder(dataFolder: string): string {
   return join(dataFolder, "control");
 }
 
+/** What a running server lets commands look at. */
+interface Looked {
+  readonly sandboxes: Sandboxes | undefined;
+  readonly governance: OpenGovernance | undefined;
+}
+
 /**
- * Lets commands on the same machine ask a running server about its sandboxes. Who may open the socket is decided by the
+ * Lets commands on the same machine ask a running server about its sandboxes and the calls that wait for approval. Who may open the socket is decided by the
  * file system: the data folder's owner alone.
  */
-export async function openControlSocket(options: {
-  readonly dataFolder: string;
-  readonly sandboxes: Sandboxes;
-  readonly logger: Logger;
-}): Promise<ControlSocket | undefined> {
-  const { dataFolder, sandboxes, logger } = options;
+export async function openControlSocket(
+  options: Looked & { readonly dataFolder: string; readonly logger: Logger },
+): Promise<ControlSocket | undefined> {
+  const { dataFolder, logger } = options;
   const folder = controlFolder(dataFolder);
   const path = join(folder, `${process.pid}.sock`);
   if (Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES) {
@@ -46,7 +53,7 @@ export async function openControlSocket(options: {
   }
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await rm(path, { force: true });
-  const server = createServer((socket) => answer(socket, sandboxes));
+  const server = createServer((socket) => answer(socket, options));
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(path, resolve);
   });
@@ -61,21 +68,28 @@ export async function openControlSocket(options: {
 }
 
 /** One request on one line, one answer on one line. */
-function answer(socket: Socket, sandboxes: Sandboxes): void {
+function answer(socket: Socket, looked: Looked): void {
   socket.on("error", () => socket.destroy());
   const lines = createInterface({ input: socket });
   lines.once("line", (line) => {
-    void respond(line, sandboxes)
+    void respond(line, looked)
       .catch((error: unknown) => ({ error: error instanceof Error ? error.message : String(error) }))
       .then((reply) => socket.end(`${JSON.stringify(reply)}\n`));
   });
 }
 
-async function respond(line: string, sandboxes: Sandboxes): Promise<Record<string, unknown>> {
+async function respond(line: string, { sandboxes, governance }: Looked): Promise<Record<string, unknown>> {
   if (line.length > MAX_LINE_CHARS) throw new Error("the request is too long");
   const request = requestSchema.parse(JSON.parse(line));
-  if (request.do === "list") return { sandboxes: sandboxes.listAll().map(toOperatorView) };
-  return { destroyed: await sandboxes.destroyCell(request.name) };
+  switch (request.do) {
+    case "list":
+      return { sandboxes: sandboxes?.listAll().map(toOperatorView) ?? [] };
+    case "destroy":
+      return { destroyed: (await sandboxes?.destroyCell(request.name)) ?? false };
+    default:
+      if (governance === undefined) throw new Error("this server has no governance");
+      return answerOperator(governance, request);
+  }
 }
 
 function toOperatorView({ id: _id, cellId, ...rest }: SandboxSummary): OperatorView {

@@ -8,8 +8,10 @@ import { silentConversation } from "../protocol/conversations/silent.ts";
 import { newTraceId } from "../protocol/trace-id.ts";
 import { LEGACY_VERSIONS } from "../protocol/versions.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Subject } from "../governance/subject.ts";
 import { assemble } from "./assemble.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
+import { subjectNamed } from "./policy-desk.ts";
 
 export interface ToolSummary {
   readonly name: string;
@@ -37,6 +39,8 @@ export interface LocalServer {
     args: Readonly<Record<string, unknown>>,
     options: { readonly signal: AbortSignal },
   ): Promise<ToolResult>;
+  /** What a tool's name, a URI or `prompt:NAME` means to the policy. */
+  subjectNamed(name: string): Subject;
   close(): Promise<void>;
 }
 
@@ -44,12 +48,15 @@ export async function openLocal({
   loaded: { config },
   logger,
   openRuntime,
+  isGoverned = true,
 }: {
   readonly loaded: LoadedConfig;
   readonly logger: Logger;
   readonly openRuntime?: OpenRuntime;
+  /** false: for commands that only look, and must leave no trace. */
+  readonly isGoverned?: boolean;
 }): Promise<LocalServer> {
-  const assembly = await assemble({ config, logger, openRuntime, withPool: false });
+  const assembly = await assemble({ config, logger, openRuntime, withPool: false, isGoverned });
   const { pipeline, changes } = assembly.mcp;
   const principal = { id: config.stdio.clientId, scopes: [], claims: {} };
   const caller: Caller = {
@@ -60,16 +67,15 @@ export async function openLocal({
     sessionId: undefined,
   };
   return {
-    listTools: async () => pipeline.registry.tools().map(toToolSummary),
+    listTools: async () => pipeline.visibleTools(caller).map(toToolSummary),
     listResources: async () =>
-      [...pipeline.registry.resources(), ...pipeline.registry.templates()].map(toResourceSummary),
-    callTool: async (name, args, { signal }) =>
-      pipeline.callTool(pipeline.findTool(name), args, {
-        caller,
-        life: Lifeline.of(signal),
-        traceId: newTraceId(),
-        conversation: silentConversation(changes),
-      }),
+      [...pipeline.view.resources(caller), ...pipeline.view.templates(caller)].map(toResourceSummary),
+    callTool: async (name, args, { signal }) => {
+      const life = Lifeline.of(signal);
+      const call = { caller, life, traceId: newTraceId(), conversation: silentConversation(changes) };
+      return pipeline.callTool(await pipeline.findTool(name, call, args), args, call);
+    },
+    subjectNamed: (name) => subjectNamed(pipeline.registry, name, config.tools.timeoutSeconds * 1000),
     close: () => assembly.close(),
   };
 }

@@ -7,9 +7,9 @@ import type { ToolServices } from "../tools/tool-services.ts";
 
 /** Adds the built-in tools. Those of the configured dialects are listed; the others can be called by name. */
 export function registerBuiltIns(registry: Registry, { tools }: Config, services: ToolServices): void {
-  for (const { definition, dialect, toolset } of builtInTools(services)) {
+  for (const { definition, dialect, toolset, operation } of builtInTools(services)) {
     if (tools.toolsets.length > 0 && !tools.toolsets.includes(toolset)) continue;
-    const tool = compileTool(definition);
+    const tool = compileTool(definition, operation);
     if (tools.dialects.includes(dialect)) registry.addTool(tool);
     else registry.addUnlisted(tool);
   }

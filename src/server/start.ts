@@ -26,7 +26,7 @@ export interface RunningServer {
 /** Starts what the port needs before it opens, and stops in reverse on a signal, on EOF or on `close`. */
 export async function startServer({ loaded, logger, openRuntime }: StartOptions): Promise<RunningServer> {
   const output = loaded.config.transport === "stdio" ? claimStdout() : undefined;
-  const assembly = await assemble({ config: loaded.config, logger, openRuntime });
+  const assembly = await assemble({ config: loaded.config, logger, openRuntime, loaded });
   try {
     await assembly.start();
     await assembly.openControl();
@@ -44,7 +44,13 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
     import("../transports/http/http-transport.ts"),
   ]);
   const authenticator = await createAuthenticator({ auth: config.auth, logger });
-  const transport = new HttpTransport({ mcp: assembly.mcp, config, authenticator, files: assembly.files });
+  const transport = new HttpTransport({
+    mcp: assembly.mcp,
+    config,
+    authenticator,
+    files: assembly.files,
+    ...assembly.operators,
+  });
   let url: string;
   try {
     url = await transport.listen();

@@ -1,4 +1,5 @@
 import type { HandlerDefinition } from "../capabilities/define.ts";
+import type { Operation } from "../capabilities/registry.ts";
 import { codeRun } from "./code/code-run.ts";
 import { executeCode, executeCommand } from "./dialects/microsandbox.ts";
 import { getSessions, getVolumePath, stopSession } from "./dialects/microsandbox-sessions.ts";
@@ -23,6 +24,8 @@ export interface BuiltInTool {
   readonly dialect: Dialect;
   readonly toolset: Toolset;
   readonly definition: HandlerDefinition;
+  /** Under which names the same thing can be called. */
+  readonly operation: Operation;
 }
 
 /** Every tool of ours under every name it has. */
@@ -39,9 +42,9 @@ export function builtInTools(services: ToolServices): BuiltInTool[] {
     ["file_search", "file.search", fileSearch()],
     ["file_replace", "file.replace", fileReplace()],
   ];
-  const serve = (dialect: Dialect, name: string | undefined, tool: SandboxTool): BuiltInTool[] =>
+  const serve = (dialect: Dialect, name: string | undefined, tool: SandboxTool): NamedTool[] =>
     name === undefined ? [] : [{ dialect, toolset: tool.toolset, definition: serveSandboxTool(name, tool, services) }];
-  return [
+  const tools: readonly NamedTool[] = [
     ...inSandbox.flatMap(([native, , tool]) => serve("native", native, tool)),
     ...inSandbox.flatMap(([, openSandbox, tool]) => serve("open-sandbox", openSandbox, tool)),
     { dialect: "native", toolset: "sandbox", definition: sandboxCreate(services) },
@@ -53,4 +56,33 @@ export function builtInTools(services: ToolServices): BuiltInTool[] {
     { dialect: "microsandbox", toolset: "sandbox", definition: stopSession(services) },
     { dialect: "microsandbox", toolset: "files", definition: getVolumePath(services) },
   ];
+  const names = new Map(inSandbox.map(([native, openSandbox]) => [openSandbox, native] as const));
+  return withOperations(tools, names);
+}
+
+type NamedTool = Omit<BuiltInTool, "operation">;
+
+const MICROSANDBOX_OPERATIONS: ReadonlyMap<string, string> = new Map([
+  ["execute_code", "code_run"],
+  ["execute_command", "shell_exec"],
+  ["get_sessions", "sandbox_list"],
+  ["stop_session", "sandbox_destroy"],
+]);
+
+/** A dialect's name stands for the native operation, so that no rule is passed by under another name. */
+function withOperations(
+  tools: readonly NamedTool[],
+  openSandbox: ReadonlyMap<string | undefined, string>,
+): BuiltInTool[] {
+  const nativeOf = ({ name }: HandlerDefinition): string =>
+    MICROSANDBOX_OPERATIONS.get(name) ?? openSandbox.get(name) ?? name;
+  const names = new Map<string, string[]>();
+  for (const { definition } of tools) {
+    const native = nativeOf(definition);
+    names.set(native, [...(names.get(native) ?? []), definition.name]);
+  }
+  return tools.map((tool) => {
+    const name = nativeOf(tool.definition);
+    return { ...tool, operation: { name, names: names.get(name) ?? [name] } };
+  });
 }

@@ -17,6 +17,7 @@ export function sandboxFiles(services: ToolServices): ResourceDefinition {
   return {
     uri: "sandbox://{session_id}/{+path}{?offset,length}",
     name: "sandbox-file",
+    sameAs: ["file_read", "file.read"],
     title: "File of a sandbox",
     description: `A file in the workspace of one of your sandboxes, or the whole of an output that was cut. Pages of ${PAGE_BYTES} bytes: go on with ?offset=, choose another size with &length=.`,
     read: async (uri, variables, context) => {

@@ -45,6 +45,8 @@ function writeConfig({ folder, dataFolder }: Place, settings: Settings): string 
   const content = {
     http: { host: "127.0.0.1", port: 0 },
     logging: { level: "info" },
+    // Tests call faster than people do.
+    governance: { defaults: { callsPerMinute: 100_000, concurrency: 1000 } },
     ...rest,
     sandbox: { root: dataFolder, pool: { size: 0 }, ...sandbox },
   };

@@ -1,3 +1,4 @@
+import { mkdtempSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { Agent, type ClientRequest, request as httpRequest } from "node:http";
 import { once } from "node:events";
@@ -26,7 +27,7 @@ import {
   WRONG_VALUES,
 } from "./corpus.ts";
 import { dueFor } from "./json-rpc-oracle.ts";
-import { HANDLERS } from "./server.ts";
+import { HANDLERS, MANY_CALLS } from "./server.ts";
 
 /** How often the fast path has run a call, in this process. */
 const fast = vi.hoisted(() => ({ runs: 0 }));
@@ -73,7 +74,8 @@ function settings() {
     transport: "http",
     http: { host: "127.0.0.1", port: 0 },
     handlers: { paths: [HANDLERS, CONFORMANCE_HANDLERS] },
-    sandbox: { enabled: false, root: folder },
+    sandbox: { enabled: false, root: mkdtempSync(join(folder, "side-")) },
+    governance: { defaults: MANY_CALLS },
   });
 }
 
@@ -215,8 +217,16 @@ function parsed(text: string): unknown {
   return text === "" ? undefined : JSON.parse(text);
 }
 
-/** What may differ between two equal answers: traces, and what is made at random. */
-const RANDOM = new Set(["trace_id", "requestState", "taskId", "createdAt", "lastUpdatedAt"]);
+/** What may differ between two equal answers: traces, what is made at random, and what time gives back of a quota. */
+const RANDOM = new Set([
+  "trace_id",
+  "requestState",
+  "taskId",
+  "createdAt",
+  "lastUpdatedAt",
+  "remaining",
+  "reset_seconds",
+]);
 
 function normalized(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(normalized);

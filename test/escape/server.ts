@@ -36,6 +36,8 @@ export interface HttpServerProcess extends ServerProcess {
   readonly port: number;
 }
 
+export const MANY_CALLS = { callsPerMinute: 1_000_000, callsPerDay: 10_000_000, concurrency: 10_000 };
+
 export async function spawnServer(options: ServerOptions = {}): Promise<ServerProcess> {
   const { config = {}, env = {}, args = [], nodeArgs = [], transport = "http" } = options;
   const folder = await mkdtemp(join(tmpdir(), "owlclaw-test-"));
@@ -45,6 +47,8 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
     handlers: { paths: [HANDLERS] },
     sandbox: { root: join(folder, "data"), enabled: false },
     logging: { level: "debug" },
+    // Attacks come by the thousand, and each must meet what it is meant for.
+    governance: { defaults: MANY_CALLS },
     ...config,
   };
   await writeFile(file, stringify(content));

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type HttpServer, startHttp, until } from "./harness.ts";
 import { closeStreams, HttpSession, plain, plainCall } from "./http-client.ts";
 import { StdioLine } from "./stdio-line.ts";
-import { expectedData, text } from "./wire-messages.ts";
+import { expectedData, text, WITH_QUOTA } from "./wire-messages.ts";
 
 let server: HttpServer;
 
@@ -50,7 +50,10 @@ describe("a careless handler", () => {
       expectedData("execution_error", { message: expect.stringContaining("no idea") }),
     );
     expect((await complete("odd")).error?.data).toEqual(expectedData("execution_error"));
-    expect((await complete("")).result).toEqual({ completion: { values: [], total: 0, hasMore: false } });
+    expect((await complete("")).result).toEqual({
+      completion: { values: [], total: 0, hasMore: false },
+      ...WITH_QUOTA,
+    });
   });
 
   test.each(["nothing", "number"])("whose resource or prompt gives %s has failed", async (what) => {

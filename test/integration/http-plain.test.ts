@@ -2,7 +2,7 @@ import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BOTH, plain, plainCall, post, postJson } from "./http-client.ts";
 import { type HttpServer, startHttp } from "./harness.ts";
-import { CLIENT_INFO, expectedData, type JsonRpcAnswer, text } from "./wire-messages.ts";
+import { CLIENT_INFO, expectedData, type JsonRpcAnswer, text, WITH_QUOTA } from "./wire-messages.ts";
 
 let server: HttpServer;
 let url: string;
@@ -32,7 +32,11 @@ describe("plain JSON-RPC over POST /mcp", () => {
       );
       expect(status).toBe(200);
       expect(headers["content-type"]).toBe("application/json");
-      expect(body).toEqual({ jsonrpc: "2.0", id: 1, result: { content: [{ type: "text", text: "hi" }] } });
+      expect(body).toEqual({
+        jsonrpc: "2.0",
+        id: 1,
+        result: { content: [{ type: "text", text: "hi" }], ...WITH_QUOTA },
+      });
     },
   );
 
@@ -41,6 +45,7 @@ describe("plain JSON-RPC over POST /mcp", () => {
     expect((await plainCall(url, "add", { a: 2, b: 3 })).body.result).toMatchObject({ structuredContent: { sum: 5 } });
     expect((await plain(url, "resources/read", { uri: "fixture://greeting" })).body.result).toEqual({
       contents: [{ uri: "fixture://greeting", mimeType: "text/plain", text: "hello" }],
+      ...WITH_QUOTA,
     });
   });
 
@@ -85,7 +90,7 @@ describe("plain JSON-RPC over POST /mcp", () => {
       "notifications/progress",
       "notifications/progress",
       "notifications/progress",
-      { content: [{ type: "text", text: "counted to 3" }] },
+      { content: [{ type: "text", text: "counted to 3" }], ...WITH_QUOTA },
     ]);
     const unstreamed = await postJson(url, call, { accept: "application/json" });
     expect(unstreamed.headers.get("content-type")).toBe("application/json");
@@ -161,7 +166,7 @@ describe("batches", () => {
     expect(byId).toEqual(
       expect.arrayContaining([
         ["a", {}],
-        [2, { content: [{ type: "text", text: "in a batch" }] }],
+        [2, { content: [{ type: "text", text: "in a batch" }], ...WITH_QUOTA }],
         [3, -32601],
         [4, -32600],
         [null, -32600],

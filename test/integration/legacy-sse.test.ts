@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
 import { type HttpServer, startHttp, until } from "./harness.ts";
 import { closeStreams, plainCall, SseLine } from "./http-client.ts";
-import { expectedData, text } from "./wire-messages.ts";
+import { expectedData, text, WITH_QUOTA } from "./wire-messages.ts";
 
 let server: HttpServer;
 
@@ -46,7 +46,7 @@ describe("GET /mcp/sse with POST /mcp/messages", () => {
     expect(await line.stream.message(({ id }) => id === "e")).toEqual({
       jsonrpc: "2.0",
       id: "e",
-      result: { content: [{ type: "text", text: "hi" }] },
+      result: { content: [{ type: "text", text: "hi" }], ...WITH_QUOTA },
     });
   });
 

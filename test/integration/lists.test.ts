@@ -118,6 +118,7 @@ describe("mcp.capabilities", () => {
         version: "2.1.0",
         description: "Answers with the text it was given",
         permissions: { allow: true, scope: "workspace" },
+        constraints: { calls_per_minute: 600, calls_per_day: 50_000, concurrency: 64 },
       });
       for (const { version: toolVersion, permissions } of tools) {
         expect(toolVersion).toMatch(/^\d+\.\d+\.\d+$/);

@@ -137,7 +137,9 @@ describe("what is written", () => {
   });
 
   test("a client that reads late gets every answer", async () => {
-    const line = new StdioLine({ config: { tools: { maxResultChars: 1_000_000 } } });
+    const line = new StdioLine({
+      config: { tools: { maxResultChars: 1_000_000 }, governance: { defaults: { concurrency: 300 } } },
+    });
     await line.initialize();
     line.pauseReading();
     for (let id = 1000; id < 1300; id++) line.write(`${call(id, "talkative", { chars: 100_000 })}\n`);
@@ -256,7 +258,9 @@ test("[004-R2.1] [003-FR-001] without a transport named, JSON-RPC is served over
 
 /** A server that has more to say than the pipe holds, to a client that has stopped reading. */
 async function unreadLine(): Promise<StdioLine> {
-  const line = new StdioLine({ config: { tools: { maxResultChars: 1_000_000 } } });
+  const line = new StdioLine({
+    config: { tools: { maxResultChars: 1_000_000 }, governance: { defaults: { concurrency: 300 } } },
+  });
   await line.initialize();
   line.pauseReading();
   for (let id = 1000; id < 1050; id++) line.write(`${call(id, "talkative", { chars: 100_000 })}\n`);

@@ -44,6 +44,9 @@ export function modernHeaders(method: string, params: Record<string, unknown> = 
   };
 }
 
+/** Beside every result of a call: what is left to its caller. */
+export const WITH_QUOTA = { _meta: { "owlclaw/quota": expect.any(Object) } };
+
 export function text(answer: JsonRpcAnswer): string | undefined {
   return answer.result?.["content"]?.[0]?.text;
 }

@@ -17,6 +17,7 @@ const SETTINGS = {
     maxTotalMemoryMb: 1024 * 1024,
     pool: { size: 0 },
   },
+  governance: { defaults: { callsPerMinute: 1_000_000, callsPerDay: 10_000_000, concurrency: 10_000 } },
 };
 
 type Facts = Record<string, unknown>;

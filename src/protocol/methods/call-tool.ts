@@ -16,7 +16,8 @@ export async function callTool(
   { name, arguments: args = {} }: CallToolParams,
   exchange: Exchange,
 ): Promise<Record<string, unknown>> {
-  const tool = mcp.pipeline.findTool(name);
+  const found = mcp.pipeline.findTool(name, exchange, args);
+  const tool = found instanceof Promise ? await found : found;
   if (tool.task !== undefined && canUseTasks(tool, exchange))
     return runAsTask(mcp, { tool, task: tool.task, args }, exchange);
   return runTool(mcp, tool, args, exchange);

@@ -1,6 +1,8 @@
 import type { Completer } from "../../capabilities/define.ts";
 import { OwlError } from "../../errors/owl-error.ts";
+import type { Exchange } from "../exchange.ts";
 import type { Mcp } from "../mcp.ts";
+import { quotaMeta } from "../quota-meta.ts";
 
 const MAX_VALUES = 100;
 
@@ -13,12 +15,21 @@ export interface CompleteParams {
 }
 
 /** Suggestions for one argument; none where nobody wrote a completer for it. */
-export async function complete(mcp: Mcp, { ref, argument, context }: CompleteParams): Promise<Record<string, unknown>> {
-  const completer = findCompleter(mcp, ref, argument.name);
-  const all =
-    completer === undefined ? [] : await mcp.pipeline.complete(completer, argument.value, context?.arguments ?? {});
+export async function complete(
+  mcp: Mcp,
+  { ref, argument, context }: CompleteParams,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
+  const request = {
+    subject: mcp.pipeline.view.subjectOfReference(ref),
+    argument: argument.name,
+    value: argument.value,
+    others: context?.arguments ?? {},
+    find: () => findCompleter(mcp, ref, argument.name),
+  };
+  const { value: all, quota } = await mcp.pipeline.complete(request, exchange);
   const values = all.slice(0, MAX_VALUES);
-  return { completion: { values, total: all.length, hasMore: all.length > values.length } };
+  return { completion: { values, total: all.length, hasMore: all.length > values.length }, ...quotaMeta(quota) };
 }
 
 function findCompleter(

@@ -1,29 +1,49 @@
 import type { Tool } from "../../capabilities/registry.ts";
 import type { Caller } from "../../pipeline/caller.ts";
+import { CONSTRAINTS_META_KEY, constraintsOf } from "../constraints.ts";
+import type { Exchange } from "../exchange.ts";
 import type { Mcp } from "../mcp.ts";
 import { paginate } from "../paginate.ts";
 
 const PAGE_SIZE = 100;
-const entries = new WeakMap<Tool, Readonly<Record<string, unknown>>>();
 
-export function listTools(mcp: Mcp, cursor: string | undefined, caller: Caller): Record<string, unknown> {
-  const page = paginate(mcp.pipeline.visibleTools(caller), {
+type Entry = Readonly<Record<string, unknown>>;
+
+/** By the caller's own list: it is another object when the policy or the tools have changed. */
+const entries = new WeakMap<readonly Tool[], Map<Tool, Entry>>();
+
+export async function listTools(
+  mcp: Mcp,
+  cursor: string | undefined,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
+  const { caller } = exchange;
+  const visible = mcp.pipeline.visibleTools(caller);
+  const page = paginate(visible, {
     list: "tools",
     size: PAGE_SIZE,
     cursor,
     keyOf: ({ name }) => name,
   });
   const { nextCursor } = page;
-  return { tools: page.items.map(toolEntry), ...(nextCursor !== undefined && { nextCursor }) };
+  const known = entries.get(visible) ?? new Map<Tool, Entry>();
+  entries.set(visible, known);
+  const tools = page.items.map((tool) => {
+    const entry = known.get(tool) ?? governedEntry(mcp, tool, caller);
+    known.set(tool, entry);
+    return entry;
+  });
+  await mcp.pipeline.recordList("tools/list", exchange, tools.length);
+  return { tools, ...(nextCursor !== undefined && { nextCursor }) };
 }
 
-function toolEntry(tool: Tool): Readonly<Record<string, unknown>> {
-  let entry = entries.get(tool);
-  if (entry === undefined) {
-    entry = describeTool(tool);
-    entries.set(tool, entry);
-  }
-  return entry;
+/** The tool with what the policy holds against its calls. */
+function governedEntry({ pipeline }: Mcp, tool: Tool, caller: Caller): Entry {
+  const entry = describeTool(tool);
+  const terms = pipeline.view.termsOf(tool, caller);
+  const constraints = terms === undefined ? {} : constraintsOf(terms);
+  if (Object.keys(constraints).length === 0) return entry;
+  return { ...entry, _meta: { ...tool.meta, [CONSTRAINTS_META_KEY]: constraints } };
 }
 
 export function describeTool({

@@ -3,18 +3,24 @@ import type { Exchange } from "../exchange.ts";
 import { isObject } from "../json-rpc.ts";
 import type { Mcp } from "../mcp.ts";
 import { paginate } from "../paginate.ts";
+import { quotaMeta } from "../quota-meta.ts";
 import { runWithQuestions } from "./run-with-questions.ts";
 
 const PAGE_SIZE = 100;
 
-export function listPrompts(mcp: Mcp, cursor: string | undefined): Record<string, unknown> {
-  const page = paginate(mcp.pipeline.registry.prompts(), {
+export async function listPrompts(
+  mcp: Mcp,
+  cursor: string | undefined,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
+  const page = paginate(mcp.pipeline.view.prompts(exchange.caller), {
     list: "prompts",
     size: PAGE_SIZE,
     cursor,
     keyOf: ({ definition }) => definition.name,
   });
   const { nextCursor } = page;
+  await mcp.pipeline.recordList("prompts/list", exchange, page.items.length);
   return { prompts: page.items.map(describePrompt), ...(nextCursor !== undefined && { nextCursor }) };
 }
 
@@ -28,7 +34,10 @@ export function getPrompt(
 ): Promise<Record<string, unknown>> {
   return runWithQuestions(mcp, exchange, {
     boundTo: ["prompts/get", name, args],
-    run: async (call) => ({ ...(await mcp.pipeline.getPrompt(name, args, call)) }),
+    run: async (call) => {
+      const { value, quota } = await mcp.pipeline.getPrompt(name, args, call);
+      return { ...value, ...quotaMeta(quota) };
+    },
   });
 }
 

@@ -1,47 +1,52 @@
 import type { ResourceDefinition } from "../../capabilities/define.ts";
 import type { Resource } from "../../capabilities/registry.ts";
-import { OwlError } from "../../errors/owl-error.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Mcp } from "../mcp.ts";
 import { paginate } from "../paginate.ts";
+import { quotaMeta } from "../quota-meta.ts";
 import { runWithQuestions } from "./run-with-questions.ts";
 
 const PAGE_SIZE = 50;
 
-export function listResources(mcp: Mcp, cursor: string | undefined): Record<string, unknown> {
-  const { items, nextCursor } = paginate(mcp.pipeline.registry.resources(), {
+export async function listResources(
+  mcp: Mcp,
+  cursor: string | undefined,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
+  const { items, nextCursor } = paginate(mcp.pipeline.view.resources(exchange.caller), {
     list: "resources",
     size: PAGE_SIZE,
     cursor,
     keyOf,
   });
   const resources = items.map(({ definition }) => ({ uri: definition.uri, ...details(definition) }));
+  await mcp.pipeline.recordList("resources/list", exchange, resources.length);
   return { resources, ...(nextCursor !== undefined && { nextCursor }) };
 }
 
-export function listTemplates(mcp: Mcp, cursor: string | undefined): Record<string, unknown> {
-  const { items, nextCursor } = paginate(mcp.pipeline.registry.templates(), {
+export async function listTemplates(
+  mcp: Mcp,
+  cursor: string | undefined,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
+  const { items, nextCursor } = paginate(mcp.pipeline.view.templates(exchange.caller), {
     list: "templates",
     size: PAGE_SIZE,
     cursor,
     keyOf,
   });
   const resourceTemplates = items.map(({ definition }) => ({ uriTemplate: definition.uri, ...details(definition) }));
+  await mcp.pipeline.recordList("resources/templates/list", exchange, resourceTemplates.length);
   return { resourceTemplates, ...(nextCursor !== undefined && { nextCursor }) };
 }
 
 export function readResource(mcp: Mcp, uri: string, exchange: Exchange): Promise<Record<string, unknown>> {
   return runWithQuestions(mcp, exchange, {
     boundTo: ["resources/read", uri],
-    run: async (call) => ({ contents: await mcp.pipeline.readResource(uri, call) }),
-  });
-}
-
-/** Only what can be read can be watched. */
-export function assertSubscribable(mcp: Mcp, uri: string): void {
-  if (mcp.pipeline.registry.findResource(uri) !== undefined) return;
-  throw new OwlError("resource_not_found", `there is no resource "${uri.slice(0, 256)}"`, {
-    facts: { uri: uri.slice(0, 256) },
+    run: async (call) => {
+      const { value, quota } = await mcp.pipeline.readResource(uri, call);
+      return { contents: value, ...quotaMeta(quota) };
+    },
   });
 }
 

@@ -3,10 +3,12 @@ import type { Duplex } from "node:stream";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import type { Config } from "../../config/schema.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { HostGuard } from "./guards.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
+import { OperatorApi, type OperatorDesk } from "./operator-api.ts";
 import { Router } from "./router.ts";
 import { type FileDoor, SandboxFilesEndpoint } from "./sandbox-files.ts";
 import { readTls, type TlsPair, TlsWatcher, toContext } from "./tls.ts";
@@ -17,6 +19,10 @@ export interface HttpTransportOptions {
   readonly authenticator: Authenticator;
   /** The files of sandboxes; without it there is no door to them. */
   readonly files?: FileDoor | undefined;
+  /** The record of calls, for operators; without it there is no door to it. */
+  readonly ledger?: Ledger | undefined;
+  /** Statistics and approvals; without it there is no door to them. */
+  readonly desk?: OperatorDesk | undefined;
   /** Off only in the test that holds the fast path against the SDK's. */
   readonly fastPath?: boolean;
 }
@@ -34,7 +40,7 @@ export class HttpTransport {
   #watcher: TlsWatcher | undefined;
 
   constructor(options: HttpTransportOptions) {
-    const { mcp, config, authenticator, files: door, fastPath = true } = options;
+    const { mcp, config, authenticator, files: door, ledger, desk, fastPath = true } = options;
     const { http } = config;
     this.#options = options;
     const keepAliveMs = http.keepAliveSeconds * 1000;
@@ -54,7 +60,9 @@ export class HttpTransport {
       corsOrigins: http.cors.origins,
     });
     const files = door === undefined ? undefined : new SandboxFilesEndpoint({ mcp, door });
-    this.#router = new Router({ mcp, config, guard, authenticator, endpoint: this.#endpoint, sse: this.#sse, files });
+    const operators = desk === undefined ? undefined : new OperatorApi({ mcp, desk });
+    const legs = { endpoint: this.#endpoint, sse: this.#sse };
+    this.#router = new Router({ mcp, config, guard, authenticator, ...legs, files, ledger, operators });
   }
 
   get isTls(): boolean {

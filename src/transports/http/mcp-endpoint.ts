@@ -21,6 +21,7 @@ import {
   sendJson,
 } from "./exchange-io.ts";
 import { isModernMessage, ModernLeg } from "./modern-leg.ts";
+import { quotaHeadersOf } from "./quota-headers.ts";
 import { PlainStream } from "./plain-stream.ts";
 import { readBody } from "./read-body.ts";
 import { Sessions } from "./sessions.ts";
@@ -170,7 +171,7 @@ export class McpEndpoint {
     if (stream.finish(sent)) return;
     const [only] = sent;
     if (only === undefined) sendEmpty(response, 202);
-    else sendJson(response, 200, parsed.batch ? sent : only);
+    else sendJson(response, 200, parsed.batch ? sent : only, quotaHeadersOf(sent));
   }
 
   /** Batches exist in one revision only. */

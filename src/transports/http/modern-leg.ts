@@ -15,8 +15,10 @@ import {
   isObject,
   type JsonRpcNotification,
   type JsonRpcRequest,
+  type JsonRpcResponse,
   type WireErrorBody,
 } from "../../protocol/json-rpc.ts";
+import { refuseListening } from "../../protocol/listen-guard.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { declaresParamHeaders, validateParamHeaders } from "../../protocol/param-headers.ts";
 import { PeerServer, type RequestFacts } from "../../protocol/peer-server.ts";
@@ -24,6 +26,7 @@ import { stoppedAnswer } from "../../protocol/peer-transport.ts";
 import { isModern, MODERN_VERSIONS } from "../../protocol/versions.ts";
 import { completeWireError } from "../../protocol/wire-error.ts";
 import { acceptsEventStream, lifeOf, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
+import { quotaHeadersOf } from "./quota-headers.ts";
 
 const NEWEST = MODERN_VERSIONS[0];
 
@@ -68,6 +71,8 @@ export class ModernLeg {
 
   async serve(message: JsonRpcRequest | JsonRpcNotification, exchange: HttpExchange): Promise<void> {
     if (message.method === "subscriptions/listen") exchange.release();
+    const refusal = this.#listenRefusal(message, exchange);
+    if (refusal !== undefined) return this.#sendBody(exchange, 200, refusal);
     const caller: Caller = {
       principal: exchange.principal,
       label: exchange.label,
@@ -79,10 +84,10 @@ export class ModernLeg {
       this.#fastPath && "id" in message && hasPlainHeaders(message, exchange.request)
         ? readFastCall(message, NEWEST)
         : undefined;
-    if (call !== undefined && "id" in message && !this.#needsHeaderCheck(call))
+    if (call !== undefined && "id" in message && !this.#needsHeaderCheck(call, caller))
       return this.#serveFast(message, call, { caller, exchange });
     if ("id" in message) {
-      const mismatch = this.#paramHeaderMismatch(message, exchange);
+      const mismatch = this.#paramHeaderMismatch(message, { caller, exchange });
       if (mismatch !== undefined)
         return this.#sendBody(exchange, 400, { jsonrpc: "2.0", id: message.id, error: mismatch });
     }
@@ -111,7 +116,7 @@ export class ModernLeg {
     if (this.#closing && life.isOver) return this.#refuseStopped(message, { caller, exchange });
     // The protocol fixes this one status; all other errors of a call are part of a good answer.
     const status = "error" in answer && answer.error.code === -32021 ? 400 : 200;
-    sendJson(response, status, answer);
+    sendJson(response, status, answer, quotaHeadersOf(answer));
   }
 
   #refuseStopped(
@@ -144,20 +149,30 @@ export class ModernLeg {
 
   #sendBody({ response, traceId }: HttpExchange, status: number, body: unknown): void {
     const options = { version: NEWEST, traceId, withStack: this.#mcp.withStack };
-    sendJson(response, status, isErrorBody(body) ? { ...body, error: completeWireError(body.error, options) } : body);
+    const whole = isErrorBody(body) ? { ...body, error: completeWireError(body.error, options) } : body;
+    sendJson(response, status, whole, quotaHeadersOf(whole));
   }
 
-  #needsHeaderCheck({ params: { name } }: FastCall): boolean {
-    const tool = this.#mcp.pipeline.registry.tool(name);
+  /** What somebody must not read they must not watch either. */
+  #listenRefusal(message: JsonRpcRequest | JsonRpcNotification, exchange: HttpExchange): JsonRpcResponse | undefined {
+    if (!("id" in message)) return undefined;
+    const { principal, label, traceId } = exchange;
+    const caller: Caller = { principal, label, transport: "http", protocolVersion: NEWEST, sessionId: undefined };
+    return refuseListening(this.#mcp, message, { caller, traceId });
+  }
+
+  #needsHeaderCheck({ params: { name } }: FastCall, caller: Caller): boolean {
+    const tool = this.#mcp.pipeline.view.tool(name, caller);
     return tool !== undefined && declaresParamHeaders(tool);
   }
 
   #paramHeaderMismatch(
     { method, params }: JsonRpcRequest,
-    { request, traceId }: HttpExchange,
+    { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange },
   ): WireErrorBody | undefined {
+    const { request, traceId } = exchange;
     const name = method === "tools/call" ? params?.["name"] : undefined;
-    const tool = typeof name === "string" ? this.#mcp.pipeline.registry.tool(name) : undefined;
+    const tool = typeof name === "string" ? this.#mcp.pipeline.view.tool(name, caller) : undefined;
     return tool === undefined
       ? undefined
       : validateParamHeaders(tool, params?.["arguments"], { headers: request.headers, traceId, version: NEWEST });

@@ -5,6 +5,7 @@ import { ANONYMOUS, type Principal } from "../../auth/principal.ts";
 import { protectedResourceMetadata } from "../../auth/protected-resource-metadata.ts";
 import type { Config } from "../../config/schema.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { traceIdFrom } from "../../protocol/trace-id.ts";
 import { SUPPORTED_VERSIONS } from "../../protocol/versions.ts";
@@ -13,8 +14,11 @@ import { addCorsHeaders, answerPreflight } from "./cors.ts";
 import { EVENT_STREAM_HEADERS } from "./event-stream.ts";
 import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
 import type { HostGuard } from "./guards.ts";
+import { ledgerRoutes } from "./ledger-routes.ts";
 import type { LegacySse } from "./legacy-sse.ts";
 import type { McpEndpoint } from "./mcp-endpoint.ts";
+import type { OperatorApi } from "./operator-api.ts";
+import { retryHeader } from "./quota-headers.ts";
 import { onlyHeader, readTarget, type RequestTarget } from "./request-target.ts";
 import { FILE_PATH, type SandboxFilesEndpoint } from "./sandbox-files.ts";
 
@@ -27,6 +31,9 @@ export interface RouterOptions {
   readonly sse: LegacySse;
   /** Not there when sandboxes are switched off. */
   readonly files: SandboxFilesEndpoint | undefined;
+  readonly ledger?: Ledger | undefined;
+  /** Not there without governance. */
+  readonly operators?: OperatorApi | undefined;
 }
 
 type Serve = (exchange: HttpExchange, target: RequestTarget) => void | Promise<void>;
@@ -101,13 +108,15 @@ export class Router {
     if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
     const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyHeader(request, "authorization"));
     const principal = known instanceof Promise ? await known : known;
+    const label = labelOf(request);
+    if (route.isOpen !== true) this.#options.mcp.pipeline.governance?.governor.assertNoFlood({ principal, label });
     endStreamWithToken(principal, response);
-    await serve({ ...incoming, principal, label: labelOf(request) }, target);
+    await serve({ ...incoming, principal, label }, target);
   }
 
   #makeRoutes(): ReadonlyMap<string, Route> {
     const { endpoint, sse, config } = this.#options;
-    const status: Serve = ({ response }) => sendJson(response, 200, this.#status());
+    const status: Serve = (exchange) => sendJson(exchange.response, 200, this.#status(exchange));
     const metadata: Route = { isOpen: true, methods: { GET: (exchange) => this.#sendMetadata(exchange) } };
     return new Map<string, Route>([
       [
@@ -142,16 +151,17 @@ export class Router {
   }
 
   #makePatterns(): readonly (readonly [RegExp, Route])[] {
-    const { files } = this.#options;
-    if (files === undefined) return [];
+    const { files, ledger, operators } = this.#options;
+    const forOperators = [...ledgerRoutes(ledger), ...(operators?.routes() ?? [])];
+    if (files === undefined) return forOperators;
     const methods: Route["methods"] = {
       GET: (exchange, target) => files.get(exchange, target),
       PUT: (exchange, target) => files.put(exchange, target),
     };
-    return [[FILE_PATH, { methods }]];
+    return [[FILE_PATH, { methods }], ...forOperators];
   }
 
-  #status(): Record<string, unknown> {
+  #status({ principal, label }: HttpExchange): Record<string, unknown> {
     const { mcp, endpoint, sse, config } = this.#options;
     return {
       status: "ok",
@@ -159,7 +169,7 @@ export class Router {
       protocolVersions: SUPPORTED_VERSIONS,
       uptimeSeconds: Math.round((Date.now() - this.#startedAt) / 1000),
       sessions: endpoint.sessions.size + sse.size,
-      tools: mcp.pipeline.registry.tools().length,
+      tools: mcp.pipeline.view.toolCount({ principal, label }),
       auth: config.auth.enabled,
     };
   }
@@ -196,6 +206,8 @@ export class Router {
       return;
     }
     const headers: Record<string, string> = {};
+    const isLimited = error.kind === "governance_denied" && error.facts["retry_after"] !== undefined;
+    if (isLimited) Object.assign(headers, retryHeader(error.facts["retry_after"]));
     if (error.kind === "unauthorized" || error.kind === "forbidden") {
       headers["www-authenticate"] = challenge(error, {
         resourceMetadataUrl: `${this.#origin(request)}${RESOURCE_METADATA_PATH}/mcp`,
@@ -203,7 +215,7 @@ export class Router {
     }
     // What is left of a body that was refused unread would be taken for the next request.
     if (!request.complete) headers["connection"] = "close";
-    sendError(response, error, { traceId, withStack: mcp.withStack, headers });
+    sendError(response, error, { traceId, withStack: mcp.withStack, headers, ...(isLimited && { status: 429 }) });
   }
 }
 

@@ -2,9 +2,14 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Principal } from "../../auth/principal.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import type { GovernedWork } from "../../pipeline/governed-call.ts";
+import { operationSubject } from "../../pipeline/subjects.ts";
+import { silentConversation } from "../../protocol/conversations/silent.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
+import { PLAIN_VERSION } from "../../protocol/versions.ts";
 import { byteRange } from "./byte-range.ts";
-import { type HttpExchange, sendError, sendJson } from "./exchange-io.ts";
+import { type HttpExchange, lifeOf, sendError, sendJson } from "./exchange-io.ts";
+import { retryHeader } from "./quota-headers.ts";
 import type { RequestTarget } from "./request-target.ts";
 
 /** What this door needs of sandboxes. */
@@ -93,13 +98,19 @@ export class SandboxFilesEndpoint {
     response.setTimeout(STALL_MS, () => response.destroy());
     try {
       const { id, path } = readFilePath(target.path);
-      const files = await door.open(principal, id);
-      try {
-        const bytes = await act(files, path);
-        log({ sandbox: files.name, path, bytes, outcome: "ok" });
-      } finally {
-        files.release();
-      }
+      await mcp.pipeline.govern({
+        ...fileWork(request.method === "PUT" ? "file_write" : "file_read", { id, path }, exchange, mcp),
+        perform: async () => {
+          const files = await door.open(principal, id);
+          try {
+            const bytes = await act(files, path);
+            log({ sandbox: files.name, path, bytes, outcome: "ok" });
+            return { bytes };
+          } finally {
+            files.release();
+          }
+        },
+      });
     } catch (thrown) {
       if (response.destroyed || (request.destroyed && !request.complete)) return log({ outcome: "client gone" });
       const error = toOwlError(thrown);
@@ -110,13 +121,20 @@ export class SandboxFilesEndpoint {
   }
 
   #refuse({ request, response, traceId }: HttpExchange, error: OwlError): void {
+    const retryAfter = error.kind === "governance_denied" ? error.facts["retry_after"] : undefined;
     if (response.headersSent) {
       response.destroy();
       return;
     }
-    const status = error.kind === "tool_failure" ? STATUS_BY_REASON.get(error.facts["reason"]) : undefined;
+    const status =
+      retryAfter !== undefined
+        ? 429
+        : error.kind === "tool_failure"
+          ? STATUS_BY_REASON.get(error.facts["reason"])
+          : undefined;
     const { withStack } = this.#options.mcp;
-    sendError(response, error, { traceId, withStack, ...(status !== undefined && { status }) });
+    const headers = retryHeader(retryAfter);
+    sendError(response, error, { traceId, withStack, headers, ...(status !== undefined && { status }) });
     // Many clients read the answer only after the last byte of their body: the rest is taken and thrown away.
     request.resume();
   }
@@ -192,4 +210,23 @@ function badPath(reason: string): OwlError {
   return new OwlError("invalid_request", `the path of the file cannot be used: ${reason}`, {
     hint: "name a file relative to the workspace, such as /api/sandboxes/ID/files/data/table.csv",
   });
+}
+
+/** This door does what two tools do, so it is governed as they are. */
+function fileWork(
+  operation: "file_read" | "file_write",
+  { id, path }: { readonly id: string; readonly path: string },
+  { principal, label, traceId, response }: HttpExchange,
+  { changes }: Mcp,
+): Omit<GovernedWork<unknown, unknown>, "perform"> {
+  const args = { session_id: id, path };
+  const caller = { principal, label, transport: "http", protocolVersion: PLAIN_VERSION, sessionId: undefined } as const;
+  return {
+    kind: "tool",
+    subject: operationSubject(operation, "workspace"),
+    calledAs: `${operation === "file_write" ? "PUT" : "GET"} /api/sandboxes`,
+    args,
+    call: { caller, traceId, life: lifeOf(response), conversation: silentConversation(changes) },
+    check: () => args,
+  };
 }

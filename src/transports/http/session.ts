@@ -8,6 +8,7 @@ import type { Mcp } from "../../protocol/mcp.ts";
 import { hasResumableStreams } from "../../protocol/versions.ts";
 import { EventStream } from "./event-stream.ts";
 import { acceptsEventStream, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
+import { quotaHeadersOf } from "./quota-headers.ts";
 import { parseEventId, ResumableStream } from "./resumable-stream.ts";
 
 /** A lost stream is kept this long for its client to come back, and a finished one to be read. */
@@ -72,7 +73,7 @@ export class Session {
     if (reply.finish(sent)) return;
     const [only] = sent;
     if (only === undefined) sendEmpty(response, 202, this.headers());
-    else sendJson(response, 200, isBatch ? sent : only, this.headers());
+    else sendJson(response, 200, isBatch ? sent : only, { ...this.headers(), ...quotaHeadersOf(sent) });
   }
 
   notify(message: JsonRpcNotification): void {

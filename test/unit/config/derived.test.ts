@@ -29,6 +29,19 @@ const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   "sandbox.pool.preload": fc.constantFrom(["numpy"], ["matplotlib.pyplot", "pandas"]),
   "tools.dialects": fc.constantFrom(["native"], ["microsandbox", "open-sandbox"]),
   "tools.toolsets": fc.constantFrom(["code"], ["shell", "files"]),
+  "governance.policyFile": fc.stringMatching(/^\/[a-z]{1,9}$/),
+  "governance.timeZone": fc.constantFrom("Europe/Berlin", "Pacific/Apia"),
+  "governance.defaults.confirm": fc.constantFrom({ shell_exec: "operator" }, { "*": "client" }),
+  "governance.clients": fc.constantFrom({ ada: { callsPerMinute: 5 } }, { "ci-*": { visible: ["file_*"] } }),
+  "governance.groups": fc.constantFrom({ interns: { deny: ["shell_exec"] } }),
+  "governance.labels": fc.constantFrom({ "*": { callsPerMinute: 60 } }),
+  "governance.tools": fc.constantFrom({ code_run: { cost: 0.5 } }, { "*": { confirm: "client" } }),
+  "governance.rules": fc.constantFrom([{ id: "no-etc", when: "args.path == '/etc'", effect: "deny" }]),
+  "store.url": fc.constant("postgres://owlclaw@db.example/owlclaw"),
+  "ledger.retentionDays": fc.integer({ min: 1, max: 36_500 }),
+  "ledger.keyFolder": fc.stringMatching(/^\/[a-z]{1,9}$/),
+  "alerts.webhook": fc.webUrl({ validSchemes: ["https"] }),
+  "limits.url": fc.constant("redis://counter.example"),
   "handlers.paths": fc.array(fc.stringMatching(/^\/[a-z]{1,9}$/), { minLength: 1 }),
 };
 // These stand or fall with a second key or with files: they have a test of their own.
@@ -162,6 +175,6 @@ describe("the JSON Schema for editors", () => {
         },
       },
     });
-    expect(JSON.stringify(schema).match(/"writeOnly":true/g)).toHaveLength(2);
+    expect(JSON.stringify(schema).match(/"writeOnly":true/g)).toHaveLength(5);
   });
 });

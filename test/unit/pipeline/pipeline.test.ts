@@ -72,7 +72,7 @@ describe("a call through the pipeline", () => {
   });
 
   test("an unknown tool, resource or prompt is not found, and long names are cut", async () => {
-    expect(() => pipeline.findTool("nobody")).toThrow('there is no tool named "nobody"');
+    await expect(pipeline.findTool("nobody", makeCall(), {})).rejects.toThrow('there is no tool named "nobody"');
     const long = await failureOf(pipeline.readResource("x".repeat(10_000), makeCall()));
     expect(long.message.length).toBeLessThan(400);
     expect((await failureOf(pipeline.getPrompt("nobody", {}, makeCall()))).kind).toBe("prompt_not_found");

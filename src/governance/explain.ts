@@ -1,0 +1,68 @@
+import type { AskerPolicy } from "./policy/asker-policy.ts";
+import type { Policy } from "./policy/policy.ts";
+import { fromMicros, stricter, type Confirmation } from "./policy/terms.ts";
+import type { Subject } from "./subject.ts";
+
+/** A call that nobody makes: what would be said to it. */
+export interface Supposed {
+  readonly client: string;
+  readonly groups: readonly string[];
+  readonly claims: Readonly<Record<string, unknown>>;
+  readonly label: string | undefined;
+  readonly subject: Subject;
+  readonly args: unknown;
+}
+
+export interface Explanation {
+  readonly policy: string;
+  readonly operation: string;
+  readonly decision: "allow" | "deny" | "confirm";
+  readonly rule: string;
+  readonly reason: string | undefined;
+  readonly visible: boolean;
+  readonly confirm: "operator" | "client" | undefined;
+  readonly limits: readonly { readonly rule: string; readonly limit: number; readonly counts: string }[];
+  /** What is set aside before it runs, in units. */
+  readonly reserves: number;
+}
+
+/** What the policy says to a call, and by which rule. Counts of the moment are not looked at. */
+export function explain(policy: Policy, { client, groups, claims, label, subject, args }: Supposed): Explanation {
+  const known = groups.length === 0 ? claims : { ...claims, [policy.config.groupsClaim]: groups };
+  const asker = policy.for({ principal: { id: client, scopes: [], claims: known }, label });
+  const terms = asker.termsOf(subject);
+  const { rule, reason, decision, confirm } = decide(asker, subject, args);
+  return {
+    policy: policy.revision,
+    operation: subject.name,
+    decision,
+    rule,
+    reason,
+    visible: terms.hidden === undefined && terms.denied === undefined,
+    confirm,
+    limits: terms.counters.flatMap(({ key, perMinute, perDay, concurrency, budget }) => [
+      ...[perMinute, perDay, concurrency].flatMap((cap) => (cap === undefined ? [] : [{ ...cap, counts: key }])),
+      ...(budget === undefined ? [] : [{ rule: budget.rule, limit: fromMicros(budget.limit), counts: key }]),
+    ]),
+    reserves: fromMicros(terms.reserveMicros),
+  };
+}
+
+type Decision = Pick<Explanation, "decision" | "rule" | "reason" | "confirm">;
+
+function decide(asker: AskerPolicy, subject: Subject, args: unknown): Decision {
+  const { hidden, denied, confirm, maxCost, reserveMicros } = asker.termsOf(subject);
+  const objection = hidden ?? denied;
+  if (objection !== undefined) return { ...objection, decision: "deny", confirm: undefined };
+  const verdict = asker.judge(subject, args);
+  const rule = verdict === undefined ? "default" : `rules.${verdict.rule.id}`;
+  if (verdict?.effect === "deny") return { decision: "deny", rule, reason: verdict.reason, confirm: undefined };
+  if (maxCost !== undefined && reserveMicros > maxCost.limit)
+    return { decision: "deny", rule: maxCost.rule, reason: "the call may cost too much", confirm: undefined };
+  const asked: Confirmation | undefined =
+    verdict?.effect === "confirm" ? { by: verdict.rule.confirm, rule, reason: verdict.reason } : undefined;
+  const needed = stricter(confirm, asked);
+  if (needed !== undefined)
+    return { decision: "confirm", rule: needed.rule, reason: needed.reason, confirm: needed.by };
+  return { decision: "allow", rule, reason: verdict?.reason, confirm: undefined };
+}

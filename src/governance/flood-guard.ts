@@ -1,0 +1,65 @@
+import { OwlError } from "../errors/owl-error.ts";
+
+export interface FloodLimit {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+interface Bucket {
+  tokens: number;
+  atMs: number;
+}
+
+const MAX_BUCKETS = 10_000;
+
+/** Ten times what the policy lets through, so that it only ever meets what would be refused anyway. */
+export function floodLimitFor(callsPerMinute: number | undefined): FloodLimit | undefined {
+  if (callsPerMinute === undefined) return undefined;
+  return { perSecond: Math.max(50, (callsPerMinute * 10) / 60), burst: Math.max(1000, callsPerMinute * 2) };
+}
+
+/** A bucket of tokens for each caller, in memory: what stands before a message is even read. */
+export class FloodGuard {
+  readonly #buckets = new Map<string, Bucket>();
+  readonly #nowMs: () => number;
+
+  constructor(nowMs: () => number = () => performance.now()) {
+    this.#nowMs = nowMs;
+  }
+
+  /** @throws OwlError when this caller sends more than anybody could mean. */
+  check(caller: string, limit: FloodLimit | undefined): void {
+    if (limit === undefined) return;
+    const { perSecond, burst } = limit;
+    const now = this.#nowMs();
+    let bucket = this.#buckets.get(caller);
+    if (bucket === undefined) {
+      if (this.#buckets.size >= MAX_BUCKETS) this.#forgetFull(now, limit);
+      bucket = { tokens: burst, atMs: now };
+      this.#buckets.set(caller, bucket);
+    }
+    bucket.tokens = Math.min(burst, bucket.tokens + ((now - bucket.atMs) / 1000) * perSecond);
+    bucket.atMs = now;
+    if (bucket.tokens < 1) throw flooded(limit);
+    bucket.tokens -= 1;
+  }
+
+  /** A bucket that is full again is as good as none. */
+  #forgetFull(now: number, { perSecond, burst }: FloodLimit): void {
+    for (const [caller, { tokens, atMs }] of this.#buckets)
+      if (tokens + ((now - atMs) / 1000) * perSecond >= burst) this.#buckets.delete(caller);
+    if (this.#buckets.size >= MAX_BUCKETS) this.#buckets.clear();
+  }
+}
+
+function flooded({ perSecond }: FloodLimit): OwlError {
+  return new OwlError(
+    "governance_denied",
+    `more than ${Math.round(perSecond)} messages a second: they are not even read`,
+    {
+      facts: { rule: "flood", reason: "rate", limit: Math.round(perSecond), remaining: 0, retry_after: 1 },
+      retryable: true,
+      hint: "wait a second, and send less at a time",
+    },
+  );
+}

@@ -1,0 +1,52 @@
+/** One calendar day somewhere, and when it and its month end. */
+export interface Day {
+  /** `2026-11-15`. */
+  readonly day: string;
+  /** `2026-11`. */
+  readonly month: string;
+  readonly endsAtMs: number;
+  readonly monthEndsAtMs: number;
+}
+
+const HOUR_MS = 3_600_000;
+/** A day may have 25 hours, and a place may skip one at the date line. */
+const LONGEST_DAY_MS = 50 * HOUR_MS;
+const LONGEST_MONTH_MS = 33 * 24 * HOUR_MS;
+
+/** Days and months of one time zone. The day of the moment is kept, so that most questions cost two comparisons. */
+export class Calendar {
+  readonly timeZone: string;
+  readonly #format: Intl.DateTimeFormat;
+  #today: { readonly startMs: number; readonly day: Day } | undefined;
+
+  constructor(timeZone: string) {
+    this.timeZone = timeZone;
+    // The Swedish form is the ISO form.
+    this.#format = new Intl.DateTimeFormat("sv-SE", { timeZone, year: "numeric", month: "2-digit", day: "2-digit" });
+  }
+
+  at(ms: number): Day {
+    const known = this.#today;
+    if (known !== undefined && ms >= known.startMs && ms < known.day.endsAtMs) return known.day;
+    const day = this.#format.format(ms);
+    const month = day.slice(0, 7);
+    const endsAtMs = this.#firstWhere(ms, LONGEST_DAY_MS, (text) => text !== day);
+    const monthEndsAtMs = this.#firstWhere(ms, LONGEST_MONTH_MS, (text) => !text.startsWith(month));
+    const found = { day, month, endsAtMs, monthEndsAtMs };
+    // Only from here on is the day known to be this one: how it began may be odd.
+    this.#today = { startMs: ms, day: found };
+    return found;
+  }
+
+  /** Local time is not arithmetic: the moment of change is searched for. */
+  #firstWhere(fromMs: number, withinMs: number, isChanged: (day: string) => boolean): number {
+    let low = fromMs;
+    let high = fromMs + withinMs;
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (isChanged(this.#format.format(middle))) high = middle;
+      else low = middle;
+    }
+    return high;
+  }
+}

@@ -1,0 +1,150 @@
+import type { Counter } from "../policy/terms.ts";
+import { addCall, forgetExpired, type Held, type KeyState, type Moment, objectionOf, usedOf } from "./key-state.ts";
+import type { Admission, AdmitRequest, Crossing, Lease, LimitRefusal, Used } from "./limit-store.ts";
+import type { LimitTables } from "./limit-tables.ts";
+import { crossingsOf } from "./thresholds.ts";
+
+const MAX_KEPT_KEYS = 10_000;
+
+/** What is known of all keys. Every method runs inside a transaction, between `open` and `save` or `undo`. */
+export class LimitBook {
+  readonly #tables: LimitTables;
+  readonly #process: number;
+  readonly #states = new Map<string, KeyState>();
+  readonly #held = new Map<string, Held>();
+  readonly #touched = new Set<string>();
+  readonly #dirty = new Set<KeyState>();
+  readonly #undo: (() => void)[] = [];
+  #moment: Moment;
+
+  constructor(tables: LimitTables, process: number, moment: Moment) {
+    this.#tables = tables;
+    this.#process = process;
+    this.#moment = moment;
+  }
+
+  open(moment: Moment): void {
+    this.#moment = moment;
+    if (this.#tables.hasForeignChanges() || this.#states.size > MAX_KEPT_KEYS) this.#states.clear();
+  }
+
+  /** What was read before something else was changed in the file is read again. */
+  forget(): void {
+    this.#states.clear();
+  }
+
+  admit({ counters, reserveMicros }: AdmitRequest): Admission {
+    const refusal = this.#objection(counters, reserveMicros);
+    if (refusal !== undefined) return { ok: false, refusal, used: this.used(counters) };
+    const { month } = this.#moment.day;
+    for (const counter of counters) {
+      const state = this.#stateOf(counter.key);
+      addCall(state, this.#moment.steadyMs);
+      this.#dirty.add(state);
+      this.#hold(counter, month, { running: 1, micros: reserveMicros });
+    }
+    return { ok: true, lease: { counters, month, reserveMicros }, used: this.used(counters) };
+  }
+
+  settle({ counters, month, reserveMicros }: Lease, costMicros: number): readonly Crossing[] {
+    return counters.flatMap((counter) => {
+      this.#hold(counter, month, { running: -1, micros: -reserveMicros });
+      return counter.budget === undefined || costMicros === 0 ? [] : this.#spend(counter, month, costMicros);
+    });
+  }
+
+  used(counters: readonly Counter[]): readonly Used[] {
+    return counters.flatMap((counter) => {
+      const { key } = counter;
+      return usedOf({ state: this.#stateOf(key), held: this.#heldOf(key), counter, moment: this.#moment });
+    });
+  }
+
+  save(): void {
+    for (const state of this.#dirty) this.#tables.saveCalls(state, this.#moment);
+    this.#dirty.clear();
+    for (const key of this.#touched) this.#tables.saveHeld(this.#process, key, this.#heldOf(key));
+  }
+
+  /** The transaction stands: nothing of it can be taken back any more. */
+  keep(): void {
+    for (const key of this.#touched) {
+      const { running, reservedMicros } = this.#heldOf(key);
+      if (running === 0 && reservedMicros.size === 0) this.#held.delete(key);
+    }
+    this.#touched.clear();
+    this.#undo.length = 0;
+  }
+
+  /** Nothing of the transaction counts: what was kept of it in memory goes too. */
+  undo(): void {
+    while (this.#undo.length > 0) this.#undo.pop()?.();
+    this.#touched.clear();
+    this.#dirty.clear();
+    this.#states.clear();
+  }
+
+  #objection(counters: readonly Counter[], reserveMicros: number): LimitRefusal | undefined {
+    for (const counter of counters) {
+      const { key } = counter;
+      const question = { state: this.#stateOf(key), held: this.#heldOf(key), counter, moment: this.#moment };
+      const found = objectionOf(question, reserveMicros);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  #spend(counter: Counter, month: string, micros: number): readonly Crossing[] {
+    const { key } = counter;
+    const state = this.#stateOf(key);
+    this.#tables.addSpent(key, month, micros);
+    if (state.month !== month) return [];
+    const before = state.spentMicros;
+    state.spentMicros += micros;
+    return crossingsOf(counter, before, state.spentMicros);
+  }
+
+  #hold(counter: Counter, month: string, change: { readonly running: number; readonly micros: number }): void {
+    const { key, concurrency, budget } = counter;
+    const held = this.#heldOf(key);
+    const step = (sign: 1 | -1): void => {
+      if (concurrency !== undefined) held.running = Math.max(0, held.running + sign * change.running);
+      if (budget === undefined || change.micros === 0) return;
+      held.reservedMicros.set(month, Math.max(0, (held.reservedMicros.get(month) ?? 0) + sign * change.micros));
+    };
+    if (concurrency === undefined && (budget === undefined || change.micros === 0)) return;
+    step(1);
+    this.#held.set(key, held);
+    this.#touched.add(key);
+    this.#undo.push(() => {
+      step(-1);
+      this.#held.set(key, held);
+    });
+  }
+
+  #heldOf(key: string): Held {
+    return this.#held.get(key) ?? { running: 0, reservedMicros: new Map() };
+  }
+
+  #stateOf(key: string): KeyState {
+    const moment = this.#moment;
+    let state = this.#states.get(key);
+    if (state === undefined) {
+      state = this.#tables.load(key, moment, this.#process);
+      this.#states.set(key, state);
+    }
+    forgetExpired(state, moment.steadyMs);
+    const { day, month } = moment.day;
+    if (state.day !== day) this.#turnDay(state, day);
+    if (state.month !== month) {
+      Object.assign(state, this.#tables.loadMonth(key, month));
+      state.othersReservedMicros = this.#tables.others(key, month, this.#process)[1];
+    }
+    return state;
+  }
+
+  #turnDay(state: KeyState, day: string): void {
+    if (this.#dirty.has(state)) this.#tables.saveCalls(state, this.#moment);
+    Object.assign(state, this.#tables.loadDay(state.key, day));
+  }
+}

@@ -1,0 +1,14 @@
+import type { Counter } from "../policy/terms.ts";
+import type { Crossing } from "./limit-store.ts";
+
+const ALERT_PERCENTS = [50, 80, 100];
+
+/** The shares of the budget that lie between what was spent before and what is spent now. */
+export function crossingsOf({ key, budget }: Counter, beforeMicros: number, afterMicros: number): Crossing[] {
+  if (budget === undefined) return [];
+  const { limit: limitMicros, rule } = budget;
+  return ALERT_PERCENTS.filter((percent) => {
+    const line = (limitMicros * percent) / 100;
+    return beforeMicros < line && afterMicros >= line;
+  }).map((percent) => ({ key, rule, percent, spentMicros: afterMicros, limitMicros }));
+}

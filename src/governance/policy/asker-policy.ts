@@ -1,0 +1,124 @@
+import type { Asker, Subject } from "../subject.ts";
+import { countsAnything, joinCaps, type Layer } from "./layer.ts";
+import type { Facts } from "./expression.ts";
+import { type CompiledRule, firstVerdict, type RuleVerdict, standingVerdict } from "./rule.ts";
+import { type Counter, type Cap, type Objection, stricter, type Terms, tighter } from "./terms.ts";
+import { priceOf, reserveOf, type ToolEntry, toolConfirmation, toolCounter } from "./tool-entry.ts";
+
+export interface AskerParts {
+  readonly asker: Asker;
+  readonly groups: readonly string[];
+  /** Defaults, groups and clients: counted for the principal as a whole. */
+  readonly layers: readonly Layer[];
+  /** Those of the label: counted for the label, below its principal. */
+  readonly labelLayers: readonly Layer[];
+  readonly tools: readonly ToolEntry[];
+  readonly rules: readonly CompiledRule[];
+  readonly revision: string;
+}
+
+/** The policy as it is for one principal under one label. Terms are worked out once for each operation. */
+export class AskerPolicy {
+  readonly asker: Asker;
+  readonly groups: readonly string[];
+  readonly rules: readonly CompiledRule[];
+  readonly revision: string;
+  readonly #parts: AskerParts;
+  readonly #all: readonly Layer[];
+  readonly #shared: readonly Counter[];
+  readonly #maxCost: Cap | undefined;
+  readonly #terms = new WeakMap<Subject, Terms>();
+
+  constructor(parts: AskerParts) {
+    const { asker, groups, layers, labelLayers, rules, revision } = parts;
+    this.asker = asker;
+    this.groups = groups;
+    this.rules = rules;
+    this.revision = revision;
+    this.#parts = parts;
+    this.#all = [...layers, ...labelLayers];
+    const { id } = asker.principal;
+    const own = joinCaps(
+      keyOf("principal", id),
+      layers.map(({ caps }) => caps),
+    );
+    const ofLabel = joinCaps(
+      keyOf("label", id, asker.label ?? ""),
+      labelLayers.map(({ caps }) => caps),
+    );
+    this.#shared = [own, ofLabel].filter(countsAnything);
+    this.#maxCost = this.#all.map(({ maxCost }) => maxCost).reduce(tighter, undefined);
+  }
+
+  /** What limits every call of this asker, whatever it is. */
+  get counters(): readonly Counter[] {
+    return this.#shared;
+  }
+
+  termsOf(subject: Subject): Terms {
+    let terms = this.#terms.get(subject);
+    if (terms === undefined) {
+      terms = this.#work(subject);
+      this.#terms.set(subject, terms);
+    }
+    return terms;
+  }
+
+  /** What the rules say of this very call. */
+  judge(subject: Subject, args: unknown): RuleVerdict | undefined {
+    return firstVerdict(this.rules, () => this.#factsOf(subject, args));
+  }
+
+  #factsOf({ kind, name, scope }: Subject, args: unknown): Facts {
+    const { principal, label } = this.asker;
+    return {
+      args: isObject(args) ? args : {},
+      principal: principal.id,
+      claims: principal.claims,
+      groups: this.groups,
+      label: label ?? "",
+      tool: kind === "tool" ? name : "",
+      scope: scope ?? "",
+      kind,
+      uri: kind === "resource" ? name : "",
+    };
+  }
+
+  #standingDenial(subject: Subject): Objection | undefined {
+    const verdict = standingVerdict(this.rules, () => this.#factsOf(subject, {}));
+    return verdict?.effect === "deny" ? { rule: `rules.${verdict.rule.id}`, reason: verdict.reason } : undefined;
+  }
+
+  #work(subject: Subject): Terms {
+    const entries = this.#parts.tools.filter(({ pattern }) => pattern.matches(subject));
+    const { id } = this.asker.principal;
+    const ofTool = toolCounter(keyOf("tool", id, subject.name), entries);
+    const price = priceOf(entries, subject.price);
+    return {
+      hidden: first(this.#all, (layer) => layer.hides(subject)),
+      denied: first(this.#all, (layer) => layer.denies(subject)) ?? this.#standingDenial(subject),
+      confirm: this.#all.map((layer) => layer.confirms(subject)).reduce(stricter, toolConfirmation(entries, subject)),
+      counters: countsAnything(ofTool) ? [...this.#shared, ofTool] : this.#shared,
+      price,
+      reserveMicros: reserveOf(price, subject.timeoutMs),
+      maxCost: this.#maxCost,
+    };
+  }
+}
+
+/** Unambiguous, whatever characters ids and labels hold. */
+export function keyOf(...parts: readonly string[]): string {
+  return JSON.stringify(parts);
+}
+
+function first<T, R>(items: readonly T[], ask: (item: T) => R | undefined): R | undefined {
+  for (const item of items) {
+    const found = ask(item);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,79 @@
+import type { DeepReadonly } from "../../config/deep-freeze.ts";
+import type { PolicyConfig } from "../../config/governance-schema.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { Policy } from "./policy.ts";
+import { PolicyError } from "./policy-error.ts";
+import { checked, readPolicyFile } from "./read-policy-file.ts";
+import { policyWarnings } from "./warnings.ts";
+
+/** The keys of the configuration that hold the policy, and the file that may hold them instead. */
+export type PolicyOrigin = DeepReadonly<PolicyConfig> & { readonly policyFile: string };
+
+export interface PolicySourceOptions {
+  readonly origin: PolicyOrigin;
+  readonly logger: Logger;
+}
+
+/** The policy in force. A reload puts a whole new one in its place, or nothing. */
+export class PolicySource {
+  readonly #logger: Logger;
+  readonly #listeners = new Set<() => void>();
+  #current: Policy;
+  #reloading: Promise<void> = Promise.resolve();
+
+  private constructor(current: Policy, logger: Logger) {
+    this.#current = current;
+    this.#logger = logger;
+    this.#warn();
+  }
+
+  /** @throws PolicyError: a server does not start with a policy that it cannot enforce. */
+  static async open({ origin, logger }: PolicySourceOptions): Promise<PolicySource> {
+    return new PolicySource(await readPolicy(origin), logger);
+  }
+
+  get current(): Policy {
+    return this.#current;
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** One after the other, so that an older read never replaces a newer one. */
+  reload(readOrigin: () => Promise<PolicyOrigin>): Promise<void> {
+    this.#reloading = this.#reloading.then(() => this.#reload(readOrigin));
+    return this.#reloading;
+  }
+
+  async #reload(readOrigin: () => Promise<PolicyOrigin>): Promise<void> {
+    const { revision } = this.#current;
+    try {
+      const next = await readPolicy(await readOrigin());
+      if (next.revision === revision) return;
+      this.#current = next;
+      this.#logger.info("policy changed", { revision: next.revision, replaced: revision });
+      this.#warn();
+      for (const listener of this.#listeners) listener();
+    } catch (error) {
+      const problems = error instanceof PolicyError ? error.problems : [error instanceof Error ? error.message : error];
+      this.#logger.error("policy refused, the old one stays in force", { revision, problems: problems.slice(0, 20) });
+    }
+  }
+
+  #warn(): void {
+    for (const warning of policyWarnings(this.#current)) this.#logger.warning("policy warning", { warning });
+  }
+}
+
+export async function readPolicy({ policyFile, ...rest }: PolicyOrigin): Promise<Policy> {
+  const base = checked(policyKeys(rest));
+  return new Policy(policyFile === "" ? base : await readPolicyFile(policyFile, base));
+}
+
+/** The configuration's section has more keys than a policy. */
+function policyKeys(origin: DeepReadonly<PolicyConfig>): DeepReadonly<PolicyConfig> {
+  const { timeZone, groupsClaim, defaults, clients, groups, labels, tools, rules } = origin;
+  return { timeZone, groupsClaim, defaults, clients, groups, labels, tools, rules };
+}

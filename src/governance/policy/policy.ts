@@ -1,0 +1,130 @@
+import { createHash } from "node:crypto";
+import type { DeepReadonly } from "../../config/deep-freeze.ts";
+import type { LayerConfig, PolicyConfig } from "../../config/governance-schema.ts";
+import type { Asker } from "../subject.ts";
+import { AskerPolicy } from "./asker-policy.ts";
+import { toMatcher } from "./glob.ts";
+import { Layer } from "./layer.ts";
+import { PolicyError } from "./policy-error.ts";
+import { type CompiledRule, compileRule, firstLine } from "./rule.ts";
+import { type ToolEntry, toToolEntry } from "./tool-entry.ts";
+
+interface NamedLayer {
+  readonly isMeant: (name: string) => boolean;
+  readonly layer: Layer;
+}
+
+const MAX_GROUPS = 100;
+/** Anyone can send a label: those that are remembered are few. */
+const MAX_KEPT_LABELS = 64;
+
+/** All rules in force at one moment. It never changes: a reload makes another. */
+export class Policy {
+  /** Names the content: the same rules have the same revision on every server. */
+  readonly revision: string;
+  readonly config: DeepReadonly<PolicyConfig>;
+  readonly #defaults: Layer;
+  readonly #clients: readonly NamedLayer[];
+  readonly #groups: readonly NamedLayer[];
+  readonly #labels: readonly NamedLayer[];
+  readonly #tools: readonly ToolEntry[];
+  readonly #rules: readonly CompiledRule[];
+  readonly #askers = new WeakMap<Asker["principal"], Map<string | undefined, AskerPolicy>>();
+
+  /** @throws PolicyError with every rule that cannot be used. */
+  constructor(config: DeepReadonly<PolicyConfig>) {
+    this.config = config;
+    this.revision = revisionOf(config);
+    this.#rules = compileRules(config.rules);
+    this.#defaults = new Layer("defaults", config.defaults);
+    this.#clients = toLayers("clients", config.clients);
+    this.#groups = toLayers("groups", config.groups);
+    this.#labels = toLayers("labels", config.labels);
+    this.#tools = Object.entries(config.tools).map(([glob, entry]) => toToolEntry(glob, entry));
+  }
+
+  for(asker: Asker): AskerPolicy {
+    const { principal, label } = asker;
+    let byLabel = this.#askers.get(principal);
+    if (byLabel === undefined) {
+      byLabel = new Map();
+      this.#askers.set(principal, byLabel);
+    }
+    let found = byLabel.get(label);
+    if (found === undefined) {
+      if (byLabel.size >= MAX_KEPT_LABELS) byLabel.clear();
+      found = this.#join(asker);
+      byLabel.set(label, found);
+    }
+    return found;
+  }
+
+  #join(asker: Asker): AskerPolicy {
+    const { principal, label } = asker;
+    const groups = groupsOf(principal.claims[this.config.groupsClaim]);
+    const layers = [
+      this.#defaults,
+      ...groups.flatMap((group) => meant(this.#groups, group)),
+      ...meant(this.#clients, principal.id),
+    ];
+    const labelLayers = label === undefined ? [] : meant(this.#labels, label);
+    const { revision } = this;
+    return new AskerPolicy({
+      asker,
+      groups,
+      layers: [...new Set(layers)],
+      labelLayers,
+      tools: this.#tools,
+      rules: this.#rules,
+      revision,
+    });
+  }
+}
+
+export function groupsOf(claim: unknown): readonly string[] {
+  const names: readonly unknown[] = Array.isArray(claim) ? claim : typeof claim === "string" ? [claim] : [];
+  return names.filter((name) => typeof name === "string").slice(0, MAX_GROUPS);
+}
+
+function toLayers(kind: string, layers: Readonly<Record<string, DeepReadonly<LayerConfig>>>): readonly NamedLayer[] {
+  return Object.entries(layers).map(([name, config]) => ({
+    isMeant: toMatcher(name),
+    layer: new Layer(`${kind}.${name}`, config),
+  }));
+}
+
+function meant(layers: readonly NamedLayer[], name: string): Layer[] {
+  return layers.filter(({ isMeant }) => isMeant(name)).map(({ layer }) => layer);
+}
+
+function compileRules(rules: DeepReadonly<PolicyConfig>["rules"]): readonly CompiledRule[] {
+  const problems: string[] = [];
+  const seen = new Set<string>();
+  const compiled = rules.flatMap((rule, index) => {
+    if (seen.has(rule.id)) problems.push(`rules[${index}]: there is already a rule with the id "${rule.id}"`);
+    seen.add(rule.id);
+    try {
+      return [compileRule(rule)];
+    } catch (error) {
+      problems.push(`rules[${index}] (${rule.id}): when: ${firstLine(error)}`);
+      return [];
+    }
+  });
+  if (problems.length > 0) throw new PolicyError(problems);
+  return compiled;
+}
+
+function revisionOf(config: DeepReadonly<PolicyConfig>): string {
+  return createHash("sha256")
+    .update(JSON.stringify(sorted(config)))
+    .digest("hex")
+    .slice(0, 12);
+}
+
+/** The order of keys says nothing, so it must not change the revision. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  const entries: [string, unknown][] = Object.entries(value);
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, each]) => [key, sorted(each)]));
+}

@@ -1,0 +1,74 @@
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { parseDocument } from "yaml";
+import type { DeepReadonly } from "../../config/deep-freeze.ts";
+import { type PolicyConfig, policySchema } from "../../config/governance-schema.ts";
+import { PolicyError } from "./policy-error.ts";
+
+const MAX_FILE_BYTES = 1024 * 1024;
+/** Aliases that refer to aliases grow without end. */
+const MAX_ALIASES = 20;
+
+/** The policy of a file, over what the configuration says. Links are followed: that is how containers swap files. */
+export async function readPolicyFile(file: string, base: DeepReadonly<PolicyConfig>): Promise<PolicyConfig> {
+  return parsePolicy(await readBounded(file), base);
+}
+
+/** @throws PolicyError with everything that is wrong. */
+export function parsePolicy(text: string, base: DeepReadonly<PolicyConfig>): PolicyConfig {
+  const document = parseDocument(text, { uniqueKeys: true, strict: true, merge: false, prettyErrors: true });
+  const problems = [...document.errors, ...document.warnings].map(({ message }) => message.split("\n", 1)[0] ?? "");
+  if (problems.length > 0) throw new PolicyError(problems);
+  const tree = toTree(() => document.toJS({ maxAliasCount: MAX_ALIASES }));
+  const defaults = { ...base.defaults, ...(isObject(tree["defaults"]) ? tree["defaults"] : {}) };
+  const whole = tree["defaults"] === undefined || isObject(tree["defaults"]) ? { ...tree, defaults } : tree;
+  return checked({ ...base, ...whole });
+}
+
+export function checked(value: unknown): PolicyConfig {
+  const verdict = policySchema.safeParse(value);
+  if (verdict.success) return verdict.data;
+  throw new PolicyError(
+    verdict.error.issues.map(({ path, message }) => `${path.length === 0 ? "the policy" : path.join(".")}: ${message}`),
+  );
+}
+
+function toTree(read: () => unknown): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = read();
+  } catch {
+    throw new PolicyError(["it has too many aliases, or aliases that do not resolve: write the values out"]);
+  }
+  if (!isObject(value)) throw new PolicyError(["it must hold keys such as defaults, clients, tools and rules"]);
+  return value;
+}
+
+async function readBounded(file: string): Promise<string> {
+  // Without O_NONBLOCK a pipe in place of the file would hold the server for ever.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch(unreadable);
+  try {
+    if (!(await handle.stat()).isFile()) throw new PolicyError([`${file} is not a file`]);
+    const buffer = Buffer.alloc(MAX_FILE_BYTES + 1);
+    let length = 0;
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, length, buffer.length - length);
+      if (bytesRead === 0) break;
+      length += bytesRead;
+      if (length > MAX_FILE_BYTES) throw new PolicyError([`${file} is larger than ${MAX_FILE_BYTES} bytes`]);
+    }
+    return new TextDecoder("utf-8", { fatal: true }).decode(buffer.subarray(0, length));
+  } catch (error) {
+    throw error instanceof PolicyError ? error : new PolicyError([`${file} is not UTF-8 text`]);
+  } finally {
+    await handle.close();
+  }
+}
+
+function unreadable(error: unknown): never {
+  throw new PolicyError([`it cannot be read: ${error instanceof Error ? error.message : String(error)}`]);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,60 @@
+import type { DeepReadonly } from "../../config/deep-freeze.ts";
+import type { RuleConfig } from "../../config/governance-schema.ts";
+import { compileExpression, type Expression, type Facts } from "./expression.ts";
+import type { Confirmer } from "./terms.ts";
+
+/** One of `rules`, its expression compiled. */
+export interface CompiledRule {
+  readonly id: string;
+  readonly when: string;
+  readonly effect: "allow" | "deny" | "confirm";
+  readonly confirm: Confirmer;
+  readonly reason: string | undefined;
+  readonly holds: Expression;
+}
+
+export interface RuleVerdict {
+  readonly rule: CompiledRule;
+  readonly effect: CompiledRule["effect"];
+  readonly reason: string | undefined;
+}
+
+export function compileRule({
+  id,
+  when,
+  effect,
+  confirm = "operator",
+  reason,
+}: DeepReadonly<RuleConfig>): CompiledRule {
+  return { id, when, effect, confirm, reason, holds: compileExpression(when) };
+}
+
+/**
+ * The first rule that holds decides. One that cannot be worked out decides against the call: it may have been meant
+ * for just this one. Only an `allow` is passed over, since what it would have let through meets the rules behind it.
+ */
+export function firstVerdict(rules: readonly CompiledRule[], facts: () => Facts): RuleVerdict | undefined {
+  if (rules.length === 0) return undefined;
+  const known = facts();
+  for (const rule of rules) {
+    const { effect, reason } = rule;
+    try {
+      if (rule.holds(known)) return { rule, effect, reason };
+    } catch (error) {
+      if (effect === "allow") continue;
+      return { rule, effect: "deny", reason: `the rule cannot be worked out for this call: ${firstLine(error)}` };
+    }
+  }
+  return undefined;
+}
+
+/** What the rules say of every call of a subject, whatever its arguments; nothing where that depends on them. */
+export function standingVerdict(rules: readonly CompiledRule[], facts: () => Facts): RuleVerdict | undefined {
+  const upTo = rules.findIndex(({ when }) => /\bargs\b/.test(when));
+  return firstVerdict(upTo === -1 ? rules : rules.slice(0, upTo), facts);
+}
+
+export function firstLine(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.split("\n", 1)[0] ?? text;
+}

@@ -1,0 +1,45 @@
+import type { Principal } from "../../auth/principal.ts";
+import { FREE, type Subject } from "../subject.ts";
+import type { AskerPolicy } from "./asker-policy.ts";
+import type { Policy } from "./policy.ts";
+
+const SHELL = execution("shell_exec", ["shell.exec", "execute_command"]);
+const CODE = execution("code_run", ["code.exec", "execute_code"]);
+
+/** Policies that do less than they seem to: whoever can run code can run a shell. */
+export function policyWarnings(policy: Policy): readonly string[] {
+  const { clients, groups, groupsClaim } = policy.config;
+  const askers: readonly (readonly [string, Principal])[] = [
+    ["everybody", somebody("", {})],
+    ...Object.keys(groups).map((group) => [`the group "${group}"`, somebody("", { [groupsClaim]: [group] })] as const),
+    ...Object.keys(clients).map((client) => [`the client "${client}"`, somebody(client, {})] as const),
+  ];
+  const [[, everybody] = ["", somebody("", {})], ...others] = askers;
+  if (isHollow(policy.for({ principal: everybody, label: undefined }))) return [warning("everybody")];
+  return others
+    .filter(([, principal]) => isHollow(policy.for({ principal, label: undefined })))
+    .map(([who]) => warning(who));
+}
+
+function warning(who: string): string {
+  return `shell_exec is refused to ${who} and code_run is not: code can start a shell, so refuse both or neither`;
+}
+
+function isHollow(policy: AskerPolicy): boolean {
+  return isRefused(policy, SHELL) && !isRefused(policy, CODE);
+}
+
+function isRefused(policy: AskerPolicy, subject: Subject): boolean {
+  const { hidden, denied } = policy.termsOf(subject);
+  if (hidden !== undefined || denied !== undefined) return true;
+  return policy.judge(subject, {})?.effect === "deny";
+}
+
+function somebody(id: string, claims: Readonly<Record<string, unknown>>): Principal {
+  return { id, scopes: [], claims };
+}
+
+function execution(name: string, aliases: readonly string[]): Subject {
+  const names = [name, ...aliases];
+  return { kind: "tool", name, names, scope: "exec", price: FREE, confirm: undefined, timeoutMs: 0 };
+}

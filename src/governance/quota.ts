@@ -1,0 +1,55 @@
+import type { LimitName, Used } from "./limits/limit-store.ts";
+import { fromMicros } from "./policy/terms.ts";
+
+export interface QuotaEntry {
+  readonly limit: number;
+  readonly remaining: number;
+  /** Until something comes back. */
+  readonly reset_seconds?: number;
+}
+
+/** What is left to the caller, as every answer tells it. */
+export type Quota = Readonly<Partial<Record<"per_minute" | "per_day" | "concurrency" | "budget", QuotaEntry>>>;
+
+export const QUOTA_META_KEY = "owlclaw/quota";
+
+const NAMES: Readonly<Record<LimitName, keyof Quota>> = {
+  callsPerMinute: "per_minute",
+  callsPerDay: "per_day",
+  concurrency: "concurrency",
+  monthlyBudget: "budget",
+};
+
+/** Of several counters of one kind the one with the least left is told. */
+export function toQuota(used: readonly Used[], nowMs: number): Quota {
+  const quota: Partial<Record<keyof Quota, QuotaEntry>> = {};
+  for (const { name, limit, used: taken, resetsAtMs } of used) {
+    const key = NAMES[name];
+    const remaining = Math.max(0, limit - taken);
+    const isMoney = name === "monthlyBudget";
+    const entry: QuotaEntry = {
+      limit: isMoney ? fromMicros(limit) : limit,
+      remaining: isMoney ? fromMicros(remaining) : remaining,
+      ...(resetsAtMs !== undefined && { reset_seconds: Math.max(0, Math.ceil((resetsAtMs - nowMs) / 1000)) }),
+    };
+    const known = quota[key];
+    if (known === undefined || entry.remaining < known.remaining) quota[key] = entry;
+  }
+  return quota;
+}
+
+/** The fields of the IETF's draft on rate limit headers: whole seconds and whole calls. */
+export function quotaHeaders({ per_minute: minute, per_day: day }: Quota): Record<string, string> {
+  const policies: string[] = [];
+  const states: string[] = [];
+  const add = (name: string, windowSeconds: number, entry: QuotaEntry | undefined): void => {
+    if (entry === undefined) return;
+    policies.push(`"${name}";q=${entry.limit};w=${windowSeconds}`);
+    states.push(
+      `"${name}";r=${entry.remaining}${entry.reset_seconds === undefined ? "" : `;t=${entry.reset_seconds}`}`,
+    );
+  };
+  add("minute", 60, minute);
+  add("day", 86_400, day);
+  return policies.length === 0 ? {} : { "ratelimit-policy": policies.join(", "), ratelimit: states.join(", ") };
+}

@@ -1,0 +1,74 @@
+import { createHmac, type KeyObject } from "node:crypto";
+import { signCheckpoint, type Checkpoint } from "./checkpoint.ts";
+import type { LedgerKeys } from "./keys.ts";
+import type { LedgerHead } from "./ledger.ts";
+import { type Draft, systemDraft, type Value } from "./row.ts";
+
+/** What stands before the first row. */
+export const GENESIS: LedgerHead = { seq: 0, hash: "0".repeat(64) };
+
+/** A draft that has its place in the chain. */
+export interface ChainedRow {
+  readonly seq: number;
+  readonly draft: Draft;
+  readonly hash: string;
+}
+
+export interface ChainedBatch {
+  readonly rows: readonly ChainedRow[];
+  /** The place of each draft, in their order. */
+  readonly seqs: readonly number[];
+  readonly checkpoints: readonly Checkpoint[];
+  readonly head: LedgerHead;
+}
+
+export interface ChainOptions {
+  readonly keys: LedgerKeys;
+  /** Every row whose number this divides is a checkpoint. */
+  readonly checkpointEvery: number;
+  readonly now: number;
+}
+
+/** The bytes that are hashed: the row as a JSON array, in the order of the columns. */
+export function encodeRow(seq: number, draft: readonly Value[]): string {
+  return JSON.stringify([seq, ...draft]);
+}
+
+/** HMAC-SHA256 over the hash before and the row, so that nobody without the key can make a row that fits. */
+export function linkHash(key: KeyObject, previousHash: string, encodedRow: string): string {
+  return createHmac("sha256", key).update(`${previousHash}\n${encodedRow}`).digest("hex");
+}
+
+/** Puts drafts behind the head, with a checkpoint wherever one is due. */
+export function chainDrafts(head: LedgerHead, drafts: readonly Draft[], options: ChainOptions): ChainedBatch {
+  const rows: ChainedRow[] = [];
+  const seqs: number[] = [];
+  const checkpoints: Checkpoint[] = [];
+  let { seq, hash } = head;
+  const add = (draft: Draft): void => {
+    seq += 1;
+    hash = linkHash(options.keys.chainKey, hash, encodeRow(seq, draft));
+    rows.push({ seq, draft, hash });
+  };
+  for (const draft of drafts) {
+    if ((seq + 1) % options.checkpointEvery === 0) {
+      const checkpoint = signCheckpoint(options.keys, { seq, hash, time: options.now });
+      add(systemDraft("checkpoint", options.now, checkpoint));
+      checkpoints.push(checkpoint);
+    }
+    add(draft);
+    seqs.push(seq);
+  }
+  return { rows, seqs, checkpoints, head: { seq, hash } };
+}
+
+/** A signed head as the next row. */
+export function chainCheckpoint(head: LedgerHead, { keys, now }: ChainOptions): ChainedBatch {
+  const checkpoint = signCheckpoint(keys, { ...head, time: now });
+  const batch = chainDrafts(head, [systemDraft("checkpoint", now, checkpoint)], {
+    keys,
+    now,
+    checkpointEvery: Number.POSITIVE_INFINITY,
+  });
+  return { ...batch, checkpoints: [checkpoint] };
+}

@@ -1,0 +1,58 @@
+import type { LedgerReader } from "./store.ts";
+
+/** What was called. `admin`: an operator's own act, such as an approval. */
+export type LedgerKind = "tool" | "resource" | "prompt" | "completion" | "list" | "admin";
+
+export type LedgerOutcome = "ok" | "refused" | "failed" | "cancelled" | "timeout" | "suspended";
+
+export type LedgerDecision = "allow" | "deny";
+
+/** What the pipeline knows of one finished or refused call. Arguments and result are redacted and bounded on their way in. */
+export interface LedgerEntry {
+  /** When the call came in, in milliseconds since the epoch. */
+  readonly time: number;
+  readonly principal: string;
+  /** What the client calls itself; no proof of anything. */
+  readonly label: string | undefined;
+  readonly transport: string;
+  readonly kind: LedgerKind;
+  /** The operation's native name, or the URI. */
+  readonly name: string;
+  /** The name the caller used. */
+  readonly calledAs: string;
+  readonly args: unknown;
+  readonly result: unknown;
+  readonly outcome: LedgerOutcome;
+  readonly errorKind: string | undefined;
+  readonly decision: LedgerDecision;
+  /** Id of the rule that decided. */
+  readonly rule: string;
+  readonly policyRevision: string;
+  readonly durationMs: number;
+  readonly costMicros: number;
+  readonly traceId: string;
+  readonly sandbox: string | undefined;
+  readonly flags: readonly string[];
+}
+
+/** A point of the chain that can be published and held against the ledger later. */
+export interface LedgerHead {
+  readonly seq: number;
+  /** Hexadecimal. */
+  readonly hash: string;
+}
+
+/** The record of every call. */
+export interface Ledger {
+  /**
+   * Resolves when the entry is on disk. Rejects with `store_unavailable` when it cannot be made durable; the next
+   * call tries anew. A refusal that repeats an earlier one resolves with the row that counts it.
+   */
+  append(entry: LedgerEntry): Promise<{ readonly seq: number }>;
+  /** Whether the last attempt to write worked; for health checks. */
+  readonly isHealthy: boolean;
+  /** Lists, statistics, verification. They run beside the writes and hold up neither them nor the server's loop. */
+  readonly reader: LedgerReader;
+  /** Writes what is pending, closes counted refusals, signs the head. May be called twice. */
+  close(): Promise<void>;
+}

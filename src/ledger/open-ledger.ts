@@ -1,0 +1,185 @@
+import type { Config } from "../config/schema.ts";
+import type { OwlError } from "../errors/owl-error.ts";
+import { type Alerts, createAlerts } from "../telemetry/alerts.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { createRedactor, type Redactor } from "../telemetry/redact.ts";
+import { Anchor } from "./anchor.ts";
+import { AppendQueue } from "./append-queue.ts";
+import { type Checkpoint, formatHead } from "./checkpoint.ts";
+import { draftFromEntry } from "./draft-from-entry.ts";
+import type { Ledger, LedgerEntry } from "./ledger.ts";
+import { keyFolderOf, openStore } from "./open-store.ts";
+import { RefusalCounter } from "./refusal-counter.ts";
+import { Retention } from "./retention.ts";
+import type { Appended, LedgerReader, LedgerStore } from "./store.ts";
+
+export interface OpenLedgerOptions {
+  readonly config: Pick<Config, "store" | "ledger" | "alerts">;
+  readonly dataFolder: string;
+  readonly logger: Logger;
+  /** Default: those of the configuration. */
+  readonly alerts?: Alerts;
+}
+
+/** Refusals that repeat within this time are counted in one row. */
+const REFUSAL_WINDOW_MS = 60_000;
+const REFUSAL_FLUSH_MS = 5000;
+
+/** Opens the ledger, and makes it when there is none. Rejects when nothing could be recorded. */
+export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
+  const { config, logger } = options;
+  const { store, keys } = await openStore(options);
+  const alerts = options.alerts ?? createAlerts({ webhook: config.alerts.webhook, logger });
+  const anchor = new Anchor(keyFolderOf(options), keys);
+  const ledger = new StoredLedger({ store, alerts, anchor, logger, redactor: createRedactor(config.ledger.redact) });
+  await ledger.start(config.ledger.retentionDays);
+  return ledger;
+}
+
+interface Parts {
+  readonly store: LedgerStore;
+  readonly alerts: Alerts;
+  readonly anchor: Anchor;
+  readonly logger: Logger;
+  readonly redactor: Redactor;
+}
+
+class StoredLedger implements Ledger {
+  readonly reader: LedgerReader;
+  readonly #parts: Parts;
+  readonly #queue: AppendQueue;
+  readonly #refusals: RefusalCounter;
+  #retention: Retention | undefined;
+  #flushTimer: NodeJS.Timeout | undefined;
+  #isHealthy = true;
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.reader = readerOf(parts);
+    this.#queue = new AppendQueue({
+      write: (drafts) => parts.store.append(drafts),
+      onWritten: (appended) => this.#onWritten(appended),
+      onFailed: (error) => this.#onFailed(error),
+    });
+    this.#refusals = new RefusalCounter({
+      windowMs: REFUSAL_WINDOW_MS,
+      now: () => performance.now(),
+      write: (entry) => this.#queue.append(draftFromEntry(entry, parts.redactor)),
+      writeCount: ({ entry, count }) =>
+        this.#queue.append(draftFromEntry(entry, parts.redactor, { kind: "refusals", count })),
+    });
+  }
+
+  get isHealthy(): boolean {
+    return this.#isHealthy;
+  }
+
+  async start(retentionDays: number): Promise<void> {
+    const { store, anchor, logger } = this.#parts;
+    const { head } = await store.append([]);
+    const known = anchor.read();
+    if (known !== undefined && known.seq > head.seq) this.#reportLostTail(known, head.seq);
+    this.#flushTimer = setInterval(() => void this.#flushRefusals("over"), REFUSAL_FLUSH_MS).unref();
+    if (retentionDays > 0) this.#retention = new Retention({ store, retentionDays, logger });
+    logger.debug("ledger is open", { head: formatHead(head) });
+  }
+
+  append(entry: LedgerEntry): Promise<{ readonly seq: number }> {
+    if (entry.outcome === "refused" && entry.decision === "deny") return this.#refusals.add(entry);
+    return this.#queue.append(draftFromEntry(entry, this.#parts.redactor));
+  }
+
+  close(): Promise<void> {
+    return (this.#closing ??= this.#shutDown());
+  }
+
+  async #shutDown(): Promise<void> {
+    const { store, alerts, logger } = this.#parts;
+    clearInterval(this.#flushTimer);
+    await this.#retention?.close();
+    await this.#flushRefusals("all");
+    await this.#queue.drained();
+    try {
+      this.#onWritten(await store.seal());
+    } catch (error) {
+      logger.error("the ledger's head could not be signed at the end", { error });
+    }
+    await store.close();
+    await alerts.close();
+  }
+
+  async #flushRefusals(which: "over" | "all"): Promise<void> {
+    try {
+      await this.#refusals.flush(which);
+    } catch (error) {
+      this.#parts.logger.error("counted refusals could not be written", { error });
+    }
+  }
+
+  #onWritten({ checkpoints }: Appended): void {
+    if (!this.#isHealthy) {
+      this.#isHealthy = true;
+      this.#parts.logger.info("the ledger can be written again");
+      this.#parts.alerts.send({
+        event: "ledger_recovered",
+        severity: "info",
+        message: "The ledger can be written again.",
+        facts: {},
+      });
+    }
+    for (const checkpoint of checkpoints) this.#publish(checkpoint);
+  }
+
+  #onFailed(error: OwlError): void {
+    const { logger, alerts } = this.#parts;
+    // Told once, not for every call that is refused because of it.
+    if (!this.#isHealthy) return;
+    this.#isHealthy = false;
+    logger.error("the ledger cannot be written: calls are refused", { reason: error.message, hint: error.hint });
+    alerts.send({ event: "ledger_failed", severity: "error", message: error.message, facts: { hint: error.hint } });
+  }
+
+  #publish(checkpoint: Checkpoint): void {
+    const { anchor, logger, alerts } = this.#parts;
+    const head = formatHead(checkpoint);
+    logger.info("ledger head", { head, key: checkpoint.key, signature: checkpoint.signature });
+    alerts.send({
+      event: "ledger_head",
+      severity: "info",
+      message: `The ledger's head is ${head}.`,
+      facts: { head, ...checkpoint },
+    });
+    try {
+      anchor.advance(checkpoint);
+    } catch (error) {
+      logger.warning("the ledger's head could not be kept beside its keys", { error });
+    }
+  }
+
+  #reportLostTail(known: Checkpoint, seq: number): void {
+    const message = `The ledger ends with row ${seq}, and row ${known.seq} was signed: its tail is lost.`;
+    this.#parts.logger.error(message, { head: formatHead(known), hint: "Run `owlclaw mcp-server ledger verify`." });
+    this.#parts.alerts.send({
+      event: "ledger_tail_lost",
+      severity: "error",
+      message,
+      facts: { head: formatHead(known) },
+    });
+  }
+}
+
+/** Verification also holds the ledger against the newest head that was kept. Closing is for the ledger alone. */
+function readerOf({ store, anchor }: Parts): LedgerReader {
+  return {
+    head: () => store.head(),
+    list: (filter, page) => store.list(filter, page),
+    get: (seq) => store.get(seq),
+    stats: (filter) => store.stats(filter),
+    verify: (options) => {
+      const kept = anchor.read();
+      return store.verify(kept === undefined ? options : { anchor: kept, ...options });
+    },
+    close: async () => undefined,
+  };
+}

@@ -1,0 +1,165 @@
+import { OwlError } from "../../errors/owl-error.ts";
+import { chainCheckpoint, chainDrafts, type ChainedBatch, type ChainOptions } from "../chain.ts";
+import { type Cut, signCut } from "../checkpoint.ts";
+import type { LedgerKeys } from "../keys.ts";
+import type { LedgerHead } from "../ledger.ts";
+import type { LedgerFilter, LedgerStats, Page } from "../query.ts";
+import { COLUMNS, type Draft, type LedgerRow, systemDraft } from "../row.ts";
+import { type Appended, CUT_ROWS, type LedgerReader, type LedgerStore } from "../store.ts";
+import type { VerifyOptions, VerifyReport } from "../verify.ts";
+import { beginLocked, Database, type PostgresClient } from "./database.ts";
+import { PostgresReader, toHead } from "./reader.ts";
+import { HEAD_SQL, INSERT_SQL } from "./schema.ts";
+
+export interface PostgresStoreOptions {
+  readonly url: string;
+  readonly keys: LedgerKeys;
+  readonly checkpointEvery: number;
+}
+
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<LedgerStore> {
+  const { url, keys } = options;
+  const database = new Database({ url, use: "write" });
+  try {
+    await database.migrate();
+    await claimKey(database, keys);
+    return new PostgresStore(database, options);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+export async function openPostgresReader(options: {
+  readonly url: string;
+  readonly loadKeys: () => LedgerKeys;
+}): Promise<LedgerReader> {
+  return new PostgresReader(new Database({ url: options.url, use: "read" }), options.loadKeys);
+}
+
+/** The ledger that several servers share: appends of all of them stand in one line behind an advisory lock. */
+class PostgresStore implements LedgerStore {
+  readonly #database: Database;
+  readonly #options: PostgresStoreOptions;
+  readonly #reader: PostgresReader;
+  #acknowledgedSeq = 0;
+
+  constructor(database: Database, options: PostgresStoreOptions) {
+    this.#database = database;
+    this.#options = options;
+    this.#reader = new PostgresReader(new Database({ url: options.url, use: "read" }), () => options.keys);
+  }
+
+  append(drafts: readonly Draft[]): Promise<Appended> {
+    return this.#write(async (head) => chainDrafts(head, drafts, this.#chainOptions()));
+  }
+
+  seal(): Promise<Appended> {
+    return this.#write(async (head, client) => {
+      const { rows } = await client.query<{ kind: string }>("SELECT kind FROM ledger WHERE seq = $1", [head.seq]);
+      const isSealed = head.seq === 0 || rows[0]?.kind === "checkpoint";
+      return isSealed ? chainDrafts(head, [], this.#chainOptions()) : chainCheckpoint(head, this.#chainOptions());
+    });
+  }
+
+  async cut(beforeMs: number): Promise<Cut | undefined> {
+    let cut: Cut | undefined;
+    await this.#write(async (head, client) => {
+      const last = await lastOfCut(client, beforeMs, head);
+      const options = this.#chainOptions();
+      if (last === undefined) return chainDrafts(head, [], options);
+      cut = signCut(options.keys, { from: 1, to: last.seq, hash: last.hash, before: beforeMs, time: options.now });
+      await client.query("DELETE FROM ledger WHERE seq <= $1", [last.seq]);
+      return chainDrafts(head, [systemDraft("cut", options.now, cut)], options);
+    });
+    return cut;
+  }
+
+  head(): Promise<LedgerHead> {
+    return this.#reader.head();
+  }
+
+  list(filter: LedgerFilter, page: Page): Promise<readonly LedgerRow[]> {
+    return this.#reader.list(filter, page);
+  }
+
+  get(seq: number): Promise<LedgerRow | undefined> {
+    return this.#reader.get(seq);
+  }
+
+  stats(filter: LedgerFilter): Promise<LedgerStats> {
+    return this.#reader.stats(filter);
+  }
+
+  verify(options: VerifyOptions): Promise<VerifyReport> {
+    return this.#reader.verify(options);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#database.close(), this.#reader.close()]);
+  }
+
+  #chainOptions(): ChainOptions {
+    const { keys, checkpointEvery } = this.#options;
+    return { keys, checkpointEvery, now: Date.now() };
+  }
+
+  #write(make: (head: LedgerHead, client: PostgresClient) => Promise<ChainedBatch>): Promise<Appended> {
+    return this.#database.transaction(async (client) => {
+      const head = toHead(await beginLocked(client, HEAD_SQL));
+      if (head.seq < this.#acknowledgedSeq) throw shortened(head.seq, this.#acknowledgedSeq);
+      const { rows, seqs, checkpoints, head: newHead } = await make(head, client);
+      if (rows.length > 0) await client.query({ name: "append", text: INSERT_SQL, values: [toJson(rows)] });
+      await client.query("COMMIT");
+      this.#acknowledgedSeq = Math.max(this.#acknowledgedSeq, newHead.seq);
+      return { seqs, checkpoints, head: newHead };
+    });
+  }
+}
+
+function toJson(rows: ChainedBatch["rows"]): string {
+  return JSON.stringify(
+    rows.map(({ seq, draft, hash }) => ({
+      ...Object.fromEntries(COLUMNS.slice(1).map((column, index) => [column, draft[index]])),
+      seq,
+      hash,
+    })),
+  );
+}
+
+/** The last of the rows at the beginning that are all older, as many as one cut takes. The newest row always stays. */
+async function lastOfCut(client: PostgresClient, beforeMs: number, head: LedgerHead): Promise<LedgerHead | undefined> {
+  const { rows } = await client.query<Record<string, unknown>>(
+    `WITH oldest AS (SELECT seq, time, hash FROM ledger ORDER BY seq LIMIT ${CUT_ROWS})
+     SELECT seq, hash FROM oldest
+     WHERE seq < $2 AND seq < COALESCE((SELECT min(seq) FROM oldest WHERE time >= $1), $2)
+     ORDER BY seq DESC LIMIT 1`,
+    [beforeMs, head.seq],
+  );
+  return rows[0] === undefined ? undefined : toHead(rows[0]);
+}
+
+async function claimKey(database: Database, keys: LedgerKeys): Promise<void> {
+  await database.query("INSERT INTO ledger_meta VALUES ('chain_key_id', $1) ON CONFLICT DO NOTHING", [keys.chainKeyId]);
+  const [row] = await database.query("SELECT value FROM ledger_meta WHERE name = 'chain_key_id'");
+  const stored = typeof row === "object" && row !== null ? String(Reflect.get(row, "value")) : "";
+  if (stored === keys.chainKeyId) return;
+  throw new OwlError(
+    "store_unavailable",
+    `the shared ledger was made with the chain key ${stored}, not with ${keys.chainKeyId}`,
+    {
+      hint: "Servers that share a store share its keys: copy the first one's keys folder, or set ledger.keyFolder.",
+      retryable: false,
+    },
+  );
+}
+
+function shortened(seq: number, acknowledgedSeq: number): OwlError {
+  return new OwlError(
+    "store_unavailable",
+    `the shared ledger ends with row ${seq}, and row ${acknowledgedSeq} was written`,
+    {
+      hint: "Rows were removed, or an older copy was put back: bring the newest back.",
+    },
+  );
+}

@@ -1,0 +1,86 @@
+import { encodeRow, GENESIS } from "../chain.ts";
+import { type Cut, readCut } from "../checkpoint.ts";
+import type { LedgerKeys } from "../keys.ts";
+import type { LedgerHead } from "../ledger.ts";
+import { type LedgerFilter, type LedgerStats, listQuery, type Page, type SqlDialect } from "../query.ts";
+import { type LedgerRow, toDraft } from "../row.ts";
+import { collectStats, toCount } from "../stats.ts";
+import type { LedgerReader } from "../store.ts";
+import { toRow } from "../stored-row.ts";
+import { type ChainRecord, type ChainSource, verifyChain, type VerifyOptions, type VerifyReport } from "../verify.ts";
+import type { Database } from "./database.ts";
+import { HEAD_SQL, RECORDS_SQL, ROW_COLUMNS } from "./schema.ts";
+
+export const POSTGRES_DIALECT: SqlDialect = {
+  placeholder: (position) => `$${position}`,
+  globOperator: "LIKE",
+  globPattern: (glob) =>
+    glob
+      .replace(/[\\%_]/g, String.raw`\$&`)
+      .replaceAll("*", "%")
+      .replaceAll("?", "_"),
+  day: "to_char(to_timestamp(time / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+};
+
+/** Looks into the shared ledger. */
+export class PostgresReader implements LedgerReader, ChainSource {
+  readonly #database: Database;
+  readonly #loadKeys: () => LedgerKeys;
+
+  constructor(database: Database, loadKeys: () => LedgerKeys) {
+    this.#database = database;
+    this.#loadKeys = loadKeys;
+  }
+
+  async head(): Promise<LedgerHead> {
+    return toHead((await this.#database.query(HEAD_SQL))[0]);
+  }
+
+  async list(filter: LedgerFilter, page: Page): Promise<readonly LedgerRow[]> {
+    const { sql, values } = listQuery(ROW_COLUMNS, { filter, page, dialect: POSTGRES_DIALECT });
+    return (await this.#database.query(sql, values)).map(toRow);
+  }
+
+  async get(seq: number): Promise<LedgerRow | undefined> {
+    return (await this.#database.query(`SELECT ${ROW_COLUMNS} FROM ledger WHERE seq = $1`, [seq])).map(toRow)[0];
+  }
+
+  stats(filter: LedgerFilter): Promise<LedgerStats> {
+    return collectStats(filter, POSTGRES_DIALECT, async ({ sql, values }) =>
+      (await this.#database.query(sql, values)).map(toCount),
+    );
+  }
+
+  verify(options: VerifyOptions): Promise<VerifyReport> {
+    return verifyChain(this, this.#loadKeys(), options);
+  }
+
+  async records(afterSeq: number, limit: number): Promise<readonly ChainRecord[]> {
+    const rows = (await this.#database.query(RECORDS_SQL, [afterSeq, limit])).map(toRow);
+    return rows.map((row) => ({ seq: row.seq, hash: row.hash, encoded: encodeRow(row.seq, toDraft(row)) }));
+  }
+
+  async latestCut(): Promise<Cut | undefined> {
+    const sql = `SELECT ${ROW_COLUMNS} FROM ledger WHERE kind = 'cut' ORDER BY seq DESC LIMIT 1`;
+    const [row] = (await this.#database.query(sql)).map(toRow);
+    return row === undefined ? undefined : readCut(this.#loadKeys(), row.result);
+  }
+
+  async chainKeyId(): Promise<string | undefined> {
+    const [row] = await this.#database.query("SELECT value FROM ledger_meta WHERE name = 'chain_key_id'");
+    return typeof row === "object" && row !== null ? String(Reflect.get(row, "value")) : undefined;
+  }
+
+  async integrityProblems(): Promise<readonly string[]> {
+    return [];
+  }
+
+  close(): Promise<void> {
+    return this.#database.close();
+  }
+}
+
+export function toHead(row: unknown): LedgerHead {
+  if (typeof row !== "object" || row === null) return GENESIS;
+  return { seq: Number(Reflect.get(row, "seq")), hash: String(Reflect.get(row, "hash")) };
+}

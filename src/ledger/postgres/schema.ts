@@ -1,0 +1,41 @@
+import { COLUMNS } from "../row.ts";
+
+/** Steps of the schema, in order; `owlclaw_schema` says how many have run. A step that has shipped stays as it is. */
+export const MIGRATIONS: readonly string[] = [
+  `CREATE TABLE ledger (
+    seq BIGINT PRIMARY KEY,
+    time BIGINT NOT NULL,
+    principal TEXT NOT NULL,
+    label TEXT,
+    transport TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    called_as TEXT NOT NULL,
+    args TEXT NOT NULL,
+    result TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    error_kind TEXT,
+    decision TEXT NOT NULL,
+    rule TEXT NOT NULL,
+    policy_revision TEXT NOT NULL,
+    duration_us BIGINT NOT NULL,
+    cost_micros BIGINT NOT NULL,
+    trace_id TEXT NOT NULL,
+    sandbox TEXT,
+    flags TEXT NOT NULL,
+    count BIGINT NOT NULL,
+    hash TEXT NOT NULL
+  );
+  CREATE INDEX ledger_time ON ledger (time);
+  CREATE INDEX ledger_principal ON ledger (principal, seq);
+  CREATE TABLE ledger_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)`,
+];
+
+export const ROW_COLUMNS: string = [...COLUMNS, "hash"].join(", ");
+
+export const HEAD_SQL = "SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1";
+
+/** All rows of a batch in one parameter. */
+export const INSERT_SQL = `INSERT INTO ledger (${ROW_COLUMNS}) SELECT ${ROW_COLUMNS} FROM json_populate_recordset(NULL::ledger, $1::json)`;
+
+export const RECORDS_SQL = `SELECT ${ROW_COLUMNS} FROM ledger WHERE seq > $1 ORDER BY seq LIMIT $2`;

@@ -1,0 +1,145 @@
+import type { LedgerDecision, LedgerOutcome } from "./ledger.ts";
+import type { RowKind, Value } from "./row.ts";
+
+export const ROW_KINDS = [
+  "tool",
+  "resource",
+  "prompt",
+  "completion",
+  "list",
+  "admin",
+  "refusals",
+  "checkpoint",
+  "cut",
+] as const satisfies readonly RowKind[];
+
+export const OUTCOMES = [
+  "ok",
+  "refused",
+  "failed",
+  "cancelled",
+  "timeout",
+  "suspended",
+] as const satisfies readonly LedgerOutcome[];
+
+export const DECISIONS = ["allow", "deny"] as const satisfies readonly LedgerDecision[];
+
+/** All that is given must hold. Without `kind`, rows that the ledger wrote about itself are left out. */
+export interface LedgerFilter {
+  readonly principal?: string;
+  readonly label?: string;
+  /** A tool's native name or a URI; `*` and `?` stand for anything. */
+  readonly name?: string;
+  readonly kind?: RowKind;
+  readonly decision?: LedgerDecision;
+  readonly outcome?: LedgerOutcome;
+  readonly rule?: string;
+  readonly traceId?: string;
+  readonly sandbox?: string;
+  /** Milliseconds since the epoch; `toMs` itself is outside. */
+  readonly fromMs?: number;
+  readonly toMs?: number;
+}
+
+export interface Page {
+  readonly limit: number;
+  /** Goes on behind this row, in the page's own order. */
+  readonly after?: number;
+  /** Default: newest. */
+  readonly order?: "newest" | "oldest";
+}
+
+export interface LedgerCount {
+  readonly calls: number;
+  readonly refused: number;
+  /** Failed, timed out or cancelled. */
+  readonly failed: number;
+  readonly costMicros: number;
+  readonly durationMs: number;
+}
+
+export interface LedgerStats {
+  readonly total: LedgerCount;
+  readonly clients: readonly (LedgerCount & { readonly client: string })[];
+  readonly tools: readonly (LedgerCount & { readonly tool: string })[];
+  /** Days in UTC, newest first. */
+  readonly days: readonly (LedgerCount & { readonly day: string })[];
+}
+
+/** Callers choose names, so the number of groups has no bound of its own. */
+export const MAX_GROUPS = 1000;
+
+/** Where two databases spell things differently. */
+export interface SqlDialect {
+  /** The placeholder of the nth value, counted from 1. */
+  placeholder(position: number): string;
+  readonly globOperator: string;
+  globPattern(glob: string): string;
+  /** The day of the column `time`, in UTC, as in 2026-07-28. */
+  readonly day: string;
+}
+
+export interface SqlPart {
+  readonly sql: string;
+  readonly values: Value[];
+}
+
+export function whereClause(filter: LedgerFilter, dialect: SqlDialect): SqlPart {
+  const values: Value[] = [];
+  const conditions: string[] = [];
+  const add = (left: string, value: Value | undefined): void => {
+    if (value === undefined) return;
+    values.push(value);
+    conditions.push(`${left} ${dialect.placeholder(values.length)}`);
+  };
+  add("principal =", filter.principal);
+  add("label =", filter.label);
+  if (filter.name !== undefined && /[*?]/.test(filter.name)) {
+    add(`name ${dialect.globOperator}`, dialect.globPattern(filter.name));
+  } else add("name =", filter.name);
+  add("decision =", filter.decision);
+  add("outcome =", filter.outcome);
+  add("rule =", filter.rule);
+  add("trace_id =", filter.traceId);
+  add("sandbox =", filter.sandbox);
+  add("time >=", filter.fromMs);
+  add("time <", filter.toMs);
+  if (filter.kind === undefined) conditions.push("kind NOT IN ('checkpoint', 'cut')");
+  else add("kind =", filter.kind);
+  return { sql: conditions.join(" AND "), values };
+}
+
+export function listQuery(columns: string, { filter, page, dialect }: ListQuery): SqlPart {
+  const { sql, values } = whereClause(filter, dialect);
+  const isOldest = page.order === "oldest";
+  const conditions = [sql];
+  if (page.after !== undefined) {
+    values.push(page.after);
+    conditions.push(`seq ${isOldest ? ">" : "<"} ${dialect.placeholder(values.length)}`);
+  }
+  values.push(page.limit);
+  const order = `ORDER BY seq ${isOldest ? "ASC" : "DESC"}`;
+  // The numbers first: the index holds what they depend on, and only the rows of the page are then read whole.
+  const seqs = `SELECT seq FROM ledger WHERE ${conditions.join(" AND ")} ${order} LIMIT ${dialect.placeholder(values.length)}`;
+  return { sql: `SELECT ${columns} FROM ledger WHERE seq IN (${seqs}) ${order}`, values };
+}
+
+interface ListQuery {
+  readonly filter: LedgerFilter;
+  readonly page: Page;
+  readonly dialect: SqlDialect;
+}
+
+export type StatsGroup = "total" | "client" | "tool" | "day";
+
+export function statsQuery(group: StatsGroup, filter: LedgerFilter, dialect: SqlDialect): SqlPart {
+  const { sql, values } = whereClause(filter, dialect);
+  const key = { total: "''", client: "principal", tool: "name", day: dialect.day }[group];
+  const counts = `${key} AS "key", COALESCE(SUM(count), 0) AS calls,
+    COALESCE(SUM(CASE WHEN outcome = 'refused' THEN count ELSE 0 END), 0) AS refused,
+    COALESCE(SUM(CASE WHEN outcome IN ('failed', 'timeout', 'cancelled') THEN count ELSE 0 END), 0) AS failed,
+    COALESCE(SUM(cost_micros), 0) AS "costMicros", COALESCE(SUM(duration_us), 0) AS "durationUs"`;
+  const order = group === "day" ? '"key" DESC' : 'calls DESC, "key"';
+  const tail = group === "total" ? "" : ` GROUP BY ${key} ORDER BY ${order} LIMIT ${MAX_GROUPS}`;
+  return { sql: `SELECT ${counts} FROM ledger WHERE ${sql}${tail}`, values };
+}

@@ -1,0 +1,119 @@
+import type { LedgerKind } from "./ledger.ts";
+
+/**
+ * Beside the calls themselves: `refusals` counts refusals that repeated an earlier one, `checkpoint` signs the chain up to
+ * here, `cut` stands for rows that retention removed.
+ */
+export type RowKind = LedgerKind | "refusals" | "checkpoint" | "cut";
+
+/** The columns in the order in which they are hashed; `hash` itself comes behind them. */
+export const COLUMNS = [
+  "seq",
+  "time",
+  "principal",
+  "label",
+  "transport",
+  "kind",
+  "name",
+  "called_as",
+  "args",
+  "result",
+  "outcome",
+  "error_kind",
+  "decision",
+  "rule",
+  "policy_revision",
+  "duration_us",
+  "cost_micros",
+  "trace_id",
+  "sandbox",
+  "flags",
+  "count",
+] as const;
+
+export type Column = (typeof COLUMNS)[number];
+export type Value = string | number | null;
+
+/** The values of a row in the order of `COLUMNS`, without `seq`: that one is known only inside the store's lock. */
+export type Draft = readonly Value[];
+
+/** A row as it is stored. Texts in `args`, `result` and `flags` are JSON. Whoever can write to the file decides what is in it, so a kind may be one we never wrote. */
+export interface LedgerRow {
+  readonly seq: number;
+  readonly time: number;
+  readonly principal: string;
+  readonly label: string | null;
+  readonly transport: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly called_as: string;
+  readonly args: string;
+  readonly result: string;
+  readonly outcome: string;
+  readonly error_kind: string | null;
+  readonly decision: string;
+  readonly rule: string;
+  readonly policy_revision: string;
+  readonly duration_us: number;
+  readonly cost_micros: number;
+  readonly trace_id: string;
+  readonly sandbox: string | null;
+  readonly flags: string;
+  readonly count: number;
+  readonly hash: string;
+}
+
+export type DraftFields = Omit<LedgerRow, "seq" | "hash">;
+
+export function toDraft(row: DraftFields): Draft {
+  return [
+    row.time,
+    row.principal,
+    row.label,
+    row.transport,
+    row.kind,
+    row.name,
+    row.called_as,
+    row.args,
+    row.result,
+    row.outcome,
+    row.error_kind,
+    row.decision,
+    row.rule,
+    row.policy_revision,
+    row.duration_us,
+    row.cost_micros,
+    row.trace_id,
+    row.sandbox,
+    row.flags,
+    row.count,
+  ];
+}
+
+const SYSTEM_ROW: DraftFields = {
+  time: 0,
+  principal: "owlclaw",
+  label: null,
+  transport: "",
+  kind: "checkpoint",
+  name: "",
+  called_as: "",
+  args: "{}",
+  result: "null",
+  outcome: "ok",
+  error_kind: null,
+  decision: "allow",
+  rule: "",
+  policy_revision: "",
+  duration_us: 0,
+  cost_micros: 0,
+  trace_id: "",
+  sandbox: null,
+  flags: "[]",
+  count: 0,
+};
+
+/** A row that the ledger writes about itself. It counts as no call. */
+export function systemDraft(kind: "checkpoint" | "cut", time: number, statement: unknown): Draft {
+  return toDraft({ ...SYSTEM_ROW, kind, name: kind, called_as: kind, time, result: JSON.stringify(statement) });
+}

@@ -1,0 +1,33 @@
+import type { ChainedBatch } from "./chain.ts";
+import type { Cut } from "./checkpoint.ts";
+import type { LedgerHead } from "./ledger.ts";
+import type { LedgerFilter, LedgerStats, Page } from "./query.ts";
+import type { Draft, LedgerRow } from "./row.ts";
+import type { VerifyOptions, VerifyReport } from "./verify.ts";
+
+/** What came of a write. */
+export type Appended = Pick<ChainedBatch, "seqs" | "checkpoints" | "head">;
+
+/** Where rows are kept. Several processes may have the same store open: each write reads the head under a lock. */
+export interface LedgerStore extends LedgerReader {
+  /** One transaction for all of them. When it resolves, they are on disk. */
+  append(drafts: readonly Draft[]): Promise<Appended>;
+  /** Signs the head, unless the head is such a signature. */
+  seal(): Promise<Appended>;
+  /** Replaces at most `CUT_ROWS` rows older than this by a signed record; nothing when there are none. */
+  cut(beforeMs: number): Promise<Cut | undefined>;
+}
+
+/** The part that changes nothing. */
+export interface LedgerReader {
+  head(): Promise<LedgerHead>;
+  /** Rows that match, newest first unless the page says otherwise. */
+  list(filter: LedgerFilter, page: Page): Promise<readonly LedgerRow[]>;
+  get(seq: number): Promise<LedgerRow | undefined>;
+  stats(filter: LedgerFilter): Promise<LedgerStats>;
+  verify(options: VerifyOptions): Promise<VerifyReport>;
+  close(): Promise<void>;
+}
+
+/** So that a cut never holds the lock for long. */
+export const CUT_ROWS = 5000;

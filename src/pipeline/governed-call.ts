@@ -1,0 +1,173 @@
+import { isOwlError } from "../errors/owl-error.ts";
+import type { Governor, Grant, Settlement } from "../governance/governor.ts";
+import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
+import { type Quota, toQuota } from "../governance/quota.ts";
+import type { Subject } from "../governance/subject.ts";
+import type { Ledger, LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
+import { approverOf } from "./approver.ts";
+import { type Call, CallSuspended } from "./call.ts";
+import { sandboxOf, verdictOf } from "./ledger-facts.ts";
+
+export interface GovernanceParts {
+  readonly governor: Governor;
+  readonly ledger: Ledger;
+}
+
+/** One thing that somebody wants to have done. */
+export interface GovernedWork<I, T> {
+  readonly kind: LedgerKind;
+  readonly subject: Subject;
+  readonly calledAs: string;
+  readonly args: unknown;
+  readonly call: Call;
+  /** Reads the arguments. What it throws is the caller's mistake, and counts as a call. */
+  readonly check: () => I | Promise<I>;
+  readonly perform: (input: I, call: Call) => Promise<T>;
+}
+
+export interface Governed<T> {
+  readonly value: T;
+  readonly quota: Quota | undefined;
+}
+
+/**
+ * Takes work through governance: open to the caller, arguments read, rules, limits, budget, approval, then run, settle
+ * and record. Nothing is answered before its record is on disk, however the call ends.
+ */
+export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWork<I, T>): Promise<Governed<T>> {
+  const record = new CallRecord(parts, work);
+  const { governor } = parts;
+  const policy = governor.policyFor(work.call.caller);
+  let started: { readonly input: I; readonly grant: Grant };
+  try {
+    started = await enter(parts, policy, work);
+  } catch (thrown) {
+    await record.close({ thrown, policy });
+    throw thrown;
+  }
+  const { input, grant } = started;
+  let charged = 0;
+  const charge = (amount: number): void => {
+    if (Number.isFinite(amount) && amount > 0) charged += amount;
+  };
+  const startMs = performance.now();
+  const consumed = (isSuspended: boolean) => ({
+    durationMs: performance.now() - startMs,
+    egressBytes: 0,
+    charged,
+    isSuspended,
+  });
+  let value: T;
+  try {
+    value = await work.perform(input, { ...work.call, charge });
+  } catch (thrown) {
+    await record.close({ thrown, policy, grant, settled: grant.settle(consumed(thrown instanceof CallSuspended)) });
+    throw thrown;
+  }
+  await record.close({ value, policy, grant, settled: grant.settle(consumed(false)) });
+  return { value, quota: grant.used.length === 0 ? undefined : toQuota(grant.used, Date.now()) };
+}
+
+async function enter<I, T>(
+  { governor, ledger }: GovernanceParts,
+  policy: AskerPolicy,
+  { subject, call, check }: GovernedWork<I, T>,
+): Promise<{ readonly input: I; readonly grant: Grant }> {
+  if (!ledger.isHealthy && !governor.failOpen) await probe(ledger, policy, call);
+  governor.assertOpen(policy, subject);
+  let input: I;
+  try {
+    const checked = check();
+    input = checked instanceof Promise ? await checked : checked;
+  } catch (mistake) {
+    await governor.count(policy, subject);
+    throw mistake;
+  }
+  return { input, grant: await governor.admit(policy, { subject, args: input, approver: approverOf(call) }) };
+}
+
+/** Nothing runs that could not be recorded: whether that works again is tried before, not after. */
+async function probe(ledger: Ledger, { revision }: AskerPolicy, { caller, traceId }: Call): Promise<void> {
+  await ledger.append({
+    time: Date.now(),
+    principal: caller.principal.id,
+    label: caller.label,
+    transport: caller.transport,
+    kind: "admin",
+    name: "ledger.probe",
+    calledAs: "ledger.probe",
+    args: {},
+    result: undefined,
+    outcome: "ok",
+    errorKind: undefined,
+    decision: "allow",
+    rule: "default",
+    policyRevision: revision,
+    durationMs: 0,
+    costMicros: 0,
+    traceId,
+    sandbox: undefined,
+    flags: [],
+  });
+}
+
+interface Ending<T> {
+  readonly policy: AskerPolicy;
+  readonly value?: T;
+  readonly thrown?: unknown;
+  readonly grant?: Grant;
+  readonly settled?: Settlement;
+}
+
+/** Writes the one row of one call, whichever way it ends. */
+class CallRecord<I, T> {
+  readonly #parts: GovernanceParts;
+  readonly #work: GovernedWork<I, T>;
+  readonly #time = Date.now();
+  readonly #startMs = performance.now();
+
+  constructor(parts: GovernanceParts, work: GovernedWork<I, T>) {
+    this.#parts = parts;
+    this.#work = work;
+  }
+
+  /** A refusal stays what it is; what nobody could record must not leave, unless the operator wants it so. */
+  async close(ending: Ending<T>): Promise<void> {
+    const written = this.#parts.ledger.append(this.#entry(ending));
+    const [booked, appended] = await Promise.allSettled([ending.settled?.booked, written]);
+    if (this.#parts.governor.failOpen || isRefusal(ending.thrown)) return;
+    if (appended.status === "rejected") throw appended.reason;
+    if (booked.status === "rejected") throw booked.reason;
+  }
+
+  #entry({ policy, value, thrown, grant, settled }: Ending<T>): LedgerEntry {
+    const { kind, subject, calledAs, args, call } = this.#work;
+    const { caller, traceId } = call;
+    const { outcome, errorKind, decision, rule, result } = verdictOf(thrown, value);
+    return {
+      time: this.#time,
+      principal: caller.principal.id,
+      label: caller.label,
+      transport: caller.transport,
+      kind,
+      name: subject.name,
+      calledAs,
+      args,
+      result,
+      outcome,
+      errorKind,
+      decision,
+      rule: rule ?? grant?.rule ?? "default",
+      policyRevision: grant?.revision ?? policy.revision,
+      durationMs: Math.round((performance.now() - this.#startMs) * 1000) / 1000,
+      costMicros: settled?.costMicros ?? 0,
+      traceId,
+      sandbox: sandboxOf(args, value),
+      flags: [...(grant?.flags ?? []), ...(settled?.flags ?? [])],
+    };
+  }
+}
+
+function isRefusal(thrown: unknown): boolean {
+  return isOwlError(thrown) && (thrown.kind === "governance_denied" || thrown.kind === "store_unavailable");
+}

@@ -1,0 +1,60 @@
+import { createHash } from "node:crypto";
+import { isOwlError, toOwlError } from "../errors/owl-error.ts";
+import type { LedgerDecision, LedgerOutcome } from "../ledger/ledger.ts";
+import { CallSuspended } from "./call.ts";
+
+export interface LedgerVerdict {
+  readonly outcome: LedgerOutcome;
+  readonly errorKind: string | undefined;
+  readonly decision: LedgerDecision;
+  readonly rule: string | undefined;
+  readonly result: unknown;
+}
+
+/** How a call ended, as the ledger says it. */
+export function verdictOf(thrown: unknown, value: unknown): LedgerVerdict {
+  if (thrown === undefined) {
+    const isError = isObject(value) && value["isError"] === true;
+    const errorKind = isError ? "tool_failure" : undefined;
+    return { outcome: isError ? "failed" : "ok", errorKind, decision: "allow", rule: undefined, result: value };
+  }
+  if (thrown instanceof CallSuspended)
+    return { outcome: "suspended", errorKind: undefined, decision: "allow", rule: undefined, result: undefined };
+  const { kind, message, facts } = toOwlError(thrown, "execution_error");
+  const isRefused = kind === "governance_denied" || kind === "store_unavailable";
+  const rule = isRefused ? (typeof facts["rule"] === "string" ? facts["rule"] : "store") : undefined;
+  return {
+    outcome: isRefused ? "refused" : outcomeOf(thrown),
+    errorKind: kind,
+    decision: isRefused ? "deny" : "allow",
+    rule,
+    result: { error: message },
+  };
+}
+
+function outcomeOf(thrown: unknown): LedgerOutcome {
+  if (!isOwlError(thrown)) return "failed";
+  if (thrown.kind === "cancelled") return "cancelled";
+  return thrown.kind === "timeout" ? "timeout" : "failed";
+}
+
+const SHOWN_CHARS = 16;
+
+/**
+ * Which sandbox a call was about. The id itself opens the sandbox for whoever holds it, so the ledger has a digest of it:
+ * calls of one sandbox can be told together, and nobody gets in by reading.
+ */
+export function sandboxOf(args: unknown, value: unknown): string | undefined {
+  const id =
+    sessionIdIn(isObject(value) ? value["structuredContent"] : undefined) ?? sessionIdIn(value) ?? sessionIdIn(args);
+  return id === undefined ? undefined : createHash("sha256").update(id).digest("hex").slice(0, SHOWN_CHARS);
+}
+
+function sessionIdIn(value: unknown): string | undefined {
+  const id = isObject(value) ? value["session_id"] : undefined;
+  return typeof id === "string" && id !== "" ? id : undefined;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

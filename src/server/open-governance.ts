@@ -1,0 +1,63 @@
+import { unwatchFile, watchFile } from "node:fs";
+import { join } from "node:path";
+import type { LoadedConfig } from "../config/load.ts";
+import type { Config } from "../config/schema.ts";
+import { Approvals } from "../governance/approval/approvals.ts";
+import { Governor } from "../governance/governor.ts";
+import { SqliteLimitStore } from "../governance/limits/sqlite-limit-store.ts";
+import { PolicyError } from "../governance/policy/policy-error.ts";
+import { PolicySource } from "../governance/policy/policy-source.ts";
+import { openLedger } from "../ledger/open-ledger.ts";
+import type { GovernanceParts } from "../pipeline/governed-call.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** Files may be swapped in ways that no event tells of, such as a link above them: they are looked at instead. */
+const LOOK_MS = 500;
+
+export interface OpenGovernance extends GovernanceParts {
+  readonly source: PolicySource;
+  /** Follows the files that the policy comes from. */
+  watch(): void;
+  close(): Promise<void>;
+}
+
+export interface OpenGovernanceOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  /** Where the configuration came from, to read it again. */
+  readonly loaded?: Pick<LoadedConfig, "file" | "reload"> | undefined;
+}
+
+/** Opens policy, limits, approvals and ledger, in this order; closes them in reverse. */
+export async function openGovernance({ config, logger, loaded }: OpenGovernanceOptions): Promise<OpenGovernance> {
+  const { governance, sandbox } = config;
+  const source = await PolicySource.open({ origin: governance, logger }).catch((error: unknown) => {
+    throw error instanceof PolicyError ? new Error(`the policy cannot be used:\n${error.message}`) : error;
+  });
+  if (config.limits.url !== "")
+    throw new Error("limits.url: counting in Redis is not there yet; leave it empty to count in the data folder");
+  const path = join(sandbox.root, "limits.db");
+  const limits = new SqliteLimitStore({ path, timeZone: () => source.current.config.timeZone });
+  const approvals = new Approvals({ timeoutMs: governance.approvalTimeoutSeconds * 1000 });
+  try {
+    const ledger = await openLedger({ config, dataFolder: sandbox.root, logger });
+    const governor = new Governor({ source, limits, approvals, logger, failOpen: governance.failOpen });
+    const watched = [governance.policyFile, loaded?.file ?? ""].filter((file) => file !== "");
+    const look = (): void => void source.reload(async () => (await loaded?.reload())?.config.governance ?? governance);
+    return {
+      governor,
+      ledger,
+      source,
+      watch: () => watched.forEach((file) => watchFile(file, { interval: LOOK_MS, persistent: false }, look)),
+      async close() {
+        for (const file of watched) unwatchFile(file, look);
+        approvals.close();
+        await ledger.close();
+        await limits.close();
+      },
+    };
+  } catch (error) {
+    await limits.close();
+    throw error;
+  }
+}

@@ -1,0 +1,82 @@
+import { parseRedactRule } from "../config/redact-rule.ts";
+import { SECRET_MARKS, SECRET_PATTERNS, type SecretPattern } from "./secret-patterns.ts";
+
+export const REDACTED = "[redacted]";
+
+/** Takes secrets out of what is kept: the ledger and the log. */
+export interface Redactor {
+  /** Whether the value of a key with this name is a secret, whatever it looks like. */
+  isSecretKey(name: string): boolean;
+  /** The text without what looks like a secret. Texts must be bounded by the caller. */
+  text(text: string): string;
+}
+
+/** Names of keys, in lower case and without separators. */
+const SECRET_KEYS: ReadonlySet<string> = new Set([
+  "auth",
+  "authorization",
+  "proxyauthorization",
+  "cookie",
+  "setcookie",
+  "pwd",
+  "pass",
+  "pin",
+  "jwt",
+  "bearer",
+  "sessionkey",
+  "signature",
+  "connectionstring",
+  "dsn",
+  "otp",
+  "totp",
+]);
+
+const SECRET_ENDINGS =
+  /(?:password|passwd|passphrase|secret|secrets|token|apikey|accesskey|secretkey|privatekey|signingkey|encryptionkey|credential|credentials|authheader|xapikey)$/;
+
+/** End like secrets and are none. */
+const HARMLESS_KEYS: ReadonlySet<string> = new Set(["progresstoken", "pagetoken", "nextpagetoken", "nexttoken"]);
+
+/** Callers choose names of keys, so the memory for them must end somewhere. */
+const MAX_REMEMBERED_KEYS = 2000;
+
+/** `rules` as in `ledger.redact`: names of keys, and patterns written as /…/. */
+export function createRedactor(rules: readonly string[] = []): Redactor {
+  const ownKeys = new Set<string>();
+  const ownPatterns: SecretPattern[] = [];
+  for (const rule of rules.map(parseRedactRule)) {
+    if (rule?.kind === "key") ownKeys.add(normalize(rule.name));
+    else if (rule?.kind === "pattern") ownPatterns.push({ pattern: rule.pattern, replacement: REDACTED });
+  }
+  const known = new Map<string, boolean>();
+  const decide = (name: string): boolean => {
+    const key = normalize(name);
+    if (ownKeys.has(key)) return true;
+    return !HARMLESS_KEYS.has(key) && (SECRET_KEYS.has(key) || SECRET_ENDINGS.test(key));
+  };
+  return {
+    isSecretKey(name) {
+      const earlier = known.get(name);
+      if (earlier !== undefined) return earlier;
+      const isSecret = decide(name);
+      if (known.size < MAX_REMEMBERED_KEYS && name.length <= 64) known.set(name, isSecret);
+      return isSecret;
+    },
+    text(text) {
+      // Most texts hold no secret, and one look for all marks is cheaper than a look for each pattern.
+      const withoutKnown = SECRET_MARKS.test(text) ? replaceAll(text, SECRET_PATTERNS) : text;
+      return ownPatterns.length === 0 ? withoutKnown : replaceAll(withoutKnown, ownPatterns);
+    },
+  };
+}
+
+function replaceAll(text: string, patterns: readonly SecretPattern[]): string {
+  return patterns.reduce((rest, { pattern, replacement }) => rest.replace(pattern, replacement), text);
+}
+
+function normalize(name: string): string {
+  return name
+    .slice(0, 128)
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]/gu, "");
+}

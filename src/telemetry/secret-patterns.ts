@@ -1,0 +1,52 @@
+export interface SecretPattern {
+  /** Global, and linear: every repetition is bounded, or over one class of characters that nothing behind it shares. */
+  readonly pattern: RegExp;
+  readonly replacement: string;
+}
+
+const GONE = "[redacted]";
+
+/** What common secrets look like. Order matters: the wider ones come first. */
+export const SECRET_PATTERNS: readonly SecretPattern[] = [
+  // A key whose end was cut off is a key all the same.
+  {
+    pattern:
+      /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|$)/g,
+    replacement: GONE,
+  },
+  // JSON Web Tokens, also with the signature missing.
+  { pattern: /\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?/g, replacement: GONE },
+  { pattern: /\b(?:AKIA|ASIA|AROA|AIDA|AGPA|ANPA)[A-Z0-9]{12,20}\b/g, replacement: GONE },
+  { pattern: /\bgh[pousr]_\w{16,255}/g, replacement: GONE },
+  { pattern: /\bgithub_pat_\w{16,255}/g, replacement: GONE },
+  { pattern: /\bglpat-[\w-]{16,64}/g, replacement: GONE },
+  { pattern: /\bxox[abeoprs]-[\w-]{8,255}/g, replacement: GONE },
+  { pattern: /\bxapp-[\w-]{8,255}/g, replacement: GONE },
+  { pattern: /hooks\.slack\.com\/services\/[\w/-]{8,128}/g, replacement: `hooks.slack.com/services/${GONE}` },
+  { pattern: /\bsk-[\w-]{16,255}/g, replacement: GONE },
+  { pattern: /\b[sr]k_(?:live|test)_\w{10,255}/g, replacement: GONE },
+  { pattern: /\bwhsec_[\w+/=]{16,128}/g, replacement: GONE },
+  { pattern: /\bAIza[\w-]{30,45}/g, replacement: GONE },
+  { pattern: /\bya29\.[\w-]{16,512}/g, replacement: GONE },
+  { pattern: /\bnpm_\w{30,64}/g, replacement: GONE },
+  { pattern: /\bpypi-\w[\w-]{30,255}/g, replacement: GONE },
+  { pattern: /\bhf_[A-Za-z0-9]{20,64}/g, replacement: GONE },
+  { pattern: /\bSG\.[\w-]{16,32}\.[\w-]{16,64}/g, replacement: GONE },
+  { pattern: /\bdop_v1_[0-9a-f]{40,64}/g, replacement: GONE },
+  { pattern: /\bage-secret-key-1[a-z0-9]{40,80}/gi, replacement: GONE },
+  { pattern: /\b(bearer|basic)\s{1,4}[\w.~+/=-]{8,}/gi, replacement: `$1 ${GONE}` },
+  // scheme://user:password@host
+  { pattern: /(:\/\/[^\s:@/"'<>]{0,128}:)[^\s@/"'<>]{1,256}@/g, replacement: `$1${GONE}@` },
+  { pattern: /\b(AccountKey|SharedAccessKey)=[^\s;"']{8,256}/g, replacement: `$1=${GONE}` },
+  { pattern: /(\s(?:-u|--user)[ =]["']?[^\s:"']{1,64}:)[^\s"']{1,256}/g, replacement: `$1${GONE}` },
+  // password = "…", API_KEY: …, {"token":"…"} inside a text, ?access_token=…
+  {
+    pattern:
+      /((?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization|cookie)(?:\\?["'])?\s{0,4}(?:=|:)\s{0,4}(?:\\?["'])?)[^\s"'\\&;,]{4,}/gi,
+    replacement: `$1${GONE}`,
+  },
+];
+
+/** Stands in every text that one of the patterns could fit. */
+export const SECRET_MARKS: RegExp =
+  /eyJ|-BEGIN|A[KSRIGN][IOGP]A|gh[pousr]_|_pat_|glpat-|xox|xapp-|slack\.com|sk-|k_live_|k_test_|whsec_|AIza|ya29\.|npm_|pypi-|hf_|SG\.|dop_v1|age-s|bearer|basic|:\/\/|Key=|-u|passw|passph|secret|token|api.?key|access.?key|private.?key|authoriz|cookie/i;

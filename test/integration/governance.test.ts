@@ -1,0 +1,266 @@
+import { writeFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { call, newFolder, rpc, startGoverned, token, toolNames, writeFile } from "./governance-lab.ts";
+import { until } from "./harness.ts";
+import { modern } from "./http-client.ts";
+
+const DENIED = { kind: "governance_denied", retryable: false };
+
+describe("visibility", () => {
+  test("[004-R4.7] [004-R8.1] [003-FR-010] hides, denies with a reason and allows, true to the caller", async () => {
+    const governance = {
+      defaults: { hidden: ["fail*"] },
+      groups: { interns: { deny: [{ match: "add", reason: "ask your mentor" }] } },
+      clients: { ada: { visible: ["echo", "add"] } },
+    };
+    const { url, stop } = await started({ governance, hasAuth: true });
+    const ada = { token: await token("ada", { groups: ["interns"] }) };
+    const bob = { token: await token("bob") };
+    expect(await toolNames(url, ada)).toEqual(["echo"]);
+    expect(await toolNames(url, bob)).toContain("add");
+    expect(await toolNames(url, bob)).not.toContain("fail");
+    const { body } = await rpc(url, "mcp.capabilities", {}, ada);
+    expect(body.result?.["tools"]).toMatchObject([
+      { name: "add", permissions: { allow: false, scope: "exec", reason: "ask your mentor" } },
+      { name: "echo", permissions: { allow: true, scope: "workspace" } },
+    ]);
+    const refused = await call(url, "add", { a: 1, b: 2 }, ada);
+    expect(refused.body.error).toMatchObject({
+      code: -32003,
+      data: { ...DENIED, rule: "groups.interns.deny", reason: "ask your mentor" },
+    });
+    expect((await call(url, "list", {}, ada)).body.error?.data).toMatchObject({
+      ...DENIED,
+      rule: "clients.ada.visible",
+    });
+    expect((await call(url, "fail", {}, bob)).body.error?.data).toMatchObject({ ...DENIED, rule: "defaults.hidden" });
+    expect((await call(url, "echo", { text: "hi" }, ada)).body.result).toBeDefined();
+    await stop();
+  });
+
+  test("[004-R4.8] the list tells what is held against calls of each tool", async () => {
+    const governance = { tools: { echo: { cost: 0.5, callsPerMinute: 7, confirm: "client" } } };
+    const { url, stop } = await started({ governance });
+    const { body } = await rpc(url, "tools/list");
+    const echo = body.result?.["tools"].find(({ name }: { name: string }) => name === "echo");
+    expect(echo._meta["owlclaw/constraints"]).toEqual({
+      calls_per_minute: 7,
+      calls_per_day: 50_000,
+      concurrency: 64,
+      cost: { fixed: 0.5, per_second: 0, per_egress_mb: 0, reserved: 0.5 },
+      confirm: "client",
+    });
+    await stop();
+  });
+});
+
+describe("rates", () => {
+  test("[004-R5.4] [004-R5.5] [004-R8.5] [004-R8.9] [004-R9.3] the call over the limit says when to come back", async () => {
+    const { url, stop } = await started({ governance: { defaults: { callsPerMinute: 2 } } });
+    const first = await call(url, "echo", { text: "1" });
+    expect(first.body.result?.["_meta"]["owlclaw/quota"]).toMatchObject({
+      per_minute: { limit: 2, remaining: 1, reset_seconds: 60 },
+      per_day: { limit: 50_000, remaining: 49_999 },
+    });
+    expect(first.headers.get("ratelimit-policy")).toBe('"minute";q=2;w=60, "day";q=50000;w=86400');
+    expect(first.headers.get("ratelimit")).toMatch(/^"minute";r=1;t=\d+, "day";r=49999;t=\d+$/);
+    await call(url, "echo", { text: "2" });
+    const refused = await call(url, "echo", { text: "3" });
+    expect(refused.status).toBe(200);
+    const retryAfter = Number(refused.headers.get("retry-after"));
+    expect(retryAfter).toBeGreaterThan(50);
+    expect(refused.body.error).toMatchObject({
+      code: -32003,
+      data: {
+        kind: "governance_denied",
+        rule: "defaults.callsPerMinute",
+        policy: expect.stringMatching(/^[0-9a-f]{12}$/),
+        limit: 2,
+        used: 2,
+        remaining: 0,
+        reset: expect.stringMatching(/Z$/),
+        retry_after: retryAfter,
+        retryable: true,
+      },
+    });
+    const inNewest = await modern(url, "tools/call", { name: "echo", arguments: { text: "4" } });
+    expect(inNewest.body.error).toMatchObject({ code: -31003, data: { kind: "governance_denied" } });
+    await stop();
+  });
+
+  test("[004-R8.7] each principal has its own count, and labels share their principal's", async () => {
+    const governance = { defaults: { callsPerMinute: 4 }, labels: { "*": { callsPerMinute: 2 } } };
+    const { url, stop } = await started({ governance, hasAuth: true });
+    const ada = await token("ada");
+    const as = (label: string) => ({ token: ada, label });
+    const outcomes = async (label: string, times: number): Promise<(string | undefined)[]> => {
+      const rules: (string | undefined)[] = [];
+      for (let i = 0; i < times; i++)
+        rules.push((await call(url, "echo", { text: "x" }, as(label))).body.error?.data?.["rule"]);
+      return rules;
+    };
+    expect(await outcomes("one", 3)).toEqual([undefined, undefined, "labels.*.callsPerMinute"]);
+    expect(await outcomes("two", 3)).toEqual([undefined, undefined, "defaults.callsPerMinute"]);
+    expect(await outcomes("three", 1)).toEqual(["defaults.callsPerMinute"]);
+    const bob = { token: await token("bob") };
+    expect((await call(url, "echo", { text: "x" }, bob)).body.result).toBeDefined();
+    await stop();
+  });
+
+  test("[004-R7.9] [004-R7.10] reads are refused and limited like calls", async () => {
+    const governance = { defaults: { callsPerMinute: 1, hidden: ["fixture://pixel"] } };
+    const { url, stop } = await started({ governance });
+    expect((await rpc(url, "resources/read", { uri: "fixture://pixel" })).body.error?.data).toMatchObject(DENIED);
+    const read = await rpc(url, "resources/read", { uri: "fixture://greeting" });
+    expect(read.body.result?.["_meta"]["owlclaw/quota"]).toMatchObject({ per_minute: { remaining: 0 } });
+    const refused = await rpc(url, "resources/read", { uri: "fixture://greeting" });
+    expect(refused.body.error?.data).toMatchObject({
+      rule: "defaults.callsPerMinute",
+      retry_after: expect.any(Number),
+    });
+    await stop();
+  });
+});
+
+describe("budgets", () => {
+  test("[004-R8.2] [004-R8.3] a month's budget and the cost of one call end in a budget error", async () => {
+    const governance = { defaults: { monthlyBudget: 2, maxCostPerCall: 2 } };
+    const { url, stop } = await started({ governance, handlers: "priced" });
+    expect((await call(url, "metered", { units: 1 })).body.error?.data).toMatchObject({
+      rule: "defaults.maxCostPerCall",
+      limit: 2,
+      needed: 3,
+    });
+    expect((await call(url, "priced")).body.result?.["_meta"]["owlclaw/quota"].budget).toMatchObject({
+      limit: 2,
+      remaining: 1,
+    });
+    await call(url, "priced");
+    expect((await call(url, "priced")).body.error?.data).toMatchObject({
+      kind: "governance_denied",
+      rule: "defaults.monthlyBudget",
+      reason: "budget",
+      limit: 2,
+      used: 2,
+      remaining: 0,
+    });
+    await stop();
+  });
+
+  test("what a handler reports is charged, also above its maximum, and thresholds are told", async () => {
+    const server = await startGoverned({ governance: { defaults: { monthlyBudget: 10 } }, handlers: "priced" });
+    const { url } = server;
+    await call(url, "metered", { units: 6 });
+    const { body } = await call(url, "priced");
+    expect(body.result?.["_meta"]["owlclaw/quota"].budget.remaining).toBe(2);
+    expect(await server.logged("budget threshold passed")).toMatchObject({ percent: 50, spent: 7, limit: 10 });
+    await server.stop();
+  });
+
+  test("50 clients at once and money for 1,000 calls: exactly 1,000 pass", async () => {
+    const defaults = { monthlyBudget: 1000, callsPerMinute: 0, callsPerDay: 0 };
+    const { url, stop } = await started({ governance: { defaults }, handlers: "priced" });
+    let left = 1100;
+    const counts = { passed: 0, refused: 0 };
+    await Promise.all(
+      Array.from({ length: 50 }, async () => {
+        while (left-- > 0) {
+          const { body } = await call(url, "priced");
+          if (body.result === undefined) counts.refused += 1;
+          else counts.passed += 1;
+        }
+      }),
+    );
+    expect(counts).toEqual({ passed: 1000, refused: 100 });
+    await stop();
+  });
+});
+
+test("what a killed server held is free again", async () => {
+  const root = newFolder();
+  const options = { root, governance: { defaults: { concurrency: 1 } } };
+  const first = await startGoverned(options);
+  void call(first.url, "hold", { label: "killed" }).catch(() => undefined);
+  await until(
+    async () => (await call(first.url, "echo", { text: "x" })).body.error?.data?.["rule"],
+    (rule) => rule === "defaults.concurrency",
+  );
+  first.child.kill("SIGKILL");
+  await first.exit();
+  const second = await startGoverned(options);
+  expect((await call(second.url, "echo", { text: "x" })).body.result).toBeDefined();
+  await second.stop();
+});
+
+describe("rules", () => {
+  test("[004-R10.9] look at arguments, and each decision names its rule", async () => {
+    const rules = [
+      { id: "greet-ada", when: 'tool == "echo" && args.text == "ada"', effect: "allow" },
+      { id: "short", when: 'tool == "echo" && size(args.text) > 3', effect: "deny", reason: "too long" },
+    ];
+    const { url, stop } = await started({ governance: { rules } });
+    expect((await call(url, "echo", { text: "hi" })).body.result).toBeDefined();
+    expect((await call(url, "echo", { text: "longer" })).body.error?.data).toMatchObject({
+      rule: "rules.short",
+      reason: "too long",
+    });
+    await stop();
+  });
+
+  test("[004-R8.8] a changed policy file is in force without a restart, and a broken one leaves the old", async () => {
+    const policyFile = writeFile("live-policy.yaml", { defaults: { hidden: ["echo"] } });
+    const server = await startGoverned({ governance: { policyFile } });
+    const { url } = server;
+    expect(await toolNames(url)).not.toContain("echo");
+    writeFileSync(policyFile, "defaults: { hidden: [add] }");
+    await until(
+      () => toolNames(url),
+      (names) => names.includes("echo") && !names.includes("add"),
+    );
+    writeFileSync(policyFile, "rules: [{ id: x, when: 'nonsense(', effect: deny }]");
+    expect(await server.logged("policy refused, the old one stays in force")).toMatchObject({
+      problems: [expect.stringContaining("rules[0] (x)")],
+    });
+    expect(await toolNames(url)).not.toContain("add");
+    await server.stop();
+  });
+});
+
+test("[004-R8.10] statistics: one's own, and everybody's for an operator", async () => {
+  const { url, origin, stop } = await started({ hasAuth: true });
+  const ada = await token("ada");
+  await call(url, "echo", { text: "x" }, { token: ada });
+  await call(url, "echo", { text: "x" }, { token: await token("bob") });
+  const get = async (query: string, bearer: string) => {
+    const answer = await fetch(`${origin}/api/stats${query}`, { headers: { authorization: `Bearer ${bearer}` } });
+    return { status: answer.status, body: JSON.parse(await answer.text()) };
+  };
+  const own = await get("", ada);
+  expect(own.body).toMatchObject({ total: { calls: 1 }, clients: [{ client: "ada" }], quota: { client: "ada" } });
+  expect((await get("?client=bob", ada)).status).toBe(403);
+  const admin = await token("root", { scope: "owlclaw:admin" });
+  expect((await get("", admin)).body.total.calls).toBeGreaterThanOrEqual(2);
+  expect((await get("?client=bob", admin)).body).toMatchObject({ total: { calls: 1 } });
+  await stop();
+});
+
+test("[004-R5.6] [004-R8.6] [004-R7.8] calls and reads are in the ledger with arguments, result, duration and cost", async () => {
+  const { url, origin, stop } = await started({ hasAuth: true, handlers: "priced" });
+  const ada = { token: await token("ada"), label: "cursor" };
+  await call(url, "priced", { text: "hello" }, ada);
+  await call(url, "nothing", {}, ada);
+  const admin = await token("root", { scope: "owlclaw:admin" });
+  const answer = await fetch(`${origin}/api/ledger?client=ada`, { headers: { authorization: `Bearer ${admin}` } });
+  const { rows } = (await answer.json()) as { rows: Record<string, unknown>[] };
+  expect(rows.map(({ name, outcome }) => [name, outcome])).toEqual([
+    ["nothing", "failed"],
+    ["priced", "ok"],
+  ]);
+  expect(JSON.stringify(rows[1])).toMatch(/hello.*done|done.*hello/);
+  await stop();
+});
+
+async function started(options: Parameters<typeof startGoverned>[0] = {}) {
+  const server = await startGoverned({ root: newFolder(), ...options });
+  return { url: server.url, origin: server.origin, stop: () => server.stop() };
+}

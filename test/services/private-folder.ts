@@ -1,0 +1,29 @@
+import { chownSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const NOBODY = 65_534;
+
+/** Whom a service runs as: databases refuse to run as root. */
+export interface ServiceUser {
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+export interface PrivateFolder {
+  readonly path: string;
+  readonly user: ServiceUser;
+  remove(): void;
+}
+
+/** A folder for one service of one test file, owned by the unprivileged user that the service runs as. */
+export function privateFolder(name: string): PrivateFolder {
+  const path = mkdtempSync(join(tmpdir(), `owlclaw-${name}-`));
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot) chownSync(path, NOBODY, NOBODY);
+  return {
+    path,
+    user: isRoot ? { uid: NOBODY, gid: NOBODY } : {},
+    remove: () => rmSync(path, { recursive: true, force: true }),
+  };
+}

@@ -1,0 +1,83 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createServer } from "node:net";
+import { createInterface } from "node:readline";
+import { privateFolder } from "./private-folder.ts";
+
+/** A real Redis of one's own, on a free port of loopback. */
+export interface RedisService {
+  /** For `limits.url`. */
+  readonly url: string;
+  kill(): Promise<void>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const PROGRAM = "/usr/bin/redis-server";
+
+/** Why tests with Redis cannot run here; nothing when they can. */
+export const REDIS_MISSING: string | undefined = existsSync(PROGRAM)
+  ? undefined
+  : "the Debian package redis-server is not installed";
+
+export async function startRedis(): Promise<RedisService> {
+  if (REDIS_MISSING !== undefined) throw new Error(REDIS_MISSING);
+  const folder = privateFolder("redis");
+  const port = await freePort();
+  let server: ChildProcess | undefined;
+  const service: RedisService = {
+    url: `redis://127.0.0.1:${port}`,
+    async start() {
+      const args = [
+        "--port",
+        String(port),
+        "--bind",
+        "127.0.0.1",
+        "--dir",
+        folder.path,
+        "--save",
+        "",
+        "--appendonly",
+        "yes",
+      ];
+      server = spawn(PROGRAM, args, { ...folder.user, stdio: ["ignore", "pipe", "ignore"] });
+      await ready(server);
+    },
+    kill: () => ended(server, "SIGKILL"),
+    async stop() {
+      await ended(server, "SIGTERM");
+      folder.remove();
+    },
+  };
+  await service.start();
+  return service;
+}
+
+async function ready(server: ChildProcess): Promise<void> {
+  if (server.stdout === null) throw new Error("no pipe");
+  const seen: string[] = [];
+  for await (const line of createInterface({ input: server.stdout })) {
+    seen.push(line);
+    if (line.includes("Ready to accept connections")) {
+      server.stdout.resume();
+      return;
+    }
+  }
+  throw new Error(`Redis did not start:\n${seen.join("\n")}`);
+}
+
+async function ended(server: ChildProcess | undefined, signal: NodeJS.Signals): Promise<void> {
+  if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
+  server.kill(signal);
+  await once(server, "exit");
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address() as { port: number };
+  probe.close();
+  await once(probe, "close");
+  return port;
+}

@@ -1,0 +1,160 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import Database from "libsql";
+import { expect, onTestFinished, test } from "vitest";
+import { OwlError } from "../../../src/errors/owl-error.ts";
+import type { Ledger } from "../../../src/ledger/ledger.ts";
+import { entry } from "./ledger-entry.ts";
+import { appendMany, dataFolder, openTestLedger } from "./ledger-fixture.ts";
+
+const isRoot = process.getuid?.() === 0;
+
+/** A file system of its own, so that it can be full or read-only for real. */
+function smallDisk(megabytes: number): string {
+  const folder = join(dataFolder(), "disk");
+  mkdirSync(folder);
+  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "owlclaw-test", folder]);
+  onTestFinished(() => void execFileSync("umount", ["-l", folder]));
+  return folder;
+}
+
+async function refusal(ledger: Ledger): Promise<OwlError> {
+  const error: unknown = await ledger.append(entry()).then(
+    () => new Error("it was written"),
+    (thrown: unknown) => thrown,
+  );
+  if (error instanceof OwlError) return error;
+  throw error;
+}
+
+test.skipIf(!isRoot)("a full disk refuses at once and says so, and goes on when there is room again", async () => {
+  const disk = smallDisk(4);
+  const { ledger, log } = await openTestLedger(disk);
+  await appendMany(ledger, 10);
+  const filler = join(disk, "filler");
+  try {
+    writeFileSync(filler, Buffer.alloc(8 * 1024 * 1024));
+  } catch {
+    // It is full: as wanted.
+  }
+  let acknowledged = 10;
+  const written = (): void => void (acknowledged += 1);
+  const errors: OwlError[] = [];
+  while (errors.length === 0) await ledger.append(entry()).then(written, (thrown: OwlError) => errors.push(thrown));
+  const [error] = errors;
+  expect(error).toMatchObject({ kind: "store_unavailable", retryable: true });
+  expect(error?.message).toContain("the disk is full");
+  expect(ledger.isHealthy).toBe(false);
+  await refusal(ledger);
+  expect(log.filter(({ level }) => level === "error")).toHaveLength(1);
+  rmSync(filler);
+  await appendMany(ledger, 5);
+  expect(ledger.isHealthy).toBe(true);
+  expect(await ledger.reader.verify({})).toMatchObject({ isIntact: true, rows: acknowledged + 5 });
+});
+
+test.skipIf(!isRoot)("a read-only disk refuses to start, and does no harm", async () => {
+  const disk = smallDisk(16);
+  const { ledger } = await openTestLedger(disk);
+  await appendMany(ledger, 3);
+  await ledger.close();
+  execFileSync("mount", ["-o", "remount,ro", disk]);
+  expect(await openTestLedger(disk).catch((error: unknown) => error)).toMatchObject({
+    kind: "store_unavailable",
+    hint: expect.stringContaining("right to write"),
+  });
+  execFileSync("mount", ["-o", "remount,rw", disk]);
+  const { ledger: again } = await openTestLedger(disk);
+  await appendMany(again, 2);
+  expect(await again.reader.verify({})).toMatchObject({ isIntact: true, rows: 6 });
+});
+
+test("a removed file refuses until it is back, and never begins anew in silence", async () => {
+  const folder = dataFolder();
+  const { ledger } = await openTestLedger(folder);
+  await appendMany(ledger, 5);
+  const path = join(folder, "ledger.db");
+  for (const end of ["", "-wal", "-shm"]) renameSync(`${path}${end}`, join(folder, `away${end}`));
+  expect(await refusal(ledger)).toMatchObject({ kind: "store_unavailable" });
+  expect((await refusal(ledger)).message).toContain("was removed or replaced");
+  for (const end of ["", "-wal", "-shm"]) renameSync(join(folder, `away${end}`), `${path}${end}`);
+  expect(await ledger.append(entry())).toEqual({ seq: 6 });
+  expect(await ledger.reader.verify({})).toMatchObject({ isIntact: true, rows: 6 });
+});
+
+test("a file replaced by an older copy is refused: rows that were acknowledged are missing", async () => {
+  const folder = dataFolder();
+  const path = join(folder, "ledger.db");
+  const first = await openTestLedger(folder);
+  await appendMany(first.ledger, 5);
+  await first.ledger.close();
+  const older = readFileSync(path);
+  const { ledger } = await openTestLedger(folder);
+  await appendMany(ledger, 5);
+  for (const end of ["", "-wal", "-shm"]) rmSync(`${path}${end}`, { force: true });
+  writeFileSync(path, older);
+  await refusal(ledger);
+  expect((await refusal(ledger)).message).toContain("ends with row 6, and row 11 was written");
+});
+
+test("a damaged file refuses to start and says what to do", async () => {
+  const folder = dataFolder();
+  const { ledger } = await openTestLedger(folder);
+  await appendMany(ledger, 50);
+  await ledger.close();
+  writeFileSync(join(folder, "ledger.db"), Buffer.alloc(65_536, 0x5a));
+  const error = await openTestLedger(folder).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ kind: "store_unavailable", hint: expect.stringContaining("ledger verify") });
+  expect(String(error)).toContain("the file is damaged");
+});
+
+test("a lost key is not made anew beside rows that it would not fit", async () => {
+  const folder = dataFolder();
+  const { ledger } = await openTestLedger(folder);
+  await appendMany(ledger, 2);
+  await ledger.close();
+  rmSync(join(folder, "keys", "ledger-chain.key"));
+  const error = await openTestLedger(folder).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ kind: "store_unavailable", retryable: false });
+  expect(String(error)).toContain("ledger-chain.key");
+});
+
+test("a ledger of a newer version is refused, not migrated back", async () => {
+  const folder = dataFolder();
+  const { ledger } = await openTestLedger(folder);
+  await ledger.close();
+  const db = new Database(join(folder, "ledger.db"));
+  db.exec("PRAGMA user_version = 99");
+  db.close();
+  const error = await openTestLedger(folder).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ kind: "store_unavailable", retryable: false });
+  expect(String(error)).toContain("has the schema 99");
+});
+
+test("another chain key is refused at the start", async () => {
+  const folder = dataFolder();
+  const { ledger } = await openTestLedger(folder);
+  await appendMany(ledger, 2);
+  await ledger.close();
+  writeFileSync(join(folder, "keys", "ledger-chain.key"), `${"ab".repeat(32)}\n`);
+  const error = await openTestLedger(folder).catch((thrown: unknown) => thrown);
+  expect(String(error)).toContain("was made with the chain key");
+});
+
+test("a tail that was lost while the server was down is told at the next start", async () => {
+  const folder = dataFolder();
+  const path = join(folder, "ledger.db");
+  const first = await openTestLedger(folder);
+  await appendMany(first.ledger, 5);
+  await first.ledger.close();
+  const older = readFileSync(path);
+  const second = await openTestLedger(folder);
+  await appendMany(second.ledger, 5);
+  await second.ledger.close();
+  writeFileSync(path, older);
+  const { log } = await openTestLedger(folder);
+  expect(log.find(({ level }) => level === "error")?.["message"]).toBe(
+    "The ledger ends with row 6, and row 11 was signed: its tail is lost.",
+  );
+});

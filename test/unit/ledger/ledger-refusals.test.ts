@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import type { LedgerEntry } from "../../../src/ledger/ledger.ts";
+import { RefusalCounter } from "../../../src/ledger/refusal-counter.ts";
+import { entry } from "./ledger-entry.ts";
+import { REFUSED } from "./ledger-fixture.ts";
+
+function counter() {
+  const clock = { now: 0, isBroken: false };
+  const written: string[] = [];
+  const write = async (line: string): Promise<{ seq: number }> => {
+    if (clock.isBroken) throw new Error("the disk is full");
+    return { seq: written.push(line) };
+  };
+  const refusals = new RefusalCounter({
+    windowMs: 60_000,
+    now: () => clock.now,
+    write: (refusal) => write(`first ${refusal.principal} ${refusal.rule}`),
+    writeCount: ({ entry: { principal, rule }, count }) => write(`${count} more ${principal} ${rule}`),
+  });
+  const refuse = (changes: Partial<LedgerEntry> = {}) => refusals.add(entry({ ...REFUSED, ...changes }));
+  return { clock, written, refusals, refuse };
+}
+
+test("a window that is over closes with its count, and the next refusal is a row of its own", async () => {
+  const { clock, written, refusals, refuse } = counter();
+  for (let call = 0; call < 5; call += 1) await refuse();
+  clock.now = 59_999;
+  await refuse();
+  await refusals.flush("over");
+  expect(written).toEqual(["first ada callsPerMinute"]);
+  clock.now = 60_000;
+  await refuse();
+  await refusals.flush("over");
+  expect(written).toEqual(["first ada callsPerMinute", "first ada callsPerMinute", "5 more ada callsPerMinute"]);
+});
+
+test("a refusal that was not written does not stand for those after it", async () => {
+  const { clock, written, refuse } = counter();
+  clock.isBroken = true;
+  await expect(refuse()).rejects.toThrow("full");
+  clock.isBroken = false;
+  await refuse();
+  expect(written).toEqual(["first ada callsPerMinute"]);
+});
+
+test("a count that could not be written is kept and tried again", async () => {
+  const { clock, written, refusals, refuse } = counter();
+  await refuse();
+  await refuse();
+  clock.isBroken = true;
+  await expect(refusals.flush("all")).rejects.toThrow("full");
+  clock.isBroken = false;
+  await refusals.flush("all");
+  expect(written).toEqual(["first ada callsPerMinute", "1 more ada callsPerMinute"]);
+});
+
+test("many principals at once do not fill the memory: the oldest closes early", async () => {
+  const { written, refusals, refuse } = counter();
+  await refuse({ principal: "first" });
+  await refuse({ principal: "first" });
+  for (let index = 0; index < 10_000; index += 1) await refuse({ principal: `p${index}` });
+  await refusals.flush("over");
+  expect(written.at(-1)).toBe("1 more first callsPerMinute");
+});
