@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { checkGoals, goalsReport, soakReport, startReport, throughputReport } from "./report.ts";
 import { checkSandboxGoals, sandboxReport } from "./sandbox-report.ts";
 import { measureSandboxes } from "./sandbox.ts";
+import { checkSkillGoals, measureSkills, skillReport } from "./skills.ts";
 import { soak, type SoakResult } from "./soak.ts";
 import { measureStart } from "./start-time.ts";
 import { DOORS, TARGETS, type Target } from "./targets.ts";
@@ -17,6 +18,7 @@ const USAGE = `npm run bench -- [options]
   --seconds N        length of a round (default 3)
   --connections N    clients at the same time (default 16)
   --sandbox          sandboxes instead of the echo tool: create, code, shell, files, memory
+  --skills           2,000 skills instead of the echo tool alone: read, list, search, reload
   --soak CALLS       memory over so many calls, instead of speed
   --json FILE        where the results go (default bench/results/latest.json)
   --check            exit 1 when a goal is missed
@@ -30,6 +32,7 @@ const { values } = parseArgs({
     seconds: { type: "string" },
     connections: { type: "string", default: "16" },
     sandbox: { type: "boolean", default: false },
+    skills: { type: "boolean", default: false },
     soak: { type: "string" },
     json: { type: "string", default: path.join(import.meta.dirname, "results/latest.json") },
     check: { type: "boolean", default: false },
@@ -40,6 +43,7 @@ const { values } = parseArgs({
 const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
 else if (values.sandbox) await runSandbox();
+else if (values.skills) await runSkills();
 else if (values.soak === undefined) await runSpeed();
 else await runSoak(Number(values.soak));
 
@@ -69,6 +73,15 @@ async function runSandbox(): Promise<void> {
   const goals = checkSandboxGoals(results);
   console.log([sandboxReport(results), goalsReport(goals)].join("\n\n"));
   await save({ rounds, sandbox: results, goals });
+  if (values.check && goals.some(({ isMet }) => !isMet)) process.exitCode = 1;
+}
+
+async function runSkills(): Promise<void> {
+  const rounds = Number(values.rounds ?? (values.quick ? 2 : 7));
+  const results = await measureSkills({ rounds, log: note });
+  const goals = checkSkillGoals(results);
+  console.log([skillReport(results), goalsReport(goals)].join("\n\n"));
+  await save({ rounds, skills: results, goals });
   if (values.check && goals.some(({ isMet }) => !isMet)) process.exitCode = 1;
 }
 

@@ -38,6 +38,7 @@ export function buildProgram({ terminal, finish }: ProgramOptions): Command {
   addConfig(server, runs);
   addTools(server, runs);
   addResources(server, runs);
+  addSkills(server, runs);
   addSandboxes(server, runs);
   addToken(server, runs);
   addCompletion(root, runs);
@@ -133,6 +134,33 @@ function addResources(server: Command, runs: Runs): void {
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server resources list"));
   runs(list, async () => (await import("./resources-list.ts")).resourcesListCommand);
+}
+
+function addSkills(server: Command, runs: Runs): void {
+  const skills = server.command("skills").description("Looks at the skills, and checks them.");
+  const addFilters = (command: Command): Command =>
+    command
+      .option("--category <name>", "Only this category and those below it.")
+      .option("--tag <tag...>", "Only skills that have all of these tags.")
+      .option("--json", "Prints JSON.");
+
+  const list = addFilters(addConfigFlags(skills.command("list"), "skills"))
+    .description("Lists the skills that clients would see.")
+    .argument("[uri]", "Only URIs that fit, such as 'skill://ecommerce/*'.")
+    .addHelpText("after", examples("owlclaw mcp-server skills list", "owlclaw mcp-server skills list --tag refund"));
+  runs(list, async () => (await import("./skills-list.ts")).skillsListCommand);
+
+  const search = addFilters(addConfigFlags(skills.command("search"), "skills"))
+    .description("Finds skills by words in their names, tags, categories and descriptions, best first.")
+    .argument("<words...>", "What to look for.")
+    .addHelpText("after", examples("owlclaw mcp-server skills search refund money"));
+  runs(search, async () => (await import("./skills-list.ts")).skillsSearchCommand);
+
+  const validate = addConfigFlags(skills.command("validate"), "skills")
+    .description("Checks every skill. Exit code 1 when one of them cannot be served.")
+    .option("--json", "Prints JSON.")
+    .addHelpText("after", examples("owlclaw mcp-server skills validate --skills ./skills"));
+  runs(validate, async () => (await import("./skills-validate.ts")).skillsValidateCommand);
 }
 
 function addSandboxes(server: Command, runs: Runs): void {

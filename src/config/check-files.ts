@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, X509Certificate, type KeyObject } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import type { Origin } from "./candidate.ts";
 import type { ConfigIssue } from "./config-error.ts";
 import { showValue } from "./mask.ts";
@@ -52,6 +52,13 @@ export function checkFiles({ config, dataFolder, originOf }: FileContext): FileV
       });
     }
   }
+  const { dir } = config.skills;
+  if (dir !== "") {
+    attempt("skills.dir", dir, {
+      read: () => readdirSync(dir),
+      fix: "give the path of a readable folder that holds category/name/SKILL.md",
+    });
+  }
   const surroundings = { dataFolder, workspacePath: config.sandbox.workspace };
   for (const text of config.sandbox.volumes) {
     const volume = parseVolume(text, config.sandbox.workspace);
@@ -80,6 +87,7 @@ function reasonOf(error: unknown): string {
   const code = "code" in error ? String(error.code) : "";
   if (code === "ENOENT") return "there is no such file";
   if (code === "EACCES") return "the file may not be read by this user";
+  if (code === "ENOTDIR") return "it is a file, not a folder";
   if (code === "EISDIR") return "it is a folder, not a file";
   return code.startsWith("ERR_OSSL") || code === "ERR_INVALID_ARG_VALUE"
     ? "it holds no PEM that can be read"

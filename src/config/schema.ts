@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { count, fieldFacts, messageBytes, seconds } from "./field.ts";
 import { deepFreeze, type DeepReadonly } from "./deep-freeze.ts";
+import { handlers } from "./handlers-schema.ts";
 import { sandbox } from "./sandbox-schema.ts";
+import { skills } from "./skills-schema.ts";
 import { isCorsOrigin, isJwksUrl } from "./value-rules.ts";
 
 const cors = z
@@ -178,17 +180,6 @@ const guest = z
   .prefault({})
   .describe("The agent inside every sandbox.");
 
-const handlers = z
-  .strictObject({
-    paths: z
-      .array(z.string().min(1))
-      .default([])
-      .describe("Files, folders or globs with your own handlers, resources and prompts.")
-      .register(fieldFacts, { path: "glob" }),
-  })
-  .prefault({})
-  .describe("Your own functions, served as tools.");
-
 const shutdown = z
   .strictObject({
     deadlineSeconds: seconds()
@@ -227,6 +218,7 @@ export const configSchema = z
     sandbox,
     guest,
     handlers,
+    skills,
     shutdown,
     logging,
   })

@@ -1,6 +1,6 @@
 import type { ResourceContents, ToolResult } from "../capabilities/content.ts";
 import type { Completer } from "../capabilities/define.ts";
-import type { Registry, Tool } from "../capabilities/registry.ts";
+import type { Registry, Resource, Tool } from "../capabilities/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { type Call, contextOf } from "./call.ts";
 import type { Caller } from "./caller.ts";
@@ -9,13 +9,22 @@ import { Lifeline } from "./lifeline.ts";
 import { type PromptResult, toContents, toPromptResult } from "./render-contents.ts";
 import { renderResult } from "./render-result.ts";
 import { runBounded } from "./run-bounded.ts";
-import { describeIssues, validateArguments } from "./validate-arguments.ts";
+import { describeIssues } from "../capabilities/bad-arguments.ts";
+import { validateArguments } from "./validate-arguments.ts";
 
 export interface PipelineOptions {
   readonly registry: Registry;
   readonly timeoutMs: number;
   readonly progressAfterMs: number;
   readonly maxResultChars: number;
+  readonly skillTexts?: SkillTexts | undefined;
+}
+
+/** What tools say about their skills: a summary, or the whole text. */
+export interface SkillTexts {
+  /** Rises whenever an answer of `of` may have changed. */
+  readonly version: number;
+  of(uri: string): string | undefined;
 }
 
 /**
@@ -24,16 +33,23 @@ export interface PipelineOptions {
  */
 export class Pipeline {
   readonly registry: Registry;
+  readonly skillTexts: SkillTexts | undefined;
   readonly #options: PipelineOptions;
 
   constructor(options: PipelineOptions) {
     this.registry = options.registry;
+    this.skillTexts = options.skillTexts;
     this.#options = options;
   }
 
   /** The tools that this caller may know of. The same list object comes back until something changed. */
   visibleTools(_caller: Caller): readonly Tool[] {
     return this.registry.tools();
+  }
+
+  /** The resources that this caller may know of, skills among them. */
+  visibleResources(_caller: Caller): readonly Resource[] {
+    return this.registry.resources();
   }
 
   findTool(name: string): Tool {

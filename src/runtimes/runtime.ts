@@ -29,6 +29,8 @@ export interface CellSpec {
   readonly volumes: readonly Volume[];
   /** The whole environment inside: nothing of the server's own passes. */
   readonly env: Readonly<Record<string, string>>;
+  /** What runs inside on the stream in place of the guest, as seen from inside. */
+  readonly program?: readonly string[];
   /** Unix socket of the egress proxy on the host; absent: no network at all. */
   readonly egressSocket?: string;
 }

@@ -100,6 +100,35 @@ export class Places {
     }
   }
 
+  /** A place whose stream belongs to a program in place of the guest, and that has no network. */
+  async openProgram(
+    { program, volumes, env }: Pick<CellSpec, "volumes" | "env"> & { readonly program: readonly string[] },
+    signal: AbortSignal,
+  ): Promise<{ readonly cell: Cell; close(): Promise<void> }> {
+    const { runtime, workspacePath } = this.#options;
+    const plan = this.plan({ template: "python", flavor: "small", env, volumes, network: { allow: [] } });
+    const cell = await runtime.start(
+      {
+        id: plan.cellId,
+        template: plan.template,
+        resources: FLAVORS[plan.flavor],
+        folder: plan.folder,
+        workspacePath,
+        volumes,
+        env,
+        program,
+      },
+      signal,
+    );
+    return {
+      cell,
+      close: async () => {
+        await cell.stop();
+        await runtime.discard(plan.folder);
+      },
+    };
+  }
+
   async discard(plan: PlacePlan): Promise<void> {
     await this.#options.runtime.discard(plan.folder);
   }

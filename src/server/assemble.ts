@@ -1,16 +1,18 @@
-import { join } from "node:path";
 import { Changes } from "../capabilities/changes.ts";
 import { Registry } from "../capabilities/registry.ts";
 import type { Config } from "../config/schema.ts";
-import { loadHandlers } from "../handlers/load-handlers.ts";
-import { Pipeline } from "../pipeline/pipeline.ts";
+import type { HandlerLibrary } from "../handlers/handler-library.ts";
+import { Pipeline, type SkillTexts } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
 import type { FileTransfer } from "../sandbox/file-transfer.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ControlSocket } from "./control-socket.ts";
+import type { LinkedSkillsOptions } from "./linked-skills.ts";
+import type { OpenHandlersOptions } from "./open-handlers.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
 import { PACKAGE_VERSION } from "./package-version.ts";
 import type { SandboxLayer } from "./sandbox-layer.ts";
+import type { ServedSkills, ServeSkillsOptions } from "./serve-skills.ts";
 
 export interface Assembly {
   readonly mcp: Mcp;
@@ -37,44 +39,56 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const registry = new Registry();
   const changes = new Changes();
   const { layer, files } = config.sandbox.enabled ? await addSandboxes(registry, options) : NO_SANDBOXES;
-  const cacheFolder = join(config.sandbox.root, "cache", "handlers");
-  const { problems } = await loadHandlers(registry, { paths: config.handlers.paths, cacheFolder });
-  for (const { file, message, error } of problems)
-    logger.error("handler file cannot be used", { file, reason: message, error });
+  const skills = config.skills.dir === "" ? undefined : await addSkills({ registry, changes, config, logger });
+  const handlers =
+    config.handlers.paths.length > 0 ? await loadHandlers({ config, registry, changes, logger, layer }) : undefined;
+  const skillTexts = skills === undefined ? undefined : await linkSkills({ config, registry, changes, logger, skills });
   const pipeline = new Pipeline({
     registry,
+    skillTexts,
     timeoutMs: config.tools.timeoutSeconds * 1000,
     progressAfterMs: config.tools.progressAfterSeconds * 1000,
     maxResultChars: config.tools.maxResultChars,
   });
   const serverInfo = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
-  const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack: config.mode === "development" });
+  const mcp = new Mcp({
+    pipeline,
+    changes,
+    logger,
+    serverInfo,
+    withStack: config.mode === "development",
+    servesSkills: skills !== undefined,
+  });
   let control: ControlSocket | undefined;
   const watching = new AbortController();
-  for (const { definition } of registry.resources()) {
-    try {
-      definition.watch?.(() => changes.resourceUpdated(definition.uri), watching.signal);
-    } catch (error) {
-      logger.error("resource cannot be watched", { uri: definition.uri, error });
-    }
-  }
+  watchResources({ registry, changes, logger }, watching.signal);
   return {
     mcp,
     files,
-    start: async () => layer?.start(),
+    start: async () => {
+      await layer?.start();
+      skills?.start();
+      if (config.handlers.watch) handlers?.watch();
+    },
     openControl: async () => {
-      if (layer === undefined) return;
-      const { openControlSocket } = await import("./control-socket.ts");
-      const { sandboxes } = layer.services;
-      control = await openControlSocket({ dataFolder: config.sandbox.root, sandboxes, logger });
+      if (layer !== undefined) control = await openControl(options, layer);
     },
     async close() {
       await control?.close();
       watching.abort();
+      await skills?.close();
       mcp.close();
+      await handlers?.close();
       await layer?.close();
     },
   };
+}
+
+async function addSkills(
+  options: Pick<ServeSkillsOptions, "registry" | "changes" | "logger"> & { config: Config },
+): Promise<ServedSkills> {
+  const { serveSkills } = await import("./serve-skills.ts");
+  return serveSkills({ ...options, config: options.config.skills });
 }
 
 interface SandboxPart {
@@ -99,4 +113,43 @@ async function addSandboxes(registry: Registry, options: AssembleOptions): Promi
   const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });
   registerBuiltIns(registry, config, layer.services);
   return { layer, files };
+}
+
+async function openControl(
+  { config, logger }: AssembleOptions,
+  layer: SandboxLayer,
+): Promise<ControlSocket | undefined> {
+  const { openControlSocket } = await import("./control-socket.ts");
+  const { sandboxes } = layer.services;
+  return openControlSocket({ dataFolder: config.sandbox.root, sandboxes, logger });
+}
+
+function watchResources(
+  { registry, changes, logger }: Pick<OpenHandlersOptions, "registry" | "changes" | "logger">,
+  signal: AbortSignal,
+): void {
+  for (const { definition } of registry.resources()) {
+    try {
+      definition.watch?.(() => changes.resourceUpdated(definition.uri), signal);
+    } catch (error) {
+      logger.error("resource cannot be watched", { uri: definition.uri, error });
+    }
+  }
+}
+
+async function linkSkills({
+  config,
+  ...options
+}: Omit<LinkedSkillsOptions, "inline"> & { config: Config }): Promise<SkillTexts> {
+  const { LinkedSkills } = await import("./linked-skills.ts");
+  const linked = new LinkedSkills({ ...options, inline: config.handlers.inlineSkills });
+  await linked.refresh();
+  return linked;
+}
+
+async function loadHandlers(options: OpenHandlersOptions): Promise<HandlerLibrary> {
+  const { openHandlers } = await import("./open-handlers.ts");
+  const library = openHandlers(options);
+  await library.load();
+  return library;
 }

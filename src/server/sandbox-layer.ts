@@ -24,6 +24,7 @@ export interface SandboxLayerOptions {
 
 export interface SandboxLayer {
   readonly services: ToolServices;
+  readonly openProgram: Places["openProgram"];
   /** Starts the runtime ahead of the first call. Never rejects: what is wrong is logged, and said by every call. */
   start(): Promise<void>;
   close(): Promise<void>;
@@ -60,6 +61,7 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
   const open = (): Promise<Ground> => (ground ??= openGround(options, { sandboxes, closers }).catch(explain));
   return {
     services: { sandboxes, limits: toolLimits(config), volumes, logger },
+    openProgram: async (program, signal) => (await open()).places.openProgram(program, signal),
     start: async () => {
       try {
         await open();

@@ -147,8 +147,8 @@ export class ModernLeg {
     sendJson(response, status, isErrorBody(body) ? { ...body, error: completeWireError(body.error, options) } : body);
   }
 
-  #needsHeaderCheck({ params: { name } }: FastCall): boolean {
-    const tool = this.#mcp.pipeline.registry.tool(name);
+  #needsHeaderCheck({ wants }: FastCall): boolean {
+    const tool = "name" in wants ? this.#mcp.pipeline.registry.tool(wants.name) : undefined;
     return tool !== undefined && declaresParamHeaders(tool);
   }
 
@@ -178,7 +178,7 @@ function hasPlainHeaders({ method, params }: JsonRpcRequest, { headers }: Incomi
   return (
     headers["mcp-protocol-version"] === NEWEST &&
     headers["mcp-method"] === method &&
-    headers["mcp-name"] === params?.["name"] &&
+    headers["mcp-name"] === params?.[method === "resources/read" ? "uri" : "name"] &&
     isObject(meta) &&
     meta[PROTOCOL_VERSION_META_KEY] === NEWEST
   );

@@ -13,6 +13,7 @@ import { addCorsHeaders, answerPreflight } from "./cors.ts";
 import { EVENT_STREAM_HEADERS } from "./event-stream.ts";
 import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
 import type { HostGuard } from "./guards.ts";
+import { sendSkill, SKILL_PATH } from "./skills.ts";
 import type { LegacySse } from "./legacy-sse.ts";
 import type { McpEndpoint } from "./mcp-endpoint.ts";
 import { onlyHeader, readTarget, type RequestTarget } from "./request-target.ts";
@@ -142,13 +143,20 @@ export class Router {
   }
 
   #makePatterns(): readonly (readonly [RegExp, Route])[] {
-    const { files } = this.#options;
-    if (files === undefined) return [];
-    const methods: Route["methods"] = {
-      GET: (exchange, target) => files.get(exchange, target),
-      PUT: (exchange, target) => files.put(exchange, target),
-    };
-    return [[FILE_PATH, { methods }]];
+    const { files, mcp } = this.#options;
+    const patterns: [RegExp, Route][] = [];
+    if (files !== undefined) {
+      const methods: Route["methods"] = {
+        GET: (exchange, target) => files.get(exchange, target),
+        PUT: (exchange, target) => files.put(exchange, target),
+      };
+      patterns.push([FILE_PATH, { methods }]);
+    }
+    if (mcp.servesSkills) {
+      const read: Serve = (exchange, target) => sendSkill(mcp, exchange, target);
+      patterns.push([SKILL_PATH, { methods: { GET: read, HEAD: read } }]);
+    }
+    return patterns;
   }
 
   #status(): Record<string, unknown> {

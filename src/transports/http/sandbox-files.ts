@@ -1,9 +1,9 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Principal } from "../../auth/principal.ts";
+import { byteRange } from "../../capabilities/byte-range.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
-import { byteRange } from "./byte-range.ts";
 import { type HttpExchange, sendError, sendJson } from "./exchange-io.ts";
 import type { RequestTarget } from "./request-target.ts";
 

@@ -29,6 +29,9 @@ const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   "sandbox.pool.preload": fc.constantFrom(["numpy"], ["matplotlib.pyplot", "pandas"]),
   "tools.dialects": fc.constantFrom(["native"], ["microsandbox", "open-sandbox"]),
   "tools.toolsets": fc.constantFrom(["code"], ["shell", "files"]),
+  "skills.dir": fc.constantFrom("/usr/share", "/usr/lib"),
+  "handlers.python": fc.stringMatching(/^\/[a-z]{1,9}$/),
+  "handlers.workers": fc.integer({ min: 1, max: 64 }),
   "handlers.paths": fc.array(fc.stringMatching(/^\/[a-z]{1,9}$/), { minLength: 1 }),
 };
 // These stand or fall with a second key or with files: they have a test of their own.
