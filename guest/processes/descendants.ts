@@ -28,6 +28,12 @@ export function describeProcesses(pids: readonly number[]): ProcessInfo[] {
   return infos;
 }
 
+/** The process or thread that was started last, anywhere in the sandbox; undefined where the kernel does not say. */
+export function newestPid(): number | undefined {
+  const pid = Number(readProc("/proc/loadavg").trim().split(" ").at(-1));
+  return pid >= process.pid ? pid : undefined;
+}
+
 /** Every process whose environment holds `marker`. */
 export function processesWithMarker(marker: string): number[] {
   return allPids().filter((pid) => readProc(`/proc/${pid}/environ`).split("\0").includes(marker));

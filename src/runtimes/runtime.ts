@@ -53,6 +53,7 @@ export interface Cell {
   readonly stream: Duplex;
   /** What the guest says about itself, for the log; never trusted, bounded by the reader. */
   readonly diagnostics: Readable;
+  /** How it ended. A guest that ended before it was stopped keeps the reason it had. */
   readonly exited: Promise<CellExit>;
   usage(): Promise<CellUsage>;
   /** Ends everything in it and removes what the runtime made beside the workspace: processes, cgroup, mounts. May be called twice. */

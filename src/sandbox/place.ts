@@ -10,8 +10,6 @@ import type { Template } from "./templates.ts";
 
 /** A guest that takes longer than this to say hello will not come any more. */
 const HELLO_TIMEOUT_MS = 20_000;
-/** After the stream ends the runtime needs a moment to learn why. */
-const EXIT_REASON_MS = 1000;
 const MAX_DIAGNOSTIC_LINES = 200;
 const MAX_DIAGNOSTIC_CHARS = 500;
 
@@ -138,12 +136,14 @@ class RunningPlace implements Place {
     await this.ended;
   }
 
+  /** Stops first and asks why afterwards: whoever has taken the guest over gets no time. */
   async #clearUp(): Promise<string> {
     const reason = await this.client.lost;
-    const exit = this.#isStopping ? undefined : await Promise.race([this.#cell.exited, later(EXIT_REASON_MS)]);
     await this.#cell.stop();
+    const exit = await this.#cell.exited;
     await this.#door?.close();
-    return exit?.reason === "memory" || exit?.reason === "disk" ? reasonOf(exit) : reason;
+    const isKnown = !this.#isStopping && (exit.reason === "memory" || exit.reason === "disk");
+    return isKnown ? reasonOf(exit) : reason;
   }
 }
 
@@ -162,11 +162,5 @@ function logDiagnostics({ diagnostics }: Cell, logger: Logger): void {
   reader.on("line", (line) => {
     lines += 1;
     if (lines <= MAX_DIAGNOSTIC_LINES) logger.debug("guest says", { text: line.slice(0, MAX_DIAGNOSTIC_CHARS) });
-  });
-}
-
-function later(ms: number): Promise<undefined> {
-  return new Promise((resolve) => {
-    setTimeout(() => resolve(undefined), ms).unref();
   });
 }

@@ -179,8 +179,8 @@ export class Pool {
 }
 
 /**
- * The first call into a guest takes milliseconds longer than the second, since nothing of it has run yet. A command that
- * does nothing goes most of the way that code goes too, and leaves nothing behind. Whether it works is for real calls to tell.
+ * The first command in a guest takes milliseconds longer than the second, since nothing of it has run yet. One that does
+ * nothing leaves nothing behind; whether it works is for real calls to tell. Code rehearses inside, when it is warmed.
  */
 async function rehearse({ place: { client } }: PooledPlace, signal: AbortSignal): Promise<void> {
   const { callId, stop } = client.listen(() => undefined);

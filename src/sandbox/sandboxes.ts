@@ -25,6 +25,7 @@ export interface SandboxSummary {
   readonly id: string;
   readonly ownerId: string;
   readonly cellId: string;
+  readonly runtime: string;
   readonly state: SandboxState;
   readonly template: Template;
   readonly flavor: Flavor;
@@ -93,6 +94,13 @@ export class Sandboxes {
       );
     }
     return this.#lease(this.#create(ground, caller, wish), { wasCreated: true });
+  }
+
+  /** The caller's own while it lives. One that has ended is not made again: whoever wants to read finds nothing in it. */
+  async openLive({ principal }: SandboxCaller, id: string): Promise<Lease> {
+    const sandbox = this.#live.get(id);
+    if (sandbox?.facts.ownerId !== principal.id || !this.#isUsable(sandbox)) throw notFound();
+    return this.#lease(sandbox, { wasCreated: false });
   }
 
   /** A new one. It becomes the default sandbox of the MCP session. */
@@ -219,14 +227,11 @@ export class Sandboxes {
     this.#live.set(id, sandbox);
     this.#defaults.set(caller, sandbox);
     const { cellId, template } = plan;
-    logger.info("sandbox created", {
-      sandbox: cellId,
-      principal: ownerId,
-      template,
-      flavor,
-      warm: pooled !== undefined,
-    });
-    sandbox.ready().catch(() => this.#end(sandbox, "destroyed: it could not be started"));
+    const created = { sandbox: cellId, principal: ownerId, template, flavor, warm: pooled !== undefined };
+    sandbox.ready().then(
+      () => logger.info("sandbox created", created),
+      () => this.#end(sandbox, "destroyed: it could not be started"),
+    );
     return sandbox;
   }
 
@@ -283,10 +288,10 @@ function toOccupant(sandbox: Sandbox): Occupant & { readonly sandbox: Sandbox } 
   return { sandbox, ownerId: facts.ownerId, flavor: plan.flavor, isIdle, lastUsedAtMs };
 }
 
-function toSummary({ facts, plan, state, lastUsedAtMs, endsAtMs }: Sandbox): SandboxSummary {
+function toSummary({ facts, plan, runtime, state, lastUsedAtMs, endsAtMs }: Sandbox): SandboxSummary {
   const { id, ownerId, labels, createdAtMs } = facts;
   const { cellId, template, flavor } = plan;
-  return { id, ownerId, cellId, state, template, flavor, labels, createdAtMs, lastUsedAtMs, endsAtMs };
+  return { id, ownerId, cellId, runtime, state, template, flavor, labels, createdAtMs, lastUsedAtMs, endsAtMs };
 }
 
 /** The maximum age holds for busy ones too: nobody lives for ever by calling without a pause. */

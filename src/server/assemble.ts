@@ -9,6 +9,7 @@ import type { FileTransfer } from "../sandbox/file-transfer.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ControlSocket } from "./control-socket.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
+import type { OperatorSandboxes } from "./operator-sandboxes.ts";
 import { PACKAGE_VERSION } from "./package-version.ts";
 import type { SandboxLayer } from "./sandbox-layer.ts";
 
@@ -16,6 +17,8 @@ export interface Assembly {
   readonly mcp: Mcp;
   /** Files of sandboxes, in and out. */
   readonly files: FileTransfer | undefined;
+  /** Everybody's sandboxes, for operators. */
+  readonly operator: OperatorSandboxes | undefined;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
   /** Lets the operator's commands look in; for servers that stay. */
@@ -36,7 +39,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const { config, logger } = options;
   const registry = new Registry();
   const changes = new Changes();
-  const { layer, files } = config.sandbox.enabled ? await addSandboxes(registry, options) : NO_SANDBOXES;
+  const { layer, files, operator } = config.sandbox.enabled ? await addSandboxes(registry, options) : NO_SANDBOXES;
   const cacheFolder = join(config.sandbox.root, "cache", "handlers");
   const { problems } = await loadHandlers(registry, { paths: config.handlers.paths, cacheFolder });
   for (const { file, message, error } of problems)
@@ -61,12 +64,12 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   return {
     mcp,
     files,
+    operator,
     start: async () => layer?.start(),
     openControl: async () => {
-      if (layer === undefined) return;
+      if (operator === undefined) return;
       const { openControlSocket } = await import("./control-socket.ts");
-      const { sandboxes } = layer.services;
-      control = await openControlSocket({ dataFolder: config.sandbox.root, sandboxes, logger });
+      control = await openControlSocket({ dataFolder: config.sandbox.root, sandboxes: operator, logger });
     },
     async close() {
       await control?.close();
@@ -80,23 +83,26 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
 interface SandboxPart {
   readonly layer: SandboxLayer | undefined;
   readonly files: FileTransfer | undefined;
+  readonly operator: OperatorSandboxes | undefined;
 }
 
-const NO_SANDBOXES: SandboxPart = { layer: undefined, files: undefined };
+const NO_SANDBOXES: SandboxPart = { layer: undefined, files: undefined, operator: undefined };
 
 /** Loaded here, since a server without sandboxes need not wait for their code. */
 async function addSandboxes(registry: Registry, options: AssembleOptions): Promise<SandboxPart> {
   const { config, logger, withPool = true } = options;
-  const [{ createSandboxLayer }, { registerBuiltIns }, { openRuntime }, { FileTransfer }] = await Promise.all([
-    import("./sandbox-layer.ts"),
-    import("./register-built-ins.ts"),
-    import("./open-runtime.ts"),
-    import("../sandbox/file-transfer.ts"),
-  ]);
+  const [{ createSandboxLayer }, { registerBuiltIns }, { openRuntime }, { FileTransfer }, { OperatorSandboxes }] =
+    await Promise.all([
+      import("./sandbox-layer.ts"),
+      import("./register-built-ins.ts"),
+      import("./open-runtime.ts"),
+      import("../sandbox/file-transfer.ts"),
+      import("./operator-sandboxes.ts"),
+    ]);
   const layer = createSandboxLayer({ config, logger, openRuntime: options.openRuntime ?? openRuntime, withPool });
   const { sandboxes } = layer.services;
   const { workspace: workspacePath } = config.sandbox;
   const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });
   registerBuiltIns(registry, config, layer.services);
-  return { layer, files };
+  return { layer, files, operator: new OperatorSandboxes(sandboxes) };
 }
