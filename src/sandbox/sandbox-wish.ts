@@ -1,6 +1,5 @@
 import type { Principal } from "../auth/principal.ts";
 import type { Flavor } from "./flavors.ts";
-import type { Template } from "./templates.ts";
 
 /** Who asks, and on which MCP session. */
 export interface SandboxCaller {
@@ -10,7 +9,7 @@ export interface SandboxCaller {
 
 /** What a new sandbox should be; what is left out is as configured. */
 export interface SandboxWish {
-  readonly template?: Template | undefined;
+  readonly template?: string | undefined;
   readonly flavor?: Flavor | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;

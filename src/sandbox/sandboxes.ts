@@ -5,12 +5,11 @@ import type { Logger } from "../telemetry/logger.ts";
 import { DefaultSandboxes } from "./default-sandboxes.ts";
 import { type EndedSandbox, EndedSandboxes } from "./ended-sandboxes.ts";
 import type { Flavor } from "./flavors.ts";
-import type { Place, PlacePlan, Places } from "./place.ts";
+import type { Place, PlaceParts, PlacePlan, Places } from "./place.ts";
 import type { Pool } from "./pool.ts";
 import { makeRoom, memoryMbOf, type Occupant, type RoomLimits } from "./room.ts";
 import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
 import { Sandbox, type SandboxState } from "./sandbox.ts";
-import type { Template } from "./templates.ts";
 
 /** The right to use a sandbox for one call. Until `release` it is busy. */
 export interface Lease {
@@ -26,7 +25,7 @@ export interface SandboxSummary {
   readonly ownerId: string;
   readonly cellId: string;
   readonly state: SandboxState;
-  readonly template: Template;
+  readonly template: string;
   readonly flavor: Flavor;
   readonly labels: Readonly<Record<string, string>>;
   readonly createdAtMs: number;
@@ -43,7 +42,7 @@ export interface SandboxesOptions {
   readonly logger: Logger;
   readonly limits: RoomLimits;
   /** As configured; `idleMs` and `maxAgeMs` are also the most that a caller may wish for. */
-  readonly defaults: Omit<PlacePlan, "cellId" | "folder"> & { readonly idleMs: number; readonly maxAgeMs: number };
+  readonly defaults: PlaceParts & { readonly idleMs: number; readonly maxAgeMs: number };
   readonly autoCreate: boolean;
   readonly keepWorkspaces: boolean;
   /** The runtime and the pool, started once; rejects with what keeps sandboxes from running here. */

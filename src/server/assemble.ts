@@ -87,13 +87,22 @@ const NO_SANDBOXES: SandboxPart = { layer: undefined, files: undefined };
 /** Loaded here, since a server without sandboxes need not wait for their code. */
 async function addSandboxes(registry: Registry, options: AssembleOptions): Promise<SandboxPart> {
   const { config, logger, withPool = true } = options;
-  const [{ createSandboxLayer }, { registerBuiltIns }, { openRuntime }, { FileTransfer }] = await Promise.all([
-    import("./sandbox-layer.ts"),
-    import("./register-built-ins.ts"),
-    import("./open-runtime.ts"),
-    import("../sandbox/file-transfer.ts"),
-  ]);
-  const layer = createSandboxLayer({ config, logger, openRuntime: options.openRuntime ?? openRuntime, withPool });
+  const [{ createSandboxLayer }, { registerBuiltIns }, { openRuntime }, { FileTransfer }, { readTemplates }] =
+    await Promise.all([
+      import("./sandbox-layer.ts"),
+      import("./register-built-ins.ts"),
+      import("./open-runtime.ts"),
+      import("../sandbox/file-transfer.ts"),
+      import("../sandbox/read-templates.ts"),
+    ]);
+  const templates = await readTemplates(config.sandbox.root, logger);
+  const layer = createSandboxLayer({
+    config,
+    logger,
+    openRuntime: options.openRuntime ?? openRuntime,
+    templates,
+    withPool,
+  });
   const { sandboxes } = layer.services;
   const { workspace: workspacePath } = config.sandbox;
   const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });

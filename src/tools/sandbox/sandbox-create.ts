@@ -9,8 +9,7 @@ import type { ToolServices } from "../tool-services.ts";
 
 const GIB = 1024 ** 3;
 
-const input = z.strictObject({
-  template: z.enum(["python", "node"]).optional().describe("What is inside. Both have bash, python3, node and git."),
+const shape = {
   flavor: z
     .enum(["small", "medium", "large"])
     .optional()
@@ -26,7 +25,12 @@ const input = z.strictObject({
   offline: z.boolean().optional().describe("true: no network, whatever the server allows."),
   idle_timeout_seconds: z.number().positive().optional().describe("End it sooner than configured when it is not used."),
   max_age_seconds: z.number().positive().optional().describe("End it sooner than configured in any case."),
-});
+};
+
+function inputSchema(templates: readonly string[]) {
+  const template = z.enum(templates).optional().describe("What is inside. All have bash, python3, node and git.");
+  return z.strictObject({ template, ...shape });
+}
 
 const output = z.object({
   ...sessionShape,
@@ -39,8 +43,10 @@ const output = z.object({
   ends_at: z.string().describe("When it ends if nobody calls it again."),
 });
 
-export function sandboxCreate(services: ToolServices): HandlerDefinition<typeof input, typeof output> {
-  const { limits, sandboxes, volumes, logger } = services;
+export function sandboxCreate(
+  services: ToolServices,
+): HandlerDefinition<ReturnType<typeof inputSchema>, typeof output> {
+  const { limits, sandboxes, templates, volumes, logger } = services;
   const name = "sandbox_create";
   return {
     name,
@@ -52,7 +58,7 @@ export function sandboxCreate(services: ToolServices): HandlerDefinition<typeof 
     ].join(" "),
     effect: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     scope: "exec",
-    input,
+    input: inputSchema(templates.names),
     output,
     run: (wish, context) =>
       logCall({ name, input: wish, context, logger }, async () => {
