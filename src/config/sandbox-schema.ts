@@ -21,6 +21,10 @@ const network = z
       .array(z.string().min(1))
       .default([])
       .describe("Hosts that sandboxes may reach, such as example.com, *.example.com, pip or npm. Empty: no network."),
+    templates: z
+      .record(z.string().regex(TEMPLATE_NAME, "must be the name of a template"), z.array(z.string().min(1)))
+      .default({})
+      .describe("For sandboxes of a template, in place of allow: template to hosts."),
   })
   .prefault({})
   .describe("What sandboxes may reach.");

@@ -16,6 +16,11 @@ const EXIT_REASON_MS = 1000;
 const MAX_DIAGNOSTIC_LINES = 200;
 const MAX_DIAGNOSTIC_CHARS = 500;
 
+/** Hosts that can be reached; none: no network at all. */
+export interface Network {
+  readonly allow: readonly string[];
+}
+
 /** What a sandbox is made of; enough to start it again. */
 export interface PlacePlan {
   readonly cellId: string;
@@ -26,7 +31,7 @@ export interface PlacePlan {
   readonly flavor: Flavor;
   readonly env: Readonly<Record<string, string>>;
   readonly volumes: readonly Volume[];
-  readonly network: { readonly allow: readonly string[] };
+  readonly network: Network;
 }
 
 /** What somebody must say to have a place planned. */

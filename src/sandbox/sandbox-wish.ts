@@ -14,6 +14,8 @@ export interface SandboxWish {
   readonly env?: Readonly<Record<string, string>> | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
   readonly isOffline?: boolean | undefined;
+  /** Only these of the hosts that the operator allows. */
+  readonly network?: readonly string[] | undefined;
   readonly idleMs?: number | undefined;
   readonly maxAgeMs?: number | undefined;
 }

@@ -40,7 +40,7 @@ export class Templates {
   get(name: string): Template {
     const template = this.#byName.get(name);
     if (template !== undefined) return template;
-    throw new OwlError("invalid_params", `there is no template "${name.slice(0, 64)}"`, {
+    throw new OwlError("invalid_arguments", `there is no template "${name.slice(0, 64)}"`, {
       hint: `use one of ${this.names.join(", ")}, or build it with: owlclaw mcp-server template build`,
     });
   }

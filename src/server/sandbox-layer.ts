@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { parseVolume } from "../config/volume.ts";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
-import { Places } from "../sandbox/place.ts";
+import { type Network, Places } from "../sandbox/place.ts";
 import { Pool } from "../sandbox/pool.ts";
 import { memoryLimitMb, memoryMbOf } from "../sandbox/room.ts";
 import { type Ground, Sandboxes } from "../sandbox/sandboxes.ts";
@@ -51,10 +51,10 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
       flavor: sandbox.flavor,
       env: sandbox.env,
       volumes,
-      network: sandbox.network,
       idleMs: sandbox.idleTimeoutSeconds * 1000,
       maxAgeMs: sandbox.maxAgeSeconds * 1000,
     },
+    networkOf: (template) => networkOf(sandbox, template),
     autoCreate: sandbox.autoCreate,
     keepWorkspaces: sandbox.keepWorkspaces,
     ground: () => open(),
@@ -132,7 +132,7 @@ interface PoolParts {
 }
 
 function createPool({ config: { sandbox }, logger, places, sandboxes, templates, size }: PoolParts): Pool {
-  const { flavor, env, network } = sandbox;
+  const { flavor, env } = sandbox;
   const volumes = sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace));
   const memoryMb = memoryMbOf(flavor);
   const maxMemoryMb = memoryLimitMb(sandbox.maxTotalMemoryMb);
@@ -144,6 +144,7 @@ function createPool({ config: { sandbox }, logger, places, sandboxes, templates,
     preload: sandbox.pool.preload,
     logger,
     open: async (template, signal) => {
+      const network = networkOf(sandbox, template);
       const plan = places.plan({ template, flavor, env, volumes, network });
       return { plan, place: await places.open(plan, signal) };
     },
@@ -157,6 +158,16 @@ function createPool({ config: { sandbox }, logger, places, sandboxes, templates,
     },
   });
   return pool;
+}
+
+const networks = new WeakMap<readonly string[], Network>();
+
+function networkOf({ network }: Config["sandbox"], template: string): Network {
+  const own = network.templates[template];
+  if (own === undefined) return network;
+  const known = networks.get(own) ?? { allow: own };
+  networks.set(own, known);
+  return known;
 }
 
 /** Whatever keeps sandboxes from running is the operator's to repair, and every call says what it is. */

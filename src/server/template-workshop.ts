@@ -20,7 +20,7 @@ export interface WorkshopOptions {
 export async function buildInWorkshop(options: WorkshopOptions): Promise<BuildResult> {
   const { logger, recipe, onOutput, signal } = options;
   const { sandbox, guest } = options.config;
-  const config = { ...options.config, sandbox: { ...sandbox, network: { allow: recipe.allow } } };
+  const config = { ...options.config, sandbox: { ...sandbox, network: { allow: recipe.allow, templates: {} } } };
   const templates = new Templates();
   const runtime = await openRuntime({ config, logger, templates });
   try {

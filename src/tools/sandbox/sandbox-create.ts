@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { HandlerDefinition } from "../../capabilities/define.ts";
 import { isEnvName } from "../../config/value-rules.ts";
 import { FLAVORS } from "../../sandbox/flavors.ts";
+import type { Lease } from "../../sandbox/sandboxes.ts";
 import { logCall } from "../log-call.ts";
 import { sessionShape } from "../sandbox-tool.ts";
 import { sessionFacts } from "../serve-sandbox-tool.ts";
@@ -22,6 +23,11 @@ const shape = {
     .record(z.string().max(64), z.string().max(256))
     .optional()
     .describe("Your own notes; sandbox_list shows them."),
+  network: z
+    .array(z.string().max(300))
+    .max(100)
+    .optional()
+    .describe("Of the hosts that the server allows, only these, written as in the list that comes back."),
   offline: z.boolean().optional().describe("true: no network, whatever the server allows."),
   idle_timeout_seconds: z.number().positive().optional().describe("End it sooner than configured when it is not used."),
   max_age_seconds: z.number().positive().optional().describe("End it sooner than configured in any case."),
@@ -40,13 +46,14 @@ const output = z.object({
   memory_gib: z.number(),
   workspace: z.string().describe("Where files are inside; relative paths start there."),
   volumes: z.array(z.string()).describe("Folders of the host that are visible inside."),
+  network: z.array(z.string()).describe("Hosts that programs inside can reach; none: no network."),
   ends_at: z.string().describe("When it ends if nobody calls it again."),
 });
 
 export function sandboxCreate(
   services: ToolServices,
 ): HandlerDefinition<ReturnType<typeof inputSchema>, typeof output> {
-  const { limits, sandboxes, templates, volumes, logger } = services;
+  const { limits, sandboxes, templates, logger } = services;
   const name = "sandbox_create";
   return {
     name,
@@ -68,27 +75,34 @@ export function sandboxCreate(
           env: wish.env,
           labels: wish.labels,
           isOffline: wish.offline,
+          network: wish.network,
           ...(wish.idle_timeout_seconds !== undefined && { idleMs: wish.idle_timeout_seconds * 1000 }),
           ...(wish.max_age_seconds !== undefined && { maxAgeMs: wish.max_age_seconds * 1000 }),
         });
         try {
-          const { plan, endsAtMs } = lease.sandbox;
-          const { cpus, memoryBytes } = FLAVORS[plan.flavor];
-          const value = {
-            ...sessionFacts(lease),
-            template: plan.template,
-            flavor: plan.flavor,
-            cpus,
-            memory_gib: memoryBytes / GIB,
-            workspace: limits.workspacePath,
-            volumes: volumes.map(({ guestPath, isReadOnly }) => `${guestPath}${isReadOnly ? " (read-only)" : ""}`),
-            ends_at: new Date(endsAtMs).toISOString(),
-          };
+          const value = describe(lease, services);
+          const { plan } = lease.sandbox;
           const text = `${name} ok: ${plan.template}, ${plan.flavor}, session_id ${lease.sandbox.facts.id}\n${JSON.stringify(value)}`;
           return { content: [{ type: "text", text }], structuredContent: value };
         } finally {
           lease.release();
         }
       }),
+  };
+}
+
+function describe(lease: Lease, { limits, volumes }: ToolServices): Record<string, unknown> {
+  const { plan, endsAtMs } = lease.sandbox;
+  const { cpus, memoryBytes } = FLAVORS[plan.flavor];
+  return {
+    ...sessionFacts(lease),
+    template: plan.template,
+    flavor: plan.flavor,
+    cpus,
+    memory_gib: memoryBytes / GIB,
+    workspace: limits.workspacePath,
+    volumes: volumes.map(({ guestPath, isReadOnly }) => `${guestPath}${isReadOnly ? " (read-only)" : ""}`),
+    network: [...plan.network.allow],
+    ends_at: new Date(endsAtMs).toISOString(),
   };
 }
