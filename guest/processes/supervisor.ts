@@ -148,9 +148,9 @@ export class Supervisor {
     // Read first: what starts during the search shows as new the next time.
     const newest = newestPid();
     if (newest !== undefined && newest === this.#childlessAt) return [];
-    const found = describeProcesses(descendantPids(this.#pid).filter((pid) => pid !== mainPid));
+    const found = descendantPids(this.#pid).filter((pid) => pid !== mainPid);
     this.#childlessAt = found.length === 0 ? newest : undefined;
-    return found;
+    return describeProcesses(found);
   }
 
   async #end(run: Run): Promise<void> {

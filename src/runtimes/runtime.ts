@@ -14,6 +14,8 @@ export interface Volume {
   readonly hostPath: string;
   readonly guestPath: string;
   readonly isReadOnly: boolean;
+  /** A folder of the server's own data that it made for this cell; no configuration can say so. */
+  readonly isOwn?: boolean;
 }
 
 /** What a runtime must know to start one isolated place. Nothing in it comes unchecked from a caller. */

@@ -5,12 +5,11 @@ import type { Logger } from "../telemetry/logger.ts";
 import { DefaultSandboxes } from "./default-sandboxes.ts";
 import { type EndedSandbox, EndedSandboxes } from "./ended-sandboxes.ts";
 import type { Flavor } from "./flavors.ts";
-import type { Place, PlacePlan, Places } from "./place.ts";
+import type { Network, Place, PlaceParts, PlacePlan, Places } from "./place.ts";
 import type { Pool } from "./pool.ts";
 import { makeRoom, memoryMbOf, type Occupant, type RoomLimits } from "./room.ts";
 import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
 import { Sandbox, type SandboxState } from "./sandbox.ts";
-import type { Template } from "./templates.ts";
 
 /** The right to use a sandbox for one call. Until `release` it is busy. */
 export interface Lease {
@@ -27,7 +26,7 @@ export interface SandboxSummary {
   readonly cellId: string;
   readonly runtime: string;
   readonly state: SandboxState;
-  readonly template: Template;
+  readonly template: string;
   readonly flavor: Flavor;
   readonly labels: Readonly<Record<string, string>>;
   readonly createdAtMs: number;
@@ -44,7 +43,9 @@ export interface SandboxesOptions {
   readonly logger: Logger;
   readonly limits: RoomLimits;
   /** As configured; `idleMs` and `maxAgeMs` are also the most that a caller may wish for. */
-  readonly defaults: Omit<PlacePlan, "cellId" | "folder"> & { readonly idleMs: number; readonly maxAgeMs: number };
+  readonly defaults: Omit<PlaceParts, "network"> & { readonly idleMs: number; readonly maxAgeMs: number };
+  /** What sandboxes of a template may reach; the same object each time. */
+  readonly networkOf: (template: string) => Network;
   readonly autoCreate: boolean;
   readonly keepWorkspaces: boolean;
   /** The runtime and the pool, started once; rejects with what keeps sandboxes from running here. */
@@ -180,14 +181,16 @@ export class Sandboxes {
 
   #create(ground: Ground, caller: SandboxCaller, wish: SandboxWish): Sandbox {
     const { defaults } = this.#options;
+    const template = wish.template ?? defaults.template;
+    const usualNetwork = this.#options.networkOf(template);
     const plan = ground.places.plan({
-      template: wish.template ?? defaults.template,
+      template,
       flavor: wish.flavor ?? defaults.flavor,
       env: { ...defaults.env, ...wish.env },
       volumes: defaults.volumes,
-      network: wish.isOffline === true ? { allow: [] } : defaults.network,
+      network: narrowed(usualNetwork, wish),
     });
-    const isUsual = Object.keys(wish.env ?? {}).length === 0 && plan.network === defaults.network;
+    const isUsual = Object.keys(wish.env ?? {}).length === 0 && plan.network === usualNetwork;
     return this.#register(ground, caller, {
       id: randomBytes(24).toString("base64url"),
       ownerId: caller.principal.id,
@@ -315,4 +318,16 @@ function once(action: () => void): () => void {
     isDone = true;
     action();
   };
+}
+
+/** Callers may have less than the operator allows, never more. */
+function narrowed(usual: Network, { isOffline = false, network }: SandboxWish): Network {
+  if (isOffline) return { allow: [] };
+  if (network === undefined) return usual;
+  const beyond = network.find((host) => !usual.allow.includes(host));
+  if (beyond === undefined) return { allow: network };
+  const known = usual.allow.length === 0 ? "nothing" : usual.allow.join(", ");
+  throw new OwlError("invalid_arguments", `sandboxes of this template may not reach "${beyond.slice(0, 100)}"`, {
+    hint: `choose among what the operator allows: ${known}`,
+  });
 }

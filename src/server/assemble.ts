@@ -11,7 +11,7 @@ import type { ControlSocket } from "./control-socket.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
 import type { OperatorSandboxes } from "./operator-sandboxes.ts";
 import { PACKAGE_VERSION } from "./package-version.ts";
-import type { SandboxLayer } from "./sandbox-layer.ts";
+import type { SandboxPart } from "./serve-sandboxes.ts";
 
 export interface Assembly {
   readonly mcp: Mcp;
@@ -80,29 +80,10 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   };
 }
 
-interface SandboxPart {
-  readonly layer: SandboxLayer | undefined;
-  readonly files: FileTransfer | undefined;
-  readonly operator: OperatorSandboxes | undefined;
-}
+const NO_SANDBOXES: Partial<SandboxPart> = {};
 
-const NO_SANDBOXES: SandboxPart = { layer: undefined, files: undefined, operator: undefined };
-
-/** Loaded here, since a server without sandboxes need not wait for their code. */
+/** A server without sandboxes need not wait for their code. */
 async function addSandboxes(registry: Registry, options: AssembleOptions): Promise<SandboxPart> {
-  const { config, logger, withPool = true } = options;
-  const [{ createSandboxLayer }, { registerBuiltIns }, { openRuntime }, { FileTransfer }, { OperatorSandboxes }] =
-    await Promise.all([
-      import("./sandbox-layer.ts"),
-      import("./register-built-ins.ts"),
-      import("./open-runtime.ts"),
-      import("../sandbox/file-transfer.ts"),
-      import("./operator-sandboxes.ts"),
-    ]);
-  const layer = createSandboxLayer({ config, logger, openRuntime: options.openRuntime ?? openRuntime, withPool });
-  const { sandboxes } = layer.services;
-  const { workspace: workspacePath } = config.sandbox;
-  const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });
-  registerBuiltIns(registry, config, layer.services);
-  return { layer, files, operator: new OperatorSandboxes(sandboxes) };
+  const { serveSandboxes } = await import("./serve-sandboxes.ts");
+  return serveSandboxes(registry, options);
 }

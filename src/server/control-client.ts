@@ -15,7 +15,7 @@ const listSchema = z.object({
       ownerId: z.string(),
       runtime: z.string(),
       state: z.enum(["create", "ready", "busy", "stopped"]),
-      template: z.enum(["python", "node"]),
+      template: z.string(),
       flavor: z.enum(["small", "medium", "large"]),
       labels: z.record(z.string(), z.string()),
       createdAtMs: z.number(),

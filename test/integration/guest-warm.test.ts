@@ -70,7 +70,11 @@ test("the underscore is not there before an expression had a value", async () =>
 
 test("a process that code leaves behind is listed, also after runs that left none", async () => {
   const guest = await startGuest();
-  const start = "import subprocess\nchild = subprocess.Popen(['sleep', '60'])";
+  const start = [
+    "import subprocess",
+    "child = subprocess.Popen(['sleep', '60'])",
+    "while not open('/proc/%d/cmdline' % child.pid).read(): pass",
+  ].join("\n");
   for (const code of ["1", "2"]) expect((await run(guest, "python", code)).leftRunning).toEqual([]);
   expect((await run(guest, "python", start)).leftRunning).toEqual([{ pid: expect.any(Number), command: "sleep 60" }]);
   expect((await run(guest, "python", "3")).leftRunning).toHaveLength(1);
