@@ -1,3 +1,4 @@
+import { Templates } from "../../../src/sandbox/templates.ts";
 import { duplexPair, PassThrough } from "node:stream";
 import { createMessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -9,6 +10,7 @@ const PLAN: PlacePlan = {
   cellId: "cell",
   folder: "/nowhere",
   template: "python",
+  language: "python",
   flavor: "small",
   env: {},
   volumes: [],
@@ -51,6 +53,7 @@ async function open(exit: CellExit): Promise<Fixture> {
     close: async () => undefined,
   };
   const places = new Places({
+    templates: new Templates(),
     runtime,
     logger: SILENT_LOGGER,
     workspacePath: "/workspace",
