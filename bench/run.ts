@@ -64,7 +64,7 @@ async function runSpeed(): Promise<void> {
   const goals = checkGoals(throughput, starts);
   console.log([throughputReport(throughput), startReport(starts), goalsReport(goals)].join("\n\n"));
   await save({ rounds, secondsPerRound, connections, throughput, starts, goals });
-  if (values.check && goals.some(({ isMet }) => !isMet)) process.exitCode = 1;
+  if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
 }
 
 async function runSandbox(): Promise<void> {
@@ -73,7 +73,7 @@ async function runSandbox(): Promise<void> {
   const goals = checkSandboxGoals(results);
   console.log([sandboxReport(results), goalsReport(goals)].join("\n\n"));
   await save({ rounds, sandbox: results, goals });
-  if (values.check && goals.some(({ isMet }) => !isMet)) process.exitCode = 1;
+  if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
 }
 
 async function runSkills(): Promise<void> {

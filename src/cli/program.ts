@@ -40,6 +40,7 @@ export function buildProgram({ terminal, finish }: ProgramOptions): Command {
   addResources(server, runs);
   addSkills(server, runs);
   addSandboxes(server, runs);
+  addTemplates(server, runs);
   addToken(server, runs);
   addCompletion(root, runs);
   addVersion(root, PACKAGE_VERSION);
@@ -177,6 +178,42 @@ function addSandboxes(server: Command, runs: Runs): void {
     .argument("<name>", "Name of the sandbox, as the list shows it.")
     .addHelpText("after", examples("owlclaw mcp-server sandboxes destroy owl-0123456789abcdef0123"));
   runs(destroy, async () => (await import("./sandboxes-destroy.ts")).sandboxesDestroyCommand);
+}
+
+function addTemplates(server: Command, runs: Runs): void {
+  const template = server.command("template").description("Lists and builds what sandboxes start from.");
+
+  const list = addConfigFlags(template.command("list"), "common")
+    .description("Lists the templates of the data folder.")
+    .option("--json", "Prints JSON.")
+    .addHelpText("after", examples("owlclaw mcp-server template list"));
+  runs(list, async () => (await import("./template-list.ts")).templateListCommand);
+
+  const build = addConfigFlags(template.command("build"), "common")
+    .description("Installs packages, in a sandbox, into a template of your own.")
+    .argument("<name>", "Name of the template.")
+    .option("--python <packages...>", "Python packages as pip names them, or wheels and archives on this machine.")
+    .option("--requirements <file>", "A requirements file with more of them.")
+    .option("--node <packages...>", "Node packages as npm names them, or archives on this machine.")
+    .option("--language <language>", "What code_run means when a call does not say: python or node.")
+    .option("--allow <hosts...>", "Hosts that the build may reach beside the package registries.")
+    .option("--replace", "Builds a template again that is there.")
+    .option("--json", "Prints JSON.")
+    .addHelpText(
+      "after",
+      examples(
+        "owlclaw mcp-server template build science --python scipy scikit-learn",
+        "owlclaw mcp-server template build team --requirements requirements.txt --node lodash",
+        "owlclaw mcp-server template build team --python ./dist/ours-1.0-py3-none-any.whl --replace",
+      ),
+    );
+  runs(build, async () => (await import("./template-build.ts")).templateBuildCommand);
+
+  const remove = addConfigFlags(template.command("remove"), "common")
+    .description("Removes a template. Sandboxes that run on it go on.")
+    .argument("<name>", "Name of the template.")
+    .addHelpText("after", examples("owlclaw mcp-server template remove team"));
+  runs(remove, async () => (await import("./template-remove.ts")).templateRemoveCommand);
 }
 
 function addToken(server: Command, runs: Runs): void {

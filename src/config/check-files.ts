@@ -5,6 +5,7 @@ import type { ConfigIssue } from "./config-error.ts";
 import { showValue } from "./mask.ts";
 import { isPem } from "./resolve-paths.ts";
 import type { Config } from "./schema.ts";
+import { checkTemplate } from "./template-name.ts";
 import { checkVolume, parseVolume } from "./volume.ts";
 
 export interface FileContext {
@@ -59,6 +60,10 @@ export function checkFiles({ config, dataFolder, originOf }: FileContext): FileV
       fix: "give the path of a readable folder that holds category/name/SKILL.md",
     });
   }
+  attempt("sandbox.template", config.sandbox.template, {
+    read: () => checkTemplate(config.sandbox.template, dataFolder),
+    fix: "name one that owlclaw mcp-server template list shows, or build it with template build",
+  });
   const surroundings = { dataFolder, workspacePath: config.sandbox.workspace };
   for (const text of config.sandbox.volumes) {
     const volume = parseVolume(text, config.sandbox.workspace);

@@ -69,7 +69,9 @@ const http = z
     maxBodyBytes: messageBytes().default(4_194_304).describe("Largest request body; more is answered with 413."),
     maxConnections: count().default(1000).describe("Most TCP connections at a time."),
     headersTimeoutSeconds: seconds().default(15).describe("Time a client has to send its request headers."),
-    requestTimeoutSeconds: seconds().default(30).describe("Time a client has to send its whole request."),
+    requestTimeoutSeconds: seconds()
+      .default(30)
+      .describe("Time a client has to send its whole request; for a file of a sandbox, the longest pause in it."),
     keepAliveSeconds: seconds()
       .default(15)
       .describe("Pause after which an idle event stream gets a comment, so that proxies keep it open."),

@@ -14,6 +14,8 @@ export interface Volume {
   readonly hostPath: string;
   readonly guestPath: string;
   readonly isReadOnly: boolean;
+  /** A folder of the server's own data that it made for this cell; no configuration can say so. */
+  readonly isOwn?: boolean;
 }
 
 /** What a runtime must know to start one isolated place. Nothing in it comes unchecked from a caller. */
@@ -55,6 +57,7 @@ export interface Cell {
   readonly stream: Duplex;
   /** What the guest says about itself, for the log; never trusted, bounded by the reader. */
   readonly diagnostics: Readable;
+  /** How it ended. A guest that ended before it was stopped keeps the reason it had. */
   readonly exited: Promise<CellExit>;
   usage(): Promise<CellUsage>;
   /** Ends everything in it and removes what the runtime made beside the workspace: processes, cgroup, mounts. May be called twice. */

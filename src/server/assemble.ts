@@ -10,14 +10,17 @@ import type { ControlSocket } from "./control-socket.ts";
 import type { LinkedSkillsOptions } from "./linked-skills.ts";
 import type { OpenHandlersOptions } from "./open-handlers.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
+import type { OperatorSandboxes } from "./operator-sandboxes.ts";
 import { PACKAGE_VERSION } from "./package-version.ts";
-import type { SandboxLayer } from "./sandbox-layer.ts";
+import type { SandboxPart } from "./serve-sandboxes.ts";
 import type { ServedSkills, ServeSkillsOptions } from "./serve-skills.ts";
 
 export interface Assembly {
   readonly mcp: Mcp;
   /** Files of sandboxes, in and out. */
   readonly files: FileTransfer | undefined;
+  /** Everybody's sandboxes, for operators. */
+  readonly operator: OperatorSandboxes | undefined;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
   /** Lets the operator's commands look in; for servers that stay. */
@@ -38,7 +41,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const { config, logger } = options;
   const registry = new Registry();
   const changes = new Changes();
-  const { layer, files } = config.sandbox.enabled ? await addSandboxes(registry, options) : NO_SANDBOXES;
+  const { layer, files, operator } = config.sandbox.enabled ? await addSandboxes(registry, options) : NO_SANDBOXES;
   const skills = config.skills.dir === "" ? undefined : await addSkills({ registry, changes, config, logger });
   const handlers =
     config.handlers.paths.length > 0 ? await loadHandlers({ config, registry, changes, logger, layer }) : undefined;
@@ -65,13 +68,16 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   return {
     mcp,
     files,
+    operator,
     start: async () => {
       await layer?.start();
       skills?.start();
       if (config.handlers.watch) handlers?.watch();
     },
     openControl: async () => {
-      if (layer !== undefined) control = await openControl(options, layer);
+      if (operator === undefined) return;
+      const { openControlSocket } = await import("./control-socket.ts");
+      control = await openControlSocket({ dataFolder: config.sandbox.root, sandboxes: operator, logger });
     },
     async close() {
       await control?.close();
@@ -91,37 +97,12 @@ async function addSkills(
   return serveSkills({ ...options, config: options.config.skills });
 }
 
-interface SandboxPart {
-  readonly layer: SandboxLayer | undefined;
-  readonly files: FileTransfer | undefined;
-}
+const NO_SANDBOXES: Partial<SandboxPart> = {};
 
-const NO_SANDBOXES: SandboxPart = { layer: undefined, files: undefined };
-
-/** Loaded here, since a server without sandboxes need not wait for their code. */
+/** A server without sandboxes need not wait for their code. */
 async function addSandboxes(registry: Registry, options: AssembleOptions): Promise<SandboxPart> {
-  const { config, logger, withPool = true } = options;
-  const [{ createSandboxLayer }, { registerBuiltIns }, { openRuntime }, { FileTransfer }] = await Promise.all([
-    import("./sandbox-layer.ts"),
-    import("./register-built-ins.ts"),
-    import("./open-runtime.ts"),
-    import("../sandbox/file-transfer.ts"),
-  ]);
-  const layer = createSandboxLayer({ config, logger, openRuntime: options.openRuntime ?? openRuntime, withPool });
-  const { sandboxes } = layer.services;
-  const { workspace: workspacePath } = config.sandbox;
-  const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });
-  registerBuiltIns(registry, config, layer.services);
-  return { layer, files };
-}
-
-async function openControl(
-  { config, logger }: AssembleOptions,
-  layer: SandboxLayer,
-): Promise<ControlSocket | undefined> {
-  const { openControlSocket } = await import("./control-socket.ts");
-  const { sandboxes } = layer.services;
-  return openControlSocket({ dataFolder: config.sandbox.root, sandboxes, logger });
+  const { serveSandboxes } = await import("./serve-sandboxes.ts");
+  return serveSandboxes(registry, options);
 }
 
 function watchResources(

@@ -3,8 +3,8 @@ import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
-import type { SandboxSummary, Sandboxes } from "../sandbox/sandboxes.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { OperatorSandboxes } from "./operator-sandboxes.ts";
 
 /** The longest path that the kernel takes for a unix socket. */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -14,9 +14,6 @@ const requestSchema = z.union([
   z.strictObject({ do: z.literal("list") }),
   z.strictObject({ do: z.literal("destroy"), name: z.string().max(128) }),
 ]);
-
-/** What the operator sees of a sandbox: never its id, which would open it. */
-export type OperatorView = Omit<SandboxSummary, "id" | "cellId"> & { readonly name: string };
 
 export interface ControlSocket {
   close(): Promise<void>;
@@ -32,7 +29,7 @@ export function controlFolder(dataFolder: string): string {
  */
 export async function openControlSocket(options: {
   readonly dataFolder: string;
-  readonly sandboxes: Sandboxes;
+  readonly sandboxes: OperatorSandboxes;
   readonly logger: Logger;
 }): Promise<ControlSocket | undefined> {
   const { dataFolder, sandboxes, logger } = options;
@@ -61,7 +58,7 @@ export async function openControlSocket(options: {
 }
 
 /** One request on one line, one answer on one line. */
-function answer(socket: Socket, sandboxes: Sandboxes): void {
+function answer(socket: Socket, sandboxes: OperatorSandboxes): void {
   socket.on("error", () => socket.destroy());
   const lines = createInterface({ input: socket });
   lines.once("line", (line) => {
@@ -71,13 +68,9 @@ function answer(socket: Socket, sandboxes: Sandboxes): void {
   });
 }
 
-async function respond(line: string, sandboxes: Sandboxes): Promise<Record<string, unknown>> {
+async function respond(line: string, sandboxes: OperatorSandboxes): Promise<Record<string, unknown>> {
   if (line.length > MAX_LINE_CHARS) throw new Error("the request is too long");
   const request = requestSchema.parse(JSON.parse(line));
-  if (request.do === "list") return { sandboxes: sandboxes.listAll().map(toOperatorView) };
-  return { destroyed: await sandboxes.destroyCell(request.name) };
-}
-
-function toOperatorView({ id: _id, cellId, ...rest }: SandboxSummary): OperatorView {
-  return { ...rest, name: cellId };
+  if (request.do === "list") return { sandboxes: sandboxes.list() };
+  return { destroyed: await sandboxes.destroy(request.name) };
 }

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import { challenge } from "../../auth/challenge.ts";
-import { ANONYMOUS, type Principal } from "../../auth/principal.ts";
+import { ADMIN_SCOPE, ANONYMOUS, type Principal } from "../../auth/principal.ts";
 import { protectedResourceMetadata } from "../../auth/protected-resource-metadata.ts";
+import { requireScope } from "../../auth/require-scope.ts";
 import type { Config } from "../../config/schema.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
@@ -16,6 +17,7 @@ import type { HostGuard } from "./guards.ts";
 import { sendSkill, SKILL_PATH } from "./skills.ts";
 import type { LegacySse } from "./legacy-sse.ts";
 import type { McpEndpoint } from "./mcp-endpoint.ts";
+import { type OperatorSandboxesEndpoint, SANDBOX_PATH, SANDBOXES_PATH } from "./operator-sandboxes.ts";
 import { onlyHeader, readTarget, type RequestTarget } from "./request-target.ts";
 import { FILE_PATH, type SandboxFilesEndpoint } from "./sandbox-files.ts";
 
@@ -28,6 +30,7 @@ export interface RouterOptions {
   readonly sse: LegacySse;
   /** Not there when sandboxes are switched off. */
   readonly files: SandboxFilesEndpoint | undefined;
+  readonly sandboxes: OperatorSandboxesEndpoint | undefined;
 }
 
 type Serve = (exchange: HttpExchange, target: RequestTarget) => void | Promise<void>;
@@ -36,13 +39,15 @@ interface Route {
   readonly methods: Readonly<Record<string, Serve>>;
   /** Needs no token: load balancers and clients that are about to get one ask here. */
   readonly isOpen?: boolean;
+  /** Shows or changes what belongs to others. */
+  readonly isForOperators?: boolean;
 }
 
 const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
 const MAX_LABEL_CHARS = 128;
 const MAX_TIMER_MS = 2_147_483_647;
 
-/** Every HTTP request passes the same guards, in this order: host and origin, method, identity. */
+/** Every HTTP request passes the same guards, in this order: host and origin, method, identity, scope. */
 export class Router {
   readonly #options: RouterOptions;
   readonly #routes: ReadonlyMap<string, Route>;
@@ -102,13 +107,27 @@ export class Router {
     if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
     const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyHeader(request, "authorization"));
     const principal = known instanceof Promise ? await known : known;
+    if (route.isForOperators === true) this.#assertOperator(principal);
     endStreamWithToken(principal, response);
     await serve({ ...incoming, principal, label: labelOf(request) }, target);
   }
 
+  /** With auth off everybody is the same caller: nobody can be told to be an operator, so nobody is. */
+  #assertOperator(principal: Principal): void {
+    if (this.#options.config.auth.enabled) return requireScope(principal, ADMIN_SCOPE);
+    throw new OwlError("forbidden", "this is for operators, and with auth off nobody is known to be one", {
+      facts: { reason: "auth_disabled" },
+      hint: `turn auth.enabled on and send a token with the scope ${ADMIN_SCOPE}, or run \`owlclaw mcp-server sandboxes list\` on the server's machine`,
+    });
+  }
+
   #makeRoutes(): ReadonlyMap<string, Route> {
-    const { endpoint, sse, config } = this.#options;
+    const { endpoint, sse, config, sandboxes } = this.#options;
     const status: Serve = ({ response }) => sendJson(response, 200, this.#status());
+    const list: Route | undefined = sandboxes && {
+      isForOperators: true,
+      methods: { GET: (exchange) => sandboxes.list(exchange) },
+    };
     const metadata: Route = { isOpen: true, methods: { GET: (exchange) => this.#sendMetadata(exchange) } };
     return new Map<string, Route>([
       [
@@ -139,11 +158,12 @@ export class Router {
       ...(config.auth.enabled
         ? [[RESOURCE_METADATA_PATH, metadata] as const, [`${RESOURCE_METADATA_PATH}/mcp`, metadata] as const]
         : []),
+      ...(list === undefined ? [] : [[SANDBOXES_PATH, list] as const]),
     ]);
   }
 
   #makePatterns(): readonly (readonly [RegExp, Route])[] {
-    const { files, mcp } = this.#options;
+    const { files, sandboxes, mcp } = this.#options;
     const patterns: [RegExp, Route][] = [];
     if (files !== undefined) {
       const methods: Route["methods"] = {
@@ -155,6 +175,10 @@ export class Router {
     if (mcp.servesSkills) {
       const read: Serve = (exchange, target) => sendSkill(mcp, exchange, target);
       patterns.push([SKILL_PATH, { methods: { GET: read, HEAD: read } }]);
+    }
+    if (sandboxes !== undefined) {
+      const methods: Route["methods"] = { DELETE: (exchange, target) => sandboxes.destroy(exchange, target) };
+      patterns.push([SANDBOX_PATH, { isForOperators: true, methods }]);
     }
     return patterns;
   }
@@ -204,7 +228,7 @@ export class Router {
       return;
     }
     const headers: Record<string, string> = {};
-    if (error.kind === "unauthorized" || error.kind === "forbidden") {
+    if (error.kind === "unauthorized" || error.facts["reason"] === "insufficient_scope") {
       headers["www-authenticate"] = challenge(error, {
         resourceMetadataUrl: `${this.#origin(request)}${RESOURCE_METADATA_PATH}/mcp`,
       });
