@@ -16,13 +16,18 @@ export default defineConfig({
       project("escape", { timeoutSeconds: 60 }),
       // Alone and last: the suite has time-outs of its own that a busy machine would break.
       project("conformance", { timeoutSeconds: 300, isAlone: true }),
+      // A whole machine in software: it gets the processors to itself.
+      project("vm", { timeoutSeconds: 900, isAlone: true, order: 2 }),
       // Too long for every run: npm run test:long.
       ...(process.env["OWLCLAW_TEST_LONG"] === "1" ? [project("load", { timeoutSeconds: 1800, isAlone: true })] : []),
     ],
   },
 });
 
-function project(name: string, options: { timeoutSeconds: number; isAlone?: boolean }): TestProjectConfiguration {
+function project(
+  name: string,
+  options: { timeoutSeconds: number; isAlone?: boolean; order?: number },
+): TestProjectConfiguration {
   const timeoutMs = options.timeoutSeconds * 1000;
   return {
     extends: true,
@@ -32,7 +37,7 @@ function project(name: string, options: { timeoutSeconds: number; isAlone?: bool
       exclude: ["**/node_modules/**"],
       testTimeout: timeoutMs,
       hookTimeout: timeoutMs,
-      ...(options.isAlone === true ? { fileParallelism: false, sequence: { groupOrder: 1 } } : {}),
+      ...(options.isAlone === true ? { fileParallelism: false, sequence: { groupOrder: options.order ?? 1 } } : {}),
     },
   };
 }

@@ -34,6 +34,11 @@ export class HttpConnection {
     return new HttpConnection(socket);
   }
 
+  /** A server ends connections that are idle for long. */
+  get isClosed(): boolean {
+    return this.#socket.destroyed;
+  }
+
   exchange(request: string): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve;

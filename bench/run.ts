@@ -5,6 +5,7 @@ import { checkGoals, goalsReport, soakReport, startReport, throughputReport } fr
 import { checkSandboxGoals, sandboxReport } from "./sandbox-report.ts";
 import { ledgerReport, measureLedger } from "./ledger.ts";
 import { measureSandboxes } from "./sandbox.ts";
+import { checkSkillGoals, measureSkills, skillReport } from "./skills.ts";
 import { soak, type SoakResult } from "./soak.ts";
 import { measureStart } from "./start-time.ts";
 import { DOORS, TARGETS, type Target } from "./targets.ts";
@@ -20,6 +21,7 @@ const USAGE = `npm run bench -- [options]
   --sandbox          sandboxes instead of the echo tool: create, code, shell, files, memory
   --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
   --store URL        with --ledger: also postgres://…
+  --skills           2,000 skills instead of the echo tool alone: read, list, search, reload
   --soak CALLS       memory over so many calls, instead of speed
   --json FILE        where the results go (default bench/results/latest.json)
   --check            exit 1 when a goal is missed
@@ -35,6 +37,7 @@ const { values } = parseArgs({
     sandbox: { type: "boolean", default: false },
     ledger: { type: "string" },
     store: { type: "string", default: "" },
+    skills: { type: "boolean", default: false },
     soak: { type: "string" },
     json: { type: "string", default: path.join(import.meta.dirname, "results/latest.json") },
     check: { type: "boolean", default: false },
@@ -46,6 +49,7 @@ const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
 else if (values.sandbox) await runSandbox();
 else if (values.ledger !== undefined) await runLedger(Number(values.ledger));
+else if (values.skills) await runSkills();
 else if (values.soak === undefined) await runSpeed();
 else await runSoak(Number(values.soak));
 
@@ -66,7 +70,7 @@ async function runSpeed(): Promise<void> {
   const goals = checkGoals(throughput, starts);
   console.log([throughputReport(throughput), startReport(starts), goalsReport(goals)].join("\n\n"));
   await save({ rounds, secondsPerRound, connections, throughput, starts, goals });
-  if (values.check && goals.some(({ isMet }) => !isMet)) process.exitCode = 1;
+  if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
 }
 
 async function runSandbox(): Promise<void> {
@@ -75,6 +79,15 @@ async function runSandbox(): Promise<void> {
   const goals = checkSandboxGoals(results);
   console.log([sandboxReport(results), goalsReport(goals)].join("\n\n"));
   await save({ rounds, sandbox: results, goals });
+  if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
+}
+
+async function runSkills(): Promise<void> {
+  const rounds = Number(values.rounds ?? (values.quick ? 2 : 7));
+  const results = await measureSkills({ rounds, log: note });
+  const goals = checkSkillGoals(results);
+  console.log([skillReport(results), goalsReport(goals)].join("\n\n"));
+  await save({ rounds, skills: results, goals });
   if (values.check && goals.some(({ isMet }) => !isMet)) process.exitCode = 1;
 }
 

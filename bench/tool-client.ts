@@ -19,7 +19,7 @@ let lastId = 0;
 
 /** Calls any tool over revision 2026-07-28 on one kept-alive connection. A failed call ends the run. */
 export class ToolClient {
-  readonly #connection: HttpConnection;
+  #connection: HttpConnection;
   readonly #url: URL;
 
   private constructor(connection: HttpConnection, url: URL) {
@@ -42,6 +42,7 @@ export class ToolClient {
       headers: { ...callHeaders("http-2026"), "Mcp-Name": name },
       body: JSON.stringify({ jsonrpc: "2.0", id: lastId, method: "tools/call", params }),
     });
+    if (this.#connection.isClosed) this.#connection = await HttpConnection.open(this.#url);
     const startedAt = performance.now();
     const { body } = await this.#connection.exchange(request);
     const ms = performance.now() - startedAt;

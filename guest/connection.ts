@@ -2,12 +2,11 @@ import {
   createMessageConnection,
   ErrorCodes,
   ResponseError,
-  StreamMessageReader,
-  StreamMessageWriter,
   type CancellationToken,
   type MessageConnection,
 } from "vscode-jsonrpc/node";
 import { BadParams, Failure } from "./failure.ts";
+import { FrameReader, FrameWriter } from "./frames.ts";
 import { GUEST_FAILURE_CODE, type GuestMethods } from "./rpc.ts";
 
 type Handler<Method extends keyof GuestMethods> = (
@@ -19,7 +18,7 @@ export type Handlers = { readonly [Method in keyof GuestMethods]: Handler<Method
 
 /** The host's side is stdin and stdout; nothing else may be written there. */
 export function openConnection(): MessageConnection {
-  return createMessageConnection(new StreamMessageReader(process.stdin), new StreamMessageWriter(process.stdout));
+  return createMessageConnection(new FrameReader(process.stdin), new FrameWriter(process.stdout));
 }
 
 export function serve(connection: MessageConnection, handlers: Handlers): void {

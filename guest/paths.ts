@@ -16,6 +16,15 @@ export interface Place {
   close(): void;
 }
 
+/** A folder of the workspace that is held open. */
+export interface OpenFolder {
+  /** Where it was when it was opened, for showing. */
+  readonly absolute: string;
+  /** Goes through the open folder; good for threads, and as the folder to start a program in. */
+  readonly path: string;
+  close(): void;
+}
+
 /** Turns what callers write into paths, and refuses everything that is not in the workspace. */
 export class Workspace {
   readonly #givenRoot: string;
@@ -45,6 +54,13 @@ export class Workspace {
     const found = guarded(path, () => lstatSync(absolute));
     if (found.isDirectory()) return absolute;
     throw new Failure("not_a_directory", `${path}: it is no folder`, "name the folder that holds it");
+  }
+
+  /** Whatever is exchanged for a link meanwhile, what is open is in the workspace. */
+  openFolder(path: string): OpenFolder {
+    const absolute = this.folder(path);
+    const fd = guarded(path, () => this.#checked(openSync(absolute, FOLDER_FLAGS), path));
+    return { absolute, path: `/proc/self/fd/${fd}`, close: () => closeSync(fd) };
   }
 
   /** Opens what `path` names. Whatever happens to the path meanwhile, the descriptor is of something in the workspace. */

@@ -1,5 +1,5 @@
 // Bundles what runs inside every sandbox: node scripts/build-guest.mjs [FOLDER], default dist/guest.
-import { copyFile, readdir } from "node:fs/promises";
+import { copyFile, cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { build } from "esbuild";
 
@@ -9,6 +9,9 @@ const BUNDLES = {
   guest: "guest/main.ts",
   "search-worker": "guest/files/search-worker.ts",
   "node-driver": "guest/node/driver.ts",
+  // Handlers that run in a sandbox, and what "owlclaw" means to them.
+  "handler-worker": "src/handlers/workers/node-worker.ts",
+  owlclaw: "src/index.ts",
 };
 
 /** @satisfies {import("esbuild").BuildOptions} */
@@ -30,6 +33,7 @@ export async function buildGuest(folder) {
     outdir: folder,
     outExtension: { ".js": ".mjs" },
     format: "esm",
+    external: ["jiti", "tsx"],
     // A bundled CommonJS package asks for Node's own modules with `require`.
     banner: {
       js: 'import { createRequire as owlCreateRequire } from "node:module"; const require = owlCreateRequire(import.meta.url);',
@@ -41,6 +45,15 @@ export async function buildGuest(folder) {
     outdir: folder,
     outExtension: { ".js": ".cjs" },
     format: "cjs",
+  });
+  // Its compiler is looked for beside it when the first TypeScript file comes, so that it cannot be bundled.
+  const jiti = join("node_modules", "jiti");
+  for (const part of ["package.json", "lib", "dist"]) {
+    await cp(join(ROOT, jiti, part), join(folder, jiti, part), { recursive: true });
+  }
+  await cp(join(ROOT, "src", "handlers", "python", "owlclaw"), join(folder, "handlers-python", "owlclaw"), {
+    recursive: true,
+    filter: (path) => !path.includes("__pycache__"),
   });
   const python = join(ROOT, "guest", "python");
   for (const name of await readdir(python)) {

@@ -26,6 +26,7 @@ const STAGES = {
   bench: async () => {
     await prepareRun();
     await ensureDependencies(ROOT, join(ROOT, "bench"));
+    await ensureSystemPackages(ROOT, ["bench"]);
   },
   test: async () => {
     await prepareRun();

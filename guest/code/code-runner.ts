@@ -4,7 +4,7 @@ import type { SendOutput } from "../output/output-batches.ts";
 import type { OutputFiles } from "../output/output-files.ts";
 import type { ProcessExit } from "../processes/running-process.ts";
 import type { BoundedText, CodeRunParams, CodeRunResult, Language } from "../rpc.ts";
-import type { Interpreter } from "./interpreter.ts";
+import type { Interpreter, Reply } from "./interpreter.ts";
 import { parseRunAnswer, type RunAnswer } from "./run-answer.ts";
 
 export interface CodeRunnerOptions {
@@ -20,6 +20,9 @@ type Outcome =
   | { readonly status: "crashed"; readonly exit: ProcessExit };
 
 const WARM_MS_MAX = 60_000;
+/** The first few load and compile what is on the way; the rest let Node see what runs often. */
+const REHEARSALS = 10;
+const REHEARSAL_CODE: Readonly<Record<Language, string>> = { python: "print()", node: "console.log()" };
 const NOTHING: BoundedText = { text: "", totalChars: 0 };
 
 /** One language: one interpreter, which keeps its state, and one run at a time. */
@@ -36,10 +39,10 @@ export class CodeRunner {
 
   async warm(preload: readonly string[]): Promise<void> {
     await this.#inTurn(async () => {
+      const isFresh = this.#interpreter === undefined;
       const interpreter = await this.#ensureInterpreter();
-      if (preload.length === 0) return;
-      const isDone = await isDoneWithin(Promise.race([interpreter.ask({ preload }), interpreter.exited]), WARM_MS_MAX);
-      if (isDone) return;
+      const warmed = this.#prepare(interpreter, { preload, isFresh });
+      if (await isDoneWithin(warmed, WARM_MS_MAX)) return;
       this.#interpreter = undefined;
       await interpreter.end();
     });
@@ -56,6 +59,28 @@ export class CodeRunner {
     const turn = this.#queue.then(action);
     this.#queue = turn.catch(() => {});
     return await turn;
+  }
+
+  async #prepare(
+    interpreter: Interpreter,
+    { preload, isFresh }: { preload: readonly string[]; isFresh: boolean },
+  ): Promise<void> {
+    if (preload.length > 0) await interpreter.ask({ preload });
+    if (!isFresh) return;
+    await this.#rehearse();
+    await interpreter.ask({ startOver: true });
+  }
+
+  /** The first run of a process takes milliseconds longer than the next: these go the whole way, and leave nothing behind. */
+  async #rehearse(): Promise<void> {
+    const { language } = this.#options;
+    const { signal } = new AbortController();
+    const params = { callId: "", language, code: REHEARSAL_CODE[language], timeoutMs: WARM_MS_MAX, maxOutputChars: 1 };
+    for (let times = 0; times < REHEARSALS; times += 1) {
+      if ((await this.#runNow(params, signal)).status !== "ok") break;
+    }
+    // Nobody had any state yet.
+    this.#hasLostState = false;
   }
 
   async #runNow(params: CodeRunParams, signal: AbortSignal): Promise<CodeRunResult> {
@@ -136,19 +161,21 @@ async function waitForOutcome(interpreter: Interpreter, params: CodeRunParams, s
     onAbort = () => resolve({ status: "cancelled" });
     signal.addEventListener("abort", onAbort);
   });
-  const answered = interpreter.ask({ code: params.code, maxChars: params.maxOutputChars }).then((said): Outcome => {
-    const answer = parseRunAnswer(said);
-    return answer === undefined
-      ? { status: "crashed", exit: { code: null, signal: null } }
-      : { status: "answered", answer };
-  });
-  const crashed = interpreter.exited.then((exit): Outcome => ({ status: "crashed", exit }));
+  const ended = interpreter.ask({ code: params.code, maxChars: params.maxOutputChars }).then(toOutcome);
   try {
-    return await Promise.race([answered, crashed, interrupted]);
+    return await Promise.race([ended, interrupted]);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", onAbort);
   }
+}
+
+function toOutcome(reply: Reply): Outcome {
+  if (reply.status === "exited") return { status: "crashed", exit: reply.exit };
+  const answer = parseRunAnswer(reply.answer);
+  return answer === undefined
+    ? { status: "crashed", exit: { code: null, signal: null } }
+    : { status: "answered", answer };
 }
 
 function crashError(language: Language, { code, signal }: ProcessExit): NonNullable<CodeRunResult["error"]> {

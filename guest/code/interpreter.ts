@@ -19,11 +19,17 @@ export interface OutputListeners {
   readonly onStderr: (chunk: Buffer) => void;
 }
 
+/** What came of a request: the driver's answer, or its end. */
+export type Reply =
+  | { readonly status: "answered"; readonly answer: unknown }
+  | { readonly status: "exited"; readonly exit: ProcessExit };
+
 /** A running driver: it takes one request at a time. */
 export class Interpreter {
   readonly #process: RunningProcess;
-  #pending: { readonly id: number; readonly answer: Deferred<unknown> } | undefined;
+  #pending: { readonly id: number; readonly reply: Deferred<Reply> } | undefined;
   #lastId = 0;
+  #exit: ProcessExit | undefined;
   #isAlive = true;
 
   private constructor(child: RunningProcess) {
@@ -34,8 +40,10 @@ export class Interpreter {
       maxLineBytes: ANSWER_BYTES_MAX,
     });
     this.listen({ onStdout: () => {}, onStderr: () => {} });
-    void child.exited.then(() => {
+    void child.exited.then((exit) => {
       this.#isAlive = false;
+      this.#exit = exit;
+      this.#settle({ status: "exited", exit });
     });
   }
 
@@ -47,17 +55,13 @@ export class Interpreter {
     return this.#isAlive;
   }
 
-  get exited(): Promise<ProcessExit> {
-    return this.#process.exited;
-  }
-
-  /** The answer never comes when the driver ends meanwhile. */
-  async ask(request: object): Promise<unknown> {
+  async ask(request: object): Promise<Reply> {
+    if (this.#exit !== undefined) return { status: "exited", exit: this.#exit };
     this.#lastId += 1;
-    const answer = deferred<unknown>();
-    this.#pending = { id: this.#lastId, answer };
+    const reply = deferred<Reply>();
+    this.#pending = { id: this.#lastId, reply };
     this.#process.input.write(`${JSON.stringify({ id: this.#lastId, ...request })}\n`);
-    return await answer.promise;
+    return await reply.promise;
   }
 
   /** From now on output goes there. */
@@ -82,7 +86,12 @@ export class Interpreter {
     } catch {
       return;
     }
-    if (isRecord(said) && said["id"] === this.#pending?.id) this.#pending?.answer.resolve(said);
+    if (isRecord(said) && said["id"] === this.#pending?.id) this.#settle({ status: "answered", answer: said });
+  }
+
+  #settle(reply: Reply): void {
+    this.#pending?.reply.resolve(reply);
+    this.#pending = undefined;
   }
 
   async end(): Promise<void> {

@@ -1,4 +1,4 @@
-import { createReadStream } from "node:fs";
+import { constants, createReadStream, openSync } from "node:fs";
 import type { FileMatch } from "../rpc.ts";
 import { SHOWN_CHARS_MAX } from "./search-engine.ts";
 import { looksBinary } from "./text-detection.ts";
@@ -18,7 +18,9 @@ export interface LineSearchOptions {
 export async function searchLines(options: LineSearchOptions): Promise<FileMatch[]> {
   const search = new LineSearch(options);
   const decoder = new TextDecoder("utf-8");
-  const stream = createReadStream(options.absolute, { highWaterMark: 262_144 });
+  // A link that takes the file's place is not followed, and a pipe keeps nobody waiting.
+  const fd = openSync(options.absolute, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const stream = createReadStream("", { fd, highWaterMark: 262_144 });
   let rest = "";
   let isFirst = true;
   for await (const chunk of stream) {

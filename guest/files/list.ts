@@ -11,17 +11,22 @@ export async function listFiles(
   params: FileListParams,
   signal: AbortSignal,
 ): Promise<FileListResult> {
-  const folder = workspace.folder(params.path);
   const matches = params.glob === undefined ? () => true : compileGlob(params.glob);
   const recursive = params.recursive || (params.glob !== undefined && reachesBelow(params.glob));
   const entries: FileEntry[] = [];
-  for await (const { path, absolute } of walk(folder, { includeHidden: params.includeHidden, recursive, signal })) {
-    if (!matches(path)) continue;
-    if (entries.length === params.maxEntries) return { path: params.path, entries, isTruncated: true };
-    const found = await describe(absolute);
-    if (found !== undefined) entries.push({ path: join(workspace.display(folder), path), ...found });
+  const folder = workspace.openFolder(params.path);
+  try {
+    const options = { includeHidden: params.includeHidden, recursive, signal };
+    for await (const { path, absolute } of walk(folder.path, options)) {
+      if (!matches(path)) continue;
+      if (entries.length === params.maxEntries) return { path: params.path, entries, isTruncated: true };
+      const found = await describe(absolute);
+      if (found !== undefined) entries.push({ path: join(workspace.display(folder.absolute), path), ...found });
+    }
+    return { path: params.path, entries, isTruncated: false };
+  } finally {
+    folder.close();
   }
-  return { path: params.path, entries, isTruncated: false };
 }
 
 async function describe(absolute: string): Promise<Omit<FileEntry, "path"> | undefined> {

@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { Failure, fileFailure } from "../failure.ts";
-import type { Workspace } from "../paths.ts";
+import type { OpenFolder, Workspace } from "../paths.ts";
 import type { FileMatch, FileSearchParams, FileSearchResult } from "../rpc.ts";
 import { compileGlob } from "./glob.ts";
 import { canRipgrep, ripgrepSearch } from "./ripgrep-search.ts";
@@ -25,18 +25,35 @@ export async function searchFiles(
 ): Promise<FileSearchResult> {
   const { workspace, ripgrep } = options;
   if (params.glob !== undefined) compileGlob(params.glob);
-  const place = placeOf(workspace, params.path);
-  const plan: SearchPlan = {
-    ...place,
-    prefix: prefixOf(workspace, place.folder),
+  const { folder, onlyFile } = openPlaceOf(workspace, params.path);
+  try {
+    const plan = planOf(params, { folder: folder.path, prefix: prefixOf(workspace, folder.absolute), onlyFile });
+    // Ours for one file: ripgrep would follow a link that takes its place.
+    const isForRipgrep = onlyFile === undefined && canRipgrep(plan);
+    const engine = ripgrep !== undefined && isForRipgrep ? ripgrepSearch(ripgrep) : searchInThread;
+    return await collect(engine, plan, signal);
+  } finally {
+    folder.close();
+  }
+}
+
+interface SearchPlace {
+  readonly folder: string;
+  readonly prefix: string;
+  readonly onlyFile: string | undefined;
+}
+
+function planOf(params: FileSearchParams, { folder, prefix, onlyFile }: SearchPlace): SearchPlan {
+  return {
+    folder,
+    prefix,
+    ...(onlyFile === undefined ? {} : { onlyFile }),
     ...(params.glob === undefined ? {} : { glob: params.glob }),
     pattern: compilePattern(params),
     ...(params.isRegex ? {} : { plainText: params.pattern }),
     contextLines: params.contextLines,
     maxMatches: params.maxMatches,
   };
-  const engine = ripgrep !== undefined && canRipgrep(plan) ? ripgrepSearch(ripgrep) : searchInThread;
-  return await collect(engine, plan, signal);
 }
 
 async function collect(engine: SearchEngine, plan: SearchPlan, signal: AbortSignal): Promise<FileSearchResult> {
@@ -71,14 +88,18 @@ function compilePattern({ pattern, isRegex, ignoreCase }: FileSearchParams): Reg
   }
 }
 
-function placeOf(workspace: Workspace, path: string): { folder: string; onlyFile?: string } {
+function openPlaceOf(workspace: Workspace, path: string): { folder: OpenFolder; onlyFile: string | undefined } {
   const absolute = workspace.resolve(path);
+  if (isFolderAt(absolute, path)) return { folder: workspace.openFolder(absolute), onlyFile: undefined };
+  return { folder: workspace.openFolder(dirname(absolute)), onlyFile: basename(absolute) };
+}
+
+function isFolderAt(absolute: string, asked: string): boolean {
   try {
-    if (lstatSync(absolute).isDirectory()) return { folder: absolute };
+    return lstatSync(absolute).isDirectory();
   } catch (error) {
-    throw fileFailure(error, path);
+    throw fileFailure(error, asked);
   }
-  return { folder: dirname(absolute), onlyFile: basename(absolute) };
 }
 
 function prefixOf(workspace: Workspace, folder: string): string {

@@ -1,6 +1,6 @@
+import { closeSync, constants, type Dirent, openSync, readlinkSync } from "node:fs";
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Dirent } from "node:fs";
 import { fileFailure } from "../failure.ts";
 
 /** More names than this in one folder come unsorted and cut. */
@@ -19,32 +19,72 @@ export interface WalkedEntry {
   readonly entry: Dirent;
 }
 
-/** Every entry below a folder, by name, folders before what is in them. Links are entries; nothing is followed. */
+/**
+ * Every entry below a folder, by name, folders before what is in them. Links are entries; nothing is followed, not even
+ * a link that takes a folder's place meanwhile: `absolute` goes through the open folder, and is good until the next entry.
+ */
 export async function* walk(folder: string, options: WalkOptions): AsyncGenerator<WalkedEntry> {
-  const waiting = [""];
-  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
-    options.signal.throwIfAborted();
-    const below: string[] = [];
-    for (const entry of await sortedEntries(join(folder, path), { isTop: path === "" })) {
-      if (!options.includeHidden && entry.name.startsWith(".")) continue;
-      const entryPath = path === "" ? entry.name : `${path}/${entry.name}`;
-      yield { path: entryPath, absolute: join(folder, entryPath), entry };
-      if (options.recursive && entry.isDirectory()) below.push(entryPath);
+  const top = openTop(folder);
+  try {
+    const waiting = [""];
+    for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+      options.signal.throwIfAborted();
+      const fd = openBelow(top, path);
+      if (fd === undefined) continue;
+      const below: string[] = [];
+      try {
+        for (const entry of await sortedEntries(fd, { isTop: path === "" })) {
+          if (!options.includeHidden && entry.name.startsWith(".")) continue;
+          const entryPath = path === "" ? entry.name : `${path}/${entry.name}`;
+          yield { path: entryPath, absolute: join(pathOf(fd), entry.name), entry };
+          if (options.recursive && entry.isDirectory()) below.push(entryPath);
+        }
+      } finally {
+        closeSync(fd);
+      }
+      waiting.push(...below.toReversed());
     }
-    waiting.push(...below.toReversed());
+  } finally {
+    closeSync(top);
   }
 }
 
-async function sortedEntries(folder: string, { isTop }: { isTop: boolean }): Promise<Dirent[]> {
+function openTop(folder: string): number {
+  try {
+    return openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY);
+  } catch (error) {
+    throw fileFailure(error, folder);
+  }
+}
+
+/** What is not where its name says, or is gone by now, is left out. */
+function openBelow(top: number, path: string): number | undefined {
+  if (path === "") return openSync(pathOf(top), constants.O_RDONLY | constants.O_DIRECTORY);
+  let fd: number | undefined;
+  try {
+    fd = openSync(join(pathOf(top), path), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+    if (readlinkSync(pathOf(fd)) === join(readlinkSync(pathOf(top)), path)) return fd;
+  } catch {
+    // It was removed, or may not be read.
+  }
+  if (fd !== undefined) closeSync(fd);
+  return undefined;
+}
+
+function pathOf(fd: number): string {
+  return `/proc/self/fd/${fd}`;
+}
+
+async function sortedEntries(fd: number, { isTop }: { isTop: boolean }): Promise<Dirent[]> {
   const entries: Dirent[] = [];
   try {
-    for await (const entry of await opendir(folder, { bufferSize: 256 })) {
+    for await (const entry of await opendir(pathOf(fd), { bufferSize: 256 })) {
       entries.push(entry);
       if (entries.length === SORTED_NAMES_MAX) break;
     }
   } catch (error) {
-    // A folder below that cannot be read, or is gone by now, is left out; the one that was asked for is not.
-    if (isTop) throw fileFailure(error, folder);
+    // A folder below that cannot be read is left out; the one that was asked for is not.
+    if (isTop) throw fileFailure(error, ".");
   }
   return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -49,10 +49,21 @@ function main(): void {
 
 async function answer(line: string): Promise<void> {
   const request: unknown = JSON.parse(line);
-  const result =
-    isObject(request) && "preload" in request ? await preload(request.preload) : await run(fieldsOf(request));
+  const result = await act(request);
   const id = isObject(request) && "id" in request ? request.id : undefined;
   writeAll(`${JSON.stringify({ id, ...result })}\n`);
+}
+
+async function act(request: unknown): Promise<object> {
+  if (isObject(request) && "preload" in request) return await preload(request.preload);
+  if (isObject(request) && "startOver" in request) return startOver();
+  return await run(fieldsOf(request));
+}
+
+/** After the rehearsals: the code's first cell is the first. */
+function startOver(): object {
+  cellCount = 0;
+  return {};
 }
 
 function fieldsOf(request: unknown): { code: string; maxChars: number } {

@@ -21,11 +21,22 @@ export function descendantPids(root: number): number[] {
 export function describeProcesses(pids: readonly number[]): ProcessInfo[] {
   const infos: ProcessInfo[] = [];
   for (const pid of pids.slice(0, LISTED_MAX)) {
-    // A zombie has no command line any more.
-    const command = readProc(`/proc/${pid}/cmdline`).replaceAll("\0", " ").trim();
+    const command = readProc(`/proc/${pid}/cmdline`).replaceAll("\0", " ").trim() || nameIfAlive(pid);
     if (command !== "") infos.push({ pid, command: command.slice(0, COMMAND_CHARS_MAX) });
   }
   return infos;
+}
+
+/** A zombie has no command line any more, and a program that is just being loaded has none yet. */
+function nameIfAlive(pid: number): string {
+  const [, name = "", state = "Z"] = /\((.*)\) (\w) /su.exec(readProc(`/proc/${pid}/stat`)) ?? [];
+  return state === "Z" || state === "X" ? "" : name;
+}
+
+/** The process or thread that was started last, anywhere in the sandbox; undefined where the kernel does not say. */
+export function newestPid(): number | undefined {
+  const pid = Number(readProc("/proc/loadavg").trim().split(" ").at(-1));
+  return pid >= process.pid ? pid : undefined;
 }
 
 /** Every process whose environment holds `marker`. */

@@ -2,7 +2,8 @@ import { closeSync, readSync } from "node:fs";
 import { Socket } from "node:net";
 import type { OutputPipe } from "./running-process.ts";
 
-const CHUNK_BYTES = 65_536;
+/** What is read into it is copied at once, so that one serves all. */
+const CHUNK = Buffer.allocUnsafeSlow(65_536);
 
 /** The reading end of a pipe. Nothing is read before somebody listens. */
 export class PipeReader implements OutputPipe {
@@ -34,11 +35,10 @@ export class PipeReader implements OutputPipe {
 
   /** Reads beside the event loop: the program's last bytes are in the pipe before the news that it ended is here. */
   drain(): void {
-    const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
     while (this.#socket?.destroyed === false) {
-      const byteCount = this.#read(chunk);
+      const byteCount = this.#read(CHUNK);
       if (byteCount === 0) return;
-      this.#listener(Buffer.from(chunk.subarray(0, byteCount)));
+      this.#listener(Buffer.from(CHUNK.subarray(0, byteCount)));
     }
   }
 

@@ -5,7 +5,7 @@ import { PassThrough, type Readable, type Writable } from "node:stream";
 import { deferred, isDoneWithin } from "../deferred.ts";
 import { isRecord } from "../params.ts";
 import type { ProcessInfo } from "../rpc.ts";
-import { descendantPids, describeProcesses } from "./descendants.ts";
+import { descendantPids, describeProcesses, newestPid } from "./descendants.ts";
 import { readLines } from "./line-reader.ts";
 import { PipeReader } from "./pipe-reader.ts";
 import type { LaunchOptions, ProcessExit, RunningProcess } from "./running-process.ts";
@@ -43,6 +43,8 @@ export class Supervisor {
   readonly #stderr: PipeReader;
   readonly #unopenedFds: Set<number>;
   #run = new Run();
+  /** The newest process there was when the program had none below it: as long as there is no newer one, it has none. */
+  #childlessAt: number | undefined;
   #isGone = false;
 
   /** Opens the guest's ends of the supervisor's pipes, in the order in which it announces them. */
@@ -143,7 +145,12 @@ export class Supervisor {
   }
 
   #descendants(mainPid: number): ProcessInfo[] {
-    return describeProcesses(descendantPids(this.#pid).filter((pid) => pid !== mainPid));
+    // Read first: what starts during the search shows as new the next time.
+    const newest = newestPid();
+    if (newest !== undefined && newest === this.#childlessAt) return [];
+    const found = descendantPids(this.#pid).filter((pid) => pid !== mainPid);
+    this.#childlessAt = found.length === 0 ? newest : undefined;
+    return describeProcesses(found);
   }
 
   async #end(run: Run): Promise<void> {

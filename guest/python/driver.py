@@ -52,6 +52,8 @@ class Session:
     def answer(self, request):
         if "preload" in request:
             return {"failed": [name for name in request["preload"] if not can_import(name)]}
+        if "startOver" in request:
+            return self.start_over()
         forget_missing_files()
         self.restore_output()
         self.count += 1
@@ -63,6 +65,13 @@ class Session:
             print("a figure could not be drawn: %r" % error, file=sys.stderr)
         answer["pictures"] = self.pictures.take()
         return answer
+
+    def start_over(self):
+        """After the rehearsals: the code's first cell is the first."""
+        for number in range(1, self.count + 1):
+            linecache.cache.pop("<cell %d>" % number, None)
+        self.count = 0
+        return {}
 
     def restore_output(self):
         """Code that closes its output closes it for itself, not for the runs that follow."""

@@ -4,6 +4,7 @@ import {
   access,
   chmod,
   constants,
+  cp,
   mkdir,
   readdir,
   readFile,
@@ -77,6 +78,11 @@ export async function ensureBuild(root, inputs) {
     // Needs packages, which are there only now.
     const { buildGuest } = await import("../build-guest.mjs");
     await buildGuest(join(fresh, "guest"));
+    const python = join("handlers", "python", "owlclaw");
+    await cp(join(root, "src", python), join(fresh, python), {
+      recursive: true,
+      filter: (path) => !path.includes("__pycache__"),
+    });
     if (existsSync(join(fresh, "main.js"))) await chmod(join(fresh, "main.js"), 0o755);
     if (existsSync(join(root, "dist"))) await rename(join(root, "dist"), old);
     await rename(fresh, join(root, "dist"));

@@ -79,6 +79,14 @@ export function isToolResult(value: unknown): value is ToolResult {
   return Array.isArray(content) && content.every(isContentBlock);
 }
 
+/** The whole result that an output is, or that its blocks make. */
+export function wholeResult(output: unknown): ToolResult | undefined {
+  if (isToolResult(output)) return output;
+  if (!Array.isArray(output) || output.length === 0) return undefined;
+  const made = { content: output };
+  return isToolResult(made) ? made : undefined;
+}
+
 export function isContentBlock(value: unknown): value is ContentBlock {
   if (!isObject(value)) return false;
   switch (value["type"]) {

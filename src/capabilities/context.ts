@@ -44,12 +44,46 @@ export interface AskOptions {
   readonly key?: string;
 }
 
+export interface SandboxRun {
+  readonly status: "ok" | "error" | "timeout" | "cancelled" | "crashed";
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Of the last expression, as text; only for code. */
+  readonly value?: string;
+  /** What the code threw, with its traceback. */
+  readonly error?: string;
+  readonly exitCode?: number;
+}
+
+/** The caller's own sandbox: the same that the built-in tools use, made when it is first needed. */
+export interface HandlerSandbox {
+  run(
+    code: string,
+    options?: { readonly language?: "python" | "node"; readonly timeoutSeconds?: number },
+  ): Promise<SandboxRun>;
+  exec(command: string, options?: { readonly timeoutSeconds?: number }): Promise<SandboxRun>;
+  readFile(path: string): Promise<string>;
+  writeFile(path: string, content: string): Promise<void>;
+}
+
+/** How a client wants a resource, in the words of HTTP. */
+export interface ReadWish {
+  /** `bytes=0-99`. */
+  readonly range?: string;
+  /** Digests or entity tags that the client has: what has not changed is not sent again. */
+  readonly ifNoneMatch?: string;
+  /** The range counts only while this is still the entity tag. */
+  readonly ifRange?: string;
+}
+
 /** What a capability sees of the call it serves. Nothing of MCP, of governance or of the transport shows through. */
 export interface CallContext {
   readonly principal: Principal;
   readonly traceId: string;
   /** The MCP session, where the transport has one; calls of stateless clients have none. */
   readonly sessionId: string | undefined;
+  /** For a resource that is being read: which part of it is wanted, and what the client has already. */
+  readonly wish?: ReadWish;
   /** The protocol revision that this client speaks. */
   readonly protocolVersion: string;
   /** Aborts when the client cancels or goes away, the time-out passes, or the server stops. */
@@ -81,6 +115,12 @@ export interface CallContext {
 
   /** Tells clients to ask for a list again; for definitions that depend on something outside. */
   listChanged(kind: "tools" | "resources" | "prompts"): void;
+
+  /** A place to run things in, isolated from the server and from the handler itself. */
+  readonly sandbox?: HandlerSandbox | undefined;
+
+  /** Calls back when `signal` would abort, and costs less than making one. Gives a function that takes it back. */
+  onEnd?(listener: () => void): () => void;
 
   /** Ends the client's event stream early, so that it comes back for the rest; only where the revision resumes streams. */
   closeStream(): void;

@@ -3,7 +3,7 @@ import type { Operation, Tool } from "./registry.ts";
 import { compileSchema, type CompiledSchema, type JsonSchema } from "./schema.ts";
 
 /** Clients add a prefix to names and some cap the whole at 64 characters. */
-const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
+export const TOOL_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const EMPTY_OBJECT: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
 const ONE_HOUR_MS = 3_600_000;
 
@@ -35,7 +35,7 @@ export function compileTool(definition: HandlerDefinition, operation?: Operation
 
 /** Definitions may come from plain JavaScript, where no compiler has looked. */
 function assertUsable({ name, description, run }: Partial<HandlerDefinition>): void {
-  if (typeof name !== "string" || !NAME.test(name)) {
+  if (typeof name !== "string" || !TOOL_NAME.test(name)) {
     throw new TypeError(`the tool name ${JSON.stringify(name)} must be 1 to 64 letters, digits, "_", "-" or "."`);
   }
   if (typeof description !== "string" || description.trim() === "") {

@@ -1,6 +1,7 @@
 import type { ContentBlock, PromptMessage, ResourceContents, ToolResult } from "./content.ts";
 import type { CallContext } from "./context.ts";
 import type { SchemaSource, SchemaValue } from "./schema.ts";
+import type { SkillFacts } from "./skill.ts";
 
 /** What a tool reaches, as `mcp.capabilities` shows it. */
 export type PermissionScope = "workspace" | "network" | "exec";
@@ -79,6 +80,14 @@ export type Completer = (value: string, others: Readonly<Record<string, string>>
 
 export type ResourceOutput = string | Uint8Array | ResourceContents | readonly ResourceContents[];
 
+export interface Annotations {
+  readonly audience?: readonly ("user" | "assistant")[];
+  /** From 0, can be left out, to 1, must be there. */
+  readonly priority?: number;
+  /** ISO 8601. */
+  readonly lastModified?: string;
+}
+
 export interface ResourceDefinition {
   /** A URI, or an RFC 6570 template such as `orders://{id}`: then it is listed as a template. */
   readonly uri: string;
@@ -87,6 +96,7 @@ export interface ResourceDefinition {
   readonly description?: string;
   readonly mimeType?: string;
   readonly size?: number;
+  readonly annotations?: Annotations;
   readonly icons?: readonly Icon[];
   /** Suggestions for the variables of a template, by name. */
   readonly complete?: Readonly<Record<string, Completer>>;
@@ -94,6 +104,10 @@ export interface ResourceDefinition {
   /** Tools that give the same: what the policy says of them holds for the resource. */
   readonly sameAs?: readonly string[];
   read(uri: string, variables: Readonly<Record<string, string>>, context: CallContext): Awaitable<ResourceOutput>;
+  /** For a template over things that are listed one by one: the one that a URI belongs to. Policy judges by that one. */
+  resolve?(uri: string): ResourceDefinition | undefined;
+  /** Set on the resource that is a skill. */
+  readonly skill?: SkillFacts;
   /** Called once when the server starts; call `changed` whenever subscribers should read again. */
   watch?(changed: () => void, signal: AbortSignal): void;
 }

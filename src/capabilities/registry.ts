@@ -144,6 +144,11 @@ export class Registry {
     const exact = this.#resources.get(uri);
     if (exact !== undefined && exact.pattern === undefined) return { resource: exact, variables: {} };
     for (const resource of this.templates()) {
+      const { definition } = resource;
+      if (definition.resolve !== undefined && uri.startsWith(prefixOf(definition.uri))) {
+        const own = definition.resolve(uri);
+        return own === undefined ? undefined : { resource: toResource(own), variables: {} };
+      }
       const variables = resource.pattern?.match(uri);
       if (variables !== undefined) return { resource, variables };
     }
@@ -165,6 +170,10 @@ export class Registry {
     };
     return this.#lists;
   }
+}
+
+function prefixOf(template: string): string {
+  return template.slice(0, template.indexOf("{"));
 }
 
 const patterned = new WeakMap<ResourceDefinition, Resource>();

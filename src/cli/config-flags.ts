@@ -11,6 +11,7 @@ interface KeyFlag {
 }
 
 const HANDLERS: KeyFlag = { flag: "--handlers <glob...>", path: "handlers.paths" };
+const SKILLS: KeyFlag = { flag: "--skills <folder>", path: "skills.dir" };
 
 const ALL: readonly KeyFlag[] = [
   { flag: "--transport <name>", path: "transport" },
@@ -18,6 +19,7 @@ const ALL: readonly KeyFlag[] = [
   { flag: "--port <number>", path: "http.port" },
   { flag: "--mode <name>", path: "mode" },
   HANDLERS,
+  SKILLS,
   { flag: "--dialect <name...>", path: "tools.dialects" },
   { flag: "--cors-origin <origin...>", path: "http.cors.origins" },
   { flag: "--tls-cert <file>", path: "http.tls.certFile" },
@@ -27,15 +29,21 @@ const ALL: readonly KeyFlag[] = [
   { flag: "--log-format <format>", path: "logging.format" },
 ];
 
+const FLAGS: Readonly<Record<"all" | "common" | "skills", readonly KeyFlag[]>> = {
+  all: ALL,
+  common: [HANDLERS, SKILLS],
+  skills: [SKILLS],
+};
+
 /** What commander hands to an action: values by camel-cased flag name. */
 export type FlagValues = Readonly<Record<string, unknown>>;
 
-export function addConfigFlags(command: Command, which: "all" | "common"): Command {
+export function addConfigFlags(command: Command, which: keyof typeof FLAGS): Command {
   command.option(
     "--config <file>",
     "Config file. Default: $MCP_SERVER_CONFIG, or mcp-server.yaml in the working directory.",
   );
-  for (const keyFlag of which === "all" ? ALL : [HANDLERS]) command.addOption(toOption(keyFlag));
+  for (const keyFlag of FLAGS[which]) command.addOption(toOption(keyFlag));
   if (which === "all") {
     command.option(
       "--mount <folder>",

@@ -40,11 +40,13 @@ export function buildProgram({ terminal, finish }: ProgramOptions): Command {
   addConfig(server, runs);
   addTools(server, runs);
   addResources(server, runs);
+  addSkills(server, runs);
   addSandboxes(server, runs);
   addLedger(server, runs, examples);
   addPolicy(server, runs, examples);
   addApprovals(server, runs, examples);
   addStats(server, runs, examples);
+  addTemplates(server, runs);
   addToken(server, runs);
   addCompletion(root, runs);
   addVersion(root, PACKAGE_VERSION);
@@ -141,6 +143,33 @@ function addResources(server: Command, runs: Runs): void {
   runs(list, async () => (await import("./resources-list.ts")).resourcesListCommand);
 }
 
+function addSkills(server: Command, runs: Runs): void {
+  const skills = server.command("skills").description("Looks at the skills, and checks them.");
+  const addFilters = (command: Command): Command =>
+    command
+      .option("--category <name>", "Only this category and those below it.")
+      .option("--tag <tag...>", "Only skills that have all of these tags.")
+      .option("--json", "Prints JSON.");
+
+  const list = addFilters(addConfigFlags(skills.command("list"), "skills"))
+    .description("Lists the skills that clients would see.")
+    .argument("[uri]", "Only URIs that fit, such as 'skill://ecommerce/*'.")
+    .addHelpText("after", examples("owlclaw mcp-server skills list", "owlclaw mcp-server skills list --tag refund"));
+  runs(list, async () => (await import("./skills-list.ts")).skillsListCommand);
+
+  const search = addFilters(addConfigFlags(skills.command("search"), "skills"))
+    .description("Finds skills by words in their names, tags, categories and descriptions, best first.")
+    .argument("<words...>", "What to look for.")
+    .addHelpText("after", examples("owlclaw mcp-server skills search refund money"));
+  runs(search, async () => (await import("./skills-list.ts")).skillsSearchCommand);
+
+  const validate = addConfigFlags(skills.command("validate"), "skills")
+    .description("Checks every skill. Exit code 1 when one of them cannot be served.")
+    .option("--json", "Prints JSON.")
+    .addHelpText("after", examples("owlclaw mcp-server skills validate --skills ./skills"));
+  runs(validate, async () => (await import("./skills-validate.ts")).skillsValidateCommand);
+}
+
 function addSandboxes(server: Command, runs: Runs): void {
   const sandboxes = server.command("sandboxes").description("Looks at the sandboxes of running servers.");
 
@@ -155,6 +184,42 @@ function addSandboxes(server: Command, runs: Runs): void {
     .argument("<name>", "Name of the sandbox, as the list shows it.")
     .addHelpText("after", examples("owlclaw mcp-server sandboxes destroy owl-0123456789abcdef0123"));
   runs(destroy, async () => (await import("./sandboxes-destroy.ts")).sandboxesDestroyCommand);
+}
+
+function addTemplates(server: Command, runs: Runs): void {
+  const template = server.command("template").description("Lists and builds what sandboxes start from.");
+
+  const list = addConfigFlags(template.command("list"), "common")
+    .description("Lists the templates of the data folder.")
+    .option("--json", "Prints JSON.")
+    .addHelpText("after", examples("owlclaw mcp-server template list"));
+  runs(list, async () => (await import("./template-list.ts")).templateListCommand);
+
+  const build = addConfigFlags(template.command("build"), "common")
+    .description("Installs packages, in a sandbox, into a template of your own.")
+    .argument("<name>", "Name of the template.")
+    .option("--python <packages...>", "Python packages as pip names them, or wheels and archives on this machine.")
+    .option("--requirements <file>", "A requirements file with more of them.")
+    .option("--node <packages...>", "Node packages as npm names them, or archives on this machine.")
+    .option("--language <language>", "What code_run means when a call does not say: python or node.")
+    .option("--allow <hosts...>", "Hosts that the build may reach beside the package registries.")
+    .option("--replace", "Builds a template again that is there.")
+    .option("--json", "Prints JSON.")
+    .addHelpText(
+      "after",
+      examples(
+        "owlclaw mcp-server template build science --python scipy scikit-learn",
+        "owlclaw mcp-server template build team --requirements requirements.txt --node lodash",
+        "owlclaw mcp-server template build team --python ./dist/ours-1.0-py3-none-any.whl --replace",
+      ),
+    );
+  runs(build, async () => (await import("./template-build.ts")).templateBuildCommand);
+
+  const remove = addConfigFlags(template.command("remove"), "common")
+    .description("Removes a template. Sandboxes that run on it go on.")
+    .argument("<name>", "Name of the template.")
+    .addHelpText("after", examples("owlclaw mcp-server template remove team"));
+  runs(remove, async () => (await import("./template-remove.ts")).templateRemoveCommand);
 }
 
 function addToken(server: Command, runs: Runs): void {

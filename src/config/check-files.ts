@@ -1,10 +1,11 @@
 import { createPrivateKey, createPublicKey, X509Certificate, type KeyObject } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import type { Origin } from "./candidate.ts";
 import type { ConfigIssue } from "./config-error.ts";
 import { showValue } from "./mask.ts";
 import { isPem } from "./resolve-paths.ts";
 import type { Config } from "./schema.ts";
+import { checkTemplate } from "./template-name.ts";
 import { checkVolume, parseVolume } from "./volume.ts";
 
 export interface FileContext {
@@ -19,10 +20,13 @@ export interface FileVerdict {
   readonly publicKeyPem: string;
 }
 
+/** Reads something, and notes what is wrong with it. */
+type Attempt = <T>(path: string, value: string, how: { readonly read: () => T; readonly fix: string }) => T | undefined;
+
 /** Reads the files that the configuration names, so that a wrong one stops the start and not the first caller. */
 export function checkFiles({ config, dataFolder, originOf }: FileContext): FileVerdict {
   const issues: ConfigIssue[] = [];
-  const attempt = <T>(path: string, value: string, { read, fix }: { read: () => T; fix: string }): T | undefined => {
+  const attempt: Attempt = (path, value, { read, fix }) => {
     try {
       return read();
     } catch (error) {
@@ -35,7 +39,31 @@ export function checkFiles({ config, dataFolder, originOf }: FileContext): FileV
     read: () => (publicKey === "" ? "" : toSpkiPem(publicKey)),
     fix: "give PEM text that starts with -----BEGIN PUBLIC KEY-----, or the path of a readable file with it",
   });
-  const { certFile, keyFile } = config.http.tls;
+  checkTls(config, attempt);
+  const { dir } = config.skills;
+  if (dir !== "") {
+    attempt("skills.dir", dir, {
+      read: () => readdirSync(dir),
+      fix: "give the path of a readable folder that holds category/name/SKILL.md",
+    });
+  }
+  attempt("sandbox.template", config.sandbox.template, {
+    read: () => checkTemplate(config.sandbox.template, dataFolder),
+    fix: "name one that owlclaw mcp-server template list shows, or build it with template build",
+  });
+  const surroundings = { dataFolder, workspacePath: config.sandbox.workspace };
+  for (const text of config.sandbox.volumes) {
+    const volume = parseVolume(text, config.sandbox.workspace);
+    attempt("sandbox.volumes", text, {
+      read: () => checkVolume(volume, surroundings),
+      fix: "name a folder of this machine and where it appears, as in /srv/data:/data:ro",
+    });
+  }
+  return { issues, publicKeyPem: publicKeyPem ?? "" };
+}
+
+function checkTls({ http }: Config, attempt: Attempt): void {
+  const { certFile, keyFile } = http.tls;
   if (certFile !== "" && keyFile !== "") {
     const certificate = attempt("http.tls.certFile", certFile, {
       read: () => new X509Certificate(readFileSync(certFile)),
@@ -52,15 +80,6 @@ export function checkFiles({ config, dataFolder, originOf }: FileContext): FileV
       });
     }
   }
-  const surroundings = { dataFolder, workspacePath: config.sandbox.workspace };
-  for (const text of config.sandbox.volumes) {
-    const volume = parseVolume(text, config.sandbox.workspace);
-    attempt("sandbox.volumes", text, {
-      read: () => checkVolume(volume, surroundings),
-      fix: "name a folder of this machine and where it appears, as in /srv/data:/data:ro",
-    });
-  }
-  return { issues, publicKeyPem: publicKeyPem ?? "" };
 }
 
 function toSpkiPem(publicKey: string): string {
@@ -80,6 +99,7 @@ function reasonOf(error: unknown): string {
   const code = "code" in error ? String(error.code) : "";
   if (code === "ENOENT") return "there is no such file";
   if (code === "EACCES") return "the file may not be read by this user";
+  if (code === "ENOTDIR") return "it is a file, not a folder";
   if (code === "EISDIR") return "it is a folder, not a file";
   return code.startsWith("ERR_OSSL") || code === "ERR_INVALID_ARG_VALUE"
     ? "it holds no PEM that can be read"

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { count, fieldFacts, seconds } from "./field.ts";
 import { isEnvName, isWorkspacePath } from "./value-rules.ts";
+import { TEMPLATE_NAME } from "./template-name.ts";
 import { isVolume } from "./volume.ts";
 
 const pool = z
@@ -20,6 +21,10 @@ const network = z
       .array(z.string().min(1))
       .default([])
       .describe("Hosts that sandboxes may reach, such as example.com, *.example.com, pip or npm. Empty: no network."),
+    templates: z
+      .record(z.string().regex(TEMPLATE_NAME, "must be the name of a template"), z.array(z.string().min(1)))
+      .default({})
+      .describe("For sandboxes of a template, in place of allow: template to hosts."),
   })
   .prefault({})
   .describe("What sandboxes may reach.");
@@ -45,7 +50,11 @@ export const sandbox = z
       .enum(["auto", "bubblewrap", "docker", "microsandbox"])
       .default("auto")
       .describe("What isolates sandboxes. auto: the first one that works here."),
-    template: z.enum(["python", "node"]).default("python").describe("What a sandbox has inside when nobody asks."),
+    template: z
+      .string()
+      .regex(TEMPLATE_NAME, "must be lower-case letters, digits, - or _, as template list shows them")
+      .default("python")
+      .describe("What a sandbox has inside when nobody asks: python, node, or one built with template build."),
     flavor: z
       .enum(["small", "medium", "large"])
       .default("small")

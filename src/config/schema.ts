@@ -3,7 +3,9 @@ import { count, fieldFacts, messageBytes, seconds } from "./field.ts";
 import { deepFreeze, type DeepReadonly } from "./deep-freeze.ts";
 import { governance, limits } from "./governance-schema.ts";
 import { alerts, ledger, store } from "./ledger-schema.ts";
+import { handlers } from "./handlers-schema.ts";
 import { sandbox } from "./sandbox-schema.ts";
+import { skills } from "./skills-schema.ts";
 import { isCorsOrigin, isJwksUrl } from "./value-rules.ts";
 
 const cors = z
@@ -69,7 +71,9 @@ const http = z
     maxBodyBytes: messageBytes().default(4_194_304).describe("Largest request body; more is answered with 413."),
     maxConnections: count().default(1000).describe("Most TCP connections at a time."),
     headersTimeoutSeconds: seconds().default(15).describe("Time a client has to send its request headers."),
-    requestTimeoutSeconds: seconds().default(30).describe("Time a client has to send its whole request."),
+    requestTimeoutSeconds: seconds()
+      .default(30)
+      .describe("Time a client has to send its whole request; for a file of a sandbox, the longest pause in it."),
     keepAliveSeconds: seconds()
       .default(15)
       .describe("Pause after which an idle event stream gets a comment, so that proxies keep it open."),
@@ -180,17 +184,6 @@ const guest = z
   .prefault({})
   .describe("The agent inside every sandbox.");
 
-const handlers = z
-  .strictObject({
-    paths: z
-      .array(z.string().min(1))
-      .default([])
-      .describe("Files, folders or globs with your own handlers, resources and prompts.")
-      .register(fieldFacts, { path: "glob" }),
-  })
-  .prefault({})
-  .describe("Your own functions, served as tools.");
-
 const shutdown = z
   .strictObject({
     deadlineSeconds: seconds()
@@ -234,6 +227,7 @@ export const configSchema = z
     limits,
     ledger,
     alerts,
+    skills,
     shutdown,
     logging,
   })

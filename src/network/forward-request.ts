@@ -1,7 +1,7 @@
 import { type ClientRequest, type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
 import { formatHost } from "./host.ts";
 import { type Exchange, type ExchangeScope, openExchange, recordRefusal } from "./exchange.ts";
-import { EgressRefusal } from "./refusal.ts";
+import { EgressRefusal, phraseOf } from "./refusal.ts";
 import { type HttpTarget, parseAbsoluteTarget, soleHostHeader } from "./request-target.ts";
 
 /** Headers of one connection, not of the message. Host and the framing are written anew. */
@@ -46,7 +46,10 @@ export function answerRefusal(response: ServerResponse, thrown: unknown): void {
     return;
   }
   response.sendDate = false;
-  response.writeHead(thrown.status, { "Content-Type": "text/plain; charset=utf-8", Connection: "close" });
+  response.writeHead(thrown.status, phraseOf(thrown), {
+    "Content-Type": "text/plain; charset=utf-8",
+    Connection: "close",
+  });
   response.end(`${thrown.message}\n`);
 }
 

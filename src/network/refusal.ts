@@ -14,21 +14,22 @@ export class EgressRefusal extends Error {
 
 export type RefusalStatus = 400 | 403 | 408 | 431 | 502 | 503 | 504;
 
-const PHRASES: Readonly<Record<RefusalStatus, string>> = {
-  400: "Bad Request",
-  403: "Forbidden",
-  408: "Request Timeout",
-  431: "Request Header Fields Too Large",
-  502: "Bad Gateway",
-  503: "Service Unavailable",
-  504: "Gateway Timeout",
-};
+const MAX_PHRASE_CHARS = 200;
+
+/**
+ * The text beside the status number. Many programs show this and nothing of the body, and of the answer to CONNECT it is
+ * often all they show: so it names the rule, up to the first semicolon.
+ */
+export function phraseOf({ message }: EgressRefusal): string {
+  const [rule = ""] = message.split(";", 1);
+  return rule.replaceAll(/[^\x20-\x7e]/g, "?").slice(0, MAX_PHRASE_CHARS);
+}
 
 /** A whole HTTP/1.1 answer, for sockets that no HTTP library holds any more. */
 export function toRawResponse(refusal: EgressRefusal): string {
   const body = `${refusal.message}\n`;
   const head = [
-    `HTTP/1.1 ${refusal.status} ${PHRASES[refusal.status]}`,
+    `HTTP/1.1 ${refusal.status} ${phraseOf(refusal)}`,
     "Content-Type: text/plain; charset=utf-8",
     `Content-Length: ${Buffer.byteLength(body)}`,
     "Connection: close",

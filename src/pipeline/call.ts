@@ -1,4 +1,4 @@
-import type { CallContext } from "../capabilities/context.ts";
+import type { CallContext, ReadWish } from "../capabilities/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Caller } from "./caller.ts";
 import type { Lifeline } from "./lifeline.ts";
@@ -18,6 +18,7 @@ export interface Call {
   readonly traceId: string;
   readonly life: Lifeline;
   readonly conversation: Conversation;
+  readonly wish?: ReadWish;
   /** Takes what the capability says it cost, where somebody keeps count. */
   readonly charge?: (amount: number) => void;
 }
@@ -30,11 +31,12 @@ export class CallSuspended extends Error {
   }
 }
 
-export function contextOf({ caller, traceId, conversation, charge }: Call, life: Lifeline): CallContext {
+export function contextOf({ caller, traceId, conversation, charge, wish }: Call, life: Lifeline): CallContext {
   return {
     principal: caller.principal,
     traceId,
     sessionId: caller.sessionId,
+    ...(wish !== undefined && { wish }),
     protocolVersion: caller.protocolVersion,
     get signal() {
       return life.signal;
@@ -45,6 +47,7 @@ export function contextOf({ caller, traceId, conversation, charge }: Call, life:
     sample: (request, options) => (life.isSettled ? tooLate() : conversation.sample(request, options)),
     roots: (options) => (life.isSettled ? tooLate() : conversation.roots(options)),
     startTask: () => (life.isSettled ? tooLate() : conversation.startTask()),
+    onEnd: (listener) => life.onEnd(listener),
     charge: (amount) => void (life.isSettled || charge?.(amount)),
     listChanged: (kind) => conversation.listChanged(kind),
     closeStream: () => void (life.isSettled || conversation.closeStream()),

@@ -1,6 +1,6 @@
 import type { ResourceContents, ToolResult } from "../capabilities/content.ts";
 import type { Completer } from "../capabilities/define.ts";
-import type { Prompt, Registry, Tool } from "../capabilities/registry.ts";
+import type { Prompt, Registry, Resource, Tool } from "../capabilities/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { QUOTA_META_KEY } from "../governance/quota.ts";
 import { type Subject, unknownSubject } from "../governance/subject.ts";
@@ -13,7 +13,8 @@ import { type PromptResult, toContents, toPromptResult } from "./render-contents
 import { renderResult } from "./render-result.ts";
 import { runBounded } from "./run-bounded.ts";
 import { completionSubject, promptSubject, resourceSubject, toolSubject } from "./subjects.ts";
-import { describeIssues, validateArguments } from "./validate-arguments.ts";
+import { describeIssues } from "../capabilities/bad-arguments.ts";
+import { validateArguments } from "./validate-arguments.ts";
 import { View } from "./view.ts";
 
 export interface PipelineOptions {
@@ -23,6 +24,14 @@ export interface PipelineOptions {
   readonly maxResultChars: number;
   /** Without it nobody is asked and nothing is recorded: for tests of the other stages, and to measure what it costs. */
   readonly governance?: GovernanceParts | undefined;
+  readonly skillTexts?: SkillTexts | undefined;
+}
+
+/** What tools say about their skills: a summary, or the whole text. */
+export interface SkillTexts {
+  /** Rises whenever an answer of `of` may have changed. */
+  readonly version: number;
+  of(uri: string): string | undefined;
 }
 
 /**
@@ -33,11 +42,13 @@ export class Pipeline {
   readonly registry: Registry;
   /** What callers may know of. */
   readonly view: View;
+  readonly skillTexts: SkillTexts | undefined;
   readonly #options: PipelineOptions;
   readonly #lists: ListRecords | undefined;
 
   constructor(options: PipelineOptions) {
     this.registry = options.registry;
+    this.skillTexts = options.skillTexts;
     this.#options = options;
     const { registry, governance, timeoutMs } = options;
     this.view = new View({ registry, governor: governance?.governor, timeoutMs });
@@ -51,6 +62,11 @@ export class Pipeline {
   /** The tools that this caller may know of. The same list object comes back until something changed. */
   visibleTools(caller: Caller): readonly Tool[] {
     return this.view.tools(caller);
+  }
+
+  /** The resources that this caller may know of, skills among them. */
+  visibleResources(caller: Caller): readonly Resource[] {
+    return this.view.resources(caller);
   }
 
   /** A tool that the caller may use; a refusal is counted and recorded like that of a call. */

@@ -1,12 +1,12 @@
-import { isToolResult, type ContentBlock, type ToolResult } from "../capabilities/content.ts";
+import { type ContentBlock, type ToolResult, wholeResult } from "../capabilities/content.ts";
 import type { HandlerOutput } from "../capabilities/define.ts";
 import type { Tool } from "../capabilities/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import { describeIssues } from "./validate-arguments.ts";
+import { describeIssues } from "../capabilities/bad-arguments.ts";
 
 /** Makes MCP content of what a capability returned: text for the model first, the value itself beside it. */
 export async function renderResult(tool: Tool, output: HandlerOutput, maxChars: number): Promise<ToolResult> {
-  const whole = toToolResult(output);
+  const whole = wholeResult(output);
   if (whole !== undefined) return capped(await withCheckedStructure(tool, whole), maxChars);
   const value = tool.output === undefined ? output : await checkedOutput(tool, output);
   const text = typeof value === "string" ? value : toJson(tool, value);
@@ -32,12 +32,6 @@ export function capText(text: string, maxChars: number): string {
   const notice = `\n[... ${text.length - maxChars} of ${text.length} characters cut: ask for less, or raise tools.maxResultChars ...]\n`;
   const half = Math.floor(maxChars / 2);
   return `${wellFormed(text.slice(0, half))}${notice}${wellFormed(text.slice(text.length - half))}`;
-}
-
-function toToolResult(output: HandlerOutput): ToolResult | undefined {
-  if (isToolResult(output)) return output;
-  if (Array.isArray(output) && output.length > 0 && isToolResult({ content: output })) return { content: output };
-  return undefined;
 }
 
 async function withCheckedStructure(tool: Tool, result: ToolResult): Promise<ToolResult> {

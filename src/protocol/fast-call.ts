@@ -12,12 +12,14 @@ import type { ClientCapabilities, Exchange } from "./exchange.ts";
 import { isObject, type JsonRpcRequest, type JsonRpcResponse } from "./json-rpc.ts";
 import type { Mcp } from "./mcp.ts";
 import { callTool, type CallToolParams } from "./methods/call-tool.ts";
+import { listTools } from "./methods/list-tools.ts";
+import { readResource, type ReadParams } from "./methods/resources.ts";
 import { isModern } from "./versions.ts";
 import { toWireError } from "./wire-error.ts";
 
-/** A `tools/call` so plain that the SDK would change nothing about it. */
+/** A `tools/call`, `tools/list` or `resources/read` so plain that the SDK would change nothing about it. */
 export interface FastCall {
-  readonly params: CallToolParams;
+  readonly wants: CallToolParams | ReadParams | ListToolsParams;
   readonly capabilities: ClientCapabilities;
 }
 
@@ -26,12 +28,36 @@ export interface FastCall {
  * as expected is left to the SDK, with its errors: this reader only ever says yes to what needs no judgement.
  */
 export function readFastCall({ method, params }: JsonRpcRequest, version: string): FastCall | undefined {
-  if (method !== "tools/call" || params === undefined) return undefined;
-  if (RETRY_FIELDS.some((field) => field in params)) return undefined;
-  const { name, arguments: args = {}, _meta: meta = {} } = params;
-  if (typeof name !== "string" || !isObject(args) || !isObject(meta) || "progressToken" in meta) return undefined;
+  if (params === undefined || RETRY_FIELDS.some((field) => field in params)) return undefined;
+  const { _meta: meta = {} } = params;
+  if (!isObject(meta) || "progressToken" in meta) return undefined;
+  const wants = readWants(method, params);
+  if (wants === undefined) return undefined;
   const capabilities = isModern(version) ? readEnvelope(meta) : {};
-  return capabilities === undefined ? undefined : { params: { name, arguments: args }, capabilities };
+  return capabilities === undefined ? undefined : { wants, capabilities };
+}
+
+function readWants(method: string, params: Record<string, unknown>): FastCall["wants"] | undefined {
+  if (method === "tools/call") return readCall(params);
+  if (method === "resources/read") return readRead(params);
+  return method === "tools/list" ? readList(params) : undefined;
+}
+
+interface ListToolsParams {
+  readonly cursor: string | undefined;
+}
+
+function readList({ cursor }: Record<string, unknown>): ListToolsParams | undefined {
+  return cursor === undefined || typeof cursor === "string" ? { cursor } : undefined;
+}
+
+function readCall({ name, arguments: args = {} }: Record<string, unknown>): CallToolParams | undefined {
+  return typeof name === "string" && isObject(args) ? { name, arguments: args } : undefined;
+}
+
+function readRead({ uri, _meta }: Record<string, unknown>): ReadParams | undefined {
+  if (typeof uri !== "string") return undefined;
+  return { uri, _meta: isObject(_meta) ? _meta : undefined };
 }
 
 /** Fields that only mean something to a call with a history. */
@@ -60,7 +86,7 @@ export interface FastOptions {
 }
 
 export function runFastCall(
-  { params, capabilities }: FastCall,
+  { wants, capabilities }: FastCall,
   { mcp, caller, traceId, life, conversation }: FastOptions,
 ): Promise<Record<string, unknown>> {
   const exchange: Exchange = {
@@ -72,7 +98,8 @@ export function runFastCall(
     inputResponses: undefined,
     requestState: undefined,
   };
-  return callTool(mcp, params, exchange);
+  if ("name" in wants) return callTool(mcp, wants, exchange);
+  return "uri" in wants ? readResource(mcp, wants, exchange) : listTools(mcp, wants.cursor, exchange);
 }
 
 /** The answer as the SDK would have written it. */
@@ -99,7 +126,14 @@ function stamped({ serverInfo }: Mcp, result: Record<string, unknown>): Record<s
   const meta = isObject(result["_meta"]) ? result["_meta"] : {};
   return {
     ...result,
+    // What is read may be kept for no time at all, unless it says otherwise.
+    ...(isCacheable(result) && { ttlMs: 0, cacheScope: "private" }),
     resultType: result["resultType"] ?? "complete",
     _meta: { ...meta, [SERVER_INFO_META_KEY]: meta[SERVER_INFO_META_KEY] ?? serverInfo },
   };
+}
+
+/** Lists and contents say how long they hold; results of calls do not. */
+function isCacheable(result: Record<string, unknown>): boolean {
+  return !("content" in result) && ("contents" in result || "tools" in result);
 }

@@ -11,6 +11,8 @@ export interface McpOptions {
   readonly serverInfo: { readonly name: string; readonly title: string; readonly version: string };
   /** Stacks in errors: development mode only. */
   readonly withStack: boolean;
+  /** Whether the skills extension is declared. Default: no. */
+  readonly servesSkills?: boolean;
 }
 
 /** What all connections of all eras share: the pipeline behind them, and the calls that outlive a request. */
@@ -20,15 +22,17 @@ export class Mcp {
   readonly logger: Logger;
   readonly serverInfo: McpOptions["serverInfo"];
   readonly withStack: boolean;
+  readonly servesSkills: boolean;
   readonly states: RequestStates = new RequestStates();
   readonly tasks: Tasks = new Tasks();
 
-  constructor({ pipeline, changes, logger, serverInfo, withStack }: McpOptions) {
+  constructor({ pipeline, changes, logger, serverInfo, withStack, servesSkills = false }: McpOptions) {
     this.pipeline = pipeline;
     this.changes = changes;
     this.logger = logger;
     this.serverInfo = serverInfo;
     this.withStack = withStack;
+    this.servesSkills = servesSkills;
   }
 
   close(): void {

@@ -7,6 +7,7 @@ import {
   type ServerCapabilities,
   type ServerContext,
 } from "@modelcontextprotocol/server";
+import { SKILLS_EXTENSION_ID } from "@modelcontextprotocol/server/ext/skills";
 import type { Change } from "../capabilities/changes.ts";
 import { OwlError, isOwlError } from "../errors/owl-error.ts";
 import type { Caller } from "../pipeline/caller.ts";
@@ -17,7 +18,7 @@ import type { Question } from "./conversations/questions.ts";
 import type { ClientCapabilities, Exchange } from "./exchange.ts";
 import { isObject } from "./json-rpc.ts";
 import type { Mcp } from "./mcp.ts";
-import { registerMethods } from "./register-methods.ts";
+import { registerMethods, registerSkillMethods } from "./register-methods.ts";
 import { TASKS_EXTENSION } from "./tasks.ts";
 import { isModern, LEGACY_VERSIONS, MODERN_VERSIONS } from "./versions.ts";
 import { toWireError } from "./wire-error.ts";
@@ -56,7 +57,8 @@ export class PeerServer extends Server {
   readonly #factsOf: PeerServerOptions["factsOf"];
 
   constructor({ mcp, era, factsOf }: PeerServerOptions) {
-    const extensions = era === "modern" ? { extensions: { [TASKS_EXTENSION]: {} } } : {};
+    const skills = mcp.servesSkills ? { [SKILLS_EXTENSION_ID]: { directoryRead: true } } : {};
+    const extensions = era === "modern" ? { extensions: { [TASKS_EXTENSION]: {}, ...skills } } : {};
     super(mcp.serverInfo, {
       capabilities: { ...CAPABILITIES, ...extensions },
       supportedProtocolVersions: era === "modern" ? [...MODERN_VERSIONS, ...LEGACY_VERSIONS] : [...LEGACY_VERSIONS],
@@ -64,6 +66,7 @@ export class PeerServer extends Server {
     this.mcp = mcp;
     this.#factsOf = factsOf;
     registerMethods(this);
+    if (era === "modern" && mcp.servesSkills) registerSkillMethods(this);
   }
 
   /** Passes on what changes, until the connection closes. For connections that live longer than a request. */

@@ -1,4 +1,9 @@
 import type { Result, ServerContext } from "@modelcontextprotocol/server";
+import {
+  RESOURCES_DIRECTORY_READ_METHOD,
+  SKILLS_GET_METHOD,
+  SKILLS_LIST_METHOD,
+} from "@modelcontextprotocol/server/ext/skills";
 import * as z from "zod";
 import { callTool } from "./methods/call-tool.ts";
 import { describeCapabilities } from "./methods/capabilities.ts";
@@ -6,11 +11,15 @@ import { complete } from "./methods/complete.ts";
 import { listTools } from "./methods/list-tools.ts";
 import { getPrompt, listPrompts } from "./methods/prompts.ts";
 import { listResources, listTemplates, readResource } from "./methods/resources.ts";
+import { getSkill, listSkills, readDirectory } from "./methods/skills.ts";
 import { cancelTask, getTask, updateTask } from "./methods/tasks.ts";
 import type { PeerServer } from "./peer-server.ts";
 
 const ANY_PARAMS = z.looseObject({});
 const TASK_PARAMS = z.looseObject({ taskId: z.string() });
+const LIST_PARAMS = z.looseObject({ cursor: z.string().optional() });
+const URI_PARAMS = z.looseObject({ uri: z.string() });
+const DIRECTORY_PARAMS = z.looseObject({ uri: z.string(), cursor: z.string().optional() });
 
 /** Ties each method of the protocol to the function that serves it. */
 export function registerMethods(server: PeerServer): void {
@@ -20,14 +29,12 @@ export function registerMethods(server: PeerServer): void {
   );
   server.setRequestHandler("tools/call", ({ params }, context) => as(callOrAdopt(server, params, context)));
   server.setRequestHandler("resources/list", ({ params }, context) =>
-    as(listResources(mcp, params?.cursor, server.exchangeOf(context))),
+    as(listResources(mcp, params ?? {}, server.exchangeOf(context))),
   );
   server.setRequestHandler("resources/templates/list", ({ params }, context) =>
     as(listTemplates(mcp, params?.cursor, server.exchangeOf(context))),
   );
-  server.setRequestHandler("resources/read", ({ params }, context) =>
-    as(readResource(mcp, params.uri, server.exchangeOf(context))),
-  );
+  server.setRequestHandler("resources/read", ({ params }, context) => as(readOrAdopt(server, params, context)));
   server.setRequestHandler("resources/subscribe", ({ params }, context) => {
     const { caller } = server.exchangeOf(context);
     mcp.pipeline.assertSubscribable(params.uri, caller);
@@ -59,6 +66,30 @@ export function registerMethods(server: PeerServer): void {
   server.setRequestHandler("tasks/cancel", { params: TASK_PARAMS }, (params, context) =>
     as(cancelTask(mcp, params, server.exchangeOf(context))),
   );
+}
+
+/** The skills extension, for revisions that have it. */
+export function registerSkillMethods(server: PeerServer): void {
+  const { mcp } = server;
+  server.setRequestHandler(SKILLS_LIST_METHOD, { params: LIST_PARAMS }, ({ cursor }, context) =>
+    as(listSkills(mcp, cursor, server.exchangeOf(context).caller)),
+  );
+  server.setRequestHandler(SKILLS_GET_METHOD, { params: URI_PARAMS }, ({ uri }, context) =>
+    as(getSkill(mcp, uri, server.exchangeOf(context).caller)),
+  );
+  server.setRequestHandler(RESOURCES_DIRECTORY_READ_METHOD, { params: DIRECTORY_PARAMS }, (params, context) =>
+    as(readDirectory(mcp, params, server.exchangeOf(context).caller)),
+  );
+}
+
+function readOrAdopt(
+  server: PeerServer,
+  params: Parameters<typeof readResource>[1],
+  context: ServerContext,
+): Promise<Record<string, unknown>> {
+  const { adopt } = server.factsOf(context);
+  const exchange = server.exchangeOf(context);
+  return adopt === undefined ? readResource(server.mcp, params, exchange) : adopt(exchange.conversation);
 }
 
 function callOrAdopt(

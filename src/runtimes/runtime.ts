@@ -14,6 +14,8 @@ export interface Volume {
   readonly hostPath: string;
   readonly guestPath: string;
   readonly isReadOnly: boolean;
+  /** A folder of the server's own data that it made for this cell; no configuration can say so. */
+  readonly isOwn?: boolean;
 }
 
 /** What a runtime must know to start one isolated place. Nothing in it comes unchecked from a caller. */
@@ -29,6 +31,8 @@ export interface CellSpec {
   readonly volumes: readonly Volume[];
   /** The whole environment inside: nothing of the server's own passes. */
   readonly env: Readonly<Record<string, string>>;
+  /** What runs inside on the stream in place of the guest, as seen from inside. */
+  readonly program?: readonly string[];
   /** Unix socket of the egress proxy on the host; absent: no network at all. */
   readonly egressSocket?: string;
 }
@@ -53,6 +57,7 @@ export interface Cell {
   readonly stream: Duplex;
   /** What the guest says about itself, for the log; never trusted, bounded by the reader. */
   readonly diagnostics: Readable;
+  /** How it ended. A guest that ended before it was stopped keeps the reason it had. */
   readonly exited: Promise<CellExit>;
   usage(): Promise<CellUsage>;
   /** Ends everything in it and removes what the runtime made beside the workspace: processes, cgroup, mounts. May be called twice. */

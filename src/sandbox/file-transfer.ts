@@ -31,6 +31,12 @@ export class FileTransfer {
     const lease = await this.#options.sandboxes.open({ principal, sessionId: undefined }, id);
     return new OpenWorkspace(lease, this.#options);
   }
+
+  /** The same for a sandbox that lives: one that has ended has nothing to read, and is not made again. */
+  async openLive(principal: Principal, id: string): Promise<OpenWorkspace> {
+    const lease = await this.#options.sandboxes.openLive({ principal, sessionId: undefined }, id);
+    return new OpenWorkspace(lease, this.#options);
+  }
 }
 
 export class OpenWorkspace {

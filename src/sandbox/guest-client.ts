@@ -7,12 +7,11 @@ import {
   type MessageConnection,
   NullLogger,
   ResponseError,
-  StreamMessageReader,
-  StreamMessageWriter,
 } from "vscode-jsonrpc/node";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { FrameLimit } from "./frame-limit.ts";
+import { FrameReader, FrameWriter } from "./frames.ts";
 import { GuestMessages } from "./guest-messages.ts";
 import {
   FAILURE_CODE,
@@ -72,8 +71,8 @@ export class GuestClient {
     limit.once("error", fail).once("end", () => this.fail("its stream ended"));
     stream.pipe(limit);
     this.#connection = createMessageConnection(
-      messages.reader(new StreamMessageReader(limit), fail),
-      messages.writer(new StreamMessageWriter(stream)),
+      messages.reader(new FrameReader(limit), fail),
+      messages.writer(new FrameWriter(stream)),
       NullLogger,
     );
     this.#connection.onError(([error]) => this.fail(`malformed frame: ${error.message}`));

@@ -6,25 +6,34 @@ import type { Cell, CellExit, CellSpec, Runtime, Volume } from "../runtimes/runt
 import type { Logger } from "../telemetry/logger.ts";
 import { type Flavor, FLAVORS } from "./flavors.ts";
 import { GuestClient } from "./guest-client.ts";
-import type { Template } from "./templates.ts";
+import type { Language } from "./guest-methods.ts";
+import type { Templates } from "./templates.ts";
 
 /** A guest that takes longer than this to say hello will not come any more. */
 const HELLO_TIMEOUT_MS = 20_000;
-/** After the stream ends the runtime needs a moment to learn why. */
-const EXIT_REASON_MS = 1000;
 const MAX_DIAGNOSTIC_LINES = 200;
 const MAX_DIAGNOSTIC_CHARS = 500;
+
+/** Hosts that can be reached; none: no network at all. */
+export interface Network {
+  readonly allow: readonly string[];
+}
 
 /** What a sandbox is made of; enough to start it again. */
 export interface PlacePlan {
   readonly cellId: string;
   readonly folder: string;
-  readonly template: Template;
+  readonly template: string;
+  /** What code is in when the call does not say. */
+  readonly language: Language;
   readonly flavor: Flavor;
   readonly env: Readonly<Record<string, string>>;
   readonly volumes: readonly Volume[];
-  readonly network: { readonly allow: readonly string[] };
+  readonly network: Network;
 }
+
+/** What somebody must say to have a place planned. */
+export type PlaceParts = Omit<PlacePlan, "cellId" | "folder" | "language">;
 
 /** The way out to the network for one place. */
 export interface Door {
@@ -39,6 +48,7 @@ export interface PlacesOptions {
   readonly logger: Logger;
   readonly workspacePath: string;
   readonly maxFrameBytes: number;
+  readonly templates: Templates;
   /** Folder for workspaces, below the data folder. */
   readonly folder: string;
   readonly openDoor: (cellId: string, allow: readonly string[]) => Promise<Door>;
@@ -66,9 +76,10 @@ export class Places {
   }
 
   /** A cell's name shows in lists of processes and groups, so it is not the id that opens the sandbox. */
-  plan(parts: Omit<PlacePlan, "cellId" | "folder">): PlacePlan {
+  plan(parts: PlaceParts): PlacePlan {
+    const { language } = this.#options.templates.get(parts.template);
     const cellId = `owl-${randomBytes(10).toString("hex")}`;
-    return { ...parts, cellId, folder: join(this.#options.folder, cellId) };
+    return { ...parts, language, cellId, folder: join(this.#options.folder, cellId) };
   }
 
   async open(plan: PlacePlan, signal: AbortSignal): Promise<Place> {
@@ -98,6 +109,35 @@ export class Places {
       const reason = error instanceof Error ? error.message : String(error);
       throw new OwlError("internal", `the sandbox could not be started: ${reason}`, { cause: error });
     }
+  }
+
+  /** A place whose stream belongs to a program in place of the guest, and that has no network. */
+  async openProgram(
+    { program, volumes, env }: Pick<CellSpec, "volumes" | "env"> & { readonly program: readonly string[] },
+    signal: AbortSignal,
+  ): Promise<{ readonly cell: Cell; close(): Promise<void> }> {
+    const { runtime, workspacePath } = this.#options;
+    const plan = this.plan({ template: "python", flavor: "small", env, volumes, network: { allow: [] } });
+    const cell = await runtime.start(
+      {
+        id: plan.cellId,
+        template: plan.template,
+        resources: FLAVORS[plan.flavor],
+        folder: plan.folder,
+        workspacePath,
+        volumes,
+        env,
+        program,
+      },
+      signal,
+    );
+    return {
+      cell,
+      close: async () => {
+        await cell.stop();
+        await runtime.discard(plan.folder);
+      },
+    };
   }
 
   async discard(plan: PlacePlan): Promise<void> {
@@ -138,12 +178,14 @@ class RunningPlace implements Place {
     await this.ended;
   }
 
+  /** Stops first and asks why afterwards: whoever has taken the guest over gets no time. */
   async #clearUp(): Promise<string> {
     const reason = await this.client.lost;
-    const exit = this.#isStopping ? undefined : await Promise.race([this.#cell.exited, later(EXIT_REASON_MS)]);
     await this.#cell.stop();
+    const exit = await this.#cell.exited;
     await this.#door?.close();
-    return exit?.reason === "memory" || exit?.reason === "disk" ? reasonOf(exit) : reason;
+    const isKnown = !this.#isStopping && (exit.reason === "memory" || exit.reason === "disk");
+    return isKnown ? reasonOf(exit) : reason;
   }
 }
 
@@ -162,11 +204,5 @@ function logDiagnostics({ diagnostics }: Cell, logger: Logger): void {
   reader.on("line", (line) => {
     lines += 1;
     if (lines <= MAX_DIAGNOSTIC_LINES) logger.debug("guest says", { text: line.slice(0, MAX_DIAGNOSTIC_CHARS) });
-  });
-}
-
-function later(ms: number): Promise<undefined> {
-  return new Promise((resolve) => {
-    setTimeout(() => resolve(undefined), ms).unref();
   });
 }

@@ -2,7 +2,6 @@ import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Flavor } from "./flavors.ts";
 import type { Place, PlacePlan } from "./place.ts";
-import { type Template, TEMPLATES } from "./templates.ts";
 
 /** Claims of this long ago say how many will come next. */
 const DEMAND_WINDOW_MS = 15_000;
@@ -24,31 +23,38 @@ export interface PooledPlace {
 
 export interface PoolOptions {
   readonly size: number;
+  /** All that may be asked for. */
+  readonly templates: readonly string[];
   /** Always kept warm; others only while they are asked for. */
-  readonly template: Template;
+  readonly template: string;
   readonly flavor: Flavor;
   readonly preload: readonly string[];
   readonly logger: Logger;
-  readonly open: (template: Template, signal: AbortSignal) => Promise<PooledPlace>;
+  readonly open: (template: string, signal: AbortSignal) => Promise<PooledPlace>;
   readonly discard: (pooled: PooledPlace) => Promise<void>;
   /** Whether the memory limits leave room for one more. */
   readonly hasRoom: () => boolean;
 }
 
+interface Shelf {
+  readonly waiting: PooledPlace[];
+  opening: number;
+}
+
 /** Places that are started and warm before anybody asks. */
 export class Pool {
   readonly #options: PoolOptions;
-  readonly #waiting: Record<Template, PooledPlace[]> = { python: [], node: [] };
-  readonly #claims: { readonly template: Template; readonly atMs: number }[] = [];
+  readonly #shelves: ReadonlyMap<string, Shelf>;
+  readonly #claims: { readonly template: string; readonly atMs: number }[] = [];
   readonly #stopping = new AbortController();
   readonly #work = new Set<Promise<void>>();
-  readonly #opening: Record<Template, number> = { python: 0, node: 0 };
   #pauseMs = FIRST_PAUSE_MS;
   #timer: NodeJS.Timeout | undefined;
   #afterClaim: NodeJS.Timeout | undefined;
 
   constructor(options: PoolOptions) {
     this.#options = options;
+    this.#shelves = new Map(options.templates.map((template) => [template, { waiting: [], opening: 0 }]));
   }
 
   get flavor(): Flavor {
@@ -57,26 +63,26 @@ export class Pool {
 
   /** Started and not claimed, those on their way included. */
   get count(): number {
-    return templates().reduce((sum, template) => sum + this.#waiting[template].length + this.#opening[template], 0);
+    return [...this.#shelves.values()].reduce((sum, { waiting, opening }) => sum + waiting.length + opening, 0);
   }
 
-  waiting(template: Template): number {
-    return this.#waiting[template].length;
+  waiting(template: string): number {
+    return this.#shelf(template).waiting.length;
   }
 
   /** Starts what is missing, in the background. */
   refill(): void {
     if (this.#options.size === 0 || this.#stopping.signal.aborted || this.#timer !== undefined) return;
-    for (const template of templates()) {
+    for (const template of this.#shelves.keys()) {
       while (this.#isMissing(template)) this.#startOne(template);
     }
   }
 
   /** A warm place, at once, or nothing. */
-  claim(template: Template): PooledPlace | undefined {
+  claim(template: string): PooledPlace | undefined {
     this.#claims.push({ template, atMs: performance.now() });
     let claimed: PooledPlace | undefined;
-    do claimed = this.#waiting[template].shift();
+    do claimed = this.#shelf(template).waiting.shift();
     while (claimed !== undefined && claimed.place.isOver);
     this.#afterClaim ??= setTimeout(() => {
       this.#afterClaim = undefined;
@@ -87,8 +93,8 @@ export class Pool {
 
   /** Gives one up to make room; false when there is none. */
   async shed(): Promise<boolean> {
-    for (const template of templates()) {
-      const pooled = this.#waiting[template].pop();
+    for (const { waiting } of this.#shelves.values()) {
+      const pooled = waiting.pop();
       if (pooled === undefined) continue;
       await this.#options.discard(pooled);
       return true;
@@ -101,17 +107,18 @@ export class Pool {
     clearTimeout(this.#timer);
     clearTimeout(this.#afterClaim);
     await Promise.all(this.#work);
-    const all = templates().flatMap((template) => this.#waiting[template].splice(0));
+    const all = [...this.#shelves.values()].flatMap(({ waiting }) => waiting.splice(0));
     await Promise.all(all.map((pooled) => this.#options.discard(pooled)));
   }
 
-  #isMissing(template: Template): boolean {
-    const there = this.#waiting[template].length + this.#opening[template];
+  #isMissing(template: string): boolean {
+    const { waiting, opening } = this.#shelf(template);
+    const there = waiting.length + opening;
     if (there >= this.#target(template) || !this.#options.hasRoom()) return false;
-    return templates().reduce((sum, each) => sum + this.#opening[each], 0) < OPEN_AT_ONCE;
+    return [...this.#shelves.values()].reduce((sum, each) => sum + each.opening, 0) < OPEN_AT_ONCE;
   }
 
-  #target(template: Template): number {
+  #target(template: string): number {
     const since = performance.now() - DEMAND_WINDOW_MS;
     while ((this.#claims[0]?.atMs ?? since) < since) this.#claims.shift();
     const recent = this.#claims.filter((claim) => claim.template === template).length;
@@ -119,8 +126,8 @@ export class Pool {
     return Math.min(Math.max(template === this.#options.template ? size : 0, recent), size * MAX_GROWTH);
   }
 
-  #startOne(template: Template): void {
-    this.#opening[template] += 1;
+  #startOne(template: string): void {
+    this.#shelf(template).opening += 1;
     const work = this.#open(template).finally(() => {
       this.#work.delete(work);
       this.refill();
@@ -128,19 +135,19 @@ export class Pool {
     this.#work.add(work);
   }
 
-  async #open(template: Template): Promise<void> {
+  async #open(template: string): Promise<void> {
     try {
       await this.#warm(template, await this.#options.open(template, this.#stopping.signal));
       this.#pauseMs = FIRST_PAUSE_MS;
     } catch (error) {
       this.#pause(error);
     } finally {
-      this.#opening[template] -= 1;
+      this.#shelf(template).opening -= 1;
     }
   }
 
-  async #warm(template: Template, pooled: PooledPlace): Promise<void> {
-    const { language } = TEMPLATES[template];
+  async #warm(template: string, pooled: PooledPlace): Promise<void> {
+    const { language } = pooled.plan;
     const preload = language === "python" ? this.#options.preload : [];
     const signal = this.#stopping.signal;
     try {
@@ -151,17 +158,24 @@ export class Pool {
       await this.#options.discard(pooled);
       throw error;
     }
-    this.#waiting[template].push(pooled);
+    this.#shelf(template).waiting.push(pooled);
     void pooled.place.ended.then(() => this.#drop(template, pooled));
   }
 
   /** One that died while it waited leaves room for another. */
-  #drop(template: Template, pooled: PooledPlace): void {
-    const at = this.#waiting[template].indexOf(pooled);
+  #drop(template: string, pooled: PooledPlace): void {
+    const { waiting } = this.#shelf(template);
+    const at = waiting.indexOf(pooled);
     if (at === -1) return;
-    this.#waiting[template].splice(at, 1);
+    waiting.splice(at, 1);
     void this.#options.discard(pooled).catch((error: unknown) => this.#pause(error));
     this.refill();
+  }
+
+  #shelf(template: string): Shelf {
+    const shelf = this.#shelves.get(template);
+    if (shelf === undefined) throw new OwlError("internal", `the pool knows no template ${JSON.stringify(template)}`);
+    return shelf;
   }
 
   /** Trying again at once would turn one problem into a storm. */
@@ -179,8 +193,8 @@ export class Pool {
 }
 
 /**
- * The first call into a guest takes milliseconds longer than the second, since nothing of it has run yet. A command that
- * does nothing goes most of the way that code goes too, and leaves nothing behind. Whether it works is for real calls to tell.
+ * The first command in a guest takes milliseconds longer than the second, since nothing of it has run yet. One that does
+ * nothing leaves nothing behind; whether it works is for real calls to tell. Code rehearses inside, when it is warmed.
  */
 async function rehearse({ place: { client } }: PooledPlace, signal: AbortSignal): Promise<void> {
   const { callId, stop } = client.listen(() => undefined);
@@ -194,8 +208,4 @@ async function rehearse({ place: { client } }: PooledPlace, signal: AbortSignal)
   } finally {
     stop();
   }
-}
-
-function templates(): readonly Template[] {
-  return ["python", "node"];
 }

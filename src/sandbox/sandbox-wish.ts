@@ -1,6 +1,5 @@
 import type { Principal } from "../auth/principal.ts";
 import type { Flavor } from "./flavors.ts";
-import type { Template } from "./templates.ts";
 
 /** Who asks, and on which MCP session. */
 export interface SandboxCaller {
@@ -10,11 +9,13 @@ export interface SandboxCaller {
 
 /** What a new sandbox should be; what is left out is as configured. */
 export interface SandboxWish {
-  readonly template?: Template | undefined;
+  readonly template?: string | undefined;
   readonly flavor?: Flavor | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
   readonly isOffline?: boolean | undefined;
+  /** Only these of the hosts that the operator allows. */
+  readonly network?: readonly string[] | undefined;
   readonly idleMs?: number | undefined;
   readonly maxAgeMs?: number | undefined;
 }

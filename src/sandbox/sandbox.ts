@@ -82,6 +82,11 @@ export class Sandbox {
     return this.#activeCalls > 0 ? "busy" : "ready";
   }
 
+  /** What isolates it. */
+  get runtime(): string {
+    return this.#options.places.runtimeName;
+  }
+
   get isIdle(): boolean {
     return this.#activeCalls === 0;
   }

@@ -5,12 +5,11 @@ import type { Logger } from "../telemetry/logger.ts";
 import { DefaultSandboxes } from "./default-sandboxes.ts";
 import { type EndedSandbox, EndedSandboxes } from "./ended-sandboxes.ts";
 import type { Flavor } from "./flavors.ts";
-import type { Place, PlacePlan, Places } from "./place.ts";
+import type { Network, Place, PlaceParts, PlacePlan, Places } from "./place.ts";
 import type { Pool } from "./pool.ts";
 import { makeRoom, memoryMbOf, type Occupant, type RoomLimits } from "./room.ts";
 import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
 import { Sandbox, type SandboxState } from "./sandbox.ts";
-import type { Template } from "./templates.ts";
 
 /** The right to use a sandbox for one call. Until `release` it is busy. */
 export interface Lease {
@@ -25,8 +24,9 @@ export interface SandboxSummary {
   readonly id: string;
   readonly ownerId: string;
   readonly cellId: string;
+  readonly runtime: string;
   readonly state: SandboxState;
-  readonly template: Template;
+  readonly template: string;
   readonly flavor: Flavor;
   readonly labels: Readonly<Record<string, string>>;
   readonly createdAtMs: number;
@@ -43,7 +43,9 @@ export interface SandboxesOptions {
   readonly logger: Logger;
   readonly limits: RoomLimits;
   /** As configured; `idleMs` and `maxAgeMs` are also the most that a caller may wish for. */
-  readonly defaults: Omit<PlacePlan, "cellId" | "folder"> & { readonly idleMs: number; readonly maxAgeMs: number };
+  readonly defaults: Omit<PlaceParts, "network"> & { readonly idleMs: number; readonly maxAgeMs: number };
+  /** What sandboxes of a template may reach; the same object each time. */
+  readonly networkOf: (template: string) => Network;
   readonly autoCreate: boolean;
   readonly keepWorkspaces: boolean;
   /** The runtime and the pool, started once; rejects with what keeps sandboxes from running here. */
@@ -93,6 +95,13 @@ export class Sandboxes {
       );
     }
     return this.#lease(this.#create(ground, caller, wish), { wasCreated: true });
+  }
+
+  /** The caller's own while it lives. One that has ended is not made again: whoever wants to read finds nothing in it. */
+  async openLive({ principal }: SandboxCaller, id: string): Promise<Lease> {
+    const sandbox = this.#live.get(id);
+    if (sandbox?.facts.ownerId !== principal.id || !this.#isUsable(sandbox)) throw notFound();
+    return this.#lease(sandbox, { wasCreated: false });
   }
 
   /** A new one. It becomes the default sandbox of the MCP session. */
@@ -172,14 +181,16 @@ export class Sandboxes {
 
   #create(ground: Ground, caller: SandboxCaller, wish: SandboxWish): Sandbox {
     const { defaults } = this.#options;
+    const template = wish.template ?? defaults.template;
+    const usualNetwork = this.#options.networkOf(template);
     const plan = ground.places.plan({
-      template: wish.template ?? defaults.template,
+      template,
       flavor: wish.flavor ?? defaults.flavor,
       env: { ...defaults.env, ...wish.env },
       volumes: defaults.volumes,
-      network: wish.isOffline === true ? { allow: [] } : defaults.network,
+      network: narrowed(usualNetwork, wish),
     });
-    const isUsual = Object.keys(wish.env ?? {}).length === 0 && plan.network === defaults.network;
+    const isUsual = Object.keys(wish.env ?? {}).length === 0 && plan.network === usualNetwork;
     return this.#register(ground, caller, {
       id: randomBytes(24).toString("base64url"),
       ownerId: caller.principal.id,
@@ -219,14 +230,11 @@ export class Sandboxes {
     this.#live.set(id, sandbox);
     this.#defaults.set(caller, sandbox);
     const { cellId, template } = plan;
-    logger.info("sandbox created", {
-      sandbox: cellId,
-      principal: ownerId,
-      template,
-      flavor,
-      warm: pooled !== undefined,
-    });
-    sandbox.ready().catch(() => this.#end(sandbox, "destroyed: it could not be started"));
+    const created = { sandbox: cellId, principal: ownerId, template, flavor, warm: pooled !== undefined };
+    sandbox.ready().then(
+      () => logger.info("sandbox created", created),
+      () => this.#end(sandbox, "destroyed: it could not be started"),
+    );
     return sandbox;
   }
 
@@ -283,10 +291,10 @@ function toOccupant(sandbox: Sandbox): Occupant & { readonly sandbox: Sandbox } 
   return { sandbox, ownerId: facts.ownerId, flavor: plan.flavor, isIdle, lastUsedAtMs };
 }
 
-function toSummary({ facts, plan, state, lastUsedAtMs, endsAtMs }: Sandbox): SandboxSummary {
+function toSummary({ facts, plan, runtime, state, lastUsedAtMs, endsAtMs }: Sandbox): SandboxSummary {
   const { id, ownerId, labels, createdAtMs } = facts;
   const { cellId, template, flavor } = plan;
-  return { id, ownerId, cellId, state, template, flavor, labels, createdAtMs, lastUsedAtMs, endsAtMs };
+  return { id, ownerId, cellId, runtime, state, template, flavor, labels, createdAtMs, lastUsedAtMs, endsAtMs };
 }
 
 /** The maximum age holds for busy ones too: nobody lives for ever by calling without a pause. */
@@ -310,4 +318,16 @@ function once(action: () => void): () => void {
     isDone = true;
     action();
   };
+}
+
+/** Callers may have less than the operator allows, never more. */
+function narrowed(usual: Network, { isOffline = false, network }: SandboxWish): Network {
+  if (isOffline) return { allow: [] };
+  if (network === undefined) return usual;
+  const beyond = network.find((host) => !usual.allow.includes(host));
+  if (beyond === undefined) return { allow: network };
+  const known = usual.allow.length === 0 ? "nothing" : usual.allow.join(", ");
+  throw new OwlError("invalid_arguments", `sandboxes of this template may not reach "${beyond.slice(0, 100)}"`, {
+    hint: `choose among what the operator allows: ${known}`,
+  });
 }

@@ -3,7 +3,8 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import * as z from "zod";
-import { controlFolder, type OperatorView } from "./control-socket.ts";
+import { controlFolder } from "./control-socket.ts";
+import type { OperatorView } from "./operator-sandboxes.ts";
 
 const ANSWER_TIMEOUT_MS = 30_000;
 
@@ -12,8 +13,9 @@ const listSchema = z.object({
     z.object({
       name: z.string(),
       ownerId: z.string(),
+      runtime: z.string(),
       state: z.enum(["create", "ready", "busy", "stopped"]),
-      template: z.enum(["python", "node"]),
+      template: z.string(),
       flavor: z.enum(["small", "medium", "large"]),
       labels: z.record(z.string(), z.string()),
       createdAtMs: z.number(),

@@ -3,10 +3,10 @@ import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
-import type { SandboxSummary, Sandboxes } from "../sandbox/sandboxes.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import { answerOperator, operatorRequests } from "./operator-requests.ts";
+import type { OperatorSandboxes } from "./operator-sandboxes.ts";
 
 /** The longest path that the kernel takes for a unix socket. */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -18,9 +18,6 @@ const requestSchema = z.union([
   ...operatorRequests,
 ]);
 
-/** What the operator sees of a sandbox: never its id, which would open it. */
-export type OperatorView = Omit<SandboxSummary, "id" | "cellId"> & { readonly name: string };
-
 export interface ControlSocket {
   close(): Promise<void>;
 }
@@ -31,13 +28,13 @@ export function controlFolder(dataFolder: string): string {
 
 /** What a running server lets commands look at. */
 interface Looked {
-  readonly sandboxes: Sandboxes | undefined;
+  readonly sandboxes: OperatorSandboxes | undefined;
   readonly governance: OpenGovernance | undefined;
 }
 
 /**
- * Lets commands on the same machine ask a running server about its sandboxes and the calls that wait for approval. Who may open the socket is decided by the
- * file system: the data folder's owner alone.
+ * Lets commands on the same machine ask a running server about its sandboxes and the calls that wait for
+ * approval. Who may open the socket is decided by the file system: the data folder's owner alone.
  */
 export async function openControlSocket(
   options: Looked & { readonly dataFolder: string; readonly logger: Logger },
@@ -83,15 +80,11 @@ async function respond(line: string, { sandboxes, governance }: Looked): Promise
   const request = requestSchema.parse(JSON.parse(line));
   switch (request.do) {
     case "list":
-      return { sandboxes: sandboxes?.listAll().map(toOperatorView) ?? [] };
+      return { sandboxes: sandboxes?.list() ?? [] };
     case "destroy":
-      return { destroyed: (await sandboxes?.destroyCell(request.name)) ?? false };
+      return { destroyed: (await sandboxes?.destroy(request.name)) ?? false };
     default:
       if (governance === undefined) throw new Error("this server has no governance");
       return answerOperator(governance, request);
   }
-}
-
-function toOperatorView({ id: _id, cellId, ...rest }: SandboxSummary): OperatorView {
-  return { ...rest, name: cellId };
 }

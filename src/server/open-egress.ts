@@ -14,7 +14,8 @@ export interface OpenEgress {
 
 /** The way out for sandboxes. With nothing allowed there is none, and nothing is loaded. */
 export async function openEgress({ sandbox }: Config, logger: Logger): Promise<OpenEgress> {
-  if (sandbox.network.allow.length === 0) {
+  const allowed = [sandbox.network.allow, ...Object.values(sandbox.network.templates)].flat();
+  if (allowed.length === 0) {
     return { openDoor: () => Promise.reject(new Error("no network is configured")), close: () => Promise.resolve() };
   }
   const [{ createEgress }, { parseAllowRule }, { egressEnv }, { readPreset }] = await Promise.all([
@@ -24,7 +25,7 @@ export async function openEgress({ sandbox }: Config, logger: Logger): Promise<O
     import("../network/presets.ts"),
   ]);
   const sources = userEnvironment();
-  const rules = sandbox.network.allow.map(parseAllowRule);
+  const rules = allowed.map(parseAllowRule);
   const presets = await Promise.all(
     rules.flatMap((rule) => (rule.kind === "preset" ? [readPreset(rule.preset, sources)] : [])),
   );

@@ -4,6 +4,8 @@ import type { Config } from "../config/schema.ts";
 import { userEnvironment } from "../config/user-environment.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { ProbeCheck, Runtime } from "../runtimes/runtime.ts";
+import { templateTrees } from "../sandbox/template-trees.ts";
+import type { Templates } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 const PROBE_TIMEOUT_MS = 60_000;
@@ -13,10 +15,16 @@ const GUEST_FOLDER = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "../../dist/guest" : "../guest", import.meta.url),
 );
 
-export type OpenRuntime = (config: Config, logger: Logger) => Promise<Runtime>;
+export interface RuntimeParts {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly templates: Templates;
+}
+
+export type OpenRuntime = (parts: RuntimeParts) => Promise<Runtime>;
 
 /** The runtime that the configuration names. */
-export const openRuntime: OpenRuntime = async ({ sandbox }, logger) => {
+export const openRuntime: OpenRuntime = async ({ config: { sandbox }, logger, templates }) => {
   if (sandbox.runtime !== "auto" && sandbox.runtime !== "bubblewrap") {
     throw new OwlError("sandbox_unavailable", `the runtime ${sandbox.runtime} is not there yet`, {
       hint: "set sandbox.runtime to auto or bubblewrap",
@@ -28,6 +36,7 @@ export const openRuntime: OpenRuntime = async ({ sandbox }, logger) => {
     logger,
     guestFolder: GUEST_FOLDER,
     limits: sandbox.limits,
+    templates: templateTrees(templates),
     serverId: randomBytes(8).toString("hex"),
     searchPath: userEnvironment().searchPath,
     keepsWorkspaces: sandbox.keepWorkspaces,

@@ -2,10 +2,11 @@ import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { parseVolume } from "../config/volume.ts";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
-import { Places } from "../sandbox/place.ts";
+import { type Network, Places } from "../sandbox/place.ts";
 import { Pool } from "../sandbox/pool.ts";
 import { memoryLimitMb, memoryMbOf } from "../sandbox/room.ts";
 import { type Ground, Sandboxes } from "../sandbox/sandboxes.ts";
+import type { Templates } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ToolLimits, ToolServices } from "../tools/tool-services.ts";
 import { openEgress } from "./open-egress.ts";
@@ -18,12 +19,14 @@ export interface SandboxLayerOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly openRuntime: OpenRuntime;
+  readonly templates: Templates;
   /** Keeps warm sandboxes; a command that makes one call has no use for them. */
   readonly withPool: boolean;
 }
 
 export interface SandboxLayer {
   readonly services: ToolServices;
+  readonly openProgram: Places["openProgram"];
   /** Starts the runtime ahead of the first call. Never rejects: what is wrong is logged, and said by every call. */
   start(): Promise<void>;
   close(): Promise<void>;
@@ -49,17 +52,18 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
       flavor: sandbox.flavor,
       env: sandbox.env,
       volumes,
-      network: sandbox.network,
       idleMs: sandbox.idleTimeoutSeconds * 1000,
       maxAgeMs: sandbox.maxAgeSeconds * 1000,
     },
+    networkOf: (template) => networkOf(sandbox, template),
     autoCreate: sandbox.autoCreate,
     keepWorkspaces: sandbox.keepWorkspaces,
     ground: () => open(),
   });
   const open = (): Promise<Ground> => (ground ??= openGround(options, { sandboxes, closers }).catch(explain));
   return {
-    services: { sandboxes, limits: toolLimits(config), volumes, logger },
+    services: { sandboxes, templates: options.templates, limits: toolLimits(config), volumes, logger },
+    openProgram: async (program, signal) => (await open()).places.openProgram(program, signal),
     start: async () => {
       try {
         await open();
@@ -93,11 +97,11 @@ interface GroundParts {
 }
 
 async function openGround(
-  { config, logger, openRuntime, withPool }: SandboxLayerOptions,
+  { config, logger, openRuntime, templates, withPool }: SandboxLayerOptions,
   { sandboxes, closers }: GroundParts,
 ): Promise<Ground> {
   const { sandbox, guest } = config;
-  const runtime = await openRuntime(config, logger);
+  const runtime = await openRuntime({ config, logger, templates });
   closers.push(() => runtime.close());
   const { removed } = await runtime.reap();
   if (removed.length > 0) logger.info("removed what a dead server left", { removed: removed.length });
@@ -109,10 +113,11 @@ async function openGround(
     logger,
     workspacePath: sandbox.workspace,
     maxFrameBytes: guest.maxFrameBytes,
+    templates,
     folder: join(sandbox.root, "sandboxes"),
     openDoor: (cellId, allow) => egress.openDoor(cellId, allow),
   });
-  const pool = createPool({ config, logger, places, sandboxes, size: withPool ? sandbox.pool.size : 0 });
+  const pool = createPool({ config, logger, places, sandboxes, templates, size: withPool ? sandbox.pool.size : 0 });
   closers.push(() => pool.close());
   pool.refill();
   logger.info("sandboxes are ready", { runtime: runtime.name });
@@ -124,21 +129,24 @@ interface PoolParts {
   readonly logger: Logger;
   readonly places: Places;
   readonly sandboxes: Sandboxes;
+  readonly templates: Templates;
   readonly size: number;
 }
 
-function createPool({ config: { sandbox }, logger, places, sandboxes, size }: PoolParts): Pool {
-  const { flavor, env, network } = sandbox;
+function createPool({ config: { sandbox }, logger, places, sandboxes, templates, size }: PoolParts): Pool {
+  const { flavor, env } = sandbox;
   const volumes = sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace));
   const memoryMb = memoryMbOf(flavor);
   const maxMemoryMb = memoryLimitMb(sandbox.maxTotalMemoryMb);
   const pool = new Pool({
     size,
+    templates: templates.names,
     template: sandbox.template,
     flavor,
     preload: sandbox.pool.preload,
     logger,
     open: async (template, signal) => {
+      const network = networkOf(sandbox, template);
       const plan = places.plan({ template, flavor, env, volumes, network });
       return { plan, place: await places.open(plan, signal) };
     },
@@ -152,6 +160,16 @@ function createPool({ config: { sandbox }, logger, places, sandboxes, size }: Po
     },
   });
   return pool;
+}
+
+const networks = new WeakMap<readonly string[], Network>();
+
+function networkOf({ network }: Config["sandbox"], template: string): Network {
+  const own = network.templates[template];
+  if (own === undefined) return network;
+  const known = networks.get(own) ?? { allow: own };
+  networks.set(own, known);
+  return known;
 }
 
 /** Whatever keeps sandboxes from running is the operator's to repair, and every call says what it is. */

@@ -44,26 +44,26 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
     import("../transports/http/http-transport.ts"),
   ]);
   const authenticator = await createAuthenticator({ auth: config.auth, logger });
-  const transport = new HttpTransport({
-    mcp: assembly.mcp,
-    config,
-    authenticator,
-    files: assembly.files,
-    ...assembly.operators,
-  });
+  const { mcp, files, operator, operators } = assembly;
+  const transport = new HttpTransport({ mcp, config, authenticator, files, operator, ...operators });
   let url: string;
   try {
     url = await transport.listen();
   } catch (error) {
     authenticator.close();
-    await transport.close(0);
+    await transport.drain(0);
+    await transport.close();
     throw error;
   }
   logger.info("listening", { url: `${url}/mcp` });
   const running = lifecycle(logger, async () => {
-    await transport.close(config.shutdown.deadlineSeconds * 1000);
+    await transport.drain(config.shutdown.deadlineSeconds * 1000);
     authenticator.close();
-    await assembly.close();
+    try {
+      await assembly.close();
+    } finally {
+      await transport.close();
+    }
   });
   return { url: `${url}/mcp`, ...running };
 }

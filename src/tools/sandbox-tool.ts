@@ -70,7 +70,7 @@ export const sessionShape = {
 /** Adds what all of them have in common: the session id that goes in, and what is said about it in the result. */
 export function defineSandboxTool<I extends z.ZodRawShape>(definition: Definition<I>): SandboxTool {
   const { toolset, title, description, effect, scope } = definition;
-  const own = z.strictObject(definition.input);
+  const own = z.object(definition.input);
   const input = z.strictObject({ ...definition.input, session_id: SESSION_ID });
   return {
     toolset,
@@ -80,6 +80,6 @@ export function defineSandboxTool<I extends z.ZodRawShape>(definition: Definitio
     scope,
     input,
     output: z.object({ ...definition.output, ...sessionShape }),
-    run: (call, value) => definition.run(call, own.strip().parse(value)),
+    run: (call, value) => definition.run(call, own.parse(value)),
   };
 }

@@ -1,4 +1,5 @@
 import type { Sandboxes } from "../sandbox/sandboxes.ts";
+import type { Templates } from "../sandbox/templates.ts";
 import type { VolumeSetting } from "../config/volume.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -16,6 +17,7 @@ export interface ToolLimits {
 
 export interface ToolServices {
   readonly sandboxes: Sandboxes;
+  readonly templates: Templates;
   readonly limits: ToolLimits;
   readonly volumes: readonly VolumeSetting[];
   readonly logger: Logger;

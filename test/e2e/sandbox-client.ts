@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll } from "vitest";
+import type { Account } from "./sandbox-account.ts";
 
 export const BIN: string = resolve(import.meta.dirname, "../../dist/main.js");
 
@@ -16,6 +17,8 @@ export interface Place {
   readonly folder: string;
   /** Everything that servers started here write. */
   readonly dataFolder: string;
+  /** Who runs servers here; absent: whoever runs the tests. */
+  readonly account?: Account;
 }
 
 const folders: string[] = [];
@@ -31,15 +34,17 @@ afterAll(async () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-export function makePlace(): Place {
+export function makePlace(account?: Account): Place {
   const folder = mkdtempSync(join(tmpdir(), "owlclaw-e2e-"));
   folders.push(folder);
-  return { folder, dataFolder: join(folder, "data") };
+  if (account === undefined) return { folder, dataFolder: join(folder, "data") };
+  chownSync(folder, account.uid, account.uid);
+  return { folder, dataFolder: join(folder, "data"), account };
 }
 
 export type Settings = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
-function writeConfig({ folder, dataFolder }: Place, settings: Settings): string {
+export function writeConfig({ folder, dataFolder }: Place, settings: Settings): string {
   const file = join(folder, `config-${Math.random().toString(36).slice(2)}.yaml`);
   const { sandbox = {}, ...rest } = settings;
   const content = {
@@ -61,10 +66,13 @@ export class Server {
   readonly #waiting = new Set<() => void>();
 
   constructor(place: Place, settings: Settings, env: Readonly<Record<string, string>> = {}) {
-    const args = [BIN, "mcp-server", "start", "--transport", "http", "--config", writeConfig(place, settings)];
-    this.child = spawn(process.execPath, args, {
+    const { node = process.execPath, main = BIN, uid = process.getuid?.() } = place.account ?? {};
+    const args = [main, "mcp-server", "start", "--transport", "http", "--config", writeConfig(place, settings)];
+    this.child = spawn(node, args, {
+      cwd: place.folder,
       env: { PATH: process.env["PATH"], HOME: place.folder, TMPDIR: place.folder, ...env },
       stdio: ["ignore", "ignore", "pipe"],
+      ...(uid === undefined || uid === process.getuid?.() ? {} : { uid, gid: uid }),
     });
     children.add(this.child);
     createInterface({ input: this.child.stderr! }).on("line", (line) => {

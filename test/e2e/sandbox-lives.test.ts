@@ -478,3 +478,18 @@ except OSError as error:
   expect(await get(port === 1 ? 2 : 1)).toBe("403 egress refused: 12\n");
   expect(await get(port, { session_id: await create(client, { offline: true }) })).toContain("refused");
 });
+
+test("hosts differ by template, and a caller can have fewer of them but no others", async () => {
+  const allow = ["api.example.com", "*.example.org"];
+  const network = { allow, templates: { node: ["git.example.net"] } };
+  const client = await connectStdio(makePlace(), { sandbox: { network } });
+  const made = async (args: Record<string, unknown>): Promise<Called> => call(client, "sandbox_create", args);
+
+  expect((await made({})).structuredContent).toMatchObject({ network: allow });
+  expect((await made({ template: "node" })).structuredContent).toMatchObject({ network: ["git.example.net"] });
+  expect((await made({ network: ["*.example.org"] })).structuredContent).toMatchObject({ network: ["*.example.org"] });
+  expect((await made({ network: [] })).structuredContent).toMatchObject({ network: [] });
+  const beyond = await made({ network: ["evil.example"] });
+  expect(beyond).toMatchObject({ isError: true });
+  expect(beyond.content[0]?.text).toMatch(/may not reach "evil.example"[^]*hint: .*api\.example\.com/);
+});

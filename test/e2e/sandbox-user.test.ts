@@ -4,58 +4,24 @@ import {
   accessSync,
   chownSync,
   constants,
-  cpSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { type Account, makeOrdinaryAccount } from "./sandbox-account.ts";
 import { call, connectHttp } from "./sandbox-client.ts";
 
-const PROJECT = resolve(import.meta.dirname, "../..");
-/** An account that exists on no machine: what counts is that it is not root. */
-const ORDINARY_UID = 61_235;
-const uid = process.getuid?.() === 0 ? ORDINARY_UID : (process.getuid?.() ?? 0);
-
-let install: string;
-let node: string;
+let account: Account;
 beforeAll(() => {
-  install = mkdtempSync(join(tmpdir(), "owlclaw-user-"));
-  installPackage(install);
-  node = readableNode(install);
-  chownSync(install, uid, uid);
+  account = makeOrdinaryAccount();
 });
-afterAll(() => rmSync(install, { recursive: true, force: true }));
-
-/** What a user has after an installation, in a folder of his own: the checkout may be where he cannot look. */
-function installPackage(folder: string): void {
-  const lock = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8")) as {
-    packages: Record<string, { dev?: boolean }>;
-  };
-  const needed = Object.entries(lock.packages).flatMap(([path, { dev }]) =>
-    path === "" || dev === true ? [] : [path],
-  );
-  for (const path of ["package.json", "dist", ...needed])
-    if (existsSync(join(PROJECT, path))) cpSync(join(PROJECT, path), join(folder, path), { recursive: true });
-}
-
-/** Version managers put node below a home folder that others cannot enter. */
-function readableNode(folder: string): string {
-  const isOpen = (path: string): boolean => (statSync(path).mode & 0o005) === 0o005;
-  const parents = (path: string): string[] => (path === "/" ? [path] : [path, ...parents(dirname(path))]);
-  if (uid === process.getuid?.() || parents(process.execPath).every(isOpen)) return process.execPath;
-  const copy = join(folder, "node");
-  cpSync(process.execPath, copy);
-  return copy;
-}
+afterAll(() => account.remove());
 
 interface UserServer {
   readonly child: ChildProcess;
@@ -67,7 +33,8 @@ interface UserServer {
 
 /** The server with a home of its own and nothing else of ours. */
 function startAsUser(sandbox: Readonly<Record<string, unknown>>): UserServer {
-  const folder = mkdtempSync(join(install, "home-"));
+  const { uid, node, main } = account;
+  const folder = mkdtempSync(join(account.folder, "home-"));
   chownSync(folder, uid, uid);
   for (const name of ["tmp", "work"]) {
     mkdirSync(join(folder, name));
@@ -78,16 +45,12 @@ function startAsUser(sandbox: Readonly<Record<string, unknown>>): UserServer {
     config,
     JSON.stringify({ http: { host: "127.0.0.1", port: 0 }, sandbox: { pool: { size: 1 }, ...sandbox } }),
   );
-  const child = spawn(
-    node,
-    [join(install, "dist/main.js"), "mcp-server", "start", "--transport", "http", "--config", config],
-    {
-      cwd: join(folder, "work"),
-      env: { PATH: process.env["PATH"], HOME: folder, TMPDIR: join(folder, "tmp") },
-      stdio: ["ignore", "ignore", "pipe"],
-      ...(process.getuid?.() === uid ? {} : { uid, gid: uid }),
-    },
-  );
+  const child = spawn(node, [main, "mcp-server", "start", "--transport", "http", "--config", config], {
+    cwd: join(folder, "work"),
+    env: { PATH: process.env["PATH"], HOME: folder, TMPDIR: join(folder, "tmp") },
+    stdio: ["ignore", "ignore", "pipe"],
+    ...(process.getuid?.() === uid ? {} : { uid, gid: uid }),
+  });
   const log: Record<string, unknown>[] = [];
   const listening = new Promise<string>((listen, fail) => {
     createInterface({ input: child.stderr }).on("line", (line) => {
@@ -117,7 +80,7 @@ function processesOf(folder: string): string[] {
         const owner = Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]);
         // What has ended is in the list until the first process of the machine has taken note.
         if (/^State:\s+[ZX]/m.test(status)) return [];
-        return command.includes(folder) || owner === ORDINARY_UID ? [command] : [];
+        return command.includes(folder) || (process.getuid?.() === 0 && owner === account.uid) ? [command] : [];
       } catch {
         // It ended while we looked.
         return [];
@@ -128,7 +91,7 @@ function processesOf(folder: string): string[] {
 test("an ordinary user who accepts weaker limits has every tool, and nothing is left when the server ends", async () => {
   const server = startAsUser({ limits: "best-effort" });
   const client = await connectHttp(await server.url());
-  expect(statSync(`/proc/${server.child.pid}`).uid).toBe(uid);
+  expect(statSync(`/proc/${server.child.pid}`).uid).toBe(account.uid);
   const python = await call(client, "code_run", {
     code: "import os\nopen('made.txt', 'w').write('by code')\nos.getuid() != 0",
   });
@@ -172,28 +135,26 @@ test("what an ordinary user goes without is said at start", async () => {
 /** With a session of systemd, an ordinary user may have limits by the kernel. */
 function hasSession(): boolean {
   try {
-    accessSync(`/run/user/${uid}/bus`, constants.R_OK);
+    accessSync(`/run/user/${account.uid}/bus`, constants.R_OK);
     return true;
   } catch {
     return false;
   }
 }
 
-test.skipIf(hasSession())(
-  "where limits are required and cannot be kept, the log and every tool say what is missing and what to do",
-  async () => {
-    const server = startAsUser({ limits: "required" });
-    const client = await connectHttp(await server.url());
-    const said = server.log.find(({ message }) => message === "sandboxes are not available");
-    expect(said).toMatchObject({
-      level: "error",
-      reason: expect.stringMatching(/memory-limit: .*cpu-limit: /),
-      hint: expect.stringContaining("accept weaker limits with sandbox.limits: best-effort"),
-    });
-    const calls = { code_run: { code: "1" }, shell_exec: { command: "true" }, file_list: {} };
-    for (const [name, args] of Object.entries(calls))
-      await expect(call(client, name, args)).rejects.toThrow(String(said?.["reason"]));
-    expect(await server.stop()).toBe(0);
-    expect(processesOf(server.folder)).toEqual([]);
-  },
-);
+test("where limits are required and cannot be kept, the log and every tool say what is missing and what to do", async (context) => {
+  if (hasSession()) context.skip("a session of systemd gives this user every limit");
+  const server = startAsUser({ limits: "required" });
+  const client = await connectHttp(await server.url());
+  const said = server.log.find(({ message }) => message === "sandboxes are not available");
+  expect(said).toMatchObject({
+    level: "error",
+    reason: expect.stringMatching(/memory-limit: .*cpu-limit: /),
+    hint: expect.stringContaining("accept weaker limits with sandbox.limits: best-effort"),
+  });
+  const calls = { code_run: { code: "1" }, shell_exec: { command: "true" }, file_list: {} };
+  for (const [name, args] of Object.entries(calls))
+    await expect(call(client, name, args)).rejects.toThrow(String(said?.["reason"]));
+  expect(await server.stop()).toBe(0);
+  expect(processesOf(server.folder)).toEqual([]);
+});

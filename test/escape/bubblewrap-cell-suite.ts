@@ -16,6 +16,7 @@ import {
   NO_ABORT,
   openLab,
 } from "./bubblewrap-cells.ts";
+import { defineLimitAttacks } from "./bubblewrap-limit-attacks.ts";
 import { bundleServer, HANDED_DESCRIPTOR, openServerPlace, type ServerPlace } from "./bubblewrap-server-process.ts";
 
 const GONE = { timeout: 5000, interval: 5 };
@@ -117,28 +118,9 @@ export function defineCellSuite(identity: "root" | "user"): void {
       expect(usage.cpuMs).toBeGreaterThan(0);
     });
 
-    it("survives a fork bomb within its number of processes", async () => {
-      const inside = await enterCell({
-        resources: { cpus: 1, memoryBytes: 256 * MIB, maxPids: 64, diskBytes: 16 * MIB },
-      });
-      await inside.python(
-        "import os\ntry:\n  while True:\n    if os.fork() == 0: os.setsid()\nexcept BlockingIOError: print('stopped')",
-      );
-      expect((await inside.cell.usage()).pids).toBeLessThanOrEqual(64 + 4);
-      await inside.cell.stop();
-    });
-
-    it("runs out of descriptors long before the host does", async () => {
-      const inside = await enterCell();
-      const opened = await inside.python(
-        "import os\nn = 0\ntry:\n  while n < 100000: os.open('/dev/null', 0); n += 1\nexcept OSError as e: print(n, e.errno)",
-      );
-      expect(opened.stdout.trim()).toMatch(/^\d{1,4} 24$/);
-    });
-
     it("says why it could not be started, and leaves nothing of the attempt", async () => {
       lab = await openLab();
-      await rm(lab.options.guestFolder, { recursive: true });
+      await rm(join(lab.dataFolder, "bubblewrap", "guests", lab.options.serverId), { recursive: true });
       const spec = cellSpec(lab.dataFolder);
       // An ordinary user's bwrap tells that the namespaces exist before it mounts: then the cell ends at once.
       await expect(lab.start(spec)).rejects.toThrow(/(could not be started|the cell ended).*guest/s);
@@ -169,6 +151,8 @@ export function defineCellSuite(identity: "root" | "user"): void {
       await expect(lab.runtime.discard(lab.dataFolder)).rejects.toThrow("below the data folder");
     });
   });
+
+  defineLimitAttacks(identity);
 
   describe(`volumes, as ${identity}`, () => {
     const owners = identity === "root" ? [0, 12_345] : [process.getuid?.()];

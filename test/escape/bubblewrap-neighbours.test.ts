@@ -88,19 +88,30 @@ for path in ("${folder}/s", "/host${folder}/s"):
 });
 
 describe("files of the system that tell or change too much", () => {
-  it("are empty, hidden or read-only", async () => {
-    lab = await openLab();
+  const read = async (off: readonly Control[]): Promise<string[]> => {
+    lab = await openLab({ off });
     const inside = await lab.start();
     const { stdout } = await inside.python(`
-for path in ("/proc/kcore", "/proc/keys", "/proc/kallsyms", "/etc/shadow", "/root", "/home", "/sys/fs/cgroup", "/var/run/docker.sock", "/proc/1/root/root"):
+for path in ("/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kallsyms", "/etc/shadow", "/root", "/home", "/sys/fs/cgroup", "/var/run/docker.sock", "/proc/1/root/root", "/proc/${process.pid}/status"):
     try: print(path, "read" if open(path).read(10) else "empty")
     except OSError: print(path, "refused")
 for path in ("/proc/sys/kernel/hostname", "/proc/sysrq-trigger", "/proc/sys/vm/drop_caches"):
     try: open(path, "w").write("1"); print(path, "written")
     except OSError as error: print(path, "refused")
 `);
-    const answers = stdout.trim().split("\n");
-    expect(answers).toHaveLength(12);
+    return stdout.trim().split("\n");
+  };
+
+  it("are empty, hidden or read-only", async () => {
+    const answers = await read([]);
+    expect(answers).toHaveLength(14);
     expect(answers.filter((answer) => !/ (refused|empty)$/.test(answer))).toEqual([]);
+  });
+
+  it("would be read in the host's /proc", async () => {
+    const answers = await read(["processes"]);
+    expect(answers.filter((answer) => answer.endsWith(" read"))).toEqual(
+      expect.arrayContaining(["/proc/kallsyms read", `/proc/${process.pid}/status read`]),
+    );
   });
 });

@@ -16,12 +16,14 @@ const ATTACKS: ReadonlyArray<readonly [CheckName, readonly Control[]]> = [
   ["system-calls", ["seccomp"]],
   ["server-environment", ["environment"]],
   ["workspace-limit", ["disk-image"]],
+  ["tmp-limit", ["tmp-size"]],
+  // For an ordinary user without a group it stands for RLIMIT_NPROC as well.
+  ["process-limit", ["control-groups"]],
 ];
 
 const ROOT_ATTACKS: typeof ATTACKS = [
   ["memory-limit", ["control-groups"]],
   ["cpu-limit", ["control-groups"]],
-  ["process-limit", ["control-groups"]],
 ];
 
 export function defineProbeSuite(identity: { readonly name: string; readonly unkept: readonly CheckName[] }): void {

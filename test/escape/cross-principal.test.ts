@@ -207,7 +207,8 @@ describe("requestState", () => {
 
   test.each([
     ["another principal", mallory, same],
-    ["another tool", alice, { name: "ask_other" }],
+    ["another tool", alice, { name: "ask_other", arguments: { topic: "a" } }],
+    ["no arguments", alice, { name: "ask_twice" }],
     ["other arguments", alice, { name: "ask_twice", arguments: { topic: "b" } }],
     ["more arguments", alice, { name: "ask_twice", arguments: { topic: "a", extra: 1 } }],
   ] as const)("is refused for %s", async (_name, token, params) => {
@@ -221,10 +222,35 @@ describe("requestState", () => {
     const answer = await modern(
       origin,
       "prompts/get",
-      { name: "greeting", arguments: { name: "x" }, requestState },
-      { token: alice },
+      { ...same, requestState, inputResponses },
+      { token: alice, capabilities: ELICITATION },
     );
     expect(answer.json).toMatchObject(STATE_REFUSED);
+  });
+
+  test("of a prompt opens for its prompt, and not for a tool of the same name and arguments", async () => {
+    const get = (params: object): Promise<Answer> =>
+      modern(origin, "prompts/get", { ...same, ...params }, { token: alice, capabilities: ELICITATION });
+    const asked = await get({ inputResponses: { first: ACCEPT } });
+    const { requestState } = asked.json.result;
+    expect((await get({ requestState, inputResponses })).json.result.messages[0].content.text).toBe("a: accept accept");
+    expect((await call(alice, { ...same, requestState, inputResponses })).json).toMatchObject(STATE_REFUSED);
+  });
+
+  test("is refused for another principal that uses the owner's request id, client label and client name", async () => {
+    const options = { capabilities: ELICITATION, id: "shared", headers: { "x-mcp-client-id": "alice" } };
+    const begun = await modern(
+      origin,
+      "tools/call",
+      { ...same, inputResponses: { first: ACCEPT } },
+      { ...options, token: alice },
+    );
+    const { requestState } = begun.json.result;
+    const again = { ...same, requestState, inputResponses };
+    const stolen = await modern(origin, "tools/call", again, { ...options, token: mallory });
+    expect(stolen.json).toMatchObject({ id: "shared", ...STATE_REFUSED });
+    const owned = await modern(origin, "tools/call", again, { ...options, token: alice });
+    expect(owned.json.result.content[0].text).toBe("a: accept accept");
   });
 
   test("is refused wherever one character is changed, cut off or added", async () => {

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
+import { text as textOf } from "node:stream/consumers";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createAuthenticator } from "../../src/auth/authenticator.ts";
@@ -26,6 +27,7 @@ import {
   withEnvelope,
   WRONG_VALUES,
 } from "./corpus.ts";
+import { type Answer, EventReader, openResponse, send as sendOnce } from "./http-client.ts";
 import { dueFor } from "./json-rpc-oracle.ts";
 import { HANDLERS, MANY_CALLS } from "./server.ts";
 
@@ -63,7 +65,8 @@ beforeAll(async () => {
 afterAll(async () => {
   agent.destroy();
   for (const { assembly, transport } of Object.values(sides)) {
-    await transport.close(0);
+    await transport.drain(0);
+    await transport.close();
     await assembly.close();
   }
   await rm(folder, { recursive: true, force: true });
@@ -390,26 +393,41 @@ function sortKeys(value: unknown): unknown {
   );
 }
 
-describe("the fast path and the SDK give equal answers over stdio", () => {
-  test.each(["plain", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "modern"])("%s", async (era) => {
-    const isModern = era === "modern";
-    const envelope = (request: CorpusRequest): CorpusRequest => (isModern ? withEnvelope(request) : request);
-    const requests = [...CALLS, ...METHODS.filter(({ method }) => method !== "logging/setLevel"), ...bentCalls()].map(
-      envelope,
-    );
-    const handshake = [
-      bodyOf({ method: "initialize", params: { ...INITIALIZE.params, protocolVersion: era } }, "hello"),
-      '{"jsonrpc":"2.0","method":"notifications/initialized"}',
-    ];
-    const first = era === "plain" || isModern ? [] : handshake;
-    const raw = ["{", "[]", "null", '{"jsonrpc":"1.0","id":1}', '{"jsonrpc":"2.0","id":1.5,"method":"ping"}'];
-    const silent = NOTIFICATIONS.map((request) => JSON.stringify({ jsonrpc: "2.0", ...envelope(request) }));
-    const lines = [
+/** What a client of one era says, the last line being answered when all the others are. */
+function linesOf(era: string): { readonly first: readonly string[]; readonly lines: readonly string[] } {
+  const isModern = era === "modern";
+  const envelope = (request: CorpusRequest): CorpusRequest => (isModern ? withEnvelope(request) : request);
+  const requests = [...CALLS, ...METHODS.filter(({ method }) => method !== "logging/setLevel"), ...bentCalls()].map(
+    envelope,
+  );
+  const handshake = [
+    bodyOf({ method: "initialize", params: { ...INITIALIZE.params, protocolVersion: era } }, "hello"),
+    '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+  ];
+  const raw = ["{", "[]", "null", '{"jsonrpc":"1.0","id":1}', '{"jsonrpc":"2.0","id":1.5,"method":"ping"}'];
+  const silent = NOTIFICATIONS.map((request) => JSON.stringify({ jsonrpc: "2.0", ...envelope(request) }));
+  return {
+    first: era === "plain" || isModern ? [] : handshake,
+    lines: [
       ...requests.map((request, index) => bodyOf(request, `r${index}`)),
       ...raw,
       ...silent,
       bodyOf(envelope({ method: "tools/call", params: { name: "times_out" } }), "the end"),
-    ];
+    ],
+  };
+}
+
+function unansweredOf(lines: readonly string[], { answers }: Conversed): unknown[] {
+  return lines
+    .map((line) => dueFor(Buffer.from(line)))
+    .filter(
+      (due) => due.kind === "answer" && !answers.some((answer) => answer.includes(`"id":${JSON.stringify(due.id)},`)),
+    );
+}
+
+describe("the fast path and the SDK give equal answers over stdio", () => {
+  test.each(["plain", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "modern"])("%s", async (era) => {
+    const { first, lines } = linesOf(era);
     fast.runs = 0;
     const slow = await converse(false, first, lines);
     expect(fast.runs).toBe(0);
@@ -417,14 +435,150 @@ describe("the fast path and the SDK give equal answers over stdio", () => {
     expect(fast.runs).toBeGreaterThan(30);
     expect(fast.runs).toBeLessThan(lines.length);
     expect(quick).toEqual(slow);
-    const unanswered = lines
-      .map((line) => dueFor(Buffer.from(line)))
-      .filter(
-        (due) =>
-          due.kind === "answer" && !quick.answers.some((answer) => answer.includes(`"id":${JSON.stringify(due.id)},`)),
-      );
-    expect(unanswered).toEqual([]);
+    expect(unansweredOf(lines, quick)).toEqual([]);
     expect(quick.answers.length).toBeGreaterThan(250);
     expect(quick.asked > 0, "clients with a handshake were asked").toBe(first.length > 0);
   });
 });
+
+/** A client of the older transport: posts, and reads everything on its one stream. */
+async function converseOverSse({ origin }: Side, lines: readonly string[]): Promise<Conversed> {
+  const hangUp = new AbortController();
+  const stream = new EventReader(await openResponse(`${origin}/mcp/sse`, { signal: hangUp.signal }));
+  const { data: endpoint } = await stream.find(({ event }) => event === "endpoint");
+  const headers = { "content-type": "application/json" };
+  const send = (body: string): Promise<Answer> => sendOnce(`${origin}${endpoint}`, { method: "POST", headers, body });
+  const answers: unknown[] = [];
+  let asked = 0;
+  const read = stream.find(({ data }) => {
+    const message = JSON.parse(data);
+    if (message.method === "elicitation/create") {
+      asked += 1;
+      const result = { action: "accept", content: { name: "Ada" } };
+      void send(JSON.stringify({ jsonrpc: "2.0", id: message.id, result }));
+      answers.push({ ...message, id: "a question" });
+    } else answers.push(normalized(message));
+    return message.id === "the end";
+  });
+  for (const line of lines) {
+    const { status, json } = await send(line);
+    // What cannot be read is refused at once; all the rest is answered on the stream.
+    if (status !== 202) answers.push({ status, json: normalized(json) });
+  }
+  await read;
+  hangUp.abort();
+  return { answers: answers.map((answer) => JSON.stringify(sortKeys(answer))).sort(), asked };
+}
+
+describe("the fast path and the SDK give equal answers over the older SSE transport", () => {
+  test.each(["plain", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "modern"])("%s", async (era) => {
+    const { first, lines } = linesOf(era);
+    fast.runs = 0;
+    const slow = await converseOverSse(sides.sdk, [...first, ...lines]);
+    expect(fast.runs, "calls on the fast path while it is off").toBe(0);
+    const quick = await converseOverSse(sides.fast, [...first, ...lines]);
+    expect(fast.runs, "calls on the fast path").toBeGreaterThan(30);
+    expect(fast.runs, "not everything is for the fast path").toBeLessThan(lines.length);
+    expect(quick).toEqual(slow);
+    expect(unansweredOf(lines, quick)).toEqual([]);
+    expect(quick.answers.length).toBeGreaterThan(250);
+    expect(quick.asked > 0, "clients with a handshake were asked").toBe(first.length > 0);
+  });
+});
+
+const LISTENS: Readonly<Record<string, unknown>> = {
+  "one list": { toolsListChanged: true },
+  "every list": { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true },
+  "one resource": { resourceSubscriptions: ["note://01"] },
+  everything: {
+    toolsListChanged: true,
+    promptsListChanged: true,
+    resourcesListChanged: true,
+    resourceSubscriptions: ["note://01", "note://02"],
+  },
+  "what is refused": { toolsListChanged: false, promptsListChanged: true },
+  "an unknown kind": { promptsListChanged: true, nothingChanged: true },
+  nothing: {},
+};
+
+/** Listens, lets the server change, calls a tool meanwhile, and says all that was told on the way. */
+async function listen(side: Side, notifications: unknown, id: string | number): Promise<unknown[]> {
+  const { changes } = side.assembly.mcp;
+  const hangUp = new AbortController();
+  const request = withEnvelope({ method: "subscriptions/listen", params: { notifications } });
+  const response = await openResponse(`${side.origin}/mcp`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...mirrorHeaders(request) },
+    body: bodyOf(request, id),
+    signal: hangUp.signal,
+  });
+  const told: unknown[] = [{ status: response.statusCode, type: response.headers["content-type"] }];
+  const stream = new EventReader(response);
+  const tell = async (): Promise<void> => {
+    told.push(normalized(JSON.parse((await stream.next())?.data ?? "null")));
+  };
+  await tell();
+  for (const list of ["tools", "prompts", "resources"] as const) changes.listChanged(list);
+  for (const uri of ["note://01", "note://02", "note://03"]) changes.resourceUpdated(uri);
+  const call = withEnvelope({ method: "tools/call", params: { name: "whoami", arguments: {} } });
+  told.push(await fire(side, { name: "meanwhile", body: bodyOf(call, id), headers: mirrorHeaders(call) }));
+  for (let due = dueOf(notifications); due > 0; due--) await tell();
+  hangUp.abort();
+  return told;
+}
+
+function dueOf(notifications: unknown): number {
+  const { resourceSubscriptions = [], ...lists } = notifications as Record<string, unknown>;
+  const known = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"].filter(
+    (kind) => lists[kind] === true,
+  );
+  return known.length + (resourceSubscriptions as unknown[]).length;
+}
+
+describe("a server with the fast path and one without tell the same to who listens", () => {
+  test.each(Object.entries(LISTENS))("%s", async (_name, notifications) => {
+    for (const id of ["sub", 7]) {
+      fast.runs = 0;
+      const slow = await listen(sides.sdk, notifications, id);
+      expect(fast.runs).toBe(0);
+      const quick = await listen(sides.fast, notifications, id);
+      expect(fast.runs, "the call meanwhile").toBe(1);
+      expect(quick).toEqual(slow);
+      expect(quick.length).toBe(3 + dueOf(notifications));
+      expect(quick).not.toContain(null);
+    }
+  });
+
+  test("what is no good request to listen is refused alike", async () => {
+    const good: CorpusRequest = {
+      method: "subscriptions/listen",
+      params: { notifications: { toolsListChanged: true, resourceSubscriptions: ["note://01"] } },
+    };
+    const bent = pathsOf(good.params)
+      .flatMap((path) => [undefined, ...WRONG_VALUES].map((wrong) => replaced(good.params, path, wrong)))
+      .map((params) => withEnvelope({ method: good.method, params: params as Record<string, unknown> }));
+    let refused = 0;
+    for (const request of bent) {
+      const shot = { name: "", body: bodyOf(request, 1), headers: mirrorHeaders(request) };
+      const [quick, slow] = await Promise.all([peek(sides.fast, shot), peek(sides.sdk, shot)]);
+      expect.soft(quick, shot.body.slice(0, 200)).toEqual(slow);
+      if (JSON.stringify(quick).includes('"error"')) refused += 1;
+    }
+    expect(refused).toBeGreaterThan(20);
+  });
+});
+
+/** The status and the first thing that is said: what listens has no end of its own. */
+async function peek({ origin }: Side, { body, headers }: Shot): Promise<unknown> {
+  const hangUp = new AbortController();
+  const response = await openResponse(`${origin}/mcp`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body,
+    signal: hangUp.signal,
+  });
+  const isStream = response.headers["content-type"] === "text/event-stream";
+  const text = isStream ? ((await new EventReader(response).next())?.data ?? "null") : await textOf(response);
+  hangUp.abort();
+  return { status: response.statusCode, isStream, said: normalized(parsed(text)) };
+}

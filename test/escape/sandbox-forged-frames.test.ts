@@ -1,5 +1,13 @@
+import { type Duplex, duplexPair } from "node:stream";
+import { setImmediate as turn } from "node:timers/promises";
 import type { Client } from "@modelcontextprotocol/client";
-import { beforeAll, describe, expect, test } from "vitest";
+import {
+  createMessageConnection,
+  type MessageConnection,
+  StreamMessageReader,
+  StreamMessageWriter,
+} from "vscode-jsonrpc/node";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
 import { ATTEMPT, type Inside, openInside, textOf } from "./sandbox-lab.ts";
 
@@ -59,10 +67,11 @@ async function forge(
 }
 
 const say = (text: string): string => `process.stdout.write(${JSON.stringify(text)})`;
-const frame = (body: unknown): string => {
+const framed = (body: unknown): string => {
   const text = typeof body === "string" ? body : JSON.stringify(body);
-  return say(`Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`);
+  return `Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
 };
+const frame = (body: unknown): string => say(framed(body));
 
 describe("a guest that was taken over", () => {
   test("can be made to run what user code wants, which the next tests rely on", async () => {
@@ -102,11 +111,14 @@ describe("a guest that was taken over", () => {
     expect((await inside.call("file_read", { path: "keep.txt" })).structuredContent).toMatchObject({ content: "kept" });
   });
 
-  test.concurrent.each(["process.abort()", "process.kill(process.pid, 'SIGKILL')"])(
+  // process.kill would wait for the debugger to go away first.
+  test.concurrent.each(["process.abort()", "process.getBuiltinModule('child_process').execSync('kill -9 2')"])(
     "that ends by %s costs its own sandbox alone",
     async (expression) => {
       const inside = await openInside(client);
-      expect(await forge(inside, expression)).toContain("sandbox_restarted");
+      const said = await forge(inside, expression);
+      expect(said).toContain("sandbox_restarted");
+      expect(said).toMatch(/first process ended|stream ended/);
       expect(await inside.sh("echo again")).toBe("again\n");
       await expectOthersUntouched();
     },
@@ -114,7 +126,7 @@ describe("a guest that was taken over", () => {
 
   test.concurrent("that never answers is ended after the time-out, and so is its sandbox", async () => {
     const inside = await openInside(client);
-    expect(await forge(inside, "for (;;);", { afterwards: "sleep 30", timeoutSeconds: 1 })).toContain(
+    expect(await forge(inside, "for (;;);", { afterwards: "sleep 30", timeoutSeconds: 8 })).toContain(
       "it did not answer",
     );
     expect(await inside.sh("echo again")).toBe("again\n");
@@ -136,6 +148,40 @@ describe("a guest that was taken over", () => {
     expect(await running).toContain("shell_exec");
     await inside.call("sandbox_destroy");
     await expectOthersUntouched();
+  });
+});
+
+describe("without our checks, the library itself", () => {
+  const JSON_RPC = { jsonrpc: "2.0" };
+  const openLine = (): { connection: MessageConnection; inside: Duplex; isOver: () => boolean } => {
+    const [host, inside] = duplexPair();
+    const connection = createMessageConnection(new StreamMessageReader(host), new StreamMessageWriter(host));
+    let isOver = false;
+    connection.onClose(() => (isOver = true));
+    connection.onError(() => (isOver = true));
+    connection.listen();
+    onTestFinished(() => connection.dispose());
+    return { connection, inside, isOver: () => isOver };
+  };
+
+  test.each([
+    ["waits for a huge announced frame and keeps what comes", "Content-Length: 9999999999\r\n\r\n".padEnd(1_000_000)],
+    ["takes the last of two lengths", "Content-Length: 999\r\nContent-Length: 2\r\n\r\n{}"],
+    ["takes output in any form", framed({ ...JSON_RPC, method: "output", params: { callId: {} } })],
+    ["takes an answer to nothing", framed({ ...JSON_RPC, id: "A".repeat(20), result: {} })],
+    ["answers requests of the guest", framed({ ...JSON_RPC, id: 1, method: "file.read", params: {} })],
+  ])("%s, and the line stays open", async (_what, text) => {
+    const { inside, isOver } = openLine();
+    inside.write(text);
+    for (let round = 0; round < 10; round += 1) await turn();
+    expect(isOver()).toBe(false);
+  });
+
+  test("believes an answer with the number that comes next", async () => {
+    const { connection, inside } = openLine();
+    const answer = connection.sendRequest("guest.hello");
+    inside.write(framed({ ...JSON_RPC, id: 0, result: "forged" }));
+    expect(await answer).toBe("forged");
   });
 });
 

@@ -44,6 +44,11 @@ def attempt(name, act):
     except OSError as error: print(name, "refused")
 `;
 
+/** Names of the cells that servers of this data folder have now. */
+export function cellIds({ dataFolder }: Place): string[] {
+  return readdirSync(join(dataFolder, "bubblewrap", "cells")).map((name) => name.replace(/\.json$/, ""));
+}
+
 /** Ids of the servers that use this data folder now. Groups of the kernel carry them in their names. */
 export function serverIds({ dataFolder }: Place): string[] {
   try {
@@ -55,23 +60,52 @@ export function serverIds({ dataFolder }: Place): string[] {
 
 export interface HostProcess {
   readonly pid: number;
+  readonly parentPid: number;
+  readonly uid: number;
   readonly command: string;
   readonly state: string;
+  /** Known by the groups of the kernel; empty where there are none. */
+  readonly server: string;
   readonly cell: string;
 }
 
 /** Every process that runs in a sandbox of these servers, as the host sees it. */
 export function processesOf(ids: readonly string[]): HostProcess[] {
+  return allProcesses().filter(({ cell, server }) => cell !== "" && ids.includes(server));
+}
+
+/** Every process that the server started, in sandboxes and before, and what those started. The server itself is none of them. */
+export function processesBelow(serverPid: number | undefined): HostProcess[] {
+  const all = allProcesses();
+  const below = (parents: ReadonlySet<number | undefined>): HostProcess[] => {
+    const children = all.filter(({ parentPid }) => parents.has(parentPid));
+    return children.length === 0 ? [] : [...children, ...below(new Set(children.map(({ pid }) => pid)))];
+  };
+  return below(new Set([serverPid]));
+}
+
+/** For an account that nobody else has. */
+export function processesOfUser(uid: number): HostProcess[] {
+  return allProcesses().filter((process) => process.uid === uid);
+}
+
+function allProcesses(): HostProcess[] {
   return readdirSync("/proc")
     .filter((entry) => /^\d+$/.test(entry))
     .flatMap((entry) => {
+      const status = read(`/proc/${entry}/status`);
+      if (status === "") return [];
       const groups = read(`/proc/${entry}/cgroup`);
-      const id = ids.find((each) => groups.includes(`owlclaw-${each}/`));
-      if (id === undefined) return [];
-      const state = /^State:\s+(\S)/m.exec(read(`/proc/${entry}/status`))?.[1] ?? "gone";
-      const cell = /\/(owl-[0-9a-f]+)/.exec(groups)?.[1] ?? "";
       return [
-        { pid: Number(entry), command: read(`/proc/${entry}/cmdline`).replaceAll("\0", " ").trim(), state, cell },
+        {
+          pid: Number(entry),
+          parentPid: Number(/^PPid:\s+(\d+)/m.exec(status)?.[1]),
+          uid: Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]),
+          command: read(`/proc/${entry}/cmdline`).replaceAll("\0", " ").trim(),
+          state: /^State:\s+(\S)/m.exec(status)?.[1] ?? "gone",
+          server: /\/owlclaw-([A-Za-z0-9_-]+)\//.exec(groups)?.[1] ?? "",
+          cell: /\/((?:owl|probe)-[0-9a-f]+)/.exec(groups)?.[1] ?? "",
+        },
       ];
     });
 }

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readHierarchies } from "../../src/runtimes/bubblewrap/cgroups/mounted-hierarchies.ts";
 import type { Place } from "../e2e/sandbox-client.ts";
-import { processesOf } from "./sandbox-lab.ts";
+import { processesOf, processesOfUser } from "./sandbox-lab.ts";
 
 /** What the kernel still has of servers that ended: all of it must be nothing. */
 export interface Running {
@@ -13,10 +13,11 @@ export interface Running {
 
 export const NOTHING_RUNS: Running = { processes: [], mounts: [], loopDevices: [] };
 
-export function runningOf({ dataFolder }: Place, ids: readonly string[]): Running {
+export function runningOf({ dataFolder, account }: Place, ids: readonly string[]): Running {
   const mounts = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+  const processes = account === undefined ? processesOf(ids) : processesOfUser(account.uid);
   return {
-    processes: processesOf(ids).map(({ pid, command, state }) => `${pid} ${state} ${command}`),
+    processes: processes.map(({ pid, command, state }) => `${pid} ${state} ${command}`),
     mounts: mounts.filter((line) => line.includes(dataFolder)),
     loopDevices: loopFiles().filter((file) => file.includes(dataFolder)),
   };
@@ -27,16 +28,18 @@ export interface Kept {
   readonly sandboxes: readonly string[];
   readonly cells: readonly string[];
   readonly uids: readonly string[];
+  readonly guests: readonly string[];
   readonly groups: readonly string[];
 }
 
-export const NOTHING_KEPT: Kept = { sandboxes: [], cells: [], uids: [], groups: [] };
+export const NOTHING_KEPT: Kept = { sandboxes: [], cells: [], uids: [], guests: [], groups: [] };
 
 export async function keptOf({ dataFolder }: Place, ids: readonly string[]): Promise<Kept> {
   return {
     sandboxes: namesIn(join(dataFolder, "sandboxes")),
     cells: namesIn(join(dataFolder, "bubblewrap", "cells")),
     uids: namesIn(join(dataFolder, "bubblewrap", "uids")),
+    guests: namesIn(join(dataFolder, "bubblewrap", "guests")),
     groups: await groupsOf(ids),
   };
 }

@@ -37,7 +37,8 @@ describe("the socket of a door", () => {
     expect((statSync(join(door.socketPath, "..")).mode & 0o777).toString(8)).toBe("700");
   });
 
-  test.runIf(isRoot)("admits the sandbox's user and no other", async () => {
+  test("admits the sandbox's user and no other", async (context) => {
+    if (!isRoot) context.skip("only root can give a socket to another user");
     const parent = temporaryFolder();
     spawnSync("chmod", ["755", parent]);
     const folder = join(parent, "sockets");

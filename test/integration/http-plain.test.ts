@@ -97,6 +97,24 @@ describe("plain JSON-RPC over POST /mcp", () => {
     expect(text(unstreamed.body)).toBe("counted to 3");
   });
 
+  test.each([
+    ["text/event-stream;q=0", false],
+    ["application/json, text/event-stream;q=0", false],
+    ["application/json, text/event-stream; Q=0.000 , */*", false],
+    ["text/event-stream;charset=utf-8;q=0.0", false],
+    ["text/event-stream;q=0;charset=utf-8", false],
+    ["text/event-streams", false],
+    ["application/json;q=0, text/event-stream", true],
+    ["text/event-stream;q=0.001", true],
+    ["TEXT/Event-Stream ; q=1.0", true],
+    ["text/event-stream;q=0, text/event-stream", true],
+  ])("Accept %j takes a stream: %j", async (accept, isStreamed) => {
+    const params = { name: "count", arguments: { steps: 1 }, _meta: { progressToken: "p" } };
+    const answer = await postJson(url, { jsonrpc: "2.0", id: 5, method: "tools/call", params }, { accept });
+    expect(answer.headers.get("content-type")).toBe(isStreamed ? "text/event-stream" : "application/json");
+    expect(text(answer.body)).toBe("counted to 1");
+  });
+
   test("a question to a client that cannot be asked is an error, not a hang", async () => {
     const { body } = await plainCall(url, "ask_name");
     expect(body.error).toEqual({

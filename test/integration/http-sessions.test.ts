@@ -139,6 +139,13 @@ describe("the stream of a session", () => {
     expect(await stream.comment()).toBe(": keep-alive");
   });
 
+  test("is not opened for a client that names event streams with the weight zero", async () => {
+    const session = await HttpSession.open(url);
+    const headers = { accept: "text/event-stream;q=0", "mcp-session-id": session.id };
+    const response = await fetch(url, { headers });
+    expect([response.status, await response.json()]).toMatchObject([200, { status: "ok" }]);
+  });
+
   test("is one at a time: a second one is refused with 409", async () => {
     const session = await HttpSession.open(url);
     const first = await session.listen();

@@ -22,7 +22,7 @@ import {
 import { Client as ClientOld } from "../clients/node_modules/@modelcontextprotocol/sdk/dist/client/index.js";
 import { StdioClientTransport as StdioOld } from "../clients/node_modules/@modelcontextprotocol/sdk/dist/client/stdio.js";
 import * as oldTypes from "../clients/node_modules/@modelcontextprotocol/sdk/dist/types.js";
-import { stdioCommand } from "./harness.ts";
+import { type ServerOptions, stdioCommand } from "./harness.ts";
 import { CLIENT_INFO, type Unchecked } from "./wire-messages.ts";
 
 export type Loose = Record<string, Unchecked>;
@@ -83,12 +83,12 @@ const NOTIFICATIONS = [
   "notifications/resources/updated",
 ] as const;
 
-export async function connect(door: Door, url: string): Promise<TestClient> {
-  if (door.client === "v2") return connectV2(door, url);
-  return door.client === "v1" ? connectV1(door, url) : connectOld();
+export async function connect(door: Door, url: string, options: ServerOptions = {}): Promise<TestClient> {
+  if (door.client === "v2") return connectV2(door, url, options);
+  return door.client === "v1" ? connectV1(door, url, options) : connectOld();
 }
 
-async function connectV2({ transport, version, mode }: Door, url: string): Promise<TestClient> {
+async function connectV2({ transport, version, mode }: Door, url: string, options: ServerOptions): Promise<TestClient> {
   const client = new ClientV2(CLIENT_INFO, {
     capabilities: { elicitation: {}, sampling: {} },
     ...(mode === undefined ? { supportedProtocolVersions: [version] } : { versionNegotiation: mode }),
@@ -101,7 +101,7 @@ async function connectV2({ transport, version, mode }: Door, url: string): Promi
   }
   client.setRequestHandler("elicitation/create", () => ELICITED);
   client.setRequestHandler("sampling/createMessage", () => SAMPLED);
-  const { command, args, env } = stdioCommand();
+  const { command, args, env } = stdioCommand(options);
   await client.connect(
     transport === "stdio"
       ? new StdioV2({ command, args, env, stderr: "ignore" })
@@ -112,7 +112,7 @@ async function connectV2({ transport, version, mode }: Door, url: string): Promi
   return Object.assign(client as unknown as TestClient, { notifications });
 }
 
-async function connectV1({ transport }: Door, url: string): Promise<TestClient> {
+async function connectV1({ transport }: Door, url: string, options: ServerOptions): Promise<TestClient> {
   const client = new ClientV1(CLIENT_INFO, { capabilities: { elicitation: {}, sampling: {} } });
   const notifications: TestClient["notifications"] = [];
   for (const schema of [
@@ -128,7 +128,7 @@ async function connectV1({ transport }: Door, url: string): Promise<TestClient> 
   }
   client.setRequestHandler(ElicitRequestSchema, () => ELICITED);
   client.setRequestHandler(CreateMessageRequestSchema, () => SAMPLED);
-  const { command, args, env } = stdioCommand();
+  const { command, args, env } = stdioCommand(options);
   await client.connect(
     transport === "stdio"
       ? new StdioV1({ command, args, env, stderr: "ignore" })

@@ -9,6 +9,7 @@ import { openControlGroups, plannedGroups } from "./cgroups/open-tree.ts";
 import { type Controls, NONE_OFF } from "./controls.ts";
 import { createDiskImages } from "./disk-image.ts";
 import { endServerGroups } from "./end-groups.ts";
+import { createGuestCopies } from "./guest-copy.ts";
 import { findNode, findPython } from "./interpreters.ts";
 import { probeBubblewrap } from "./probe/probe.ts";
 import { identifyProcess } from "./process-identity.ts";
@@ -27,7 +28,7 @@ import { createWorkspaceWatch } from "./workspace-watch.ts";
 export interface BubblewrapOptions {
   readonly dataFolder: string;
   readonly logger: Logger;
-  /** Folder of the host with `guest.mjs` and the Python drivers. */
+  /** Folder of the host with `guest.mjs` and the Python drivers; it is copied, and may change afterwards. */
   readonly guestFolder: string;
   /** `required`: cells start only where every limit is kept by the kernel. */
   readonly limits: "required" | "best-effort";
@@ -74,13 +75,14 @@ export async function assembleRuntime(options: BubblewrapOptions, controlsOff: C
       isClosed = true;
       await Promise.all([...cells].map(async (cell) => await cell.stop()));
       host.workspaceWatch.close();
+      await host.guestCopies.remove(options.serverId);
       if (await endServerGroups(host.controlGroups?.folders ?? [])) await host.records.removeServer(options.serverId);
     },
   };
 }
 
 async function createHost(options: BubblewrapOptions, controlsOff: Controls): Promise<CellHost> {
-  const { dataFolder, serverId, guestFolder, logger, templates = {} } = options;
+  const { dataFolder, serverId, logger, templates = {} } = options;
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(serverId)) throw new OwlError("internal", "not an id of a server");
   const owner = identifyProcess(process.pid);
   if (owner === undefined) throw new OwlError("internal", "bubblewrap sandboxes need Linux with /proc");
@@ -90,18 +92,20 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
   const records = await openRecords(stateFolder, owner);
   const groupName = `owlclaw-${serverId}`;
   await records.writeServer({ serverId, owner, groups: await plannedGroups(groupName) });
-  const [bwrap = "bwrap", node, python, controlGroups, seccompFile, privileges] = await Promise.all([
+  const guestCopies = createGuestCopies(join(stateFolder, "guests"));
+  const [bwrap = "bwrap", node, python, controlGroups, seccompFile, privileges, guestFolder] = await Promise.all([
     findTool("bwrap"),
     findNode(process.execPath),
     findPython(options),
     controlsOff.has("control-groups") ? undefined : openControlGroups(groupName),
     writeSeccompFile(stateFolder),
     rootPrivileges(stateFolder, controlsOff),
+    guestCopies.make(serverId, options.guestFolder),
     writeOwnEtc(join(stateFolder, "etc")),
   ]);
   if (controlGroups !== undefined) await records.writeServer({ serverId, owner, groups: [...controlGroups.folders] });
-  const found = { bwrap, node, python, controlGroups, records, seccompFile, privileges };
-  const given = { serverId, dataFolder, stateFolder, guestFolder, logger, templates, controlsOff };
+  const found = { bwrap, node, python, controlGroups, records, seccompFile, privileges, guestCopies, guestFolder };
+  const given = { serverId, dataFolder, stateFolder, logger, templates, controlsOff };
   return { ...given, ...found, workspaceWatch: createWorkspaceWatch() };
 }
 
@@ -155,6 +159,7 @@ function checkLimits(host: CellHost, limits: BubblewrapOptions["limits"]): void 
 function reaperOptions(host: CellHost, options: BubblewrapOptions): Parameters<typeof reapDeadServers>[0] {
   return {
     records: host.records,
+    guestCopies: host.guestCopies,
     uids: host.privileges?.uids,
     dataFolder: host.dataFolder,
     keepsWorkspaces: options.keepsWorkspaces ?? false,

@@ -34,8 +34,8 @@ export async function bwrapArguments(host: CellHost, plan: BwrapPlan): Promise<B
     String(INFO_FD),
     ...(host.controlsOff.has("seccomp") ? [] : ["--seccomp", String(SECCOMP_FD)]),
     ...(await rootArguments(host, plan)),
-    ...tmpfsArguments("/tmp", tmpBytes),
-    ...tmpfsArguments("/dev/shm", Math.min(MAX_SHM_BYTES, tmpBytes)),
+    ...tmpfsArguments(host, "/tmp", tmpBytes),
+    ...tmpfsArguments(host, "/dev/shm", Math.min(MAX_SHM_BYTES, tmpBytes)),
     "--bind",
     plan.workspaceSource,
     spec.workspacePath,
@@ -67,8 +67,9 @@ function namespaceArguments(host: CellHost): string[] {
   ];
 }
 
-function tmpfsArguments(path: string, sizeBytes: number): string[] {
-  return ["--perms", "1777", "--size", String(sizeBytes), "--tmpfs", path];
+function tmpfsArguments(host: CellHost, path: string, sizeBytes: number): string[] {
+  const size = host.controlsOff.has("tmp-size") ? [] : ["--size", String(sizeBytes)];
+  return ["--perms", "1777", ...size, "--tmpfs", path];
 }
 
 async function rootArguments(host: CellHost, plan: BwrapPlan): Promise<string[]> {

@@ -2,6 +2,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { ControlGroupTree } from "./cgroups/control-group.ts";
 import type { Controls } from "./controls.ts";
 import type { DiskImages } from "./disk-image.ts";
+import type { GuestCopies } from "./guest-copy.ts";
 import type { Interpreter } from "./interpreters.ts";
 import type { Records } from "./records.ts";
 import type { UidRange } from "./uid-range.ts";
@@ -21,7 +22,9 @@ export interface CellHost {
   readonly dataFolder: string;
   /** The runtime's own part of the data folder. */
   readonly stateFolder: string;
+  /** This server's own copy of the guest. */
   readonly guestFolder: string;
+  readonly guestCopies: GuestCopies;
   readonly bwrap: string;
   readonly node: Interpreter;
   readonly python: Interpreter | undefined;

@@ -34,39 +34,49 @@ const RESERVED = [
   "/run",
 ];
 
-/** Volumes as the operator configured them, resolved; a mount point that the sandbox itself could redirect is refused. */
-export async function volumeMounts(options: {
+interface VolumeSurroundings {
   readonly volumes: readonly Volume[];
   readonly workspacePath: string;
   readonly dataFolder: string;
-}): Promise<CellMount[]> {
+}
+
+/** Volumes as the operator configured them, resolved; a mount point that the sandbox itself could redirect is refused. */
+export async function volumeMounts(options: VolumeSurroundings): Promise<CellMount[]> {
   const mounts: CellMount[] = [];
-  for (const { hostPath, guestPath, isReadOnly } of options.volumes) {
-    const target = posix.normalize(guestPath);
+  for (const volume of options.volumes) {
     const others = [...RESERVED, ...mounts.map((mount) => mount.guestPath)];
-    const isInWorkspace = target !== options.workspacePath && overlaps(target, options.workspacePath);
-    if (!target.startsWith("/") || target === "/" || isInWorkspace || others.some((other) => overlaps(target, other))) {
-      throw new OwlError("invalid_params", `the volume cannot be mounted at ${guestPath}`, {
-        hint: `Choose a path outside ${options.workspacePath}, /usr, /etc, /tmp, /run and the other volumes, such as /data.`,
-      });
-    }
-    const real = await realpath(hostPath).catch(() => undefined);
-    const stats = real === undefined ? undefined : await stat(real);
-    if (real === undefined || stats?.isDirectory() !== true) {
-      throw new OwlError("invalid_params", `the volume's folder ${hostPath} does not exist or is not a folder`);
-    }
-    if (overlaps(real, options.dataFolder)) {
-      throw new OwlError("invalid_params", `the volume ${hostPath} would show the server's own data folder`);
-    }
-    mounts.push({
-      hostPath: real,
-      guestPath: target,
-      kind: "folder",
-      isReadOnly,
-      owner: { uid: stats.uid, gid: stats.gid },
-    });
+    const guestPath = mountPoint(volume, { others, workspacePath: options.workspacePath });
+    mounts.push({ guestPath, kind: "folder", isReadOnly: volume.isReadOnly, ...(await mountSource(volume, options)) });
   }
   return mounts;
+}
+
+function mountPoint(
+  { guestPath }: Volume,
+  { others, workspacePath }: { readonly others: readonly string[]; readonly workspacePath: string },
+): string {
+  const target = posix.normalize(guestPath);
+  const isInWorkspace = target !== workspacePath && overlaps(target, workspacePath);
+  const isFree = !isInWorkspace && !others.some((other) => overlaps(target, other));
+  if (target.startsWith("/") && target !== "/" && isFree) return target;
+  throw new OwlError("invalid_params", `the volume cannot be mounted at ${guestPath}`, {
+    hint: `Choose a path outside ${workspacePath}, /usr, /etc, /tmp, /run and the other volumes, such as /data.`,
+  });
+}
+
+async function mountSource(
+  { hostPath, isOwn = false }: Volume,
+  { dataFolder }: VolumeSurroundings,
+): Promise<Pick<CellMount, "hostPath" | "owner">> {
+  const real = await realpath(hostPath).catch(() => undefined);
+  const stats = real === undefined ? undefined : await stat(real);
+  if (real === undefined || stats?.isDirectory() !== true) {
+    throw new OwlError("invalid_params", `the volume's folder ${hostPath} does not exist or is not a folder`);
+  }
+  if (!isOwn && overlaps(real, dataFolder)) {
+    throw new OwlError("invalid_params", `the volume ${hostPath} would show the server's own data folder`);
+  }
+  return { hostPath: real, owner: { uid: stats.uid, gid: stats.gid } };
 }
 
 function overlaps(a: string, b: string): boolean {

@@ -54,7 +54,8 @@ export async function adoptCell(host: CellHost, running: RunningCell): Promise<B
   await recorded;
 
   const end = (reason: CellExit["reason"]): void => {
-    endReason ??= reason;
+    // A guest that fell silent before it was told to had another reason.
+    if (!stream.readableEnded) endReason ??= reason;
     child.kill("SIGKILL");
     if (init !== undefined && isAlive(init)) tryKill(init.pid);
   };

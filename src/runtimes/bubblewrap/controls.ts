@@ -9,6 +9,8 @@ export type Control =
   | "control-groups"
   | "disk-image"
   | "own-uid"
+  | "tmp-size"
+  | "descriptor-limit"
   | "inherited-descriptors";
 
 export type Controls = ReadonlySet<Control>;

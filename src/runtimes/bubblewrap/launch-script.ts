@@ -1,3 +1,5 @@
+const LIMIT_DESCRIPTORS = "ulimit -n 4096 2> /dev/null || true";
+
 /**
  * What runs between the server and bwrap. Both are fixed texts: whatever differs comes as an argument, and no string of
  * a caller is among those. bash and not sh, since only bash closes descriptors above 9 and starts a program with an
@@ -11,7 +13,7 @@ umask 022
 while [ "$1" != -- ]; do echo $$ > "$1"; shift; done
 shift
 ulimit -c 0
-ulimit -n 4096 2> /dev/null || true
+${LIMIT_DESCRIPTORS}
 `;
 
 /** Descriptors that the server inherited would be a way out: all but the ones given on purpose are closed. */
@@ -56,11 +58,15 @@ export const ROOT_SCRIPT = `${PREAMBLE}${STAGE}${CLOSE_DESCRIPTORS}exec -c setpr
 /** Where the sources are collected: a folder that every machine has, and from which nothing is ever shown inside. */
 export const STAGE_FOLDER = "/sys/kernel";
 
-/** The next two are for tests that show what each precaution prevents. */
+/** The next three are for tests that show what each precaution prevents. */
 export function withInheritedDescriptors(script: string): string {
   return script.replace(CLOSE_DESCRIPTORS, "");
 }
 
 export function withInheritedEnvironment(script: string): string {
   return script.replace("exec -c ", "exec ");
+}
+
+export function withoutDescriptorLimit(script: string): string {
+  return script.replace(LIMIT_DESCRIPTORS, "");
 }

@@ -11,6 +11,7 @@ import {
   USER_SCRIPT,
   withInheritedDescriptors,
   withInheritedEnvironment,
+  withoutDescriptorLimit,
 } from "./launch-script.ts";
 import { followChild, type LaunchedProcess } from "./launched-process.ts";
 import { TOOL_FOLDERS } from "./run-tool.ts";
@@ -115,8 +116,13 @@ async function privilegedCommand(options: {
 /** Source, target, type and options, as in fstab. */
 type TableEntry = readonly string[];
 
+/**
+ * The disk is left when its last process ends, and what was written last goes into the image then. It waits for no real
+ * disk (`nobarrier`) and fills no tables in the background (`noinit_itable`), so that even a busy machine lets go of it
+ * soon: a workspace does not outlive a crash of the machine anyway.
+ */
 function diskEntry(image: string): TableEntry {
-  return [image, DISK, "ext4", "loop,nosuid,nodev,noatime,discard,X-mount.mkdir"];
+  return [image, DISK, "ext4", "loop,nosuid,nodev,noatime,discard,nobarrier,noinit_itable,X-mount.mkdir"];
 }
 
 function bindEntry(hostPath: string, target: string): TableEntry {
@@ -130,7 +136,8 @@ function escapeField(text: string): string {
 
 function script(host: CellHost, text: string): string {
   const closing = host.controlsOff.has("inherited-descriptors") ? withInheritedDescriptors(text) : text;
-  return host.controlsOff.has("environment") ? withInheritedEnvironment(closing) : closing;
+  const limited = host.controlsOff.has("descriptor-limit") ? withoutDescriptorLimit(closing) : closing;
+  return host.controlsOff.has("environment") ? withInheritedEnvironment(limited) : limited;
 }
 
 function workspaceFolder(request: Launch): string {

@@ -2,12 +2,15 @@ import { rm } from "node:fs/promises";
 import { isAbsolute, relative } from "node:path";
 import type { Logger } from "../../telemetry/logger.ts";
 import { endGroups, endServerGroups, tryKill } from "./end-groups.ts";
+import type { GuestCopies } from "./guest-copy.ts";
+import { waitUntilDetached } from "./loop-devices.ts";
 import { isAlive } from "./process-identity.ts";
 import type { CellRecord, Records } from "./records.ts";
 import { readUid, type UidRange } from "./uid-range.ts";
 
 export interface ReaperOptions {
   readonly records: Records;
+  readonly guestCopies: GuestCopies;
   readonly uids: UidRange | undefined;
   readonly dataFolder: string;
   readonly keepsWorkspaces: boolean;
@@ -25,8 +28,9 @@ export async function reapDeadServers(options: ReaperOptions): Promise<string[]>
     logger.info("removed a sandbox of a server that is gone", { cell: cell.id, server: cell.serverId });
   }
   for (const server of await records.servers()) {
-    if (isAlive(server.owner)) continue;
-    if (await endServerGroups(server.groups.filter(isOurGroup))) await records.removeServer(server.serverId);
+    if (isAlive(server.owner) || !(await endServerGroups(server.groups.filter(isOurGroup)))) continue;
+    await options.guestCopies.remove(server.serverId);
+    await records.removeServer(server.serverId);
   }
   await records.sweep();
   return removed;
@@ -41,7 +45,12 @@ async function reapCell(options: ReaperOptions, cell: CellRecord): Promise<boole
     return false;
   }
   const below = relative(dataFolder, cell.folder);
-  if (!keepsWorkspaces && below !== "" && !below.startsWith("..") && !isAbsolute(below)) {
+  const isOurs = below !== "" && !below.startsWith("..") && !isAbsolute(below);
+  if (isOurs && !(await waitUntilDetached(cell.folder))) {
+    logger.error("a disk of a sandbox of a dead server is still in use", { cell: cell.id });
+    return false;
+  }
+  if (!keepsWorkspaces && isOurs) {
     const uid = await readUid(cell.folder);
     await rm(cell.folder, { recursive: true, force: true, maxRetries: 3 });
     if (uid !== undefined) await uids?.release(uid);

@@ -26,6 +26,8 @@ export interface ToolCall {
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+  /** Ends it early; the result then has no code. */
+  readonly signal?: AbortSignal;
 }
 
 /** Runs a tool of the machine with none of the server's environment. It never throws: the result says how it went. */
@@ -37,6 +39,7 @@ export async function runTool(call: ToolCall): Promise<ToolResult> {
       stdio: ["ignore", "pipe", "pipe"],
       timeout: call.timeoutMs,
       killSignal: "SIGKILL",
+      ...(call.signal === undefined ? {} : { signal: call.signal }),
     });
     let stdout = "";
     let stderr = "";

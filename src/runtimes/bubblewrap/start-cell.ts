@@ -38,7 +38,7 @@ export async function startCell(host: CellHost, request: StartRequest): Promise<
   try {
     await host.records.writeCell(record);
     signal.throwIfAborted();
-    const command = request.command ?? [host.node.executable, `${GUEST_FOLDER}/guest.mjs`];
+    const command = request.command ?? spec.program ?? [host.node.executable, `${GUEST_FOLDER}/guest.mjs`];
     const launched = await launch(host, { spec, mounts, joinFiles: group?.joinFiles ?? [], uid, workspace, command });
     const cell = await adoptUnlessAborted(host, { launched, record, group, signal });
     const unwatch = watchWorkspace({ host, spec, workspace, onExcess: () => cell.end("disk") });

@@ -15,22 +15,25 @@ interface Watched {
   readonly onExcess: () => void;
 }
 
-export function createWorkspaceWatch(intervalMs: number = INTERVAL_MS): WorkspaceWatch {
+export interface WatchOptions {
+  readonly intervalMs?: number;
+  /** The size of each folder in bytes; what cannot be measured is left out. */
+  readonly measure?: (folders: readonly string[], signal: AbortSignal) => Promise<ReadonlyMap<string, number>>;
+}
+
+export function createWorkspaceWatch({
+  intervalMs = INTERVAL_MS,
+  measure = measureFolders,
+}: WatchOptions = {}): WorkspaceWatch {
   const watched = new Map<string, Watched>();
+  const closing = new AbortController();
   let timer: NodeJS.Timeout | undefined;
 
   const scan = async (): Promise<void> => {
-    const folders = [...watched.keys()];
-    // `du` walks by descriptors and follows no link: what is inside cannot lead it elsewhere.
-    const { stdout } = await runTool({
-      command: "du",
-      args: ["-s", "-x", "-B1", "-0", "--", ...folders],
-      timeoutMs: SCAN_TIMEOUT_MS,
-    });
-    for (const entry of stdout.split("\0")) {
-      const [size = "", folder = ""] = entry.split("\t");
+    if (watched.size === 0) return;
+    for (const [folder, sizeBytes] of await measure([...watched.keys()], closing.signal)) {
       const found = watched.get(folder);
-      if (found === undefined || Number(size) <= found.maxBytes) continue;
+      if (found === undefined || sizeBytes <= found.maxBytes) continue;
       watched.delete(folder);
       found.onExcess();
     }
@@ -53,6 +56,22 @@ export function createWorkspaceWatch(intervalMs: number = INTERVAL_MS): Workspac
     close: () => {
       clearTimeout(timer);
       watched.clear();
+      closing.abort();
     },
   };
+}
+
+/** `du` walks by descriptors and follows no link: what is inside cannot lead it elsewhere. It ends with the server. */
+async function measureFolders(folders: readonly string[], signal: AbortSignal): Promise<Map<string, number>> {
+  const { stdout } = await runTool({
+    command: "setpriv",
+    args: ["--pdeathsig", "KILL", "--", "du", "-s", "-x", "-B1", "-0", "--", ...folders],
+    timeoutMs: SCAN_TIMEOUT_MS,
+    signal,
+  });
+  const entries = stdout.split("\0").flatMap((entry): [string, number][] => {
+    const [size = "", folder = ""] = entry.split("\t");
+    return folder === "" ? [] : [[folder, Number(size)]];
+  });
+  return new Map(entries);
 }

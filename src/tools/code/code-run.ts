@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { TEMPLATES } from "../../sandbox/templates.ts";
 import { leftRunning, outputChars, outputFields, outputShape, processesShape } from "../bounded-output.ts";
 import { cutText } from "../cut-text.ts";
 import { defineSandboxTool, type Outcome, type SandboxCall, type SandboxTool } from "../sandbox-tool.ts";
@@ -43,10 +42,7 @@ export function codeRun(limits: ToolLimits): SandboxTool {
       timeout_seconds: timeoutField(limits),
     },
     output,
-    run: async (
-      call,
-      { code, language = TEMPLATES[call.sandbox.plan.template].language, timeout_seconds: seconds },
-    ) => {
+    run: async (call, { code, language = call.sandbox.plan.language, timeout_seconds: seconds }) => {
       const result = await runCode(call, {
         code,
         language,

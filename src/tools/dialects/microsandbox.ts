@@ -3,7 +3,6 @@ import type { HandlerDefinition } from "../../capabilities/define.ts";
 import type { JsonSchema } from "../../capabilities/schema.ts";
 import type { Flavor } from "../../sandbox/flavors.ts";
 import type { Lease } from "../../sandbox/sandboxes.ts";
-import { type Template, TEMPLATES } from "../../sandbox/templates.ts";
 import { codeFailure } from "../code/code-failure.ts";
 import { pictureBlocks } from "../code/pictures.ts";
 import { runCode } from "../code/run-code.ts";
@@ -64,7 +63,7 @@ export function executeCode(services: ToolServices): HandlerDefinition {
       "Execute code in a sandbox with automatic session management. The first block of the result is what the code printed. Variables persist between calls with the same session_id; without one, the sandbox of this connection is used and made if there is none.",
     input: CODE_INPUT,
     execute: async (call, input) => {
-      const { language } = TEMPLATES[templateOf(input)];
+      const language = templateOf(input);
       const { limits } = call;
       const timeoutSeconds = Math.min(limits.defaultTimeoutSeconds, limits.maxTimeoutSeconds);
       const maxOutputChars = limits.maxResultChars;
@@ -163,7 +162,7 @@ function textOf(input: Readonly<Record<string, unknown>>, name: string): string 
 }
 
 /** The schema has checked both already, and filled in their defaults. */
-function templateOf({ template }: Readonly<Record<string, unknown>>): Template {
+function templateOf({ template }: Readonly<Record<string, unknown>>): "python" | "node" {
   return template === "node" ? "node" : "python";
 }
 

@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { HandlerDefinition } from "../../capabilities/define.ts";
 import { isEnvName } from "../../config/value-rules.ts";
 import { FLAVORS } from "../../sandbox/flavors.ts";
+import type { Lease } from "../../sandbox/sandboxes.ts";
 import { logCall } from "../log-call.ts";
 import { sessionShape } from "../sandbox-tool.ts";
 import { sessionFacts } from "../serve-sandbox-tool.ts";
@@ -9,8 +10,7 @@ import type { ToolServices } from "../tool-services.ts";
 
 const GIB = 1024 ** 3;
 
-const input = z.strictObject({
-  template: z.enum(["python", "node"]).optional().describe("What is inside. Both have bash, python3, node and git."),
+const shape = {
   flavor: z
     .enum(["small", "medium", "large"])
     .optional()
@@ -23,10 +23,20 @@ const input = z.strictObject({
     .record(z.string().max(64), z.string().max(256))
     .optional()
     .describe("Your own notes; sandbox_list shows them."),
+  network: z
+    .array(z.string().max(300))
+    .max(100)
+    .optional()
+    .describe("Of the hosts that the server allows, only these, written as in the list that comes back."),
   offline: z.boolean().optional().describe("true: no network, whatever the server allows."),
   idle_timeout_seconds: z.number().positive().optional().describe("End it sooner than configured when it is not used."),
   max_age_seconds: z.number().positive().optional().describe("End it sooner than configured in any case."),
-});
+};
+
+function inputSchema(templates: readonly string[]) {
+  const template = z.enum(templates).optional().describe("What is inside. All have bash, python3, node and git.");
+  return z.strictObject({ template, ...shape });
+}
 
 const output = z.object({
   ...sessionShape,
@@ -36,11 +46,14 @@ const output = z.object({
   memory_gib: z.number(),
   workspace: z.string().describe("Where files are inside; relative paths start there."),
   volumes: z.array(z.string()).describe("Folders of the host that are visible inside."),
+  network: z.array(z.string()).describe("Hosts that programs inside can reach; none: no network."),
   ends_at: z.string().describe("When it ends if nobody calls it again."),
 });
 
-export function sandboxCreate(services: ToolServices): HandlerDefinition<typeof input, typeof output> {
-  const { limits, sandboxes, volumes, logger } = services;
+export function sandboxCreate(
+  services: ToolServices,
+): HandlerDefinition<ReturnType<typeof inputSchema>, typeof output> {
+  const { limits, sandboxes, templates, logger } = services;
   const name = "sandbox_create";
   return {
     name,
@@ -52,7 +65,7 @@ export function sandboxCreate(services: ToolServices): HandlerDefinition<typeof 
     ].join(" "),
     effect: { readOnly: false, destructive: false, idempotent: false, openWorld: false },
     scope: "exec",
-    input,
+    input: inputSchema(templates.names),
     output,
     run: (wish, context) =>
       logCall({ name, input: wish, context, logger }, async () => {
@@ -62,27 +75,34 @@ export function sandboxCreate(services: ToolServices): HandlerDefinition<typeof 
           env: wish.env,
           labels: wish.labels,
           isOffline: wish.offline,
+          network: wish.network,
           ...(wish.idle_timeout_seconds !== undefined && { idleMs: wish.idle_timeout_seconds * 1000 }),
           ...(wish.max_age_seconds !== undefined && { maxAgeMs: wish.max_age_seconds * 1000 }),
         });
         try {
-          const { plan, endsAtMs } = lease.sandbox;
-          const { cpus, memoryBytes } = FLAVORS[plan.flavor];
-          const value = {
-            ...sessionFacts(lease),
-            template: plan.template,
-            flavor: plan.flavor,
-            cpus,
-            memory_gib: memoryBytes / GIB,
-            workspace: limits.workspacePath,
-            volumes: volumes.map(({ guestPath, isReadOnly }) => `${guestPath}${isReadOnly ? " (read-only)" : ""}`),
-            ends_at: new Date(endsAtMs).toISOString(),
-          };
+          const value = describe(lease, services);
+          const { plan } = lease.sandbox;
           const text = `${name} ok: ${plan.template}, ${plan.flavor}, session_id ${lease.sandbox.facts.id}\n${JSON.stringify(value)}`;
           return { content: [{ type: "text", text }], structuredContent: value };
         } finally {
           lease.release();
         }
       }),
+  };
+}
+
+function describe(lease: Lease, { limits, volumes }: ToolServices): Record<string, unknown> {
+  const { plan, endsAtMs } = lease.sandbox;
+  const { cpus, memoryBytes } = FLAVORS[plan.flavor];
+  return {
+    ...sessionFacts(lease),
+    template: plan.template,
+    flavor: plan.flavor,
+    cpus,
+    memory_gib: memoryBytes / GIB,
+    workspace: limits.workspacePath,
+    volumes: volumes.map(({ guestPath, isReadOnly }) => `${guestPath}${isReadOnly ? " (read-only)" : ""}`),
+    network: [...plan.network.allow],
+    ends_at: new Date(endsAtMs).toISOString(),
   };
 }

@@ -4,6 +4,7 @@ import { ERROR_KINDS } from "../../errors/kinds.ts";
 import type { OwlError } from "../../errors/owl-error.ts";
 import { Lifeline } from "../../pipeline/lifeline.ts";
 import type { RequestId } from "../../protocol/json-rpc.ts";
+import { toJsonParts } from "../../protocol/json-text.ts";
 import { PLAIN_VERSION } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
 
@@ -34,7 +35,13 @@ export function sendJson(
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  sendJsonText(response, status, JSON.stringify(body), headers);
+  const parts = toJsonParts(body);
+  if (parts.length === 1) return sendJsonText(response, status, String(parts[0]), headers);
+  if (response.headersSent || response.destroyed) return;
+  const length = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
+  response.writeHead(status, { "content-type": "application/json", "content-length": length, ...headers });
+  for (const part of parts) response.write(part);
+  response.end();
 }
 
 export function sendJsonText(

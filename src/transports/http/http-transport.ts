@@ -10,6 +10,7 @@ import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
 import { OperatorApi, type OperatorDesk } from "./operator-api.ts";
 import { Router } from "./router.ts";
+import { type OperatorDoor, OperatorSandboxesEndpoint } from "./operator-sandboxes.ts";
 import { type FileDoor, SandboxFilesEndpoint } from "./sandbox-files.ts";
 import { readTls, type TlsPair, TlsWatcher, toContext } from "./tls.ts";
 
@@ -23,10 +24,13 @@ export interface HttpTransportOptions {
   readonly ledger?: Ledger | undefined;
   /** Statistics and approvals; without it there is no door to them. */
   readonly desk?: OperatorDesk | undefined;
+  /** Everybody's sandboxes, for operators. */
+  readonly operator?: OperatorDoor | undefined;
   /** Off only in the test that holds the fast path against the SDK's. */
   readonly fastPath?: boolean;
 }
 
+const TOO_SLOW = "ERR_HTTP_REQUEST_TIMEOUT";
 const LAST_WORDS_MS = 500;
 const SWEEP_MS = 10;
 
@@ -36,11 +40,13 @@ export class HttpTransport {
   readonly #servers: (Server | HttpsServer)[] = [];
   readonly #endpoint: McpEndpoint;
   readonly #sse: LegacySse;
+  readonly #files: SandboxFilesEndpoint | undefined;
   readonly #router: Router;
   #watcher: TlsWatcher | undefined;
+  #closed: Promise<unknown> = Promise.resolve();
 
   constructor(options: HttpTransportOptions) {
-    const { mcp, config, authenticator, files: door, ledger, desk, fastPath = true } = options;
+    const { mcp, config, authenticator, operator, ledger, desk, fastPath = true } = options;
     const { http } = config;
     this.#options = options;
     const keepAliveMs = http.keepAliveSeconds * 1000;
@@ -52,17 +58,33 @@ export class HttpTransport {
       maxSessions: http.maxSessions,
       sessionIdleMs: http.sessionIdleSeconds * 1000,
     });
-    this.#sse = new LegacySse({ mcp, keepAliveMs, maxBodyBytes: http.maxBodyBytes, maxStreams: http.maxSessions });
+    this.#sse = new LegacySse({
+      mcp,
+      fastPath,
+      keepAliveMs,
+      maxBodyBytes: http.maxBodyBytes,
+      maxStreams: http.maxSessions,
+    });
     const guard = new HostGuard({
       host: http.host,
       allowedHosts: http.allowedHosts,
       corsEnabled: http.cors.enabled,
       corsOrigins: http.cors.origins,
     });
-    const files = door === undefined ? undefined : new SandboxFilesEndpoint({ mcp, door });
-    const operators = desk === undefined ? undefined : new OperatorApi({ mcp, desk });
-    const legs = { endpoint: this.#endpoint, sse: this.#sse };
-    this.#router = new Router({ mcp, config, guard, authenticator, ...legs, files, ledger, operators });
+    const stallMs = http.requestTimeoutSeconds * 1000;
+    this.#files = options.files && new SandboxFilesEndpoint({ mcp, door: options.files, stallMs });
+    this.#router = new Router({
+      mcp,
+      config,
+      guard,
+      authenticator,
+      endpoint: this.#endpoint,
+      sse: this.#sse,
+      files: this.#files,
+      ledger,
+      sandboxes: operator && new OperatorSandboxesEndpoint({ mcp, door: operator }),
+      operators: desk && new OperatorApi({ mcp, desk }),
+    });
   }
 
   get isTls(): boolean {
@@ -81,11 +103,11 @@ export class HttpTransport {
     return `${this.isTls ? "https" : "http"}://${name}:${bound}`;
   }
 
-  /** Takes no new requests, lets running ones finish until the deadline, then cancels them. */
-  async close(deadlineMs: number): Promise<void> {
+  /** Takes no new requests, lets running ones finish until the deadline, then cancels them. Connections stay open. */
+  async drain(deadlineMs: number): Promise<void> {
     this.#watcher?.close();
     this.#router.drain();
-    const closed = Promise.all(
+    this.#closed = Promise.all(
       this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
     );
     for (const server of this.#servers) server.closeIdleConnections();
@@ -95,11 +117,10 @@ export class HttpTransport {
       this.#options.mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open });
     }
     await Promise.all([this.#endpoint.close(), this.#sse.close()]);
-    await this.#closeConnections(closed);
   }
 
-  /** Answers that are under way get a moment to reach their clients; a client that does not read them is cut off. */
-  async #closeConnections(closed: Promise<unknown>): Promise<void> {
+  /** After `drain`. Answers that are under way get a moment to reach their clients; one that does not read is cut off. */
+  async close(): Promise<void> {
     const forEach = (act: (server: Server | HttpsServer) => void) => () => this.#servers.forEach(act);
     const sweep = setInterval(
       forEach((server) => server.closeIdleConnections()),
@@ -109,7 +130,7 @@ export class HttpTransport {
       forEach((server) => server.closeAllConnections()),
       LAST_WORDS_MS,
     );
-    await closed;
+    await this.#closed;
     clearInterval(sweep);
     clearTimeout(cut);
   }
@@ -154,7 +175,11 @@ export class HttpTransport {
         ? createHttpServer(options, handle)
         : createHttpsServer({ ...options, ...toContext(pair) }, handle);
     server.maxConnections = http.maxConnections;
-    server.on("clientError", refuseUnreadable);
+    server.on("clientError", (error, socket) => {
+      // Node limits every request as a whole and knows no exception: it is made here.
+      const isUpload = "code" in error && error.code === TOO_SLOW && this.#files?.isReceiving(socket) === true;
+      if (!isUpload) refuseUnreadable(error, socket);
+    });
     return server;
   }
 }
@@ -177,6 +202,6 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
 }
 
 const UNREADABLE: Readonly<Record<string, string>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
+  [TOO_SLOW]: "408 Request Timeout",
   HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
 };

@@ -22,6 +22,7 @@ export interface LegacySseOptions {
   readonly maxBodyBytes: number;
   readonly keepAliveMs: number;
   readonly maxStreams: number;
+  readonly fastPath: boolean;
 }
 
 interface Line {
@@ -45,7 +46,7 @@ export class LegacySse {
 
   /** `GET /mcp/sse`. The stream is the connection: when it closes, everything that belongs to it ends. */
   open({ response, principal }: HttpExchange): void {
-    const { mcp, keepAliveMs, maxStreams } = this.#options;
+    const { mcp, keepAliveMs, maxStreams, fastPath } = this.#options;
     if (this.#lines.size >= maxStreams)
       throw new OwlError("overloaded", `all ${maxStreams} event streams are in use`, { facts: { limit: maxStreams } });
     const id = randomBytes(24).toString("base64url");
@@ -54,6 +55,7 @@ export class LegacySse {
       stream.send({ event: "message", data: serializeMessage(message) });
     const connection = new Connection({
       mcp,
+      fastPath,
       unrelated: send,
       attach: (transport) => attachServer(mcp, transport, { followsChanges: true }),
     });

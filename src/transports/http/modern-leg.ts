@@ -161,8 +161,8 @@ export class ModernLeg {
     return refuseListening(this.#mcp, message, { caller, traceId });
   }
 
-  #needsHeaderCheck({ params: { name } }: FastCall, caller: Caller): boolean {
-    const tool = this.#mcp.pipeline.view.tool(name, caller);
+  #needsHeaderCheck({ wants }: FastCall, caller: Caller): boolean {
+    const tool = "name" in wants ? this.#mcp.pipeline.view.tool(wants.name, caller) : undefined;
     return tool !== undefined && declaresParamHeaders(tool);
   }
 
@@ -193,7 +193,7 @@ function hasPlainHeaders({ method, params }: JsonRpcRequest, { headers }: Incomi
   return (
     headers["mcp-protocol-version"] === NEWEST &&
     headers["mcp-method"] === method &&
-    headers["mcp-name"] === params?.["name"] &&
+    headers["mcp-name"] === params?.[method === "resources/read" ? "uri" : "name"] &&
     isObject(meta) &&
     meta[PROTOCOL_VERSION_META_KEY] === NEWEST
   );

@@ -2,6 +2,8 @@ import { randomBytes } from "node:crypto";
 import { type JsonRpcMessage, serializeMessage } from "../../protocol/json-rpc.ts";
 import type { EventStream } from "./event-stream.ts";
 
+/** A lost stream is kept this long for its client to come back, and a finished one to be read. */
+export const RESUME_WINDOW_MS = 10_000;
 const MAX_KEPT_EVENTS = 1000;
 const MAX_KEPT_BYTES = 4 * 1024 * 1024;
 /** How soon a client should come back when the server ends a stream early. */
@@ -18,8 +20,15 @@ export class ResumableStream {
   readonly #events: KeptEvent[] = [];
   #keptBytes = 0;
   #sequence = 0;
+  readonly #onAbandoned: () => void;
   #sink: EventStream | undefined;
+  #waiting: NodeJS.Timeout | undefined;
   #ended = false;
+
+  /** `onAbandoned` is called when the client lost the stream, however often before, and did not come back in time. */
+  constructor(onAbandoned: () => void = () => undefined) {
+    this.#onAbandoned = onAbandoned;
+  }
 
   get isConnected(): boolean {
     return this.#sink !== undefined;
@@ -30,18 +39,23 @@ export class ResumableStream {
   }
 
   connect(sink: EventStream): void {
+    clearTimeout(this.#waiting);
     this.#sink = sink;
   }
 
   /** The connection is gone; events are kept for the next one. */
   disconnect(sink: EventStream): void {
-    if (this.#sink === sink) this.#sink = undefined;
+    if (this.#sink !== sink) return;
+    this.#sink = undefined;
+    this.#awaitClient();
   }
 
   /** Ends the connection and leaves the stream open, so that the client comes back for the rest. */
   drop(): void {
-    this.#sink?.end();
+    if (this.#sink === undefined) return;
+    this.#sink.end();
     this.#sink = undefined;
+    this.#awaitClient();
   }
 
   /** An event without data, which tells the client where to resume before anything has happened. */
@@ -58,6 +72,7 @@ export class ResumableStream {
 
   end(): void {
     this.#ended = true;
+    clearTimeout(this.#waiting);
     this.drop();
   }
 
@@ -67,7 +82,14 @@ export class ResumableStream {
       if (sequence > lastSequence && data !== "") sink.send({ event: "message", id: `${this.id}.${sequence}`, data });
     }
     if (this.#ended) sink.end();
-    else this.#sink = sink;
+    else this.connect(sink);
+  }
+
+  #awaitClient(): void {
+    if (this.#ended) return;
+    clearTimeout(this.#waiting);
+    this.#waiting = setTimeout(this.#onAbandoned, RESUME_WINDOW_MS);
+    this.#waiting.unref();
   }
 
   #keep(data: string): string {

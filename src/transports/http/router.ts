@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import { challenge } from "../../auth/challenge.ts";
-import { ANONYMOUS, type Principal } from "../../auth/principal.ts";
+import { ADMIN_SCOPE, ANONYMOUS, type Principal } from "../../auth/principal.ts";
 import { protectedResourceMetadata } from "../../auth/protected-resource-metadata.ts";
+import { requireScope } from "../../auth/require-scope.ts";
 import type { Config } from "../../config/schema.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -15,10 +16,12 @@ import { EVENT_STREAM_HEADERS } from "./event-stream.ts";
 import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
 import type { HostGuard } from "./guards.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
-import type { LegacySse } from "./legacy-sse.ts";
-import type { McpEndpoint } from "./mcp-endpoint.ts";
 import type { OperatorApi } from "./operator-api.ts";
 import { retryHeader } from "./quota-headers.ts";
+import { sendSkill, SKILL_PATH } from "./skills.ts";
+import type { LegacySse } from "./legacy-sse.ts";
+import type { McpEndpoint } from "./mcp-endpoint.ts";
+import { type OperatorSandboxesEndpoint, SANDBOX_PATH, SANDBOXES_PATH } from "./operator-sandboxes.ts";
 import { onlyHeader, readTarget, type RequestTarget } from "./request-target.ts";
 import { FILE_PATH, type SandboxFilesEndpoint } from "./sandbox-files.ts";
 
@@ -34,6 +37,7 @@ export interface RouterOptions {
   readonly ledger?: Ledger | undefined;
   /** Not there without governance. */
   readonly operators?: OperatorApi | undefined;
+  readonly sandboxes: OperatorSandboxesEndpoint | undefined;
 }
 
 type Serve = (exchange: HttpExchange, target: RequestTarget) => void | Promise<void>;
@@ -42,13 +46,15 @@ interface Route {
   readonly methods: Readonly<Record<string, Serve>>;
   /** Needs no token: load balancers and clients that are about to get one ask here. */
   readonly isOpen?: boolean;
+  /** Shows or changes what belongs to others. */
+  readonly isForOperators?: boolean;
 }
 
 const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
 const MAX_LABEL_CHARS = 128;
 const MAX_TIMER_MS = 2_147_483_647;
 
-/** Every HTTP request passes the same guards, in this order: host and origin, method, identity. */
+/** Every HTTP request passes the same guards, in this order: host and origin, method, identity, scope. */
 export class Router {
   readonly #options: RouterOptions;
   readonly #routes: ReadonlyMap<string, Route>;
@@ -109,14 +115,34 @@ export class Router {
     const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyHeader(request, "authorization"));
     const principal = known instanceof Promise ? await known : known;
     const label = labelOf(request);
-    if (route.isOpen !== true) this.#options.mcp.pipeline.governance?.governor.assertNoFlood({ principal, label });
+    this.#admit(route, { principal, label });
     endStreamWithToken(principal, response);
     await serve({ ...incoming, principal, label }, target);
   }
 
+  /** Before anything of the request is read: a flood costs next to nothing. */
+  #admit(route: Route, asker: { readonly principal: Principal; readonly label: string | undefined }): void {
+    if (route.isOpen === true) return;
+    if (route.isForOperators === true) this.#assertOperator(asker.principal);
+    this.#options.mcp.pipeline.governance?.governor.assertNoFlood(asker);
+  }
+
+  /** With auth off everybody is the same caller: nobody can be told to be an operator, so nobody is. */
+  #assertOperator(principal: Principal): void {
+    if (this.#options.config.auth.enabled) return requireScope(principal, ADMIN_SCOPE);
+    throw new OwlError("forbidden", "this is for operators, and with auth off nobody is known to be one", {
+      facts: { reason: "auth_disabled" },
+      hint: `turn auth.enabled on and send a token with the scope ${ADMIN_SCOPE}, or run \`owlclaw mcp-server sandboxes list\` on the server's machine`,
+    });
+  }
+
   #makeRoutes(): ReadonlyMap<string, Route> {
-    const { endpoint, sse, config } = this.#options;
+    const { endpoint, sse, config, sandboxes } = this.#options;
     const status: Serve = (exchange) => sendJson(exchange.response, 200, this.#status(exchange));
+    const list: Route | undefined = sandboxes && {
+      isForOperators: true,
+      methods: { GET: (exchange) => sandboxes.list(exchange) },
+    };
     const metadata: Route = { isOpen: true, methods: { GET: (exchange) => this.#sendMetadata(exchange) } };
     return new Map<string, Route>([
       [
@@ -147,18 +173,29 @@ export class Router {
       ...(config.auth.enabled
         ? [[RESOURCE_METADATA_PATH, metadata] as const, [`${RESOURCE_METADATA_PATH}/mcp`, metadata] as const]
         : []),
+      ...(list === undefined ? [] : [[SANDBOXES_PATH, list] as const]),
     ]);
   }
 
   #makePatterns(): readonly (readonly [RegExp, Route])[] {
-    const { files, ledger, operators } = this.#options;
-    const forOperators = [...ledgerRoutes(ledger), ...(operators?.routes() ?? [])];
-    if (files === undefined) return forOperators;
-    const methods: Route["methods"] = {
-      GET: (exchange, target) => files.get(exchange, target),
-      PUT: (exchange, target) => files.put(exchange, target),
-    };
-    return [[FILE_PATH, { methods }], ...forOperators];
+    const { files, sandboxes, mcp, ledger, operators } = this.#options;
+    const patterns: (readonly [RegExp, Route])[] = [...ledgerRoutes(ledger), ...(operators?.routes() ?? [])];
+    if (files !== undefined) {
+      const methods: Route["methods"] = {
+        GET: (exchange, target) => files.get(exchange, target),
+        PUT: (exchange, target) => files.put(exchange, target),
+      };
+      patterns.push([FILE_PATH, { methods }]);
+    }
+    if (mcp.servesSkills) {
+      const read: Serve = (exchange, target) => sendSkill(mcp, exchange, target);
+      patterns.push([SKILL_PATH, { methods: { GET: read, HEAD: read } }]);
+    }
+    if (sandboxes !== undefined) {
+      const methods: Route["methods"] = { DELETE: (exchange, target) => sandboxes.destroy(exchange, target) };
+      patterns.push([SANDBOX_PATH, { isForOperators: true, methods }]);
+    }
+    return patterns;
   }
 
   #status({ principal, label }: HttpExchange): Record<string, unknown> {
@@ -208,7 +245,7 @@ export class Router {
     const headers: Record<string, string> = {};
     const isLimited = error.kind === "governance_denied" && error.facts["retry_after"] !== undefined;
     if (isLimited) Object.assign(headers, retryHeader(error.facts["retry_after"]));
-    if (error.kind === "unauthorized" || error.kind === "forbidden") {
+    if (error.kind === "unauthorized" || error.facts["reason"] === "insufficient_scope") {
       headers["www-authenticate"] = challenge(error, {
         resourceMetadataUrl: `${this.#origin(request)}${RESOURCE_METADATA_PATH}/mcp`,
       });

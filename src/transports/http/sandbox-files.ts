@@ -1,21 +1,24 @@
-import { Readable } from "node:stream";
+import { type Duplex, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Principal } from "../../auth/principal.ts";
+import { byteRange } from "../../capabilities/byte-range.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { GovernedWork } from "../../pipeline/governed-call.ts";
 import { operationSubject } from "../../pipeline/subjects.ts";
 import { silentConversation } from "../../protocol/conversations/silent.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { PLAIN_VERSION } from "../../protocol/versions.ts";
-import { byteRange } from "./byte-range.ts";
 import { type HttpExchange, lifeOf, sendError, sendJson } from "./exchange-io.ts";
 import { retryHeader } from "./quota-headers.ts";
 import type { RequestTarget } from "./request-target.ts";
+import { steadyBody } from "./steady-body.ts";
 
 /** What this door needs of sandboxes. */
 export interface FileDoor {
   /** Throws as for an unknown sandbox when it is not the principal's own. */
   open(principal: Principal, id: string): Promise<OpenFiles>;
+  /** The same, and throws as for an unknown one when it has ended: there is nothing to read in a new one. */
+  openLive(principal: Principal, id: string): Promise<OpenFiles>;
 }
 
 interface OpenFiles {
@@ -33,12 +36,14 @@ interface OpenFiles {
 export interface SandboxFilesOptions {
   readonly mcp: Mcp;
   readonly door: FileDoor;
+  /** A client that is silent for so long in the middle of its file is cut off. */
+  readonly stallMs: number;
 }
 
 export const FILE_PATH: RegExp = /^\/api\/sandboxes\/([^/]+)\/files\/(.*)$/s;
 
-/** A client that takes or sends nothing for so long would keep the sandbox busy for ever. */
-const STALL_MS = 60_000;
+/** A client that takes nothing for so long would keep the sandbox busy for ever. */
+const UNREAD_MS = 60_000;
 
 /** Whatever a file holds, a browser must not run it as a page of this server. */
 const FILE_HEADERS = {
@@ -50,6 +55,8 @@ const FILE_HEADERS = {
   "accept-ranges": "bytes",
 } as const;
 
+const STALLED = 408;
+
 const STATUS_BY_REASON: ReadonlyMap<unknown, number> = new Map([
   ["not_found", 404],
   ["outside_workspace", 403],
@@ -60,32 +67,49 @@ const STATUS_BY_REASON: ReadonlyMap<unknown, number> = new Map([
   ["disk_full", 507],
   ["sandbox_ended", 503],
   ["invalid_params", 400],
+  ["stalled", STALLED],
   ["range", 416],
 ]);
 
 /** `GET` and `PUT /api/sandboxes/{id}/files/{path}`: an owner's files, streamed. */
 export class SandboxFilesEndpoint {
   readonly #options: SandboxFilesOptions;
+  readonly #receiving = new WeakSet<Duplex>();
 
   constructor(options: SandboxFilesOptions) {
     this.#options = options;
   }
 
+  /** Whether a file is coming in here: then its silences are limited, and not the time that it takes. */
+  isReceiving(socket: Duplex): boolean {
+    return this.#receiving.has(socket);
+  }
+
   get(exchange: HttpExchange, target: RequestTarget): Promise<void> {
-    return this.#serve(exchange, target, (files, path) => sendFile(exchange, files, path));
+    const { door } = this.#options;
+    return this.#serve(exchange, target, {
+      open: (id) => door.openLive(exchange.principal, id),
+      act: (files, path) => sendFile(exchange, files, path),
+    });
   }
 
-  put(exchange: HttpExchange, target: RequestTarget): Promise<void> {
-    return this.#serve(exchange, target, (files, path) => receiveFile(exchange, files, path));
+  async put(exchange: HttpExchange, target: RequestTarget): Promise<void> {
+    const { door, stallMs } = this.#options;
+    const { socket } = exchange.request;
+    this.#receiving.add(socket);
+    try {
+      await this.#serve(exchange, target, {
+        open: (id) => door.open(exchange.principal, id),
+        act: (files, path) => receiveFile(exchange, { files, path, stallMs }),
+      });
+    } finally {
+      this.#receiving.delete(socket);
+    }
   }
 
-  async #serve(
-    exchange: HttpExchange,
-    target: RequestTarget,
-    act: (files: OpenFiles, path: string) => Promise<number>,
-  ): Promise<void> {
+  async #serve(exchange: HttpExchange, target: RequestTarget, { open, act }: Work): Promise<void> {
     const { request, response, principal, traceId } = exchange;
-    const { mcp, door } = this.#options;
+    const { mcp } = this.#options;
     const startMs = performance.now();
     const log = (facts: Readonly<Record<string, unknown>>): void =>
       mcp.logger.info("sandbox file", {
@@ -95,13 +119,12 @@ export class SandboxFilesEndpoint {
         duration_ms: Math.round(performance.now() - startMs),
         ...facts,
       });
-    response.setTimeout(STALL_MS, () => response.destroy());
     try {
       const { id, path } = readFilePath(target.path);
       await mcp.pipeline.govern({
         ...fileWork(request.method === "PUT" ? "file_write" : "file_read", { id, path }, exchange, mcp),
         perform: async () => {
-          const files = await door.open(principal, id);
+          const files = await open(id);
           try {
             const bytes = await act(files, path);
             log({ sandbox: files.name, path, bytes, outcome: "ok" });
@@ -133,14 +156,34 @@ export class SandboxFilesEndpoint {
           ? STATUS_BY_REASON.get(error.facts["reason"])
           : undefined;
     const { withStack } = this.#options.mcp;
-    const headers = retryHeader(retryAfter);
-    sendError(response, error, { traceId, withStack, headers, ...(status !== undefined && { status }) });
     // Many clients read the answer only after the last byte of their body: the rest is taken and thrown away.
-    request.resume();
+    const isStalled = status === STALLED;
+    const headers = { ...retryHeader(retryAfter), ...(isStalled && { connection: "close" }) };
+    sendError(response, error, { traceId, withStack, headers, ...(status !== undefined && { status }) });
+    if (!request.complete && !isStalled) this.#drain(request);
+  }
+
+  /** For as long as a whole request may take: nobody may go on sending for ever what is not wanted. */
+  #drain(request: HttpExchange["request"]): void {
+    const timer = setTimeout(() => request.destroy(), this.#options.stallMs);
+    timer.unref();
+    request.once("close", () => clearTimeout(timer)).resume();
   }
 }
 
+interface Work {
+  readonly open: (id: string) => Promise<OpenFiles>;
+  readonly act: (files: OpenFiles, path: string) => Promise<number>;
+}
+
+interface Arrival {
+  readonly files: OpenFiles;
+  readonly path: string;
+  readonly stallMs: number;
+}
+
 async function sendFile({ request, response }: HttpExchange, files: OpenFiles, path: string): Promise<number> {
+  response.setTimeout(UNREAD_MS, () => response.destroy());
   const file = await files.read(path);
   const { sizeBytes } = file;
   // There is nothing to compare If-Range with, so that it never matches.
@@ -163,7 +206,7 @@ async function sendFile({ request, response }: HttpExchange, files: OpenFiles, p
   return end - start;
 }
 
-async function receiveFile({ request, response }: HttpExchange, files: OpenFiles, path: string): Promise<number> {
+async function receiveFile({ request, response }: HttpExchange, { files, path, stallMs }: Arrival): Promise<number> {
   const { "content-range": contentRange, "content-encoding": encoding, "content-length": length } = request.headers;
   if (contentRange !== undefined)
     throw new OwlError("invalid_request", "a file is replaced whole: Content-Range cannot be served", {
@@ -178,9 +221,7 @@ async function receiveFile({ request, response }: HttpExchange, files: OpenFiles
       facts: { reason: "disk_full" },
       hint: "send less, or make a sandbox of a larger flavor with sandbox_create",
     });
-  // Leaving the loop early must not close the connection: the answer goes over it.
-  const body: AsyncIterable<Buffer> = request.iterator({ destroyOnReturn: false });
-  const { sizeBytes, isNew } = await files.write(path, body);
+  const { sizeBytes, isNew } = await files.write(path, steadyBody(request, stallMs));
   const answer = { path, size_bytes: sizeBytes, created: isNew, session_created: files.wasCreated };
   sendJson(response, isNew ? 201 : 200, answer);
   return sizeBytes;

@@ -9,10 +9,8 @@ import { hasResumableStreams } from "../../protocol/versions.ts";
 import { EventStream } from "./event-stream.ts";
 import { acceptsEventStream, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
-import { parseEventId, ResumableStream } from "./resumable-stream.ts";
+import { parseEventId, RESUME_WINDOW_MS, ResumableStream } from "./resumable-stream.ts";
 
-/** A lost stream is kept this long for its client to come back, and a finished one to be read. */
-const RESUME_WINDOW_MS = 10_000;
 const MAX_STREAMS = 64;
 
 export interface SessionOptions {
@@ -101,8 +99,8 @@ export class Session {
     return true;
   }
 
-  openStream(): ResumableStream {
-    const stream = new ResumableStream();
+  openStream(onAbandoned: () => void): ResumableStream {
+    const stream = new ResumableStream(onAbandoned);
     this.#streams.set(stream.id, stream);
     if (this.#streams.size > MAX_STREAMS) this.#forgetOldestEnded();
     return stream;
@@ -178,7 +176,7 @@ class Reply {
   #open(): ResumableStream | undefined {
     const { request, response } = this.#exchange;
     if (this.#stream !== undefined || !acceptsEventStream(request) || response.destroyed) return this.#stream;
-    const stream = this.#session.openStream();
+    const stream = this.#session.openStream(() => this.gone.end());
     this.#stream = stream;
     stream.connect(this.#session.openSink(response, stream));
     if (hasResumableStreams(this.#session.connection.version)) stream.prime();
@@ -193,15 +191,6 @@ class Reply {
 
   /** A lost connection is no cancellation while the client can resume; it is one when there was nothing to resume. */
   #onClose(): void {
-    const stream = this.#stream;
-    if (stream === undefined) {
-      if (!this.#exchange.response.writableFinished) this.gone.end();
-      return;
-    }
-    if (stream.isEnded) return;
-    const timer = setTimeout(() => {
-      if (!stream.isConnected && !stream.isEnded) this.gone.end();
-    }, RESUME_WINDOW_MS);
-    timer.unref();
+    if (this.#stream === undefined && !this.#exchange.response.writableFinished) this.gone.end();
   }
 }

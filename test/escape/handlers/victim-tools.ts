@@ -1,6 +1,6 @@
 import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { defineHandler, z } from "owlclaw";
+import { defineHandler, definePrompt, z } from "owlclaw";
 import type { ElicitForm } from "owlclaw";
 
 type HoldState = "waiting" | "released" | "cancelled";
@@ -117,6 +117,17 @@ export const askTwice = defineHandler({
   name: "ask_twice",
   description: "Asks for a name, and then for another",
   input: z.object({ topic: z.string() }),
+  async run({ topic }, context) {
+    const first = await context.elicit(NAME, { key: "first" });
+    const second = await context.elicit(NAME, { key: "second" });
+    return `${topic}: ${first.action} ${second.action}`;
+  },
+});
+
+/** The same name, arguments and questions as the tool above: nothing but the method tells the two apart. */
+export const askTwicePrompt = definePrompt({
+  name: "ask_twice",
+  arguments: z.object({ topic: z.string() }),
   async run({ topic }, context) {
     const first = await context.elicit(NAME, { key: "first" });
     const second = await context.elicit(NAME, { key: "second" });

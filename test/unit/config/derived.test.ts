@@ -42,6 +42,9 @@ const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   "ledger.keyFolder": fc.stringMatching(/^\/[a-z]{1,9}$/),
   "alerts.webhook": fc.webUrl({ validSchemes: ["https"] }),
   "limits.url": fc.constant("redis://counter.example"),
+  "skills.dir": fc.constantFrom("/usr/share", "/usr/lib"),
+  "handlers.python": fc.stringMatching(/^\/[a-z]{1,9}$/),
+  "handlers.workers": fc.integer({ min: 1, max: 64 }),
   "handlers.paths": fc.array(fc.stringMatching(/^\/[a-z]{1,9}$/), { minLength: 1 }),
 };
 // These stand or fall with a second key or with files: they have a test of their own.

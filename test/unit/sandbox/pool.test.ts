@@ -30,6 +30,7 @@ const PLAN: PooledPlace["plan"] = {
   cellId: "cell",
   folder: "/nowhere",
   template: "python",
+  language: "python",
   flavor: "small",
   env: {},
   volumes: [],
@@ -47,11 +48,15 @@ function makePool(options: Partial<PoolOptions> = {}): Fixture {
   const discarded: PooledPlace[] = [];
   const pool = new Pool({
     size: 2,
+    templates: ["python", "node"],
     template: "python",
     flavor: "small",
     preload: ["numpy"],
     logger: SILENT_LOGGER,
-    open: async (template) => ({ plan: { ...PLAN, template }, place: makePlace(warmed) }),
+    open: async (template) => ({
+      plan: { ...PLAN, template, language: template === "node" ? "node" : "python" },
+      place: makePlace(warmed),
+    }),
     discard: async (pooled) => {
       discarded.push(pooled);
       await pooled.place.close();

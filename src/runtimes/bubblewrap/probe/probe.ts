@@ -20,8 +20,9 @@ import { explainStartFailure, missingBubblewrap } from "./start-failure.ts";
 
 const MIB = 1024 * 1024;
 const RESOURCES: Resources = { cpus: 2, memoryBytes: 64 * MIB, maxPids: 32, diskBytes: 16 * MIB };
-const TIMEOUT_MS = 10_000;
-const CPU_TIMEOUT_MS = 3000;
+// Slow machines take long: what a cell does not answer in this time, it does not answer.
+const TIMEOUT_MS = 50_000;
+const CPU_TIMEOUT_MS = 15_000;
 const CPU_POLL_MS = 10;
 const WATCH_INTERVAL_MS = 20;
 const MAX_ANSWER_CHARS = 64 * 1024;
@@ -114,7 +115,7 @@ async function attackCpuLimit(host: CellHost, signal: AbortSignal): Promise<Answ
 
 /** Where the workspace has no disk of its own, whoever fills it is ended by a watch: late, but surely. */
 async function attackWatchedWorkspace(host: CellHost, signal: AbortSignal): Promise<Answer[string]> {
-  const workspaceWatch = createWorkspaceWatch(WATCH_INTERVAL_MS);
+  const workspaceWatch = createWorkspaceWatch({ intervalMs: WATCH_INTERVAL_MS });
   const resources = { ...RESOURCES, diskBytes: MIB };
   try {
     return await withProbeCell({ ...host, workspaceWatch }, { resources, signal }, async (place) => {

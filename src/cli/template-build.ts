@@ -1,0 +1,95 @@
+import { readFileSync, statSync } from "node:fs";
+import { basename, resolve } from "node:path";
+import { loadConfig } from "../config/load.ts";
+import { STOCK_TEMPLATE_NAMES, TEMPLATE_NAME } from "../config/template-name.ts";
+import type { TemplateRecipe } from "../sandbox/build-template.ts";
+import type { CommandCall } from "./command-action.ts";
+import { quietLogger } from "./command-logger.ts";
+import { toLoadOptions } from "./config-flags.ts";
+import { withoutTerminalControls } from "./text.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** What a package manager installs from a file. */
+const PACKAGE_FILE = /\.(whl|tar\.gz|tgz|zip)$/;
+const MIB = 1024 ** 2;
+
+export async function templateBuildCommand({ terminal, args, flags }: CommandCall): Promise<number> {
+  const recipe = toRecipe(args[0] ?? "", flags);
+  const loaded = await loadConfig(toLoadOptions(flags));
+  const { buildInWorkshop } = await import("../server/template-workshop.ts");
+  const abort = new AbortController();
+  const interrupt = (): void => abort.abort(new Error("interrupted"));
+  process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
+  try {
+    const { folder, packages, sizeBytes } = await buildInWorkshop({
+      config: loaded.config,
+      logger: quietLogger(loaded, terminal),
+      recipe,
+      onOutput: ({ text }) => terminal.err(terminal.errIsTty ? withoutTerminalControls(text) : text),
+      signal: abort.signal,
+    });
+    if (flags["json"] === true) {
+      terminal.out(`${JSON.stringify({ name: recipe.name, folder, packages, sizeBytes }, null, 2)}\n`);
+    } else {
+      terminal.out(`Built ${recipe.name}: ${packages.join(", ")} (${(sizeBytes / MIB).toFixed(1)} MiB).\n`);
+      terminal.out(`Servers that start from now on offer it: sandbox_create {"template": "${recipe.name}"}\n`);
+    }
+    return 0;
+  } finally {
+    process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
+  }
+}
+
+function toRecipe(name: string, flags: CommandCall["flags"]): TemplateRecipe {
+  if (!TEMPLATE_NAME.test(name) || STOCK_TEMPLATE_NAMES.includes(name)) {
+    throw new UsageError(
+      `"${name}" cannot name a template: use lower-case letters, digits, - or _, at most 40, and not ${STOCK_TEMPLATE_NAMES.join(" or ")}`,
+    );
+  }
+  const python = [...texts(flags["python"]), ...requirementLines(flags["requirements"])].map(toSpec);
+  const node = texts(flags["node"]).map(toSpec);
+  if (python.length + node.length === 0) {
+    throw new UsageError("a template needs packages: name some with --python, --requirements or --node");
+  }
+  const all = [...python, ...node];
+  const registries = [
+    ...(python.some(({ file }) => file === undefined) ? ["pip"] : []),
+    ...(node.some(({ file }) => file === undefined) ? ["npm"] : []),
+  ];
+  return {
+    name,
+    language:
+      flags["language"] === "node" || (flags["language"] === undefined && python.length === 0) ? "node" : "python",
+    python: python.map(({ spec }) => spec),
+    node: node.map(({ spec }) => spec),
+    files: all.flatMap(({ file }) => (file === undefined ? [] : [file])),
+    allow: [...new Set([...registries, ...texts(flags["allow"])])],
+    isReplacing: flags["replace"] === true,
+  };
+}
+
+/** A package on this machine travels into the sandbox and is named there by its base name. */
+function toSpec(text: string): { readonly spec: string; readonly file?: string } {
+  if (text.startsWith("-")) throw new UsageError(`"${text}" is no package: options of pip and npm are not taken`);
+  if (/[\0\r\n]/.test(text)) throw new UsageError(`${JSON.stringify(text)} is no package`);
+  const isFile = PACKAGE_FILE.test(text) && statSync(text, { throwIfNoEntry: false })?.isFile() === true;
+  return isFile ? { spec: `./${basename(text)}`, file: resolve(text) } : { spec: text };
+}
+
+function requirementLines(file: unknown): readonly string[] {
+  if (typeof file !== "string") return [];
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new UsageError(`the requirements cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  return text
+    .split(/\r?\n/)
+    .map((line) => line.replace(/(^|\s)#.*$/, "").trim())
+    .filter((line) => line !== "");
+}
+
+function texts(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((each): each is string => typeof each === "string") : [];
+}

@@ -1,0 +1,72 @@
+import type { Logger } from "../telemetry/logger.ts";
+import type { Runner } from "./served-file.ts";
+import { InlineRunner } from "./workers/inline-runner.ts";
+import type { LaunchWorker } from "./workers/launched-worker.ts";
+import type { RemoteTarget, UseSandbox } from "./workers/remote-call.ts";
+import { WorkerPool } from "./workers/worker-pool.ts";
+
+export type HandlerLanguage = "node" | "python";
+
+export function languageOf(file: string): HandlerLanguage {
+  return file.endsWith(".py") ? "python" : "node";
+}
+
+export interface GenerationOptions {
+  /** How a worker is started. Nothing for a language whose handlers run in the server's own process. */
+  readonly launch: Readonly<Record<HandlerLanguage, LaunchWorker | undefined>>;
+  readonly cacheFolder: string;
+  readonly maxWorkers: number;
+  readonly maxLineChars: number;
+  readonly useSandbox?: UseSandbox | undefined;
+  readonly logger: Logger;
+  readonly onChanged: (remote: RemoteTarget) => void;
+  readonly onListChanged: (list: string) => void;
+  readonly onLead: (generation: Generation) => void;
+}
+
+/** A blocked Node worker takes everything with it, so that a second one stands by; Python's run one call at a time. */
+const KEPT: Readonly<Record<HandlerLanguage, number>> = { node: 2, python: 1 };
+
+/** All processes that run the files as they were at one moment. A change of a file starts the next one. */
+export class Generation {
+  readonly #options: GenerationOptions;
+  readonly #pools = new Map<HandlerLanguage, WorkerPool>();
+  #inline: InlineRunner | undefined;
+
+  constructor(options: GenerationOptions) {
+    this.#options = options;
+  }
+
+  /** Whoever runs this file; started with its first use. */
+  runnerFor(file: string): Runner {
+    const language = languageOf(file);
+    const launch = this.#options.launch[language];
+    if (launch === undefined) return (this.#inline ??= new InlineRunner(this.#options));
+    let pool = this.#pools.get(language);
+    if (pool === undefined) {
+      const { maxWorkers, maxLineChars, useSandbox, logger, onChanged, onListChanged, onLead } = this.#options;
+      pool = new WorkerPool({
+        launch,
+        logger: logger.child({ handlers: language }),
+        size: Math.min(maxWorkers, KEPT[language]),
+        maxSize: maxWorkers,
+        maxLineChars,
+        useSandbox,
+        onChanged,
+        onListChanged,
+        onLead: () => onLead(this),
+      });
+      this.#pools.set(language, pool);
+    }
+    return pool;
+  }
+
+  /** Calls that run may finish; then the processes end. */
+  retire(): void {
+    for (const pool of this.#pools.values()) pool.retire();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#pools.values()].map((pool) => pool.close()));
+  }
+}

@@ -1,0 +1,70 @@
+"""What a handler sees of the call it serves."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable, Dict, Mapping, Optional
+
+
+class Logger:
+    """Sends log messages to the client, if it wants messages of the level."""
+
+    def __init__(self, send: Callable[[str, Any], None]) -> None:
+        self._send = send
+
+    def debug(self, data: Any) -> None:
+        self._send("debug", data)
+
+    def info(self, data: Any) -> None:
+        self._send("info", data)
+
+    def warning(self, data: Any) -> None:
+        self._send("warning", data)
+
+    def error(self, data: Any) -> None:
+        self._send("error", data)
+
+
+class Context:
+    """Annotate a parameter with it, wherever it stands, and it is filled in; it is no field of the tool."""
+
+    def __init__(self, call_id: int, wire: Mapping[str, Any], send: Callable[[Dict[str, Any]], None]) -> None:
+        self._id = call_id
+        self._send = send
+        self._cancelled = threading.Event()
+        self._settled = False
+        #: Who calls: ``{"id": ..., "scopes": [...], "claims": {...}}``.
+        self.principal: Mapping[str, Any] = wire.get("principal") or {}
+        self.trace_id: str = wire.get("traceId", "")
+        self.session_id: Optional[str] = wire.get("sessionId")
+        self.protocol_version: str = wire.get("protocolVersion", "")
+        self.logger = Logger(self._log)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the client cancelled, the time is up or the server stops. Return soon: the process is ended then."""
+        return self._cancelled.is_set()
+
+    def progress(self, done: float, total: Optional[float] = None, message: Optional[str] = None) -> None:
+        """Reports progress to clients that asked for it."""
+        report: Dict[str, Any] = {"t": "progress", "id": self._id, "done": done}
+        if total is not None:
+            report["total"] = total
+        if message is not None:
+            report["message"] = message
+        self._say(report)
+
+    def charge(self, amount: float) -> None:
+        """Adds to what this call costs."""
+        self._say({"t": "charge", "id": self._id, "amount": amount})
+
+    def list_changed(self, kind: str) -> None:
+        """Tells clients to ask for a list again: tools, resources or prompts."""
+        self._say({"t": "listChanged", "id": self._id, "list": kind})
+
+    def _log(self, level: str, data: Any) -> None:
+        self._say({"t": "log", "id": self._id, "level": level, "data": data})
+
+    def _say(self, message: Dict[str, Any]) -> None:
+        if not self._settled and not self._cancelled.is_set():
+            self._send(message)

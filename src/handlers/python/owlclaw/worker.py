@@ -1,0 +1,263 @@
+"""The program of a Python worker. It speaks the protocol of ``worker-protocol.ts``."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import platform
+import queue
+import struct
+import sys
+import threading
+import traceback
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from .context import Context
+from .describe import Handler, LoadedModule
+from .shapes import Misfit
+from .values import to_json
+
+PROTOCOL_FD = 3
+JOURNAL_FD = 4
+
+
+class Line:
+    """JSON objects, one a line, on a pair of descriptors."""
+
+    def __init__(self, read_fd: int, write_fd: int) -> None:
+        self._read_fd = read_fd
+        self._write_fd = write_fd
+        self._lock = threading.Lock()
+
+    def send(self, message: Dict[str, Any]) -> None:
+        data = memoryview((json.dumps(message, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "replace"))
+        with self._lock:
+            while data:
+                data = data[os.write(self._write_fd, data) :]
+
+    def read(self, receive: Callable[[Dict[str, Any]], None]) -> None:
+        rest = b""
+        while True:
+            chunk = os.read(self._read_fd, 65536)
+            if not chunk:
+                return
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                receive(json.loads(line))
+
+
+class Worker:
+    """Runs one sync function at a time on a thread of its own, and async functions side by side."""
+
+    def __init__(self, line: Line, has_journal: bool) -> None:
+        self._line = line
+        self._has_journal = has_journal
+        self._targets: Dict[int, Dict[str, Any]] = {}
+        self._modules: Dict[str, LoadedModule] = {}
+        self._contexts: Dict[int, Context] = {}
+        self._tasks: Dict[int, "asyncio.Task[Any]"] = {}
+        self._jobs: "queue.SimpleQueue[Callable[[], None]]" = queue.SimpleQueue()
+        self._loop = asyncio.new_event_loop()
+
+    def run(self) -> None:
+        threading.Thread(target=self._read, daemon=True, name="owlclaw-protocol").start()
+        threading.Thread(target=self._loop.run_forever, daemon=True, name="owlclaw-async").start()
+        self._line.send({"t": "hello", "version": platform.python_version()})
+        # Sync functions have the main thread: signals and many libraries want it.
+        while True:
+            self._jobs.get()()
+
+    def _read(self) -> None:
+        try:
+            self._line.read(self._receive)
+        finally:
+            # The server is gone, or has no use for this worker any more.
+            os._exit(0)
+
+    def _receive(self, message: Dict[str, Any]) -> None:
+        kind = message["t"]
+        if kind == "ping":
+            self._line.send({"t": "pong"})
+        elif kind == "target":
+            self._targets[message["n"]] = message["target"]
+        elif kind == "cancel":
+            self._cancel(message["id"])
+        elif kind in ("call", "describe", "watch"):
+            if not self._may_start(message["id"]):
+                self._line.send({"t": "skipped", "id": message["id"]})
+            elif kind == "call":
+                self._start(message)
+            elif kind == "describe":
+                self._jobs.put(lambda: self._describe(message))
+            else:
+                self._line.send({"t": "done", "id": message["id"]})
+
+    def _may_start(self, call_id: int) -> bool:
+        if not self._has_journal:
+            return True
+        os.pwrite(JOURNAL_FD, struct.pack("<d", call_id), 0)
+        return bool(struct.unpack("<d", os.pread(JOURNAL_FD, 8, 8))[0] == 0)
+
+    def _describe(self, message: Dict[str, Any]) -> None:
+        self._finish(message["id"], lambda: self._module(message["file"]).report())
+
+    def _module(self, file: str) -> LoadedModule:
+        module = self._modules.get(file)
+        if module is None:
+            module = LoadedModule(file)
+            self._modules[file] = module
+        return module
+
+    def _start(self, message: Dict[str, Any]) -> None:
+        target = self._targets[message["n"]]
+        context = Context(message["id"], message.get("ctx") or {}, self._line.send)
+        self._contexts[message["id"]] = context
+        if target["call"].get("isAsync"):
+            self._loop.call_soon_threadsafe(self._start_async, message, target, context)
+        else:
+            self._jobs.put(lambda: self._run_sync(message, target, context))
+
+    def _prepare(
+        self, message: Dict[str, Any], target: Dict[str, Any], context: Context
+    ) -> Tuple[Handler, List[Any], Dict[str, Any]]:
+        module = self._module(target["file"])
+        handler = module.handlers.get(target["exportName"])
+        if handler is None:
+            reasons = "; ".join(problem["message"] for problem in module.problems)
+            raise RuntimeError(f"{target['exportName']} is no longer in its file{': ' + reasons if reasons else ''}")
+        args, named = handler.arguments(message["input"], context)
+        return handler, args, named
+
+    def _run_sync(self, message: Dict[str, Any], target: Dict[str, Any], context: Context) -> None:
+        def call() -> Any:
+            handler, args, named = self._prepare(message, target, context)
+            output = handler.function(*args, **named)
+            if inspect.isgenerator(output):
+                output = drive(output, context)
+            return to_json(output)
+
+        self._finish(message["id"], call)
+
+    def _start_async(self, message: Dict[str, Any], target: Dict[str, Any], context: Context) -> None:
+        async def call() -> None:
+            result = await self._run_async(message, target, context)
+            self._finish(message["id"], result)
+
+        task = self._loop.create_task(call())
+        self._tasks[message["id"]] = task
+        task.add_done_callback(lambda _: self._tasks.pop(message["id"], None))
+        if context.is_cancelled:
+            task.cancel()
+
+    async def _run_async(
+        self, message: Dict[str, Any], target: Dict[str, Any], context: Context
+    ) -> Callable[[], Any]:
+        try:
+            handler, args, named = self._prepare(message, target, context)
+            output = handler.function(*args, **named)
+            value = await drive_async(output, context) if inspect.isasyncgen(output) else await output
+        except BaseException as error:  # noqa: BLE001 - told to the server, whatever it is
+            failure = error
+
+            def fail() -> Any:
+                raise failure
+
+            return fail
+        return lambda: to_json(value)
+
+    def _cancel(self, call_id: int) -> None:
+        context = self._contexts.get(call_id)
+        if context is not None:
+            context._cancelled.set()
+        task = self._tasks.get(call_id)
+        if task is not None:
+            self._loop.call_soon_threadsafe(task.cancel)
+
+    def _finish(self, call_id: int, produce: Callable[[], Any]) -> None:
+        try:
+            answer: Dict[str, Any] = {"t": "done", "id": call_id, "value": produce()}
+        except Misfit as misfit:
+            issue = {"path": misfit.path, "message": misfit.message}
+            answer = {"t": "fail", "id": call_id, "error": {"message": str(misfit), "side": "input", "issues": [issue]}}
+        except BaseException as error:  # noqa: BLE001 - a handler may raise anything, SystemExit too
+            answer = {"t": "fail", "id": call_id, "error": wire_error(error)}
+        context = self._contexts.pop(call_id, None)
+        if context is not None:
+            context._settled = True
+        self._line.send(answer)
+
+
+def wire_error(error: BaseException) -> Dict[str, Any]:
+    text = str(error)
+    name = type(error).__name__
+    stack = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return {"message": f"{name}: {text}" if text else name, "stack": stack}
+
+
+def drive(generator: Any, context: Context) -> Any:
+    """Each yield is progress; what it returns is the result."""
+    steps = 0
+    while True:
+        try:
+            value = next(generator)
+        except StopIteration as end:
+            return end.value
+        steps += 1
+        report(value, steps, context)
+        if context.is_cancelled:
+            generator.close()
+            raise RuntimeError("the call was cancelled")
+
+
+async def drive_async(generator: Any, context: Context) -> Any:
+    """An async generator cannot return a value: what it yields last is the result, what it yields before is progress."""
+    steps = 0
+    last: Any = None
+    async for value in generator:
+        if steps > 0:
+            report(last, steps, context)
+        steps += 1
+        last = value
+    return last
+
+
+def report(value: Any, steps: int, context: Context) -> None:
+    if isinstance(value, bool):
+        context.progress(steps)
+    elif isinstance(value, (int, float)):
+        context.progress(value)
+    elif isinstance(value, str):
+        context.progress(steps, message=value)
+    elif isinstance(value, dict):
+        done, total, message = value.get("done"), value.get("total"), value.get("message")
+        context.progress(
+            done if isinstance(done, (int, float)) else steps,
+            total if isinstance(total, (int, float)) else None,
+            message if isinstance(message, str) else None,
+        )
+    else:
+        context.progress(steps)
+
+
+def open_line(where: str) -> Line:
+    if where == "fd":
+        for fd in (PROTOCOL_FD, JOURNAL_FD):
+            os.set_inheritable(fd, False)
+        os.set_blocking(PROTOCOL_FD, True)
+        return Line(PROTOCOL_FD, PROTOCOL_FD)
+    # What handlers print must not stand between messages: it goes to stderr.
+    read_fd, write_fd = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    return Line(read_fd, write_fd)
+
+
+def main(where: Optional[str] = None) -> None:
+    place = where or (sys.argv[1] if len(sys.argv) > 1 else "fd")
+    Worker(open_line(place), has_journal=place == "fd").run()
+
+
+if __name__ == "__main__":
+    main()

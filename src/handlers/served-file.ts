@@ -1,0 +1,184 @@
+import { badArguments, describeIssues } from "../capabilities/bad-arguments.ts";
+import type { CallContext } from "../capabilities/context.ts";
+import type { Completer, HandlerDefinition, PromptDefinition, ResourceDefinition } from "../capabilities/define.ts";
+import { compileTool } from "../capabilities/define-tool.ts";
+import type { Prompt, Tool } from "../capabilities/registry.ts";
+import { compileSchema, type CompiledSchema, type SchemaIssue } from "../capabilities/schema.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import type { HandlerDescription } from "./handler-description.ts";
+import type { RemoteCallOptions, RemoteTarget } from "./workers/remote-call.ts";
+import type { WireDefinition, WireSchema } from "./workers/worker-protocol.ts";
+
+/** Whoever runs the jobs of a file: workers, or this very process. */
+export interface Runner {
+  run(options: Pick<RemoteCallOptions, "job" | "context" | "refused">): Promise<unknown>;
+}
+
+/** A file whose handlers are served. Who runs it may change under the tools that were made of it. */
+export interface ServedFile {
+  readonly file: string;
+  runner: Runner;
+}
+
+export function toolOfFunction(served: ServedFile, description: HandlerDescription): Tool {
+  const { name, title, version, effect, scope, timeoutMs, cost, confirm, skill, outputSchema, examples } = description;
+  const { exportName, call, dates, isGenerator } = description;
+  const remote: RemoteTarget = {
+    target: { kind: "function", file: served.file, exportName, call, dates, isGenerator },
+    what: `the tool "${name}"`,
+    isExclusive: served.file.endsWith(".py") && call.isAsync !== true,
+  };
+  const input = examples === undefined ? description.inputSchema : { ...description.inputSchema, examples };
+  const definition: HandlerDefinition = {
+    name,
+    description: description.description,
+    input,
+    ...(title !== undefined && { title }),
+    ...(version !== undefined && { version }),
+    ...(outputSchema !== undefined && { output: outputSchema }),
+    ...(effect !== undefined && { effect }),
+    ...(scope !== undefined && { scope }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(cost !== undefined && { cost }),
+    ...(confirm !== undefined && { confirm }),
+    ...(skill !== undefined && { skill }),
+    run: (value, context) => toOutput(callRemote({ served, remote, input: value, context })),
+  };
+  return compileTool(definition);
+}
+
+export function toolOfDefinition(served: ServedFile, { name, fields, input, output }: WireDefinition): Tool {
+  const remote = definitionTarget(served, { kind: "handler", name, what: `the tool "${name}"` });
+  const refused = (side: "input" | "output", issues: readonly SchemaIssue[]): Error =>
+    side === "input" ? badArguments(tool, issues) : badOutput(tool, issues);
+  if (!isHandlerFields(fields)) throw unusable(name);
+  const definition: HandlerDefinition = {
+    ...fields,
+    name,
+    ...(input !== undefined && { input: input.json }),
+    ...(output !== undefined && { output: output.json }),
+    run: (value, context) => toOutput(callRemote({ served, remote, input: value, context, refused })),
+  };
+  const compiled = compileTool(definition);
+  const tool: Tool = {
+    ...compiled,
+    input: input === undefined ? compiled.input : shown(input, compiled.input),
+    output: output === undefined || compiled.output === undefined ? compiled.output : shown(output, compiled.output),
+  };
+  return tool;
+}
+
+export interface ServedResource {
+  readonly definition: ResourceDefinition;
+  /** Set when the resource can say that it changed. */
+  readonly watch: RemoteTarget | undefined;
+}
+
+export function resourceOf(served: ServedFile, wire: WireDefinition): ServedResource {
+  const { fields } = wire;
+  if (!isResourceFields(fields)) throw unusable(wire.name);
+  const remote = definitionTarget(served, { kind: "resource", name: wire.name, what: `the resource "${fields.name}"` });
+  const complete = completersOf(served, remote, wire.complete);
+  const definition: ResourceDefinition = {
+    ...fields,
+    uri: wire.name,
+    ...(complete !== undefined && { complete }),
+    read: (uri, variables, context) =>
+      toOutput(callRemote({ served, remote, op: "read", input: { uri, variables }, context })),
+  };
+  return { definition, watch: wire.isWatchable === true ? remote : undefined };
+}
+
+export function promptOf(served: ServedFile, wire: WireDefinition): Prompt {
+  const { name, input, fields } = wire;
+  if (!isPromptFields(fields)) throw unusable(name);
+  const remote = definitionTarget(served, { kind: "prompt", name, what: `the prompt "${name}"` });
+  const complete = completersOf(served, remote, wire.complete);
+  const refused = (_side: "input" | "output", issues: readonly SchemaIssue[]): Error =>
+    new OwlError("invalid_params", `invalid arguments for the prompt "${name}": ${describeIssues(issues)}`, {
+      facts: { issues },
+    });
+  const definition: PromptDefinition = {
+    ...fields,
+    name,
+    ...(complete !== undefined && { complete }),
+    run: (value, context) => toOutput(callRemote({ served, remote, input: value, context, refused })),
+  };
+  const compiled = input === undefined ? undefined : compileSchema(input.json, "input");
+  return {
+    definition,
+    arguments: input === undefined || compiled === undefined ? undefined : shown(input, compiled),
+  };
+}
+
+interface RemoteUse {
+  readonly served: ServedFile;
+  readonly remote: RemoteTarget;
+  readonly op?: "run" | "read" | "complete";
+  readonly input: unknown;
+  readonly context?: CallContext;
+  readonly refused?: (side: "input" | "output", issues: readonly SchemaIssue[]) => Error;
+}
+
+function callRemote({ served, remote, op = "run", input, context, refused }: RemoteUse): Promise<unknown> {
+  return served.runner.run({ job: { op, remote, input }, context, refused });
+}
+
+function definitionTarget(
+  { file }: ServedFile,
+  { kind, name, what }: { readonly kind: WireDefinition["kind"]; readonly name: string; readonly what: string },
+): RemoteTarget {
+  return { target: { kind: "definition", file, of: kind, name }, what, isExclusive: false };
+}
+
+function completersOf(
+  served: ServedFile,
+  remote: RemoteTarget,
+  names: readonly string[] | undefined,
+): Readonly<Record<string, Completer>> | undefined {
+  if (names === undefined) return undefined;
+  const completer =
+    (argument: string): Completer =>
+    (value, others) =>
+      toOutput(callRemote({ served, remote, op: "complete", input: { argument, value, others } }));
+  return Object.fromEntries(names.map((name) => [name, completer(name)]));
+}
+
+/** A schema of a library is shown here and checked where the library is. */
+function shown({ isCheckedInWorker }: WireSchema, compiled: CompiledSchema): CompiledSchema {
+  return isCheckedInWorker ? { json: compiled.json, check: (value) => ({ ok: true, value }) } : compiled;
+}
+
+function badOutput({ name }: Tool, issues: readonly SchemaIssue[]): OwlError {
+  return new OwlError(
+    "execution_error",
+    `the tool "${name}" returned what its own output schema forbids: ${describeIssues(issues)}`,
+  );
+}
+
+/** What comes back is judged by the pipeline, as whatever plain JavaScript returns. */
+function toOutput<T>(output: Promise<unknown>): Promise<T> {
+  // oxlint-disable-next-line typescript/consistent-type-assertions -- the pipeline checks the shape of every output
+  return output as Promise<T>;
+}
+
+type HandlerFields = Omit<HandlerDefinition, "name" | "input" | "output" | "run">;
+type ResourceFields = Omit<ResourceDefinition, "uri" | "complete" | "read" | "watch">;
+type PromptFields = Omit<PromptDefinition, "name" | "arguments" | "complete" | "run">;
+
+/** Each was a definition that `compileTool`, or a compiler, has judged in the worker. */
+function isHandlerFields(fields: unknown): fields is HandlerFields {
+  return typeof fields === "object" && fields !== null && "description" in fields;
+}
+
+function isResourceFields(fields: unknown): fields is ResourceFields {
+  return typeof fields === "object" && fields !== null && "name" in fields && typeof fields.name === "string";
+}
+
+function isPromptFields(fields: unknown): fields is PromptFields {
+  return typeof fields === "object" && fields !== null;
+}
+
+function unusable(name: string): TypeError {
+  return new TypeError(`the definition of "${name}" lacks what it must have`);
+}

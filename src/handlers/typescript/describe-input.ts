@@ -1,0 +1,204 @@
+import type ts from "typescript-6";
+import type { JsonSchema } from "../../capabilities/schema.ts";
+import type { CallStyle } from "../handler-description.ts";
+import { compiler } from "./compiler.ts";
+import { constrained, isConstraint } from "./constraint-tags.ts";
+import { ambiguousDates } from "./date-places.ts";
+import type { Doc, DocTag } from "./doc-comment.ts";
+import { literalOf } from "./literal-values.ts";
+import type { Place, Refusal } from "./mapping.ts";
+import { isOptionalField } from "./object-to-schema.ts";
+import type { Parameter } from "./parameters.ts";
+import { fixFor } from "./refused-types.ts";
+import { hasFlag, isObject } from "./type-guards.ts";
+import { isDate } from "./date-type.ts";
+import { SchemaWriter } from "./type-to-schema.ts";
+
+export interface DescribedInput {
+  readonly schema: JsonSchema;
+  readonly call: CallStyle;
+  readonly dates: readonly string[];
+  readonly refusals: readonly Refusal[];
+}
+
+export interface InputSource {
+  readonly program: ts.Program;
+  /** Without the context. */
+  readonly parameters: readonly Parameter[];
+  readonly context: number | undefined;
+  readonly doc: Doc;
+}
+
+/** One object parameter: its fields are the tool's. Otherwise each parameter is a field. */
+export function describeInput(source: InputSource): DescribedInput {
+  const writer = new SchemaWriter(source.program, "input");
+  const [only] = source.parameters;
+  const isObjectStyle = source.parameters.length === 1 && only !== undefined && takesFields(writer, only);
+  const schema = isObjectStyle ? fieldsOf(writer, only, source.doc) : positionalSchema(writer, source);
+  const context = source.context === undefined ? {} : { context: source.context };
+  const names = Object.keys(isFields(schema["properties"]) ? schema["properties"] : {});
+  const hasRest = !isObjectStyle && source.parameters.some(({ isRest }) => isRest);
+  refuseAmbiguousDates(writer, schema, only);
+  return {
+    schema: Object.keys(writer.definitions).length === 0 ? schema : { ...schema, $defs: writer.definitions },
+    call: {
+      style: isObjectStyle ? "object" : "positional",
+      parameters: names,
+      ...(hasRest ? { rest: true } : {}),
+      ...context,
+    },
+    dates: [...writer.dates],
+    refusals: writer.refusals,
+  };
+}
+
+/** Only a single object type: the root of a tool's input cannot be a union, a record or a list for every client. */
+function takesFields({ checker, program }: SchemaWriter, { type, isOptional, isRest }: Parameter): boolean {
+  const bare = isOptional ? withoutNothing(type) : type;
+  if (bare === undefined || isRest || !isFieldsType(bare)) return false;
+  if (checker.isArrayType(bare) || checker.isTupleType(bare) || isDate(bare, program)) return false;
+  if (fixFor(bare, program) !== undefined) return false;
+  const fields = checker.getPropertiesOfType(bare);
+  if (fields.length === 0 && checker.getIndexInfosOfType(bare).length > 0) return false;
+  // Without the object the call is complete, with half of it it is not: only a field of its own can say that.
+  return !isOptional || fields.every((field) => isOptionalField(checker, field));
+}
+
+function isFieldsType(type: ts.Type): boolean {
+  return isObject(type) || (type.isIntersection() && type.types.every(isObject));
+}
+
+function withoutNothing(type: ts.Type): ts.Type | undefined {
+  if (!type.isUnion()) return type;
+  const rest = type.types.filter((member) => !hasFlag(member, compiler.TypeFlags.Undefined));
+  return rest.length === 1 ? rest[0] : undefined;
+}
+
+function fieldsOf(writer: SchemaWriter, parameter: Parameter, doc: Doc): JsonSchema {
+  const { type, node, declaration, name } = parameter;
+  const place: Place = { path: "", pointer: "", node };
+  const found = writer.toSchema(withoutNothing(type) ?? type, place);
+  const { description: _, ...schema } = resolved(writer, found);
+  const properties = isFields(schema["properties"]) ? schema["properties"] : {};
+  const defaults = declaration === undefined ? new Map<string, unknown>() : boundDefaults(writer.checker, declaration);
+  const documented = Object.entries(properties).map(([field, property]): [string, JsonSchema] => {
+    const value = defaults.get(field);
+    const withDefault = value === undefined ? property : { ...property, default: value };
+    return [field, fieldDoc(writer, { schema: withDefault, doc, names: fieldNames(name, field), node })];
+  });
+  return { additionalProperties: false, ...schema, type: "object", properties: Object.fromEntries(documented) };
+}
+
+/** A root that contains itself is a definition; its body is needed here too. */
+function resolved(writer: SchemaWriter, schema: JsonSchema): JsonSchema {
+  const name = typeof schema["$ref"] === "string" ? schema["$ref"].replace("#/$defs/", "") : "";
+  return writer.definitions[name] ?? schema;
+}
+
+function fieldNames(parameter: string, field: string): readonly string[] {
+  return [`${parameter}.${field}`, field];
+}
+
+function positionalSchema(writer: SchemaWriter, { parameters, doc }: InputSource): JsonSchema {
+  const properties: Record<string, JsonSchema> = {};
+  const required: string[] = [];
+  const written = [...doc.parameters.keys()].filter((name) => !name.includes("."));
+  for (const [index, parameter] of parameters.entries()) {
+    // A destructured parameter has no name of its own; the doc comment may give it one.
+    const name = parameter.name === "" ? (written[index] ?? "") : parameter.name;
+    const place: Place = { path: name, pointer: `/${name}`, node: parameter.node };
+    if (name === "") {
+      const message = `parameter ${index + 1} is destructured beside others and has no name`;
+      writer.refuse({ place, message, fix: "give it a name, or take one object for all" });
+      continue;
+    }
+    properties[name] = parameterSchema(writer, { parameter, place, doc });
+    if (!parameter.isOptional) required.push(name);
+  }
+  return {
+    type: "object",
+    properties,
+    ...(required.length > 0 ? { required } : {}),
+    additionalProperties: false,
+  };
+}
+
+function parameterSchema(
+  writer: SchemaWriter,
+  { parameter, place, doc }: { parameter: Parameter; place: Place; doc: Doc },
+): JsonSchema {
+  const { type, declaration, isUntyped, node } = parameter;
+  const schema = isUntyped ? refuseUntyped(writer, place) : writer.toSchema(type, place);
+  const value =
+    declaration?.initializer === undefined
+      ? bracketDefault(declaration)
+      : literalOf(writer.checker, declaration.initializer);
+  const withDefault = value === undefined ? schema : { ...schema, default: value };
+  return fieldDoc(writer, { schema: withDefault, doc, names: [place.path], node });
+}
+
+function refuseUntyped(writer: SchemaWriter, place: Place): JsonSchema {
+  const message = `the parameter ${place.path} has no type`;
+  return writer.refuse({ place, message, fix: `write its type, in JavaScript as "@param {string} ${place.path}"` });
+}
+
+/** What the function's doc comment says of one field: `@param x text @minimum 1`, `@minimum x 1`. */
+function fieldDoc(
+  writer: SchemaWriter,
+  { schema, doc, names, node }: { schema: JsonSchema; doc: Doc; names: readonly string[]; node: ts.Node },
+): JsonSchema {
+  const [path = ""] = names.toReversed();
+  const isNamed = (written: string): boolean =>
+    names.includes(written) || (written.includes(".") && written.slice(written.indexOf(".") + 1) === path);
+  const text = [...doc.parameters].find(([written, words]) => words !== "" && isNamed(written))?.[1];
+  const tags = doc.tags.flatMap((tag): DocTag[] => {
+    if (!isConstraint(tag.name)) return [];
+    if (tag.parameter !== undefined) return isNamed(tag.parameter) ? [tag] : [];
+    const [first = "", ...rest] = tag.text.split(/\s+/);
+    return isNamed(first) ? [{ name: tag.name, text: rest.join(" ") }] : [];
+  });
+  const described = text === undefined ? schema : { ...schema, description: text };
+  return constrained(writer, { schema: described, tags, place: { path, pointer: `/${path}`, node } });
+}
+
+/** `({ limit = 10 }: Options)`: the default stands in the pattern. */
+function boundDefaults(checker: ts.TypeChecker, { name }: ts.ParameterDeclaration): Map<string, unknown> {
+  const defaults = new Map<string, unknown>();
+  if (!compiler.isObjectBindingPattern(name)) return defaults;
+  for (const { propertyName, name: bound, initializer } of name.elements) {
+    const field = propertyName ?? bound;
+    const value = initializer === undefined ? undefined : literalOf(checker, initializer);
+    if (value !== undefined && (compiler.isIdentifier(field) || compiler.isStringLiteral(field)))
+      defaults.set(field.text, value);
+  }
+  return defaults;
+}
+
+/** `@param {number} [limit=10]`: the compiler reads the brackets and skips the value. */
+function bracketDefault(declaration: ts.ParameterDeclaration | undefined): unknown {
+  const [tag] = declaration === undefined ? [] : compiler.getJSDocParameterTags(declaration);
+  const text = tag === undefined ? undefined : /\[\s*[\w$.]+\s*=\s*([^\]]+|\[.*?\])\s*\]/.exec(tag.getText())?.[1];
+  if (text === undefined) return undefined;
+  const file = compiler.createSourceFile("default.ts", `(${text})`, compiler.ScriptTarget.Latest, true);
+  const [statement] = file.statements;
+  return statement !== undefined && compiler.isExpressionStatement(statement)
+    ? literalOf(undefined, statement.expression)
+    : undefined;
+}
+
+function refuseAmbiguousDates(writer: SchemaWriter, schema: JsonSchema, parameter: Parameter | undefined): void {
+  if (parameter === undefined) return;
+  for (const pointer of ambiguousDates(schema, writer.dates)) {
+    const path = pointer.slice(1).replaceAll("/", ".");
+    const message = `${path} is a Date in one member of a union and text in another: nobody can tell which one arrives`;
+    writer.refuse({
+      place: { path, pointer, node: parameter.node },
+      message,
+      fix: "write string with the tag @format date-time in place of Date",
+    });
+  }
+}
+
+function isFields(value: unknown): value is Record<string, JsonSchema> {
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,108 @@
+import { createHash, randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import type { ExtractAnswer, ExtractedFile } from "./extracted-file.ts";
+import { type Fingerprint, Fingerprints, takeFingerprint } from "./fingerprints.ts";
+
+interface Contents {
+  readonly key: string;
+  readonly fingerprints: Readonly<Record<string, Fingerprint>>;
+  readonly entries: Readonly<Record<string, ExtractedFile>>;
+}
+
+const FILE_NAME = "typescript-handlers.json";
+
+/** What was extracted before, as long as every file that it was made from is as it was. */
+export class DescriptionCache {
+  readonly #path: string;
+  readonly #contents: Contents;
+  readonly #fingerprints: Fingerprints;
+
+  private constructor(path: string, contents: Contents) {
+    this.#path = path;
+    this.#contents = contents;
+    this.#fingerprints = new Fingerprints(contents.fingerprints);
+  }
+
+  /** A cache that is absent, broken or made by another version is an empty one. */
+  static async open(folder: string): Promise<DescriptionCache> {
+    const key = await extractorKey();
+    const path = join(folder, FILE_NAME);
+    const contents = parse(await readFile(path, "utf8").catch(() => ""));
+    const empty: Contents = { key, fingerprints: {}, entries: {} };
+    return new DescriptionCache(path, contents?.key === key ? contents : empty);
+  }
+
+  async find(file: string): Promise<ExtractedFile | undefined> {
+    const entry = this.#contents.entries[file];
+    if (entry === undefined) return undefined;
+    const unchanged = await Promise.all(
+      [file, ...entry.dependencies].map((path) => this.#fingerprints.isUnchanged(path)),
+    );
+    if (!unchanged.every(Boolean)) return undefined;
+    const appeared = await Promise.all(entry.missing.map((path) => this.#fingerprints.isThere(path)));
+    return appeared.some(Boolean) ? undefined : entry;
+  }
+
+  /** `recordedAtMs`: when the compiler was started. */
+  async add({ extracted, digests }: ExtractAnswer, recordedAtMs: number): Promise<void> {
+    const fresh = Object.fromEntries(extracted.map((entry) => [entry.file, entry]));
+    const kept = Object.entries(this.#contents.entries).filter(([file]) => existsSync(file));
+    const entries = { ...Object.fromEntries(kept), ...fresh };
+    const paths = new Set(Object.values(entries).flatMap(({ file, dependencies }) => [file, ...dependencies]));
+    const fingerprints: Record<string, Fingerprint> = {};
+    for (const path of paths) {
+      const digest = digests[path];
+      const before = this.#contents.fingerprints[path];
+      const found = digest === undefined ? before : await takeFingerprint(path, { sha256: digest, recordedAtMs });
+      if (found !== undefined) fingerprints[path] = found;
+    }
+    await this.#write({ key: this.#contents.key, fingerprints, entries });
+  }
+
+  async #write(contents: Contents): Promise<void> {
+    const body = JSON.stringify(contents);
+    const fresh = `${this.#path}.${randomUUID()}`;
+    try {
+      await mkdir(join(this.#path, ".."), { recursive: true });
+      await writeFile(fresh, `${digestOf(body)}\n${body}`, { mode: 0o600 });
+      await rename(fresh, this.#path);
+    } catch {
+      // A cache that cannot be written costs time, not correctness.
+      await rm(fresh, { force: true }).catch(() => undefined);
+    }
+  }
+}
+
+/** The first line is the digest of the rest: half a file, or one that somebody touched, is no cache. */
+function parse(text: string): Contents | undefined {
+  const end = text.indexOf("\n");
+  const body = text.slice(end + 1);
+  if (end === -1 || digestOf(body) !== text.slice(0, end)) return undefined;
+  const contents: unknown = JSON.parse(body);
+  return isContents(contents) ? contents : undefined;
+}
+
+function isContents(value: unknown): value is Contents {
+  return typeof value === "object" && value !== null && "key" in value && "entries" in value && "fingerprints" in value;
+}
+
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
+}
+
+/** Changes with the compiler, and with every file of this folder: nobody has to remember to count a version up. */
+async function extractorKey(): Promise<string> {
+  const compiler = await stat(createRequire(import.meta.url).resolve("typescript-6"));
+  const folder = import.meta.dirname;
+  const names = (await readdir(folder)).filter((name) => /\.[jt]s$/.test(name)).sort();
+  const own = await Promise.all(
+    names.map(async (name) => {
+      const { mtimeMs, size } = await stat(join(folder, name));
+      return `${name} ${mtimeMs} ${size}`;
+    }),
+  );
+  return digestOf([String(compiler.mtimeMs), String(compiler.size), process.version, ...own].join("\n"));
+}

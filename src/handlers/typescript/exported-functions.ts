@@ -1,0 +1,58 @@
+import type ts from "typescript-6";
+import { compiler } from "./compiler.ts";
+import { type Doc, docOfNode } from "./doc-comment.ts";
+
+/** A function that a file exports, with the doc comment that makes it a tool. */
+export interface ExportedFunction {
+  readonly name: string;
+  readonly exportName: string;
+  /** Where it is written: another file, when it is re-exported. */
+  readonly node: ts.Node;
+  readonly signatures: readonly ts.Signature[];
+  readonly doc: Doc;
+}
+
+/** In the order of the file. What is exported under several names counts once, under its own if that is among them. */
+export function exportedFunctions(checker: ts.TypeChecker, file: ts.SourceFile): ExportedFunction[] {
+  const module = checker.getSymbolAtLocation(file);
+  if (module === undefined) return [];
+  const found = new Map<ts.Node, ExportedFunction>();
+  for (const symbol of checker.getExportsOfModule(module)) {
+    const exported = toFunction(checker, symbol);
+    if (exported === undefined) continue;
+    const before = found.get(exported.node);
+    if (before === undefined || (before.exportName !== before.name && exported.exportName === exported.name))
+      found.set(exported.node, exported);
+  }
+  return [...found.values()].sort((a, b) => a.node.pos - b.node.pos);
+}
+
+function toFunction(checker: ts.TypeChecker, symbol: ts.Symbol): ExportedFunction | undefined {
+  const isAlias = (symbol.flags & compiler.SymbolFlags.Alias) !== 0;
+  const target = isAlias ? checker.getAliasedSymbol(symbol) : symbol;
+  const node = target.valueDeclaration ?? target.declarations?.[0];
+  if (node === undefined || (target.flags & (compiler.SymbolFlags.Class | compiler.SymbolFlags.Enum)) !== 0)
+    return undefined;
+  if (!isFunctionLike(node)) return undefined;
+  const type = checker.getTypeOfSymbolAtLocation(target, node);
+  const signatures = type.getCallSignatures();
+  if (signatures.length === 0 || type.getConstructSignatures().length > 0) return undefined;
+  // Overloads have a doc comment each; any of them says that this is meant to be a tool.
+  const docs = (target.declarations ?? [node]).map(docOfNode);
+  const doc = docs.find((found) => found !== undefined);
+  if (doc === undefined) return undefined;
+  return { name: nameOf(symbol, node), exportName: symbol.name, node, signatures, doc };
+}
+
+function isFunctionLike(node: ts.Node): boolean {
+  return (
+    compiler.isFunctionDeclaration(node) || compiler.isVariableDeclaration(node) || compiler.isExportAssignment(node)
+  );
+}
+
+/** A default export has the name of its function; any other the name that the file gives it. */
+function nameOf(symbol: ts.Symbol, node: ts.Node): string {
+  if (symbol.name !== "default") return symbol.name;
+  const named = compiler.isFunctionDeclaration(node) || compiler.isVariableDeclaration(node) ? node.name : undefined;
+  return named !== undefined && compiler.isIdentifier(named) ? named.text : "";
+}

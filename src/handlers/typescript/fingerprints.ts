@@ -1,0 +1,67 @@
+import { createHash } from "node:crypto";
+import { readFile, stat } from "node:fs/promises";
+
+export interface Fingerprint {
+  readonly mtimeMs: number;
+  /** Nobody can set it back. */
+  readonly ctimeMs: number;
+  readonly size: number;
+  readonly sha256: string;
+  /** Before the file was read. */
+  readonly recordedAtMs: number;
+}
+
+/** Clocks of file systems are coarse: a file that changed this short before it was recorded may have changed again unseen. */
+const SETTLED_MS = 2000;
+
+/** What files looked like when they were read, and whether they still do. Asks each path once. */
+export class Fingerprints {
+  readonly #recorded: Readonly<Record<string, Fingerprint>>;
+  readonly #unchanged = new Map<string, Promise<boolean>>();
+  readonly #there = new Map<string, Promise<boolean>>();
+
+  constructor(recorded: Readonly<Record<string, Fingerprint>>) {
+    this.#recorded = recorded;
+  }
+
+  async isUnchanged(path: string): Promise<boolean> {
+    const asked = this.#unchanged.get(path) ?? this.#compare(path);
+    this.#unchanged.set(path, asked);
+    return await asked;
+  }
+
+  async isThere(path: string): Promise<boolean> {
+    const asked = this.#there.get(path) ?? isFile(path);
+    this.#there.set(path, asked);
+    return await asked;
+  }
+
+  async #compare(path: string): Promise<boolean> {
+    const before = this.#recorded[path];
+    if (before === undefined) return false;
+    try {
+      const { mtimeMs, ctimeMs, size } = await stat(path);
+      if (size !== before.size) return false;
+      const isSettled = Math.max(mtimeMs, ctimeMs) < before.recordedAtMs - SETTLED_MS;
+      if (isSettled && mtimeMs === before.mtimeMs && ctimeMs === before.ctimeMs) return true;
+      const bytes = await readFile(path);
+      return createHash("sha256").update(bytes).digest("base64url") === before.sha256;
+    } catch {
+      // Gone, or not ours to read: what was recorded no longer holds.
+      return false;
+    }
+  }
+}
+
+export async function takeFingerprint(
+  path: string,
+  { sha256, recordedAtMs }: Pick<Fingerprint, "sha256" | "recordedAtMs">,
+): Promise<Fingerprint | undefined> {
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined) return undefined;
+  return { mtimeMs: found.mtimeMs, ctimeMs: found.ctimeMs, size: found.size, sha256, recordedAtMs };
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isFile() ?? false;
+}

@@ -1,0 +1,116 @@
+import type { Confirmation, Effect, PermissionScope, Price } from "../../capabilities/define.ts";
+import type { HandlerDescription } from "../handler-description.ts";
+import { type Doc, type DocTag, tagText } from "./doc-comment.ts";
+import { parseLiteral } from "./literal-values.ts";
+
+type Described = Pick<
+  HandlerDescription,
+  "title" | "version" | "effect" | "scope" | "timeoutMs" | "cost" | "confirm" | "skill" | "examples"
+>;
+
+/** A tag whose text is not what the tag wants. */
+export interface TagProblem {
+  readonly message: string;
+  readonly fix: string;
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const EFFECTS: Readonly<Record<string, keyof Effect>> = {
+  readonly: "readOnly",
+  destructive: "destructive",
+  idempotent: "idempotent",
+  openworld: "openWorld",
+};
+
+/** What the tags of a function say about the tool beside its schemas. */
+export function handlerTags(doc: Doc): { fields: Described; problems: readonly TagProblem[] } {
+  const problems: TagProblem[] = [];
+  const read = <T>(name: string, expected: string, parse: (text: string) => T | undefined): T | undefined => {
+    const text = tagText(doc, name);
+    const value = text === undefined ? undefined : parse(text);
+    if (text !== undefined && value === undefined) {
+      problems.push({ message: `@${name} ${text}`.trim() + " cannot be read", fix: `write ${expected}` });
+    }
+    return value;
+  };
+  const fields = {
+    title: read("title", "@title Words", textOrNothing),
+    version: read("version", "@version 1.2.0", textOrNothing),
+    effect: effectOf(doc.tags, problems),
+    scope: read("scope", "@scope workspace, @scope network or @scope exec", scopeOf),
+    timeoutMs: read("timeout", "@timeout 30s, 500ms, 2m or 1h", durationMs),
+    cost: read("cost", "@cost 0.5, or @cost fixed=1 perSecond=0.01 perEgressMb=0.1 max=5", costOf),
+    confirm: read("confirm", "@confirm, @confirm operator or @confirm client", confirmationOf),
+    skill: read("skill", "@skill category/name", skillOf),
+    examples: examplesOf(doc.tags),
+  };
+  return { fields: withoutUndefined(fields), problems };
+}
+
+function effectOf(tags: readonly DocTag[], problems: TagProblem[]): Partial<Effect> | undefined {
+  const effect: { -readonly [Name in keyof Effect]?: boolean } = {};
+  for (const { name, text, parameter } of tags) {
+    const field = EFFECTS[name.toLowerCase()];
+    if (field === undefined || parameter !== undefined) continue;
+    const [word = ""] = text.split(/\s/);
+    if (word === "" || word === "true" || word === "false") effect[field] = word !== "false";
+    else problems.push({ message: `@${name} ${text} cannot be read`, fix: `write @${name}, or @${name} false` });
+  }
+  return Object.keys(effect).length === 0 ? undefined : effect;
+}
+
+function textOrNothing(text: string): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+function scopeOf(text: string): PermissionScope | undefined {
+  return text === "workspace" || text === "network" || text === "exec" ? text : undefined;
+}
+
+/** The stricter one, when the tag does not say who is asked. */
+function confirmationOf(text: string): Confirmation | undefined {
+  if (text === "") return "operator";
+  return text === "operator" || text === "client" ? text : undefined;
+}
+
+function durationMs(text: string): number | undefined {
+  const [, amount, unit = ""] = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h)$/.exec(text) ?? [];
+  const ms = Math.round(Number(amount) * (UNITS_MS[unit] ?? Number.NaN));
+  return Number.isFinite(ms) && ms > 0 ? ms : undefined;
+}
+
+function costOf(text: string): number | Partial<Price> | undefined {
+  const fixed = amountOf(text);
+  if (fixed !== undefined) return fixed;
+  const price: { -readonly [Name in keyof Price]?: number } = {};
+  for (const part of text.split(/[\s,]+/)) {
+    const [name = "", amount = ""] = part.split("=");
+    const value = amountOf(amount);
+    if (value === undefined) return undefined;
+    if (name !== "fixed" && name !== "perSecond" && name !== "perEgressMb" && name !== "max") return undefined;
+    price[name] = value;
+  }
+  return price;
+}
+
+function amountOf(text: string): number | undefined {
+  return /^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined;
+}
+
+function skillOf(text: string): string | undefined {
+  const path = text.replace(/^skill:\/\//, "");
+  return /^[\w.-]+(\/[\w.-]+)+$/.test(path) ? path : undefined;
+}
+
+/** An example that is no literal is kept as the text that it is. */
+function examplesOf(tags: readonly DocTag[]): readonly unknown[] | undefined {
+  const examples = tags
+    .filter(({ name, text, parameter }) => name === "example" && parameter === undefined && text !== "")
+    .map(({ text }) => parseLiteral(text) ?? text);
+  return examples.length === 0 ? undefined : examples;
+}
+
+function withoutUndefined<T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
+  const kept: { [Name in keyof T]?: Exclude<T[Name], undefined> } = {};
+  return Object.assign(kept, Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)));
+}

@@ -1,0 +1,75 @@
+import type ts from "typescript-6";
+import { compiler } from "./compiler.ts";
+import { hasFlag, isLibraryType, isObject } from "./type-guards.ts";
+
+const BYTES = 'write string and decode it: Buffer.from(text, "base64")';
+const JSON_ONLY = "write an interface with the fields that JSON can carry";
+
+/** Types that people reach for, and what to write in their place. */
+const FIXES: Readonly<Record<string, string>> = {
+  Map: "write Record<string, V> and make the map inside: new Map(Object.entries(value))",
+  ReadonlyMap: "write Record<string, V> and make the map inside: new Map(Object.entries(value))",
+  WeakMap: "write Record<string, V>",
+  Set: "write T[] with the tag @uniqueItems and make the set inside: new Set(value)",
+  ReadonlySet: "write readonly T[] with the tag @uniqueItems and make the set inside: new Set(value)",
+  WeakSet: "write T[] with the tag @uniqueItems",
+  URL: "write string with the tag @format uri and make the URL inside: new URL(text)",
+  RegExp: "write string with the tag @format regex and make the expression inside: new RegExp(text)",
+  Buffer: BYTES,
+  ArrayBuffer: BYTES,
+  SharedArrayBuffer: BYTES,
+  DataView: BYTES,
+  Blob: BYTES,
+  File: BYTES,
+  Promise: "write the type of the value that it resolves to",
+  Iterable: "write T[]",
+  Iterator: "write T[]",
+  IterableIterator: "write T[]",
+  AsyncIterable: "write T[]",
+  Generator: "write T[]",
+  AsyncGenerator: "write T[]",
+  Function: "write the data that the function would be given",
+  Symbol: "write string",
+  Error: "write { message: string }",
+  String: "write string",
+  Number: "write number",
+  Boolean: "write boolean",
+  Object: "write Record<string, unknown>",
+};
+
+/** What JSON can carry of the library; `Record`, `Pick` and their like give types without a name. */
+const PLAIN = new Set(["__type", "__object", "Array", "ReadonlyArray", "Date"]);
+
+const PRIMITIVE_FIXES: readonly (readonly [ts.TypeFlags, string])[] = [
+  [compiler.TypeFlags.BigIntLike, "write number, or string and make it inside: BigInt(text)"],
+  [compiler.TypeFlags.ESSymbolLike, "write string"],
+  [compiler.TypeFlags.Never, "write the type of a value that can exist, or leave it out"],
+];
+
+/** What to write in place of a type that JSON cannot carry; undefined when it can. */
+export function fixFor(type: ts.Type, program: ts.Program): string | undefined {
+  const primitive = PRIMITIVE_FIXES.find(([flags]) => hasFlag(type, flags));
+  if (primitive !== undefined) return primitive[1];
+  if (type.getCallSignatures().length > 0) return FIXES["Function"];
+  if (type.getConstructSignatures().length > 0) return JSON_ONLY;
+  const symbol = type.getSymbol();
+  if (symbol === undefined) return undefined;
+  if (isLibraryType(type, program) || isNodeType(symbol)) return isObject(type) ? libraryFix(symbol.name) : undefined;
+  const isClass = (symbol.flags & compiler.SymbolFlags.Class) !== 0;
+  return isClass ? `${JSON_ONLY}: an instance of a class loses its methods` : undefined;
+}
+
+function libraryFix(name: string): string | undefined {
+  if (PLAIN.has(name)) return undefined;
+  if (/^(Big)?(Int|Uint|Float)\d+(Clamped)?Array$/.test(name)) return BYTES;
+  return FIXES[name] ?? JSON_ONLY;
+}
+
+function isNodeType(symbol: ts.Symbol): boolean {
+  return (
+    FIXES[symbol.name] !== undefined &&
+    (symbol.declarations ?? []).some((declaration) =>
+      declaration.getSourceFile().fileName.includes("/node_modules/@types/node/"),
+    )
+  );
+}

@@ -1,0 +1,183 @@
+import type ts from "typescript-6";
+import type { JsonSchema } from "../../capabilities/schema.ts";
+import { compiler } from "./compiler.ts";
+import { isDate } from "./date-type.ts";
+import { docOfSymbol } from "./doc-comment.ts";
+import { arrayToSchema, tupleToSchema } from "./list-to-schema.ts";
+import { LATER_ITEMS, type Mapping, type Place, type Refusal } from "./mapping.ts";
+import { objectToSchema } from "./object-to-schema.ts";
+import { fixFor } from "./refused-types.ts";
+import { templatePattern } from "./template-literal.ts";
+import { hasFlag, isLibraryType, isNothing, isReference, isUnresolved, literalValue } from "./type-guards.ts";
+import { unionToSchema } from "./union-to-schema.ts";
+import { unresolvedRefusal } from "./unresolved-type.ts";
+
+/** Past these a schema is of no use to a model, and a type that grows with every level never ends. */
+const MAX_DEPTH = 40;
+const MAX_TYPES = 3000;
+
+const PRIMITIVE: ts.TypeFlags =
+  compiler.TypeFlags.StringLike |
+  compiler.TypeFlags.NumberLike |
+  compiler.TypeFlags.BooleanLike |
+  compiler.TypeFlags.TemplateLiteral |
+  compiler.TypeFlags.StringMapping;
+
+interface OpenType {
+  readonly type: ts.Type;
+  /** Set when the type was met again below itself. */
+  name?: string;
+}
+
+/** Translates types of one signature. Recursive types become entries of `definitions`. */
+export class SchemaWriter implements Mapping {
+  readonly checker: ts.TypeChecker;
+  readonly definitions: Record<string, JsonSchema> = {};
+  readonly dates = new Set<string>();
+  readonly refusals: Refusal[] = [];
+  readonly #open: OpenType[] = [];
+  readonly #names = new Map<ts.Type, string>();
+  #typeCount = 0;
+
+  readonly program: ts.Program;
+  readonly side: "input" | "output";
+
+  constructor(program: ts.Program, side: "input" | "output") {
+    this.program = program;
+    this.side = side;
+    this.checker = program.getTypeChecker();
+  }
+
+  refuse(refusal: Refusal): JsonSchema {
+    if (!this.refusals.some(({ message }) => message === refusal.message)) this.refusals.push(refusal);
+    return {};
+  }
+
+  addDate({ pointer }: Place): void {
+    if (this.side === "input") this.dates.add(pointer);
+  }
+
+  toSchema(type: ts.Type, place: Place): JsonSchema {
+    return this.#simple(type) ?? this.#refused(type, place) ?? this.#nested(type, place);
+  }
+
+  #simple(type: ts.Type): JsonSchema | undefined {
+    const literal = literalValue(type);
+    if (literal !== undefined) return { type: typeof literal, const: literal };
+    if (hasFlag(type, compiler.TypeFlags.Unknown)) return {};
+    if (hasFlag(type, compiler.TypeFlags.Any) && !isUnresolved(type)) return {};
+    if (hasFlag(type, compiler.TypeFlags.String)) return { type: "string" };
+    // A computed member of an enum has no value that could be listed.
+    if (hasFlag(type, compiler.TypeFlags.Number | compiler.TypeFlags.Enum) && !type.isUnion())
+      return { type: "number" };
+    if (hasFlag(type, compiler.TypeFlags.Boolean)) return { type: "boolean" };
+    if (hasFlag(type, compiler.TypeFlags.Null)) return { type: "null" };
+    if (hasFlag(type, compiler.TypeFlags.NonPrimitive)) return { type: "object" };
+    return undefined;
+  }
+
+  #refused(type: ts.Type, place: Place): JsonSchema | undefined {
+    if (isUnresolved(type)) return this.refuse(unresolvedRefusal(this.checker, place));
+    if (isDate(type, this.program) || type.isUnion()) return undefined;
+    const fix = isNothing(type) ? "write null, or leave it out" : fixFor(type, this.program);
+    if (fix === undefined) return undefined;
+    const name = this.checker.typeToString(type);
+    return this.refuse({ place, message: `${place.path} has the type ${name}, which JSON cannot carry`, fix });
+  }
+
+  #nested(type: ts.Type, place: Place): JsonSchema {
+    if (hasFlag(type, compiler.TypeFlags.TemplateLiteral | compiler.TypeFlags.StringMapping))
+      return this.#template(type, place);
+    if (hasFlag(type, compiler.TypeFlags.Instantiable)) {
+      const constraint = this.checker.getBaseConstraintOfType(type);
+      return constraint === undefined || constraint === type ? {} : this.toSchema(constraint, place);
+    }
+    if (isDate(type, this.program)) return this.#date(place);
+    const brandless = type.isIntersection() ? type.types.find((part) => hasFlag(part, PRIMITIVE)) : undefined;
+    // A brand such as string & { brand: "Id" } exists for the compiler alone.
+    if (brandless !== undefined) return this.toSchema(brandless, place);
+    return this.#recursive(type, place);
+  }
+
+  #template(type: ts.Type, place: Place): JsonSchema {
+    const pattern = templatePattern(type);
+    if (pattern !== undefined) return { type: "string", pattern };
+    const message = `${place.path} has the type ${this.checker.typeToString(type)}, which has no pattern`;
+    return this.refuse({ place, message, fix: "write string with the tag @pattern" });
+  }
+
+  #date(place: Place): JsonSchema {
+    if (this.side === "input" && place.pointer.split("/").includes(LATER_ITEMS)) {
+      const message = `${place.path} is a Date in the rest of a tuple, whose place cannot be named`;
+      return this.refuse({ place, message, fix: "write string with the tag @format date-time, or an array of Date" });
+    }
+    this.addDate(place);
+    return { type: "string", format: "date-time" };
+  }
+
+  #recursive(type: ts.Type, place: Place): JsonSchema {
+    const seen = this.#open.find((entry) => entry.type === type);
+    if (seen !== undefined) return this.#reference((seen.name ??= this.#nameOf(type)));
+    const known = this.#names.get(type);
+    if (known !== undefined) return this.#reference(known);
+    this.#typeCount += 1;
+    if (this.#open.length > MAX_DEPTH || this.#typeCount > MAX_TYPES) return this.#tooLarge(place);
+    const entry: OpenType = { type };
+    const datesBefore = this.dates.size;
+    this.#open.push(entry);
+    const schema = this.#described(type, this.#structure(type, place));
+    this.#open.pop();
+    if (entry.name === undefined) return schema;
+    this.definitions[entry.name] = schema;
+    if (this.dates.size > datesBefore) this.#refuseDeepDate(type, place);
+    return this.#reference(entry.name);
+  }
+
+  #structure(type: ts.Type, place: Place): JsonSchema {
+    if (type.isUnion()) return unionToSchema(this, type, place);
+    if (isReference(type) && this.checker.isTupleType(type)) return tupleToSchema(this, type, place);
+    if (isReference(type) && this.checker.isArrayType(type)) return arrayToSchema(this, type, place);
+    return objectToSchema(this, type, place);
+  }
+
+  #described(type: ts.Type, schema: JsonSchema): JsonSchema {
+    const symbol = type.aliasSymbol ?? (type.isClassOrInterface() ? type.getSymbol() : undefined);
+    if (symbol === undefined || isLibraryType(type, this.program) || isLibrarySymbol(symbol, this.program))
+      return schema;
+    const { text } = docOfSymbol(symbol);
+    return text === "" ? schema : { description: text, ...schema };
+  }
+
+  #reference(name: string): JsonSchema {
+    return { $ref: `#/$defs/${name}` };
+  }
+
+  #nameOf(type: ts.Type): string {
+    const written = (type.aliasSymbol ?? type.getSymbol())?.name ?? "";
+    const base = /^[A-Za-z]\w*$/.test(written) && !written.startsWith("__") ? written : "Type";
+    const taken = new Set(this.#names.values());
+    let name = base;
+    for (let count = 2; taken.has(name); count += 1) name = `${base}${count}`;
+    this.#names.set(type, name);
+    return name;
+  }
+
+  /** Named by its outermost type, so that it is said once. */
+  #tooLarge(place: Place): JsonSchema {
+    const outermost = this.#open[0]?.type;
+    const name = outermost === undefined ? place.path : this.checker.typeToString(outermost);
+    const message = `${name} has too many levels or fields for a schema`;
+    return this.refuse({ place, message, fix: "write an interface with the fields that matter, or use Pick" });
+  }
+
+  #refuseDeepDate(type: ts.Type, place: Place): void {
+    const message = `${this.checker.typeToString(type)} contains itself and a Date, whose place cannot be named`;
+    this.refuse({ place, message, fix: "write string with the tag @format date-time in place of Date" });
+  }
+}
+
+function isLibrarySymbol(symbol: ts.Symbol, program: ts.Program): boolean {
+  return (symbol.declarations ?? []).some((declaration) =>
+    program.isSourceFileDefaultLibrary(declaration.getSourceFile()),
+  );
+}

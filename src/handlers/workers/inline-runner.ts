@@ -1,0 +1,73 @@
+import type { Runner } from "../served-file.ts";
+import { makeImporter } from "./import-file.ts";
+import { RemoteCall, type RemoteTarget, type UseSandbox } from "./remote-call.ts";
+import { WorkerHost } from "./worker-host.ts";
+import type { FromWorker, ToWorker } from "./worker-protocol.ts";
+
+export interface InlineRunnerOptions {
+  readonly cacheFolder: string;
+  readonly useSandbox?: UseSandbox | undefined;
+  readonly onChanged: (remote: RemoteTarget) => void;
+  readonly onListChanged: (list: string) => void;
+}
+
+/** Runs handlers in the server's own process: the same host as in a worker, and nothing in between. */
+export class InlineRunner implements Runner {
+  readonly #options: InlineRunnerOptions;
+  readonly #host: WorkerHost;
+  readonly #calls = new Map<number, RemoteCall>();
+  readonly #numbers = new Map<RemoteTarget, number>();
+  readonly #targets: RemoteTarget[] = [];
+  #lastId = 0;
+
+  constructor(options: InlineRunnerOptions) {
+    this.#options = options;
+    this.#host = new WorkerHost({
+      importFile: makeImporter(options.cacheFolder),
+      send: (message) => this.#receive(message),
+    });
+  }
+
+  run(options: Parameters<Runner["run"]>[0]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const call = new RemoteCall({ ...options, useSandbox: this.#options.useSandbox, resolve, reject });
+      this.#lastId += 1;
+      const id = this.#lastId;
+      this.#calls.set(id, call);
+      call.onAbandon = () => this.#host.receive({ t: "cancel", id, error: call.endReason });
+      this.#host.receive(this.#messageOf(id, call));
+    });
+  }
+
+  #messageOf(id: number, { job, context }: RemoteCall): ToWorker {
+    if (job.op === "describe") return { t: "describe", id, file: job.file };
+    const n = this.#numberOf(job.remote);
+    if (job.op === "watch") return { t: "watch", id, n };
+    return { t: "call", id, n, op: job.op, input: job.input, ctx: context };
+  }
+
+  #numberOf(remote: RemoteTarget): number {
+    let n = this.#numbers.get(remote);
+    if (n === undefined) {
+      n = this.#targets.push(remote) - 1;
+      this.#numbers.set(remote, n);
+      this.#host.receive({ t: "target", n, target: remote.target });
+    }
+    return n;
+  }
+
+  #receive(message: FromWorker): void {
+    if (message.t === "changed") {
+      const remote = this.#targets[message.n];
+      if (remote !== undefined) this.#options.onChanged(remote);
+      return;
+    }
+    if (!("id" in message)) return;
+    const call = this.#calls.get(message.id);
+    if (message.t === "done" || message.t === "fail") {
+      this.#calls.delete(message.id);
+      call?.settle(message);
+    } else if (call !== undefined) call.hear(message, (answer) => this.#host.receive(answer));
+    else if (message.t === "listChanged") this.#options.onListChanged(message.list);
+  }
+}

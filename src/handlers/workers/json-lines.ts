@@ -1,0 +1,83 @@
+import { StringDecoder } from "node:string_decoder";
+import type { Duplex } from "node:stream";
+
+export interface JsonLinesOptions {
+  readonly stream: Duplex;
+  /** A longer line ends the stream. */
+  readonly maxLineChars: number;
+  readonly onMessage: (message: unknown) => void;
+  /** The other side is gone, or sent what is no line of ours; called once. */
+  readonly onEnd: (reason: string) => void;
+}
+
+/** JSON objects over a byte stream, one a line. What is sent in one turn of the event loop is written at once. */
+export class JsonLines {
+  readonly #options: JsonLinesOptions;
+  readonly #decoder = new StringDecoder("utf8");
+  #rest = "";
+  #waiting = "";
+  #isScheduled = false;
+  #isOver = false;
+
+  constructor(options: JsonLinesOptions) {
+    this.#options = options;
+    const { stream } = options;
+    stream.on("data", (chunk: Buffer) => this.#read(this.#decoder.write(chunk)));
+    stream.once("error", (error: Error) => this.end(error.message));
+    stream.once("end", () => this.end("the stream ended"));
+    stream.once("close", () => this.end("the stream closed"));
+  }
+
+  send(message: object): void {
+    if (this.#isOver) return;
+    this.#waiting += `${JSON.stringify(message)}\n`;
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(this.#flush);
+  }
+
+  readonly #flush = (): void => {
+    this.#isScheduled = false;
+    if (this.#isOver || this.#waiting === "") return;
+    const text = this.#waiting;
+    this.#waiting = "";
+    this.#options.stream.write(text);
+  };
+
+  /** Writes what waits before the process ends. */
+  flush(): void {
+    this.#flush();
+  }
+
+  end(reason: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#options.stream.destroy();
+    this.#options.onEnd(reason);
+  }
+
+  #read(text: string): void {
+    const { maxLineChars, onMessage } = this.#options;
+    let from = 0;
+    for (let at = text.indexOf("\n"); at !== -1 && !this.#isOver; at = text.indexOf("\n", from)) {
+      const line = this.#rest + text.slice(from, at);
+      this.#rest = "";
+      from = at + 1;
+      const message = line.length <= maxLineChars ? parse(line) : undefined;
+      if (message === undefined) return this.end("it sent what is no message");
+      onMessage(message);
+    }
+    this.#rest += text.slice(from);
+    if (this.#rest.length > maxLineChars) this.end(`it sent a line of more than ${maxLineChars} characters`);
+  }
+}
+
+function parse(line: string): unknown {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    // The caller ends the stream.
+    return undefined;
+  }
+}

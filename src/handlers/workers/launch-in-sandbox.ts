@@ -1,0 +1,65 @@
+import { statSync } from "node:fs";
+import { dirname } from "node:path";
+import { isDynamicPattern } from "tinyglobby";
+import type { Places } from "../../sandbox/place.ts";
+import type { HandlerLanguage } from "../generation.ts";
+import type { LaunchedWorker } from "./launched-worker.ts";
+import { SANDBOXED_FILES } from "./worker-protocol.ts";
+
+const START_TIMEOUT_MS = 60_000;
+
+/** The guest's folder inside, which has the workers beside the guest. The shell finds the interpreters that the cell shows. */
+const PROGRAMS: Readonly<Record<HandlerLanguage, string>> = {
+  node: "exec node /opt/owlclaw/handler-worker.mjs stdio '' /opt/owlclaw/owlclaw.mjs",
+  python: "exec python3 -u -m owlclaw.worker stdio",
+};
+
+export interface SandboxedOptions {
+  readonly openProgram: Places["openProgram"];
+  /** Files, folders or globs, absolute. */
+  readonly paths: readonly string[];
+}
+
+/** Starts a worker in a cell of its own: no network, nothing of the server, and the handlers' folders to read. */
+export async function launchInSandbox(
+  language: HandlerLanguage,
+  { openProgram, paths }: SandboxedOptions,
+): Promise<LaunchedWorker> {
+  const volumes = rootsOf(paths).map((hostPath) => ({
+    hostPath,
+    guestPath: `${SANDBOXED_FILES}${hostPath}`,
+    isReadOnly: true,
+  }));
+  const place = await openProgram(
+    {
+      program: ["/bin/sh", "-c", PROGRAMS[language]],
+      volumes,
+      env: { PYTHONPATH: "/opt/owlclaw/handlers-python", PYTHONDONTWRITEBYTECODE: "1" },
+    },
+    AbortSignal.timeout(START_TIMEOUT_MS),
+  );
+  const { cell } = place;
+  return {
+    stream: cell.stream,
+    outputs: [{ name: "stderr", stream: cell.diagnostics }],
+    exited: cell.exited.then(async ({ code, signal, reason }) => {
+      await place.close();
+      return { code, signal, ...(reason === "memory" && { reason: "it used more memory than its sandbox allows" }) };
+    }),
+    pathPrefix: SANDBOXED_FILES,
+    kill: () => void cell.stop(),
+  };
+}
+
+/** The folders that hold the files, without those that lie in another one. */
+export function rootsOf(paths: readonly string[]): readonly string[] {
+  const folders = paths.filter((path) => !path.startsWith("!")).map(folderOf);
+  const unique = [...new Set(folders)].sort();
+  return unique.filter((folder) => !unique.some((other) => other !== folder && folder.startsWith(`${other}/`)));
+}
+
+function folderOf(path: string): string {
+  let folder = path;
+  while (isDynamicPattern(folder)) folder = dirname(folder);
+  return statSync(folder, { throwIfNoEntry: false })?.isFile() === true ? dirname(folder) : folder;
+}

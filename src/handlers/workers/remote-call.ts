@@ -1,0 +1,200 @@
+import type { CallContext, ElicitForm, ElicitUrl, LogLevel, SampleRequest } from "../../capabilities/context.ts";
+import type { SchemaIssue } from "../../capabilities/schema.ts";
+import { OwlError } from "../../errors/owl-error.ts";
+import { fromWireError } from "./wire-error.ts";
+import type { FromWorker, Operation, QuestionKind, Target, ToWorker, WireError } from "./worker-protocol.ts";
+
+/** Something in a handler file that can be asked of a worker. One object for as long as it is the same thing. */
+export interface RemoteTarget {
+  readonly target: Target;
+  /** For messages: `the tool "echo"`. */
+  readonly what: string;
+  /** Nothing else runs in the worker meanwhile, so that stopping the call harms no other. */
+  readonly isExclusive: boolean;
+}
+
+export type RemoteJob =
+  | { readonly op: Operation; readonly remote: RemoteTarget; readonly input: unknown }
+  | { readonly op: "watch"; readonly remote: RemoteTarget }
+  | { readonly op: "describe"; readonly file: string };
+
+export interface RemoteCallOptions {
+  readonly job: RemoteJob;
+  readonly context?: CallContext | undefined;
+  /** Makes an error of what the handler's own schema says. */
+  readonly refused?: ((side: "input" | "output", issues: readonly SchemaIssue[]) => Error) | undefined;
+  /** Does what a handler asks of its caller's sandbox. */
+  readonly useSandbox?: UseSandbox | undefined;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export type UseSandbox = (context: CallContext, request: unknown) => Promise<unknown>;
+
+const LEVELS = new Set(["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]);
+
+/** One request on its way through a worker, on the server's side. */
+export class RemoteCall {
+  readonly job: RemoteJob;
+  readonly context: CallContext | undefined;
+  readonly #options: RemoteCallOptions;
+  #refusals: Map<number, unknown> | undefined;
+  /** Nobody waits for it any more; the worker may still be at it. */
+  isAbandoned = false;
+  #isOver = false;
+  onAbandon: (() => void) | undefined;
+  #unlink: (() => void) | undefined;
+
+  constructor(options: RemoteCallOptions) {
+    this.#options = options;
+    this.job = options.job;
+    this.context = options.context;
+    this.#unlink = options.context?.onEnd?.(() => this.#abandon());
+  }
+
+  get what(): string {
+    return this.job.op === "describe" ? `the file ${this.job.file}` : this.job.remote.what;
+  }
+
+  get isExclusive(): boolean {
+    return this.job.op !== "describe" && this.job.remote.isExclusive;
+  }
+
+  settle(message: Extract<FromWorker, { t: "done" | "fail" }>): void {
+    if (message.t === "fail") return this.fail(this.#toError(message.error));
+    if (this.#finish()) {
+      this.#options.resolve(message.bytes === undefined ? message.value : Buffer.from(message.bytes, "base64"));
+    }
+  }
+
+  fail(error: unknown): void {
+    if (this.#finish()) this.#options.reject(error);
+  }
+
+  /** What the handler says while it runs. Answers to its questions go back through `send`. */
+  hear(message: FromWorker, send: (message: ToWorker) => void): void {
+    const { context } = this;
+    if (context === undefined) return;
+    switch (message.t) {
+      case "progress": {
+        const { done = 0 } = message;
+        return context.progress(done, progressDetails(message));
+      }
+      case "log":
+        return isLevel(message.level) ? context.log(message.level, message.data, message.logger) : undefined;
+      case "charge":
+        return context.charge(message.amount);
+      case "closeStream":
+        return context.closeStream();
+      case "listChanged":
+        return isList(message.list) ? context.listChanged(message.list) : undefined;
+      case "ask":
+        return this.#ask(context, message, send);
+      default:
+        return undefined;
+    }
+  }
+
+  /** Why the call ended early, for the worker. */
+  get endReason(): WireError {
+    const reason: unknown = this.context?.signal.reason;
+    if (reason instanceof OwlError) return { message: reason.message, kind: reason.kind };
+    return { message: "the call was cancelled", kind: "cancelled" };
+  }
+
+  #ask(context: CallContext, message: Extract<FromWorker, { t: "ask" }>, send: (message: ToWorker) => void): void {
+    const { id, q, what, request, key } = message;
+    const ask = what === "sandbox" ? this.#options.useSandbox : QUESTIONS[what];
+    const answer = ask === undefined ? Promise.reject(unanswerable(what)) : ask(context, request, key);
+    answer.then(
+      (value) => send({ t: "answer", id, q, value }),
+      (thrown: unknown) => {
+        this.#refusals ??= new Map();
+        this.#refusals.set(q, thrown);
+        const text = thrown instanceof Error ? thrown.message : String(thrown);
+        send({ t: "answer", id, q, error: { message: text } });
+      },
+    );
+  }
+
+  /** A question that was refused here, and went through the handler unchanged, is thrown on as it was. */
+  #toError(error: WireError): unknown {
+    const { q, issues, side = "input" } = error;
+    if (q !== undefined && this.#refusals?.has(q) === true) return this.#refusals.get(q);
+    if (issues !== undefined && this.#options.refused !== undefined) return this.#options.refused(side, issues);
+    return fromWireError(error);
+  }
+
+  #finish(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    this.#unlink?.();
+    return true;
+  }
+
+  #abandon(): void {
+    if (this.#isOver) return;
+    this.isAbandoned = true;
+    this.onAbandon?.();
+  }
+}
+
+function progressDetails({ total, message }: Extract<FromWorker, { t: "progress" }>): {
+  readonly total?: number;
+  readonly message?: string;
+} {
+  return { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
+}
+
+type Asker = (context: CallContext, request: unknown, key: string | undefined) => Promise<unknown>;
+
+/** The protocol checks the questions themselves before a client sees them. */
+const QUESTIONS: Readonly<Partial<Record<QuestionKind, Asker>>> = {
+  elicit: (context, request, key) =>
+    isElicit(request) ? context.elicit(request, keyed(key)) : Promise.reject(senseless("elicit")),
+  sample: (context, request, key) =>
+    isSample(request) ? context.sample(request, keyed(key)) : Promise.reject(senseless("sample")),
+  roots: (context, _request, key) => context.roots(keyed(key)),
+  startTask: (context) => context.startTask(),
+};
+
+function keyed(key: string | undefined): { readonly key?: string } {
+  return key === undefined ? {} : { key };
+}
+
+/** Handlers in plain JavaScript ask what they like; the rest of a question is the client's to judge. */
+function isElicit(request: unknown): request is ElicitForm | ElicitUrl {
+  return (
+    typeof request === "object" &&
+    request !== null &&
+    "message" in request &&
+    ("url" in request ? typeof request.url === "string" : "requestedSchema" in request)
+  );
+}
+
+function isSample(request: unknown): request is SampleRequest {
+  return (
+    typeof request === "object" &&
+    request !== null &&
+    "maxTokens" in request &&
+    "messages" in request &&
+    Array.isArray(request.messages)
+  );
+}
+
+function senseless(what: string): OwlError {
+  return new OwlError("execution_error", `the handler's question (${what}) lacks what it must have`);
+}
+
+function unanswerable(what: string): OwlError {
+  if (what === "sandbox") return new OwlError("sandbox_unavailable", "this server has no sandboxes");
+  return new OwlError("execution_error", `there is no question named "${what.slice(0, 64)}"`);
+}
+
+function isLevel(level: string): level is LogLevel {
+  return LEVELS.has(level);
+}
+
+function isList(list: string): list is "tools" | "resources" | "prompts" {
+  return list === "tools" || list === "resources" || list === "prompts";
+}

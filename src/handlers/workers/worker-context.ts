@@ -1,0 +1,150 @@
+import type { Principal } from "../../auth/principal.ts";
+import type {
+  AskOptions,
+  CallContext,
+  ElicitAnswer,
+  ElicitForm,
+  ElicitUrl,
+  HandlerSandbox,
+  LogLevel,
+  Root,
+  SampleAnswer,
+  SampleRequest,
+} from "../../capabilities/context.ts";
+import { OwlError } from "../../errors/owl-error.ts";
+import { QuestionRefused } from "./wire-error.ts";
+import type { FromWorker, QuestionKind, WireContext, WireError } from "./worker-protocol.ts";
+
+interface Waiting {
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+}
+
+/** The context of one call on the worker's side: every word of it becomes a message. */
+export class WorkerContext implements CallContext {
+  readonly principal: Principal;
+  readonly traceId: string;
+  readonly sessionId: string | undefined;
+  readonly protocolVersion: string;
+  readonly #id: number;
+  readonly #send: (message: FromWorker) => void;
+  #questions: Map<number, Waiting> | undefined;
+  #asked = 0;
+  #controller: AbortController | undefined;
+  #endedBy: Error | undefined;
+  #isSettled = false;
+
+  constructor(id: number, wire: WireContext, send: (message: FromWorker) => void) {
+    this.#id = id;
+    this.#send = send;
+    this.principal = toPrincipal(wire.principal);
+    this.traceId = wire.traceId;
+    this.sessionId = wire.sessionId;
+    this.protocolVersion = wire.protocolVersion;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#endedBy !== undefined) this.#controller.abort(this.#endedBy);
+    }
+    return this.#controller.signal;
+  }
+
+  /** Handlers take it from the context as they like: `const { progress } = context` must work. */
+  progress: CallContext["progress"] = (done, { total, message } = {}) => {
+    if (this.#isSettled) return;
+    this.#send({
+      t: "progress",
+      id: this.#id,
+      done,
+      ...(total !== undefined && { total }),
+      ...(message !== undefined && { message }),
+    });
+  };
+
+  log: CallContext["log"] = (level: LogLevel, data: unknown, logger?: string) => {
+    if (this.#isSettled) return;
+    this.#send({ t: "log", id: this.#id, level, data, ...(logger !== undefined && { logger }) });
+  };
+
+  elicit: CallContext["elicit"] = (request: ElicitForm | ElicitUrl, options?: AskOptions) =>
+    this.#ask<ElicitAnswer>("elicit", request, options);
+
+  sample: CallContext["sample"] = (request: SampleRequest, options?: AskOptions) =>
+    this.#ask<SampleAnswer>("sample", request, options);
+
+  roots: CallContext["roots"] = (options?: AskOptions) => this.#ask<readonly Root[]>("roots", undefined, options);
+
+  startTask: CallContext["startTask"] = async () => void (await this.#ask<unknown>("startTask"));
+
+  charge: CallContext["charge"] = (amount) => {
+    if (!this.#isSettled) this.#send({ t: "charge", id: this.#id, amount });
+  };
+
+  listChanged: CallContext["listChanged"] = (list) => this.#send({ t: "listChanged", id: this.#id, list });
+
+  closeStream: CallContext["closeStream"] = () => {
+    if (!this.#isSettled) this.#send({ t: "closeStream", id: this.#id });
+  };
+
+  get sandbox(): HandlerSandbox {
+    return {
+      run: (code, options = {}) => this.#ask("sandbox", { verb: "run", code, ...options }),
+      exec: (command, options = {}) => this.#ask("sandbox", { verb: "exec", command, ...options }),
+      readFile: (path) => this.#ask("sandbox", { verb: "readFile", path }),
+      writeFile: async (path, content) => void (await this.#ask("sandbox", { verb: "writeFile", path, content })),
+    };
+  }
+
+  answer(q: number, value: unknown, error: WireError | undefined): void {
+    const waiting = this.#questions?.get(q);
+    this.#questions?.delete(q);
+    if (error === undefined) waiting?.resolve(value);
+    else waiting?.reject(new QuestionRefused(q, error.message));
+  }
+
+  cancel(reason: Error): void {
+    if (this.#endedBy !== undefined) return;
+    this.#endedBy = reason;
+    this.#controller?.abort(reason);
+    this.settle();
+  }
+
+  /** Nothing that the handler says from now on can reach anybody. */
+  settle(): void {
+    this.#isSettled = true;
+    for (const waiting of this.#questions?.values() ?? []) waiting.reject(tooLate());
+    this.#questions = undefined;
+  }
+
+  #ask<T>(what: QuestionKind, request?: unknown, { key }: AskOptions = {}): Promise<T> {
+    if (this.#isSettled) return Promise.reject(tooLate());
+    this.#asked += 1;
+    const q = this.#asked;
+    this.#questions ??= new Map();
+    const questions = this.#questions;
+    this.#send({
+      t: "ask",
+      id: this.#id,
+      q,
+      what,
+      ...(request !== undefined && { request }),
+      ...(key !== undefined && { key }),
+    });
+    return new Promise((resolve, reject) => questions.set(q, { resolve, reject }));
+  }
+}
+
+function tooLate(): OwlError {
+  return new OwlError("execution_error", "the call is over: its client cannot be asked any more");
+}
+
+function toPrincipal(value: unknown): Principal {
+  if (isPrincipal(value)) return value;
+  throw new TypeError("the server named no principal");
+}
+
+function isPrincipal(value: unknown): value is Principal {
+  return typeof value === "object" && value !== null && "id" in value;
+}

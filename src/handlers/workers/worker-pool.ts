@@ -1,0 +1,195 @@
+import { OwlError } from "../../errors/owl-error.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { LaunchWorker, WorkerExit } from "./launched-worker.ts";
+import { RemoteCall, type RemoteCallOptions, type RemoteTarget, type UseSandbox } from "./remote-call.ts";
+import { WorkerProcess } from "./worker-process.ts";
+
+/** Long enough that a busy machine does not look like a blocked worker. */
+const PULSE_MS = 200;
+const FIRST_BACKOFF_MS = 100;
+const MAX_BACKOFF_MS = 10_000;
+/** A worker that lived this long did not fail because of its start. */
+const STEADY_MS = 10_000;
+const MAX_FAILED_STARTS = 3;
+
+export interface WorkerPoolOptions {
+  readonly launch: LaunchWorker;
+  readonly logger: Logger;
+  /** Workers that are kept; the second takes over at once when the first is blocked. */
+  readonly size: number;
+  readonly maxSize: number;
+  readonly maxLineChars: number;
+  readonly useSandbox?: UseSandbox | undefined;
+  readonly onChanged: (remote: RemoteTarget) => void;
+  readonly onListChanged: (list: string) => void;
+  /** A first worker is there, or there again: what must be asked of one worker is to be asked now. */
+  readonly onLead: () => void;
+}
+
+/**
+ * Workers that run the same code. All calls go to the first one that answers, so that what a file keeps in memory is
+ * the same from call to call for as long as nothing is wrong; the others stand by.
+ */
+export class WorkerPool {
+  readonly #options: WorkerPoolOptions;
+  readonly #workers: WorkerProcess[] = [];
+  readonly #queue: RemoteCall[] = [];
+  #launching = 0;
+  #failedStarts = 0;
+  #backoffMs = 0;
+  #pulse: NodeJS.Timeout | undefined;
+  #lead: WorkerProcess | undefined;
+  #isClosed = false;
+  #isRetired = false;
+
+  constructor(options: WorkerPoolOptions) {
+    this.#options = options;
+    this.#spawn();
+  }
+
+  /** Runs a job in one of the workers. */
+  run(options: Pick<RemoteCallOptions, "job" | "context" | "refused">): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const { job, context, refused } = options;
+      this.#place(new RemoteCall({ job, context, refused, useSandbox: this.#options.useSandbox, resolve, reject }));
+    });
+  }
+
+  /** Takes no more work, finishes what runs, and ends. */
+  retire(): void {
+    this.#isRetired = true;
+    this.#endIfDone();
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    clearInterval(this.#pulse);
+    const error = new OwlError("shutting_down", "the server is stopping");
+    for (const call of this.#queue.splice(0)) call.fail(error);
+    for (const worker of this.#workers) worker.close();
+  }
+
+  #place(call: RemoteCall): void {
+    if (call.isAbandoned) return call.fail(undefined);
+    if (this.#isClosed) return call.fail(new OwlError("shutting_down", "the server is stopping"));
+    const worker = this.#choose(call);
+    if (worker === undefined) {
+      this.#queue.push(call);
+      this.#grow();
+      return;
+    }
+    worker.dispatch(call);
+    this.#pulse ??= setInterval(this.#beat, PULSE_MS).unref();
+  }
+
+  #choose(call: RemoteCall): WorkerProcess | undefined {
+    let second: WorkerProcess | undefined;
+    for (const worker of this.#workers) {
+      if (!worker.canTake) continue;
+      const isFree = call.isExclusive ? worker.size === 0 : !worker.hasExclusive;
+      if (isFree) return worker;
+      if (!worker.hasExclusive || !call.isExclusive) second ??= worker;
+    }
+    // Sharing with a call that may have to be killed is the last resort.
+    return this.#canGrow() ? undefined : second;
+  }
+
+  readonly #beat = (): void => {
+    // What has arrived already is read first: a busy server must not blame its workers.
+    setImmediate(() => {
+      for (const worker of this.#workers) worker.checkPulse();
+      if (this.#workers.every(({ size }) => size === 0)) {
+        clearInterval(this.#pulse);
+        this.#pulse = undefined;
+      }
+    });
+  };
+
+  readonly #onFree = (): void => {
+    if (this.#queue.length > 0) for (const call of this.#queue.splice(0)) this.#place(call);
+    const lead = this.#workers.find(({ isReady, isOver }) => isReady && !isOver);
+    if (lead !== undefined && lead !== this.#lead) {
+      this.#lead = lead;
+      this.#failedStarts = 0;
+      this.#options.onLead();
+    }
+    if (!this.#isRetired) this.#fill();
+    else this.#endIfDone();
+  };
+
+  #fill(): void {
+    if (!this.#isStarting && this.#workers.length < this.#options.size) this.#spawn();
+  }
+
+  get #isStarting(): boolean {
+    return this.#launching > 0 || this.#workers.some(({ isReady }) => !isReady);
+  }
+
+  #canGrow(): boolean {
+    return this.#workers.length + this.#launching < this.#options.maxSize;
+  }
+
+  #grow(): void {
+    if (!this.#isStarting && this.#canGrow()) this.#spawn();
+  }
+
+  #spawn(): void {
+    this.#launching += 1;
+    this.#launch().catch((error: unknown) => {
+      this.#launching -= 1;
+      this.#onFailedStart(error instanceof Error ? error.message : String(error));
+    });
+  }
+
+  async #launch(): Promise<void> {
+    const { launch, logger, maxLineChars, onChanged, onListChanged } = this.#options;
+    if (this.#backoffMs > 0) await new Promise((resolve) => setTimeout(resolve, this.#backoffMs).unref());
+    const launched = await launch();
+    const startedAt = performance.now();
+    const worker = new WorkerProcess({
+      launched,
+      logger,
+      maxLineChars,
+      onChanged,
+      onListChanged,
+      onFree: this.#onFree,
+      onReturned: (call) => this.#place(call),
+      onExit: (gone, exit) => this.#onExit(gone, exit, performance.now() - startedAt),
+    });
+    this.#launching -= 1;
+    this.#workers.push(worker);
+    if (this.#isClosed) worker.close();
+  }
+
+  #onExit(worker: WorkerProcess, { reason }: WorkerExit, livedMs: number): void {
+    this.#workers.splice(this.#workers.indexOf(worker), 1);
+    if (this.#lead === worker) this.#lead = undefined;
+    if (this.#isClosed) return;
+    if (this.#isRetired) return this.#endIfDone();
+    this.#options.logger.error("a worker process of handlers ended", { reason, last_words: worker.lastWords });
+    this.#backoffMs =
+      livedMs > STEADY_MS ? 0 : Math.min(MAX_BACKOFF_MS, Math.max(FIRST_BACKOFF_MS, this.#backoffMs * 2));
+    if (!worker.isReady) return this.#onFailedStart(`${reason}\n${worker.lastWords}`.trim());
+    // After the calls of the one that is gone have come back.
+    setImmediate(() => {
+      this.#onFree();
+    });
+  }
+
+  #onFailedStart(reason: string): void {
+    this.#failedStarts += 1;
+    this.#options.logger.error("a worker process for handlers could not be started", { reason });
+    if (this.#failedStarts >= MAX_FAILED_STARTS) {
+      const error = new OwlError("execution_error", `handlers cannot run: ${reason}`, { retryable: true });
+      for (const call of this.#queue.splice(0)) call.fail(error);
+    }
+    this.#backoffMs = Math.min(MAX_BACKOFF_MS, Math.max(FIRST_BACKOFF_MS, this.#backoffMs * 2));
+    if (this.#queue.length > 0) this.#grow();
+  }
+
+  #endIfDone(): void {
+    if (this.#isRetired && this.#queue.length === 0 && !this.#workers.some(({ isNeeded }) => isNeeded))
+      void this.close();
+  }
+}

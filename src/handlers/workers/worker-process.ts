@@ -1,0 +1,255 @@
+import { OwlError } from "../../errors/owl-error.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { JsonLines } from "./json-lines.ts";
+import { type LaunchedWorker, logOutputs, type WorkerExit } from "./launched-worker.ts";
+import type { RemoteCall, RemoteTarget } from "./remote-call.ts";
+import { isFromWorker } from "./worker-messages.ts";
+import type { FromWorker, ToWorker, WireContext } from "./worker-protocol.ts";
+
+/** After a call was cancelled its worker has this long to show that it still lives. */
+const CANCEL_GRACE_MS = 500;
+/** A worker that is no longer wanted ends by itself when its stream does. */
+const END_GRACE_MS = 1000;
+const KEPT_LINES = 5;
+
+export interface WorkerEvents {
+  /** It can take calls, or takes them again. */
+  readonly onFree: () => void;
+  /** Nobody runs this call: it must go elsewhere. */
+  readonly onReturned: (call: RemoteCall) => void;
+  readonly onChanged: (remote: RemoteTarget) => void;
+  readonly onListChanged: (list: string) => void;
+  readonly onExit: (worker: WorkerProcess, exit: WorkerExit) => void;
+}
+
+export interface WorkerProcessOptions extends WorkerEvents {
+  readonly launched: LaunchedWorker;
+  readonly logger: Logger;
+  readonly maxLineChars: number;
+}
+
+/** One worker as the server sees it: what it was given, what it said last, and whether it still answers. */
+export class WorkerProcess {
+  readonly #options: WorkerProcessOptions;
+  readonly #lines: JsonLines;
+  readonly #calls = new Map<number, RemoteCall>();
+  readonly #numbers = new Map<RemoteTarget, number>();
+  readonly #targets: RemoteTarget[] = [];
+  readonly #lastLines: string[] = [];
+  /** Taken back while the worker did not answer; it has not seen them yet. */
+  readonly #revoked = new Set<number>();
+  #lastId = 0;
+  #exclusive = 0;
+  #heard = 0;
+  #pingedAt: number | undefined;
+  #killedFor: string | undefined;
+  isReady = false;
+  isStuck = false;
+  isOver = false;
+
+  constructor(options: WorkerProcessOptions) {
+    this.#options = options;
+    const { launched, logger, maxLineChars } = options;
+    this.#lines = new JsonLines({
+      stream: launched.stream,
+      maxLineChars,
+      onMessage: (message) => this.#receive(message),
+      onEnd: () => setTimeout(() => launched.kill(), END_GRACE_MS).unref(),
+    });
+    logOutputs(launched, logger, (line) => {
+      this.#lastLines.push(line.slice(0, 500));
+      if (this.#lastLines.length > KEPT_LINES) this.#lastLines.shift();
+    });
+    void launched.exited.then((exit) => this.#onExit(exit));
+  }
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  get hasExclusive(): boolean {
+    return this.#exclusive > 0;
+  }
+
+  get canTake(): boolean {
+    return this.isReady && !this.isOver && !this.isStuck;
+  }
+
+  /** Whether somebody still waits for something that runs here. */
+  get isNeeded(): boolean {
+    for (const { isAbandoned } of this.#calls.values()) if (!isAbandoned) return true;
+    return false;
+  }
+
+  /** The last that it printed, to explain why it could not start. */
+  get lastWords(): string {
+    return this.#lastLines.join("\n");
+  }
+
+  dispatch(call: RemoteCall): void {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    this.#calls.set(id, call);
+    if (call.isExclusive) this.#exclusive += 1;
+    call.onAbandon = () => this.#cancel(id, call);
+    const { job } = call;
+    if (job.op === "describe") {
+      return this.#lines.send({ t: "describe", id, file: this.#inside(job.file) } satisfies ToWorker);
+    }
+    const n = this.#numberOf(job.remote);
+    if (job.op === "watch") return this.#lines.send({ t: "watch", id, n } satisfies ToWorker);
+    const { op, input } = job;
+    this.#lines.send({ t: "call", id, n, op, input, ctx: wireContext(call) } satisfies ToWorker);
+  }
+
+  /** Called now and then while it has calls. A worker that let a whole round pass without a word is stuck. */
+  checkPulse(): void {
+    if (this.isOver || this.#calls.size === 0) return;
+    if (this.#pingedAt === this.#heard) return this.#takeBack();
+    this.#pingedAt = this.#heard;
+    this.#lines.send({ t: "ping" } satisfies ToWorker);
+  }
+
+  kill(reason: string): void {
+    this.#killedFor ??= reason;
+    this.#options.launched.kill();
+  }
+
+  /** Ends it as it would end by itself. */
+  close(): void {
+    this.#lines.flush();
+    this.#lines.end("it is not needed any more");
+  }
+
+  #receive(message: unknown): void {
+    if (!isFromWorker(message)) return this.kill("it sent what is no message");
+    this.#heard += 1;
+    if (message.t === "done" || message.t === "fail") this.#take(message.id)?.settle(message);
+    else if ("id" in message && message.t !== "skipped") this.#pass(message);
+    else this.#note(message);
+    if (this.isStuck && this.#revoked.size === 0) this.#restore();
+    if (message.t === "done" || message.t === "fail" || message.t === "hello") this.#options.onFree();
+  }
+
+  /** What the worker says about itself. */
+  #note(message: FromWorker): void {
+    switch (message.t) {
+      case "skipped":
+        return this.#onSkipped(message.id);
+      case "hello":
+        this.isReady = true;
+        return undefined;
+      case "changed": {
+        const remote = this.#targets[message.n];
+        return remote === undefined ? undefined : this.#options.onChanged(remote);
+      }
+      case "notice":
+        return this.#options.logger[message.level](message.message, { text: message.text?.slice(0, 4000) });
+      default:
+        return undefined;
+    }
+  }
+
+  #pass(message: FromWorker & { readonly id: number }): void {
+    const call = this.#calls.get(message.id);
+    if (call !== undefined) call.hear(message, (answer) => this.#lines.send(answer));
+    else if (message.t === "listChanged") this.#options.onListChanged(message.list);
+  }
+
+  /** Whatever it has not begun goes to other workers; what it has begun stays, for it may come to its senses. */
+  #takeBack(): void {
+    const { journal } = this.#options.launched;
+    this.isStuck = true;
+    if (journal === undefined) return;
+    const started = journal.revoke();
+    for (const [id, call] of this.#calls) {
+      if (id <= started) continue;
+      this.#take(id);
+      this.#revoked.add(id);
+      this.#options.onReturned(call);
+    }
+    if (this.#revoked.size === 0) journal.restore();
+  }
+
+  #restore(): void {
+    this.isStuck = false;
+    this.#options.launched.journal?.restore();
+    this.#options.onFree();
+  }
+
+  #onSkipped(id: number): void {
+    this.#revoked.delete(id);
+    const call = this.#take(id);
+    if (call !== undefined) this.#options.onReturned(call);
+  }
+
+  #cancel(id: number, call: RemoteCall): void {
+    if (!this.#calls.has(id)) return;
+    this.#lines.send({ t: "cancel", id, error: call.endReason } satisfies ToWorker);
+    this.#lines.send({ t: "ping" } satisfies ToWorker);
+    const heard = this.#heard;
+    const check = (): void => {
+      if (this.isOver || !this.#calls.has(id)) return;
+      if (call.isExclusive) this.kill(`${call.what} went on after it was stopped`);
+      else if (this.#heard === heard) this.kill(`${call.what} blocked it beyond its time`);
+      this.#options.onFree();
+    };
+    setTimeout(check, CANCEL_GRACE_MS).unref();
+  }
+
+  #take(id: number): RemoteCall | undefined {
+    const call = this.#calls.get(id);
+    if (call === undefined) return undefined;
+    this.#calls.delete(id);
+    if (call.isExclusive) this.#exclusive -= 1;
+    return call;
+  }
+
+  #numberOf(remote: RemoteTarget): number {
+    let n = this.#numbers.get(remote);
+    if (n === undefined) {
+      n = this.#targets.push(remote) - 1;
+      this.#numbers.set(remote, n);
+      const target = { ...remote.target, file: this.#inside(remote.target.file) };
+      this.#lines.send({ t: "target", n, target } satisfies ToWorker);
+    }
+    return n;
+  }
+
+  #inside(file: string): string {
+    return `${this.#options.launched.pathPrefix ?? ""}${file}`;
+  }
+
+  #onExit(exit: WorkerExit): void {
+    this.isOver = true;
+    const { journal } = this.#options.launched;
+    const started = journal === undefined ? this.#lastId : journal.revoke();
+    journal?.close();
+    this.#lines.end("it ended");
+    const reason = this.#killedFor ?? exit.reason ?? describeExit(exit);
+    const calls = [...this.#calls];
+    this.#calls.clear();
+    this.#options.onExit(this, { ...exit, reason });
+    for (const [id, call] of calls) {
+      if (id > started && this.isReady) this.#options.onReturned(call);
+      else call.fail(ended(call, reason));
+    }
+  }
+}
+
+function wireContext({ context }: RemoteCall): WireContext | undefined {
+  if (context === undefined) return undefined;
+  const { principal, traceId, sessionId, protocolVersion } = context;
+  return { principal, traceId, sessionId, protocolVersion };
+}
+
+function describeExit({ code, signal }: WorkerExit): string {
+  return signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`;
+}
+
+function ended({ what }: RemoteCall, reason: string): OwlError {
+  return new OwlError("execution_error", `the worker process that ran ${what} is gone: ${reason}`, {
+    retryable: true,
+    hint: "Call it again. If it fails in the same way, the handler itself ends its process: read the server's log.",
+  });
+}

@@ -1,0 +1,29 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+
+const DETACH_TIMEOUT_MS = 60_000;
+const MAX_PAUSE_MS = 50;
+const BLOCK_DEVICES = "/sys/block";
+
+/**
+ * Waits until no disk image below the folder is behind a loop device. The kernel lets go of one when the last process
+ * that sees it has ended, but first writes down what is left to write: on a busy disk that takes its time.
+ */
+export async function waitUntilDetached(folder: string, timeoutMs: number = DETACH_TIMEOUT_MS): Promise<boolean> {
+  const deadline = Date.now() + timeoutMs;
+  for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
+    const files = await attachedFiles();
+    if (!files.some((file) => file.startsWith(`${folder}/`))) return true;
+    if (Date.now() > deadline) return false;
+    await delay(pauseMs);
+  }
+}
+
+async function attachedFiles(): Promise<string[]> {
+  const names = await readdir(BLOCK_DEVICES).catch(() => []);
+  const files = names
+    .filter((name) => name.startsWith("loop"))
+    .map(async (name) => await readFile(join(BLOCK_DEVICES, name, "loop", "backing_file"), "utf8").catch(() => ""));
+  return (await Promise.all(files)).map((text) => text.trim());
+}

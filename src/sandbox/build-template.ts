@@ -1,0 +1,181 @@
+import { randomBytes } from "node:crypto";
+import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { templateFolder } from "../config/template-name.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import type { Language, OnOutput } from "./guest-methods.ts";
+import type { Place, Places } from "./place.ts";
+
+/** What goes into a template beside the system's own tree. */
+export interface TemplateRecipe {
+  readonly name: string;
+  readonly language: Language;
+  /** Lines as in a requirements file. */
+  readonly python: readonly string[];
+  /** As after `npm install`. */
+  readonly node: readonly string[];
+  /** Packages on this machine; the lines above name them by their base name. */
+  readonly files: readonly string[];
+  readonly allow: readonly string[];
+  readonly isReplacing: boolean;
+}
+
+export interface BuildOptions {
+  readonly places: Places;
+  readonly dataFolder: string;
+  readonly workspacePath: string;
+  readonly recipe: TemplateRecipe;
+  readonly onOutput: OnOutput;
+  readonly signal: AbortSignal;
+}
+
+export interface BuildResult {
+  readonly folder: string;
+  readonly packages: readonly string[];
+  readonly sizeBytes: number;
+}
+
+const INSTALL_TIMEOUT_MS = 30 * 60_000;
+const SHORT_TIMEOUT_MS = 60_000;
+const MAX_OUTPUT_CHARS = 200_000;
+const PAGE_BYTES = 256 * 1024;
+
+/** Package managers run what packages bring: they do it in a sandbox, which gets two empty folders and the registries. */
+export async function buildTemplate(options: BuildOptions): Promise<BuildResult> {
+  const { dataFolder, recipe } = options;
+  const target = templateFolder(dataFolder, recipe.name);
+  if (!recipe.isReplacing && (await isThere(target))) {
+    throw new OwlError("invalid_params", `there is a template "${recipe.name}" already`, {
+      hint: "choose another name, or build it again with --replace",
+    });
+  }
+  const building = templateFolder(dataFolder, `.building-${randomBytes(8).toString("hex")}`);
+  const folders = { python: join(building, "python"), node: join(building, "node_modules") };
+  try {
+    for (const folder of Object.values(folders)) await mkdir(folder, { recursive: true, mode: 0o755 });
+    const packages = await install(options, folders);
+    for (const folder of Object.values(folders)) await assertFolder(folder);
+    const sizeBytes = (await sizeOf(folders.python)) + (await sizeOf(folders.node));
+    const manifest = { language: recipe.language, packages, sizeBytes, builtAt: new Date().toISOString() };
+    await writeFile(join(building, "template.json"), `${JSON.stringify(manifest, null, 2)}\n`, { flag: "wx" });
+    await putInPlace(building, target);
+    return { folder: target, packages, sizeBytes };
+  } finally {
+    await rm(building, { recursive: true, force: true });
+  }
+}
+
+interface Folders {
+  readonly python: string;
+  readonly node: string;
+}
+
+async function install(options: BuildOptions, folders: Folders): Promise<readonly string[]> {
+  const { places, recipe, signal } = options;
+  const own = { isReadOnly: false, isOwn: true };
+  const plan = places.plan({
+    template: "python",
+    flavor: "large",
+    env: {},
+    volumes: [
+      { hostPath: folders.python, guestPath: "/build/python", ...own },
+      { hostPath: folders.node, guestPath: "/build/node_modules", ...own },
+    ],
+    network: { allow: recipe.allow },
+  });
+  const place = await places.open(plan, signal);
+  try {
+    for (const file of recipe.files) await copyIn(place, file, signal);
+    return [...(await installPython(place, options)), ...(await installNode(place, options))];
+  } finally {
+    await place.close();
+    await places.discard(plan);
+  }
+}
+
+async function installPython(place: Place, options: BuildOptions): Promise<readonly string[]> {
+  if (options.recipe.python.length === 0) return [];
+  await write(place, "requirements.txt", `${options.recipe.python.join("\n")}\n`);
+  const pip = "python3 -m pip --disable-pip-version-check --no-input";
+  await run(place, options, `${pip} install --no-cache-dir --target /build/python -r requirements.txt`);
+  const listed = await run(place, options, `${pip} list --path /build/python --format freeze`);
+  return lines(listed).map((line) => line.replace("==", " "));
+}
+
+async function installNode(place: Place, options: BuildOptions): Promise<readonly string[]> {
+  if (options.recipe.node.length === 0) return [];
+  await write(place, "packages.txt", options.recipe.node.join("\n"));
+  const flags = "--no-audit --no-fund --no-update-notifier --loglevel=http";
+  await run(place, options, `xargs -d '\\n' npm install ${flags} -- < packages.txt`);
+  await run(place, options, "cp -a node_modules/. /build/node_modules/");
+  const listed = await run(place, options, "npm ls --depth=0 --parseable --long | tail -n +2 | cut -d: -f2");
+  return lines(listed).map((line) => line.replace(/@([^@]*)$/, " $1"));
+}
+
+/** Every command is ours to the letter: what the recipe says comes in as files. */
+async function run(place: Place, { onOutput, signal }: BuildOptions, command: string): Promise<string> {
+  const { callId, stop } = place.client.listen(onOutput);
+  const limits = { callId, timeoutMs: INSTALL_TIMEOUT_MS, maxOutputChars: MAX_OUTPUT_CHARS };
+  try {
+    const { exitCode, stdout, stderr } = await place.client.request(
+      "shell.exec",
+      { ...limits, command, background: false },
+      { timeoutMs: INSTALL_TIMEOUT_MS + SHORT_TIMEOUT_MS, signal },
+    );
+    signal.throwIfAborted();
+    if (exitCode === 0) return stdout.text;
+    const reason = lines(stderr.text).at(-1) ?? `exit code ${exitCode ?? "none"}`;
+    throw new OwlError("tool_failure", `the packages could not be installed: ${reason.slice(0, 500)}`, {
+      hint: "read the output above; hosts beyond the package registries need --allow",
+    });
+  } finally {
+    stop();
+  }
+}
+
+async function copyIn(place: Place, file: string, signal: AbortSignal): Promise<void> {
+  const bytes = await readFile(file);
+  for (let start = 0; start === 0 || start < bytes.length; start += PAGE_BYTES) {
+    signal.throwIfAborted();
+    const content = bytes.subarray(start, start + PAGE_BYTES).toString("base64");
+    const mode = start === 0 ? "overwrite" : "append";
+    const params = { path: basename(file), content, encoding: "base64", mode } as const;
+    await place.client.request("file.write", params, { timeoutMs: SHORT_TIMEOUT_MS, signal });
+  }
+}
+
+async function write(place: Place, path: string, content: string): Promise<void> {
+  const params = { path, content, encoding: "utf-8", mode: "overwrite" } as const;
+  await place.client.request("file.write", params, { timeoutMs: SHORT_TIMEOUT_MS });
+}
+
+/** A link in a folder's place would be followed when sandboxes start from it. */
+async function assertFolder(path: string): Promise<void> {
+  if ((await lstat(path)).isDirectory()) return;
+  throw new OwlError("tool_failure", `what was built is no folder: ${basename(path)}`);
+}
+
+async function sizeOf(folder: string): Promise<number> {
+  let total = 0;
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    total += entry.isDirectory() ? await sizeOf(path) : (await lstat(path)).size;
+  }
+  return total;
+}
+
+/** Sandboxes that run go on with the old tree; the next ones see the new one. */
+async function putInPlace(building: string, target: string): Promise<void> {
+  const old = `${building}-old`;
+  if (await isThere(target)) await rename(target, old);
+  await rename(building, target);
+  await rm(old, { recursive: true, force: true });
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => undefined)) !== undefined;
+}
+
+function lines(text: string): readonly string[] {
+  return text.split("\n").filter((line) => line.trim() !== "");
+}

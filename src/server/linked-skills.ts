@@ -1,0 +1,59 @@
+import type { Changes } from "../capabilities/changes.ts";
+import type { Registry } from "../capabilities/registry.ts";
+import type { SkillTexts } from "../pipeline/pipeline.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { ServedSkills } from "./serve-skills.ts";
+
+export interface LinkedSkillsOptions {
+  readonly registry: Registry;
+  readonly changes: Changes;
+  readonly skills: ServedSkills;
+  /** The whole text in place of a summary. */
+  readonly inline: boolean;
+  readonly logger: Logger;
+}
+
+/** What tools say about the skills they are linked to, kept at hand since every list needs it. */
+export class LinkedSkills implements SkillTexts {
+  readonly #options: LinkedSkillsOptions;
+  #texts: ReadonlyMap<string, string> = new Map();
+  #version = 0;
+
+  constructor(options: LinkedSkillsOptions) {
+    this.#options = options;
+    const { changes, skills, logger } = options;
+    const follow = (): void => {
+      this.refresh().then(
+        (isChanged) => void (isChanged && changes.listChanged("tools")),
+        (error: unknown) => logger.warning("skills of tools could not be read", { error }),
+      );
+    };
+    skills.onChange(follow);
+    changes.subscribe((change) => {
+      if (change.kind === "list" && change.list === "tools") follow();
+    });
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  of(uri: string): string | undefined {
+    return this.#texts.get(uri);
+  }
+
+  async refresh(): Promise<boolean> {
+    const { registry, skills, inline } = this.#options;
+    const uris = new Set(registry.tools().flatMap(({ skill }) => (skill === undefined ? [] : [skill])));
+    const texts = new Map<string, string>();
+    for (const uri of uris) {
+      const text = await skills.describe(uri, { inline });
+      if (text !== undefined) texts.set(uri, text);
+    }
+    const isSame = texts.size === this.#texts.size && [...texts].every(([uri, text]) => this.#texts.get(uri) === text);
+    if (isSame) return false;
+    this.#texts = texts;
+    this.#version += 1;
+    return true;
+  }
+}

@@ -1,0 +1,88 @@
+import { join } from "node:path";
+import type { Changes } from "../capabilities/changes.ts";
+import type { CallContext, HandlerSandbox } from "../capabilities/context.ts";
+import type { Registry } from "../capabilities/registry.ts";
+import type { Config } from "../config/schema.ts";
+import { workerEnvironment } from "../config/worker-environment.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import type { HandlerLanguage } from "../handlers/generation.ts";
+import { HandlerLibrary } from "../handlers/handler-library.ts";
+import type { LaunchWorker } from "../handlers/workers/launched-worker.ts";
+import type { UseSandbox } from "../handlers/workers/remote-call.ts";
+import { launchProcess } from "../handlers/workers/launch-process.ts";
+import { nodeWorkerCommand } from "../handlers/workers/node-command.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { ToolServices } from "../tools/tool-services.ts";
+import type { SandboxLayer } from "./sandbox-layer.ts";
+
+/** Handlers are trusted not to flood: this only keeps a mistake from filling the memory. */
+const MAX_LINE_CHARS = 256 * 1024 * 1024;
+
+export interface OpenHandlersOptions {
+  readonly config: Config;
+  readonly registry: Registry;
+  readonly changes: Changes;
+  readonly logger: Logger;
+  /** Where there are sandboxes. */
+  readonly layer?: SandboxLayer | undefined;
+}
+
+/** The operator's handlers, with the processes they run in. */
+export function openHandlers({ config, registry, changes, logger, layer }: OpenHandlersOptions): HandlerLibrary {
+  const { paths, isolation, workers } = config.handlers;
+  const cacheFolder = join(config.sandbox.root, "cache", "handlers");
+  const env = workerEnvironment();
+  const node: LaunchWorker = async () => launchProcess(nodeWorkerCommand({ cacheFolder, env }));
+  const python: LaunchWorker = async () => {
+    const { pythonWorkerCommand } = await import("../handlers/python/python-command.ts");
+    return launchProcess(await pythonWorkerCommand({ python: config.handlers.python, env, cacheFolder }));
+  };
+  return new HandlerLibrary({
+    registry,
+    changes,
+    logger,
+    paths,
+    cacheFolder,
+    maxWorkers: workers,
+    maxLineChars: isolation === "sandbox" ? config.guest.maxFrameBytes : MAX_LINE_CHARS,
+    useSandbox: layer === undefined ? undefined : sandboxUser(layer.services),
+    launch:
+      isolation === "sandbox"
+        ? { node: sandboxed("node", paths, layer), python: sandboxed("python", paths, layer) }
+        : { node: isolation === "none" ? undefined : node, python },
+    describeTypes: async (files) => {
+      const { describeTypeScript } = await import("../handlers/typescript/describe-files.ts");
+      return describeTypeScript({ files, cacheFolder });
+    },
+  });
+}
+
+function sandboxed(language: HandlerLanguage, paths: readonly string[], layer: SandboxLayer | undefined): LaunchWorker {
+  return async () => {
+    if (layer === undefined) {
+      throw new OwlError("sandbox_unavailable", "handlers.isolation is sandbox, and sandbox.enabled is false", {
+        hint: "Set sandbox.enabled to true, or handlers.isolation to worker.",
+      });
+    }
+    const { launchInSandbox } = await import("../handlers/workers/launch-in-sandbox.ts");
+    return launchInSandbox(language, { openProgram: layer.openProgram, paths });
+  };
+}
+
+/** One sandbox for all that one call asks; who it belongs to is said by the call's context. */
+function sandboxUser(services: ToolServices): UseSandbox {
+  const opened = new WeakMap<CallContext, Promise<HandlerSandbox>>();
+  const open = async (context: CallContext): Promise<HandlerSandbox> => {
+    const { handlerSandbox } = await import("../tools/handler-sandbox.ts");
+    return handlerSandbox(services, context);
+  };
+  return async (context, request) => {
+    let sandbox = opened.get(context);
+    if (sandbox === undefined) {
+      sandbox = open(context);
+      opened.set(context, sandbox);
+    }
+    const { useHandlerSandbox } = await import("../tools/handler-sandbox.ts");
+    return useHandlerSandbox(await sandbox, request);
+  };
+}

@@ -1,0 +1,102 @@
+import type { Changes } from "../capabilities/changes.ts";
+import type { Registry } from "../capabilities/registry.ts";
+import type { Config } from "../config/schema.ts";
+import type { HandlerLibrary } from "../handlers/handler-library.ts";
+import type { SkillTexts } from "../pipeline/pipeline.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { LinkedSkillsOptions } from "./linked-skills.ts";
+import type { OpenHandlersOptions } from "./open-handlers.ts";
+import type { OpenRuntime } from "./open-runtime.ts";
+import type { SandboxPart } from "./serve-sandboxes.ts";
+import type { ServedSkills, ServeSkillsOptions } from "./serve-skills.ts";
+
+export interface CapabilityOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly registry: Registry;
+  readonly changes: Changes;
+  readonly openRuntime?: OpenRuntime | undefined;
+  readonly withPool?: boolean;
+}
+
+/** Whatever the configuration asks for: sandboxes with their tools, skills, the users' own handlers. */
+export interface Capabilities {
+  readonly sandboxes: SandboxPart | undefined;
+  readonly servesSkills: boolean;
+  readonly skillTexts: SkillTexts | undefined;
+  /** Brings up what calls need, before the door opens. */
+  start(): Promise<void>;
+  /** No more news for clients. */
+  stopWatching(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What is not asked for is not loaded: a server need not wait for code that it does not use. */
+export async function serveCapabilities(options: CapabilityOptions): Promise<Capabilities> {
+  const { config, logger, registry, changes } = options;
+  const sandboxes = config.sandbox.enabled ? await addSandboxes(options) : undefined;
+  const layer = sandboxes?.layer;
+  const skills = config.skills.dir === "" ? undefined : await addSkills({ registry, changes, config, logger });
+  const handlers =
+    config.handlers.paths.length > 0 ? await loadHandlers({ config, registry, changes, logger, layer }) : undefined;
+  const skillTexts = skills === undefined ? undefined : await linkSkills({ config, registry, changes, logger, skills });
+  const watching = new AbortController();
+  watchResources(options, watching.signal);
+  return {
+    sandboxes,
+    servesSkills: skills !== undefined,
+    skillTexts,
+    start: async () => {
+      await layer?.start();
+      skills?.start();
+      if (config.handlers.watch) handlers?.watch();
+    },
+    stopWatching: async () => {
+      watching.abort();
+      await skills?.close();
+    },
+    close: async () => {
+      await handlers?.close();
+      await layer?.close();
+    },
+  };
+}
+
+async function addSandboxes(options: CapabilityOptions): Promise<SandboxPart> {
+  const { serveSandboxes } = await import("./serve-sandboxes.ts");
+  return serveSandboxes(options.registry, options);
+}
+
+async function addSkills(
+  options: Pick<ServeSkillsOptions, "registry" | "changes" | "logger"> & { config: Config },
+): Promise<ServedSkills> {
+  const { serveSkills } = await import("./serve-skills.ts");
+  return serveSkills({ ...options, config: options.config.skills });
+}
+
+async function loadHandlers(options: OpenHandlersOptions): Promise<HandlerLibrary> {
+  const { openHandlers } = await import("./open-handlers.ts");
+  const library = openHandlers(options);
+  await library.load();
+  return library;
+}
+
+async function linkSkills({
+  config,
+  ...options
+}: Omit<LinkedSkillsOptions, "inline"> & { config: Config }): Promise<SkillTexts> {
+  const { LinkedSkills } = await import("./linked-skills.ts");
+  const linked = new LinkedSkills({ ...options, inline: config.handlers.inlineSkills });
+  await linked.refresh();
+  return linked;
+}
+
+function watchResources({ registry, changes, logger }: CapabilityOptions, signal: AbortSignal): void {
+  for (const { definition } of registry.resources()) {
+    try {
+      definition.watch?.(() => changes.resourceUpdated(definition.uri), signal);
+    } catch (error) {
+      logger.error("resource cannot be watched", { uri: definition.uri, error });
+    }
+  }
+}

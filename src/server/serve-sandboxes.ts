@@ -1,0 +1,35 @@
+import type { Registry } from "../capabilities/registry.ts";
+import type { Config } from "../config/schema.ts";
+import { FileTransfer } from "../sandbox/file-transfer.ts";
+import { readTemplates } from "../sandbox/read-templates.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { openRuntime, type OpenRuntime } from "./open-runtime.ts";
+import { OperatorSandboxes } from "./operator-sandboxes.ts";
+import { registerBuiltIns } from "./register-built-ins.ts";
+import { createSandboxLayer, type SandboxLayer } from "./sandbox-layer.ts";
+
+export interface SandboxPart {
+  readonly layer: SandboxLayer;
+  readonly files: FileTransfer;
+  readonly operator: OperatorSandboxes;
+}
+
+export interface ServeSandboxesOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly openRuntime?: OpenRuntime | undefined;
+  readonly withPool?: boolean;
+}
+
+/** Everything of sandboxes: what runs them, the tools that use them, their files and their operator's view. */
+export async function serveSandboxes(registry: Registry, options: ServeSandboxesOptions): Promise<SandboxPart> {
+  const { config, logger, withPool = true } = options;
+  const templates = await readTemplates(config.sandbox.root, logger);
+  const open = options.openRuntime ?? openRuntime;
+  const layer = createSandboxLayer({ config, logger, openRuntime: open, templates, withPool });
+  const { sandboxes } = layer.services;
+  const { workspace: workspacePath } = config.sandbox;
+  const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });
+  registerBuiltIns(registry, config, layer.services);
+  return { layer, files, operator: new OperatorSandboxes(sandboxes) };
+}

@@ -1,0 +1,48 @@
+import { join } from "node:path";
+import type { Config } from "../config/schema.ts";
+import { type BuildResult, buildTemplate, type TemplateRecipe } from "../sandbox/build-template.ts";
+import type { OnOutput } from "../sandbox/guest-methods.ts";
+import { Places } from "../sandbox/place.ts";
+import { Templates } from "../sandbox/templates.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { openEgress } from "./open-egress.ts";
+import { assertIsolated, openRuntime } from "./open-runtime.ts";
+
+export interface WorkshopOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly recipe: TemplateRecipe;
+  readonly onOutput: OnOutput;
+  readonly signal: AbortSignal;
+}
+
+/** Opens what building needs, without a server, and closes it again. */
+export async function buildInWorkshop(options: WorkshopOptions): Promise<BuildResult> {
+  const { logger, recipe, onOutput, signal } = options;
+  const { sandbox, guest } = options.config;
+  const config = { ...options.config, sandbox: { ...sandbox, network: { allow: recipe.allow, templates: {} } } };
+  const templates = new Templates();
+  const runtime = await openRuntime({ config, logger, templates });
+  try {
+    await runtime.reap();
+    await assertIsolated(runtime, sandbox.limits, logger);
+    const egress = await openEgress(config, logger);
+    try {
+      const places = new Places({
+        runtime,
+        logger,
+        templates,
+        workspacePath: sandbox.workspace,
+        maxFrameBytes: guest.maxFrameBytes,
+        folder: join(sandbox.root, "sandboxes"),
+        openDoor: (cellId, allow) => egress.openDoor(cellId, allow),
+      });
+      const { root: dataFolder, workspace: workspacePath } = sandbox;
+      return await buildTemplate({ places, dataFolder, workspacePath, recipe, onOutput, signal });
+    } finally {
+      await egress.close();
+    }
+  } finally {
+    await runtime.close();
+  }
+}

@@ -1,0 +1,96 @@
+import { readFrontmatter } from "./frontmatter.ts";
+import { readHeadInside } from "./read-inside.ts";
+import type { FoundSkill } from "./scan-skills.ts";
+import { decode } from "./skill-contents.ts";
+import { readMetadata, type SkillMetadata } from "./skill-metadata.ts";
+import type { SkillProblem } from "./skill-problem.ts";
+import { categoryOf, formatSkillUri, MANIFEST } from "../capabilities/skill-uri.ts";
+
+/** Longer instructions than this fit into no model. */
+export const MAX_MANIFEST_BYTES: number = 1024 * 1024;
+
+/** The frontmatter, four bytes to a character, and a first paragraph. */
+const HEAD_BYTES = 4 * 65_536 + 8192;
+
+export interface Skill extends FoundSkill {
+  /** `ecommerce/refund`. */
+  readonly key: string;
+  readonly uri: string;
+  readonly category: string;
+  readonly metadata: SkillMetadata;
+  /** Of all files together. */
+  readonly fingerprint: string;
+  /** When any of its files was written last. */
+  readonly modifiedMs: number;
+  readonly manifestBytes: number;
+}
+
+export interface LoadedSkill {
+  /** Undefined when it cannot be served. */
+  readonly skill: Skill | undefined;
+  readonly problems: readonly SkillProblem[];
+}
+
+/** Reads a skill's own words about itself. Whatever is wrong with it is told, and harms no other skill. */
+export function loadSkill(root: string, found: FoundSkill): LoadedSkill {
+  const path = `${found.path.join("/")}/${MANIFEST}`;
+  const manifest = found.files.get(MANIFEST);
+  // What keeps the file itself from being served was told by the scan.
+  if (manifest === undefined) return { skill: undefined, problems: [] };
+  const refuse = (message: string, fix: string, line?: number): LoadedSkill => ({
+    skill: undefined,
+    problems: [{ path, severity: "error", message, fix, ...(line !== undefined && { line }) }],
+  });
+  if (manifest.sizeBytes > MAX_MANIFEST_BYTES)
+    return refuse(`it is larger than ${MAX_MANIFEST_BYTES} bytes`, "move details into files under references/");
+  let head: Buffer;
+  try {
+    head = readHeadInside(root, manifest.diskPath, { maxBytes: HEAD_BYTES });
+  } catch (error) {
+    return refuse(`it cannot be read: ${error instanceof Error ? error.message : String(error)}`, "make it readable");
+  }
+  const text = decodeHead(head);
+  if (text === undefined) return refuse("it is no UTF-8 text", "save it as UTF-8");
+  const frontmatter = readFrontmatter(text);
+  if (!frontmatter.ok) return refuse(frontmatter.message, frontmatter.fix, frontmatter.line);
+  const { values, body } = frontmatter;
+  const { metadata, findings } = readMetadata(values, { folder: found.path.at(-1) ?? "", body });
+  const problems = findings.map(({ message, fix }): SkillProblem => ({
+    path,
+    severity: "warning",
+    message,
+    fix,
+    line: 1,
+  }));
+  return { skill: toSkill(found, metadata), problems };
+}
+
+/** The last character may be cut in the middle. */
+function decodeHead(head: Buffer): string | undefined {
+  if (head.length < HEAD_BYTES) return decode(head);
+  for (let cut = 0; cut < 4; cut += 1) {
+    const text = decode(head.subarray(0, head.length - cut));
+    if (text !== undefined) return text;
+  }
+  return undefined;
+}
+
+/** A skill whose SKILL.md says what it said before. */
+export function toSkill(found: FoundSkill, metadata: SkillMetadata): Skill {
+  const files = [...found.files.values()];
+  return {
+    ...found,
+    key: found.path.join("/"),
+    uri: formatSkillUri(found.path),
+    category: categoryOf(found.path),
+    metadata,
+    fingerprint: fingerprintOf(found),
+    modifiedMs: Math.max(...files.map(({ modifiedMs }) => modifiedMs)),
+    manifestBytes: found.files.get(MANIFEST)?.sizeBytes ?? 0,
+  };
+}
+
+export function fingerprintOf({ files, folders }: FoundSkill): string {
+  const states = [...files.values()].map(({ name, fingerprint }) => `${name}\n${fingerprint}`);
+  return [...states.sort(), ...folders].join("\n");
+}

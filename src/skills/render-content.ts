@@ -1,0 +1,53 @@
+import { byteRange } from "../capabilities/byte-range.ts";
+import type { ResourceContents } from "../capabilities/content.ts";
+import type { ReadWish } from "../capabilities/context.ts";
+import { type ContentFacts, META } from "../capabilities/meta-keys.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import { decode, type SkillContent } from "./skill-contents.ts";
+
+export interface RenderOptions {
+  readonly uri: string;
+  readonly mimeType: string;
+  readonly wish: ReadWish | undefined;
+}
+
+/** A file as MCP contents: whole, a part of it, or the word that it has not changed. */
+export function renderContent(content: SkillContent, { uri, mimeType, wish }: RenderOptions): ResourceContents {
+  const { bytes, digest, modifiedMs, text } = content;
+  const facts: ContentFacts = { digest, size: bytes.length, lastModified: new Date(modifiedMs).toISOString() };
+  const common = { uri, mimeType };
+  if (wish === undefined) return { ...common, ...asBody(bytes, text), _meta: { [META.content]: facts } };
+  if (matches(wish.ifNoneMatch, digest))
+    return { ...common, text: "", _meta: { [META.content]: { ...facts, notModified: true } } };
+  const isStillMeant = wish.ifRange === undefined || wish.ifRange.trim() === entityTag(digest);
+  const range = isStillMeant ? byteRange(wish.range, bytes.length) : undefined;
+  if (range === undefined) return { ...common, ...asBody(bytes, text), _meta: { [META.content]: facts } };
+  if (range === "unsatisfiable") throw unsatisfiable(wish.range, bytes.length);
+  const part = bytes.subarray(range.start, range.end);
+  return { ...common, ...asBody(part, decode(part)), _meta: { [META.content]: { ...facts, range } } };
+}
+
+/** The digest as HTTP's strong validator. */
+function entityTag(digest: string): string {
+  return `"${digest}"`;
+}
+
+/** `If-None-Match`: a list of tags, or a star; a bare digest will do too. */
+function matches(header: string | undefined, digest: string): boolean {
+  if (header === undefined) return false;
+  return header.split(",").some((each) => {
+    const tag = each.trim().replace(/^W\//, "");
+    return tag === "*" || tag === entityTag(digest) || tag === digest;
+  });
+}
+
+function asBody(bytes: Buffer, text: string | undefined) {
+  return text === undefined ? { blob: bytes.toString("base64") } : { text };
+}
+
+function unsatisfiable(range: string | undefined, size: number): OwlError {
+  return new OwlError("invalid_params", `the file has ${size} bytes, and none of them are in the range`, {
+    facts: { reason: "range", range, size },
+    hint: "ask for a range inside the file, or for the whole of it",
+  });
+}

@@ -1,0 +1,197 @@
+import { type Dirent, lstatSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Breather } from "./breather.ts";
+import { stateOf, type FileState } from "./read-inside.ts";
+import type { SkillProblem } from "./skill-problem.ts";
+import { MANIFEST, segmentProblem, type SkillPath } from "../capabilities/skill-uri.ts";
+
+/** What hosts of the skills extension must accept, and so the most that is served of one skill. */
+export const MAX_FILES_PER_SKILL = 512;
+export const MAX_FILE_BYTES: number = 16 * 1024 * 1024;
+const MAX_DEPTH = 16;
+/** Folders that tools leave behind. */
+const IGNORED = new Set(["node_modules", "__pycache__"]);
+
+export interface SkillFile extends FileState {
+  /** Below the skill's folder: `references/limits.md`. */
+  readonly name: string;
+  readonly path: SkillPath;
+  /** As the disk writes it, below `skills.dir`: names there need not be in normal form. */
+  readonly diskPath: string;
+}
+
+/** A folder with a SKILL.md, as it stands on the disk. */
+export interface FoundSkill {
+  readonly path: SkillPath;
+  /** As the disk writes it. */
+  readonly disk: readonly string[];
+  readonly files: ReadonlyMap<string, SkillFile>;
+  /** Folders below the skill's own, by name: `references`. Those of a skill inside this one are that skill's. */
+  readonly folders: readonly string[];
+}
+
+export interface Scan {
+  readonly skills: readonly FoundSkill[];
+  readonly problems: readonly SkillProblem[];
+}
+
+/**
+ * Finds the skills at and below a folder. Nothing is read but names and sizes, and no link is followed. Asking the
+ * disk without threads costs a tenth; the breather keeps the server answering meanwhile.
+ */
+export async function scanSkills(root: string, disk: readonly string[], breather: Breather): Promise<Scan> {
+  const walk = new Walk(root, breather);
+  await walk.folder({ path: disk.map((name) => name.normalize("NFC")), disk, owner: undefined });
+  return { skills: walk.skills, problems: walk.problems };
+}
+
+interface OpenSkill extends FoundSkill {
+  readonly files: Map<string, SkillFile>;
+  readonly folders: string[];
+}
+
+interface Folder {
+  readonly path: SkillPath;
+  readonly disk: readonly string[];
+  readonly owner: OpenSkill | undefined;
+}
+
+class Walk {
+  readonly skills: OpenSkill[] = [];
+  readonly problems: SkillProblem[] = [];
+  readonly #root: string;
+  readonly #breather: Breather;
+  readonly #overfull = new Set<OpenSkill>();
+
+  constructor(root: string, breather: Breather) {
+    this.#root = root;
+    this.#breather = breather;
+  }
+
+  /** Whether there is anything inside that looks as if somebody meant a skill. */
+  async folder(folder: Folder): Promise<{ readonly hasSkill: boolean; readonly hasFiles: boolean }> {
+    const { path, disk } = folder;
+    await this.#breather.breathe();
+    const entries = this.#entries(folder);
+    const manifest = entries.find(({ name }) => name === MANIFEST);
+    const owner = manifest === undefined ? folder.owner : this.#open(folder, manifest);
+    if (owner !== undefined && owner === folder.owner) owner.folders.push(path.slice(owner.path.length).join("/"));
+    let hasSkill = owner !== undefined;
+    let hasFiles = false;
+    for (const entry of entries) {
+      const inner = await this.#entry(entry, { path, disk, owner });
+      hasSkill ||= inner.hasSkill;
+      hasFiles ||= inner.hasFiles;
+    }
+    if (!hasSkill && hasFiles && path.length > 0) this.#reportMissing(folder, entries);
+    return { hasSkill: hasSkill || hasFiles, hasFiles: false };
+  }
+
+  #entries({ path, disk, owner }: Folder): readonly Dirent[] {
+    if (path.length > MAX_DEPTH) {
+      this.#report(path, "it is nested too deeply", `keep skills at most ${MAX_DEPTH} folders deep`);
+      return [];
+    }
+    try {
+      const entries = readdirSync(join(this.#root, ...disk), { withFileTypes: true });
+      const kept = entries.filter(({ name }) => !name.startsWith(".") && !IGNORED.has(name));
+      return this.#distinct(
+        path,
+        kept.sort((a, b) => (a.name < b.name ? -1 : 1)),
+      );
+    } catch (error) {
+      const isGone = error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
+      if (!isGone)
+        this.#report(path, `the folder cannot be read: ${reasonOf(error)}`, "make it readable for the server");
+      else if (owner === undefined && path.length === 0)
+        this.#report(["."], "the folder of skills is not there", "make it, or correct skills.dir");
+      return [];
+    }
+  }
+
+  /** Two names that a disk tells apart and a reader does not cannot both have the one URI. */
+  #distinct(path: SkillPath, entries: readonly Dirent[]): readonly Dirent[] {
+    const seen = new Set<string>();
+    return entries.filter(({ name }) => {
+      const normal = name.normalize("NFC");
+      if (seen.has(normal))
+        this.#report([...path, normal], "its name is there twice, spelled differently", "rename one");
+      return seen.size !== seen.add(normal).size;
+    });
+  }
+
+  /** A SKILL.md makes the folder a skill, unless it is no plain file. */
+  #open({ path, disk, owner }: Folder, manifest: Dirent): OpenSkill | undefined {
+    if (path.length === 0) {
+      this.#report([MANIFEST], "a SKILL.md in the folder of all skills has no name", "put it in a folder of its own");
+    } else if (manifest.isFile()) {
+      const skill: OpenSkill = { path, disk, files: new Map(), folders: [] };
+      this.skills.push(skill);
+      return skill;
+    }
+    return owner;
+  }
+
+  async #entry(entry: Dirent, { path, disk, owner }: Folder) {
+    const nothing = { hasSkill: false, hasFiles: false };
+    const name = entry.name.normalize("NFC");
+    const here: SkillPath = [...path, name];
+    const problem = segmentProblem(name);
+    if (problem !== undefined) {
+      this.#report(here, `its name cannot be part of a URI: ${problem}`, "rename it");
+      return nothing;
+    }
+    if (entry.isDirectory()) return this.folder({ path: here, disk: [...disk, entry.name], owner });
+    if (!entry.isFile()) {
+      const what = entry.isSymbolicLink() ? "a link, and links are not followed" : "no regular file";
+      this.#report(here, `it is ${what}`, "put a copy of the file in its place");
+      return { hasSkill: name === MANIFEST, hasFiles: true };
+    }
+    if (owner !== undefined) this.#addFile(owner, here, [...disk, entry.name]);
+    return { hasSkill: false, hasFiles: true };
+  }
+
+  #addFile(skill: OpenSkill, path: SkillPath, disk: readonly string[]): void {
+    const name = path.slice(skill.path.length).join("/");
+    const others = skill.files.size - (skill.files.has(MANIFEST) ? 1 : 0);
+    if (others >= MAX_FILES_PER_SKILL - 1 && name !== MANIFEST) return this.#reportMany(skill);
+    const diskPath = disk.join("/");
+    try {
+      const stats = lstatSync(join(this.#root, diskPath), { bigint: true });
+      const file: SkillFile = { ...stateOf(stats), name, path, diskPath };
+      if (file.sizeBytes > MAX_FILE_BYTES)
+        this.#report(path, `it is larger than ${MAX_FILE_BYTES} bytes`, "keep large data elsewhere and link to it");
+      else skill.files.set(name, file);
+    } catch (error) {
+      this.#report(path, `it cannot be looked at: ${reasonOf(error)}`, "make it readable for the server");
+    }
+  }
+
+  #reportMany(skill: OpenSkill): void {
+    if (this.#overfull.has(skill)) return;
+    this.#overfull.add(skill);
+    this.#report(
+      skill.path,
+      `the skill has more than ${MAX_FILES_PER_SKILL} files; the rest is not served`,
+      "split it",
+    );
+  }
+
+  #reportMissing({ path }: Folder, entries: readonly Dirent[]): void {
+    const similar = entries.find(({ name }) => name.toLowerCase() === MANIFEST.toLowerCase());
+    const fix =
+      similar === undefined
+        ? `add a ${MANIFEST}, or move the files elsewhere`
+        : `rename ${similar.name} to ${MANIFEST}`;
+    this.#report(path, `the folder holds no ${MANIFEST}`, fix);
+  }
+
+  #report(path: SkillPath, message: string, fix: string): void {
+    this.problems.push({ path: path.join("/"), severity: "error", message, fix });
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return code === "EACCES" ? "this user may not" : code || String(error);
+}

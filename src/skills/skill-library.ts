@@ -1,0 +1,149 @@
+import { realpath } from "node:fs/promises";
+import { relative } from "node:path";
+import { Breather } from "./breather.ts";
+import { fingerprintOf, type LoadedSkill, loadSkill, type Skill, toSkill } from "./load-skill.ts";
+import { readInside } from "./read-inside.ts";
+import { type FoundSkill, MAX_FILE_BYTES, scanSkills, type SkillFile } from "./scan-skills.ts";
+import { ContentCache, type SkillContent, toContent } from "./skill-contents.ts";
+import { changedUris, settleNames } from "./skill-changes.ts";
+import type { SkillProblem } from "./skill-problem.ts";
+import { MANIFEST, type SkillPath } from "../capabilities/skill-uri.ts";
+
+const CACHE_BYTES = 64 * 1024 * 1024;
+
+export interface LibraryChange {
+  readonly isChanged: boolean;
+  /** URIs whose content is not what it was. */
+  readonly updated: readonly string[];
+}
+
+interface Entry {
+  readonly found: FoundSkill;
+  readonly loaded: LoadedSkill;
+}
+
+/** The skills below one folder, held in memory and renewed as far as the disk changed. */
+export class SkillLibrary {
+  readonly dir: string;
+  readonly #cache = new ContentCache(CACHE_BYTES);
+  #root: string;
+  #entries: ReadonlyMap<string, Entry> = new Map();
+  #scanProblems: readonly SkillProblem[] = [];
+  #problems: readonly SkillProblem[] = [];
+  #skills: ReadonlyMap<string, Skill> = new Map();
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(dir: string) {
+    this.dir = dir;
+    this.#root = dir;
+  }
+
+  /** `skills.dir` without links, which is what is watched. */
+  get root(): string {
+    return this.#root;
+  }
+
+  /** By path, in the order of their URIs. The same object until something changed. */
+  get skills(): ReadonlyMap<string, Skill> {
+    return this.#skills;
+  }
+
+  get problems(): readonly SkillProblem[] {
+    return this.#problems;
+  }
+
+  /** Looks at the disk: all of it, or where these files are. One look at a time. */
+  refresh(files?: ReadonlySet<string>): Promise<LibraryChange> {
+    const run = this.#queue.then(() => this.#refresh(files));
+    this.#queue = run.catch(() => undefined);
+    return run;
+  }
+
+  /** The skill that a place belongs to: the longest part of the path that holds a SKILL.md; and the file in it. */
+  find(path: SkillPath): { readonly skill: Skill; readonly name: string } | undefined {
+    for (let length = path.length; length > 0; length -= 1) {
+      const skill = this.#skills.get(path.slice(0, length).join("/"));
+      if (skill !== undefined) return { skill, name: path.slice(length).join("/") || MANIFEST };
+    }
+    return undefined;
+  }
+
+  async content({ diskPath, fingerprint }: SkillFile): Promise<SkillContent> {
+    const cached = this.#cache.get(diskPath, fingerprint);
+    if (cached !== undefined) return cached;
+    const content = toContent(await readInside(this.#root, diskPath, { maxBytes: MAX_FILE_BYTES }));
+    this.#cache.set(diskPath, content);
+    return content;
+  }
+
+  async #refresh(files: ReadonlySet<string> | undefined): Promise<LibraryChange> {
+    const root = await realpath(this.dir).catch(() => this.dir);
+    const scopes = files === undefined || root !== this.#root ? [[]] : this.#scopesOf(files);
+    this.#root = root;
+    const isOutside = (path: string): boolean =>
+      !scopes.some((scope) => isWithin(path, scope.join("/").normalize("NFC")));
+    const entries = new Map([...this.#entries].filter(([key]) => isOutside(key)));
+    const problems = this.#scanProblems.filter(({ path }) => isOutside(path));
+    const breather = new Breather();
+    for (const scope of scopes) {
+      const scan = await scanSkills(root, scope, breather);
+      problems.push(...scan.problems);
+      for (const found of scan.skills) {
+        await breather.breathe();
+        entries.set(found.path.join("/"), this.#load(found));
+      }
+    }
+    return this.#settle(entries, problems);
+  }
+
+  /** Only what changed is read again; what did not stays the same object. */
+  #load(found: FoundSkill): Entry {
+    const before = this.#entries.get(found.path.join("/"));
+    const manifest = found.files.get(MANIFEST);
+    if (before !== undefined && manifest?.fingerprint === before.found.files.get(MANIFEST)?.fingerprint) {
+      const { skill, problems } = before.loaded;
+      if (skill === undefined || skill.fingerprint === fingerprintOf(found)) return { found, loaded: before.loaded };
+      return { found, loaded: { skill: toSkill(found, skill.metadata), problems } };
+    }
+    return { found, loaded: loadSkill(this.#root, found) };
+  }
+
+  #settle(entries: ReadonlyMap<string, Entry>, scanProblems: readonly SkillProblem[]): LibraryChange {
+    const before = this.#skills;
+    const loaded = [...entries.values()].map((entry) => entry.loaded);
+    const named = settleNames(loaded.map(({ skill }) => skill).filter((skill) => skill !== undefined));
+    const all = [...scanProblems, ...loaded.flatMap(({ problems }) => problems), ...named.problems];
+    this.#entries = entries;
+    this.#scanProblems = scanProblems;
+    this.#problems = all.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+    const isSame =
+      named.skills.size === before.size && [...named.skills].every(([key, skill]) => before.get(key) === skill);
+    if (!isSame) this.#skills = named.skills;
+    return { isChanged: !isSame, updated: isSame ? [] : changedUris(before, named.skills) };
+  }
+
+  /** For each file the folder to look at again: the outermost skill around it, or the folder it stands in. */
+  #scopesOf(files: ReadonlySet<string>): readonly (readonly string[])[] {
+    const scopes = new Map<string, readonly string[]>();
+    for (const file of files) {
+      const disk = relative(this.#root, file).split("/");
+      if (disk[0] === ".." || disk[0] === "") return [[]];
+      const scope = this.#outermostSkill(disk) ?? disk.slice(0, -1);
+      scopes.set(scope.join("/"), scope);
+    }
+    const all = [...scopes.keys()];
+    return [...scopes].filter(([key]) => !all.some((other) => other !== key && isWithin(key, other))).map(([, s]) => s);
+  }
+
+  #outermostSkill(disk: readonly string[]): readonly string[] | undefined {
+    for (let length = 1; length < disk.length; length += 1) {
+      const key = disk.slice(0, length).join("/").normalize("NFC");
+      if (this.#entries.has(key)) return disk.slice(0, length);
+    }
+    return undefined;
+  }
+}
+
+function isWithin(path: string, scope: string): boolean {
+  return scope === "" || path === scope || path.startsWith(`${scope}/`);
+}

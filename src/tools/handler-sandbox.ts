@@ -1,0 +1,97 @@
+import type { CallContext, HandlerSandbox, SandboxRun } from "../capabilities/context.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import type { GuestResult } from "../sandbox/guest-methods.ts";
+import { runCode } from "./code/run-code.ts";
+import { FILE_TIMEOUT_MS } from "./files/file-time.ts";
+import type { SandboxCall } from "./sandbox-tool.ts";
+import { inSandbox } from "./serve-sandbox-tool.ts";
+import type { ToolServices } from "./tool-services.ts";
+
+/** A handler reads what came out with its own code, not with a model's window. */
+const MAX_OUTPUT_CHARS = 1_000_000;
+const MAX_FILE_BYTES = 4 * 1024 * 1024;
+
+/** The caller's sandbox for a handler. All that one call does happens in the same one. */
+export function handlerSandbox(services: ToolServices, context: CallContext): HandlerSandbox {
+  const { defaultTimeoutSeconds } = services.limits;
+  let sessionId: string | undefined;
+  const use = <T>(work: (call: SandboxCall) => Promise<T>): Promise<T> =>
+    inSandbox(services, { context, sessionId }, (call, { sandbox }) => {
+      sessionId = sandbox.facts.id;
+      return work(call);
+    });
+  return {
+    run: (code, { language = "python", timeoutSeconds = defaultTimeoutSeconds } = {}) =>
+      use(async (call) =>
+        toCodeRun(await runCode(call, { code, language, timeoutSeconds, maxOutputChars: MAX_OUTPUT_CHARS })),
+      ),
+    exec: (command, { timeoutSeconds = defaultTimeoutSeconds } = {}) =>
+      use(async ({ sandbox, signal, onOutput }) => {
+        const timeoutMs = Math.round(timeoutSeconds * 1000);
+        const params = { command, timeoutMs, maxOutputChars: MAX_OUTPUT_CHARS, background: false };
+        return toShellRun(await sandbox.runTimed("shell.exec", params, { signal, onOutput }));
+      }),
+    readFile: (path) =>
+      use(async ({ sandbox, signal }) => {
+        const params = { path, encoding: "utf-8", maxBytes: MAX_FILE_BYTES } as const;
+        const { content, isTruncated } = await sandbox.request("file.read", params, {
+          timeoutMs: FILE_TIMEOUT_MS,
+          signal,
+        });
+        if (isTruncated) throw new OwlError("resource_limit", `${path} is longer than ${MAX_FILE_BYTES} bytes`);
+        return content;
+      }),
+    writeFile: (path, content) =>
+      use(async ({ sandbox, signal }) => {
+        const params = { path, content, encoding: "utf-8", mode: "overwrite" } as const;
+        await sandbox.request("file.write", params, { timeoutMs: FILE_TIMEOUT_MS, signal });
+      }),
+  };
+}
+
+/** What a worker asks for, on the handler's behalf. Nothing of it is trusted to have the right shape. */
+export async function useHandlerSandbox(sandbox: HandlerSandbox, request: unknown): Promise<unknown> {
+  const { verb, code, command, path, content, language, timeoutSeconds } = toFields(request);
+  const time = typeof timeoutSeconds === "number" && timeoutSeconds > 0 ? { timeoutSeconds } : {};
+  switch (verb) {
+    case "run":
+      return sandbox.run(text(code), { language: language === "node" ? "node" : "python", ...time });
+    case "exec":
+      return sandbox.exec(text(command), time);
+    case "readFile":
+      return sandbox.readFile(text(path));
+    case "writeFile":
+      return sandbox.writeFile(text(path), text(content));
+    default:
+      throw new OwlError("execution_error", "a sandbox has run, exec, readFile and writeFile");
+  }
+}
+
+function toCodeRun({ status, stdout, stderr, value, error }: GuestResult<"code.run">): SandboxRun {
+  return {
+    status,
+    stdout: stdout.text,
+    stderr: stderr.text,
+    ...(value !== undefined && value !== null && { value: value.text }),
+    ...(error !== undefined && error !== null && { error: error.traceback }),
+  };
+}
+
+function toShellRun({ status, stdout, stderr, exitCode }: GuestResult<"shell.exec">): SandboxRun {
+  const outcome = status === "exited" || status === "running" ? (exitCode === 0 ? "ok" : "error") : status;
+  return {
+    status: outcome,
+    stdout: stdout.text,
+    stderr: stderr.text,
+    ...(exitCode !== null && { exitCode }),
+  };
+}
+
+function text(value: unknown): string {
+  if (typeof value === "string") return value;
+  throw new OwlError("execution_error", "a sandbox wants its code, command, path and content as text");
+}
+
+function toFields(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null ? { ...value } : {};
+}

@@ -1,0 +1,77 @@
+import { OwlError } from "../../errors/owl-error.ts";
+import type { Mcp } from "../../protocol/mcp.ts";
+import { type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
+import type { RequestTarget } from "./request-target.ts";
+
+/** What this door needs of sandboxes. Operators know them by name: the id opens a sandbox and is its owner's alone. */
+export interface OperatorDoor {
+  list(): readonly OperatorView[];
+  /** Says whether there was one. */
+  destroy(name: string): Promise<boolean>;
+}
+
+interface OperatorView {
+  readonly name: string;
+  readonly ownerId: string;
+  readonly runtime: string;
+  readonly state: string;
+  readonly template: string;
+  readonly flavor: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly createdAtMs: number;
+  readonly lastUsedAtMs: number;
+  readonly endsAtMs: number;
+}
+
+export interface OperatorSandboxesOptions {
+  readonly mcp: Mcp;
+  readonly door: OperatorDoor;
+}
+
+export const SANDBOXES_PATH = "/api/sandboxes";
+export const SANDBOX_PATH: RegExp = /^\/api\/sandboxes\/([^/]+)$/;
+
+const MAX_NAME_CHARS = 128;
+
+/** `GET /api/sandboxes` and `DELETE /api/sandboxes/{name}`, behind the router's check for operators. */
+export class OperatorSandboxesEndpoint {
+  readonly #options: OperatorSandboxesOptions;
+
+  constructor(options: OperatorSandboxesOptions) {
+    this.#options = options;
+  }
+
+  list({ response }: HttpExchange): void {
+    const sandboxes = this.#options.door.list().map(toJson);
+    sendJson(response, 200, { sandboxes }, { "cache-control": "private, no-store" });
+  }
+
+  async destroy({ response, principal, traceId }: HttpExchange, { path }: RequestTarget): Promise<void> {
+    const { mcp, door } = this.#options;
+    const name = SANDBOX_PATH.exec(path)?.[1] ?? "";
+    const isDestroyed = name.length <= MAX_NAME_CHARS && (await door.destroy(name));
+    if (!isDestroyed) {
+      throw new OwlError("session_not_found", "no sandbox has this name", {
+        hint: `use a name that GET ${SANDBOXES_PATH} lists; the session_id of a sandbox is not its name`,
+      });
+    }
+    mcp.logger.info("an operator destroyed a sandbox", { trace_id: traceId, principal: principal.id, sandbox: name });
+    sendEmpty(response, 204);
+  }
+}
+
+function toJson(view: OperatorView): Record<string, unknown> {
+  const { name, ownerId, state, template, flavor, runtime, labels, createdAtMs, lastUsedAtMs, endsAtMs } = view;
+  return {
+    name,
+    owner: ownerId,
+    state,
+    template,
+    flavor,
+    runtime,
+    labels,
+    created_at: new Date(createdAtMs).toISOString(),
+    last_used_at: new Date(lastUsedAtMs).toISOString(),
+    ends_at: new Date(endsAtMs).toISOString(),
+  };
+}

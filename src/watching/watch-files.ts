@@ -1,0 +1,106 @@
+import { basename, dirname } from "node:path";
+import { watch as watchDisk } from "chokidar";
+import { isDynamicPattern } from "tinyglobby";
+
+const SETTLE_MS = 50;
+/** Something that is written all the time must not hide everything else that changed. */
+const LONGEST_WAIT_IN_SETTLES = 40;
+/** Folders of tools, in which nobody edits a handler or a skill, and which hold most of the files of a project. */
+const IGNORED_FOLDERS = new Set(["node_modules", ".git", "__pycache__"]);
+
+export interface WatchOptions {
+  /** Files, folders or globs, absolute. */
+  readonly paths: readonly string[];
+  readonly settleMs?: number;
+  /** Default: what a link points to is not watched. */
+  readonly followLinks?: boolean;
+  /** Told when the system refuses to watch; changes may be missed from then on. */
+  readonly onError?: (error: Error) => void;
+}
+
+export interface FileWatch {
+  /** From then on no change is missed. Scan after it. */
+  readonly ready: Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Calls back with every path that was made, changed or removed, folders included, once the disk has been quiet for
+ * `settleMs`. A glob is watched from its first fixed folder on; of its pattern only the file extensions count, so that
+ * a caller may hear of a file that is not its own.
+ */
+export function watchFiles(options: WatchOptions, onChange: (files: ReadonlySet<string>) => void): FileWatch {
+  const { settleMs = SETTLE_MS, followLinks = false, onError } = options;
+  const targets = options.paths.map(toTarget);
+  const gathered = gather(settleMs, onChange);
+  const watcher = watchDisk([...new Set(targets.map(({ root }) => root))], {
+    ignoreInitial: true,
+    followSymlinks: followLinks,
+    ignored: (path) => IGNORED_FOLDERS.has(basename(path)),
+  });
+  const ready = new Promise<void>((resolve) => {
+    watcher.once("ready", resolve);
+  });
+  watcher.on("all", (_event, path) => {
+    if (targets.some((target) => isMeant(target, path))) gathered.add(path);
+  });
+  watcher.on("error", (thrown) => onError?.(thrown instanceof Error ? thrown : new Error(String(thrown))));
+  let closing: Promise<void> | undefined;
+  return {
+    ready,
+    close: () => {
+      gathered.close();
+      return (closing ??= watcher.close());
+    },
+  };
+}
+
+interface Target {
+  readonly root: string;
+  readonly extensions: readonly string[] | undefined;
+}
+
+function toTarget(path: string): Target {
+  if (!isDynamicPattern(path)) return { root: path, extensions: undefined };
+  let root = path;
+  while (isDynamicPattern(root)) root = dirname(root);
+  return { root, extensions: extensionsOf(path) };
+}
+
+/** `.ts` of `*.ts`, `.ts` and `.py` of `*.{ts,py}`; undefined when the pattern leaves the extension open. */
+function extensionsOf(glob: string): readonly string[] | undefined {
+  const match = /\.(?:(\w+)|\{([\w,]+)\})$/.exec(glob);
+  return match === null ? undefined : (match[1] ?? match[2] ?? "").split(",").map((extension) => `.${extension}`);
+}
+
+function isMeant({ root, extensions }: Target, path: string): boolean {
+  if (path !== root && !path.startsWith(root.endsWith("/") ? root : `${root}/`)) return false;
+  return extensions === undefined || extensions.some((extension) => path.endsWith(extension));
+}
+
+function gather(settleMs: number, onChange: (files: ReadonlySet<string>) => void) {
+  let files = new Set<string>();
+  let firstAtMs = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  const flush = (): void => {
+    const settled = files;
+    files = new Set();
+    onChange(settled);
+  };
+  return {
+    add(path: string): void {
+      if (isClosed) return;
+      const now = performance.now();
+      if (files.size === 0) firstAtMs = now;
+      files.add(path);
+      clearTimeout(timer);
+      const latestMs = firstAtMs + settleMs * LONGEST_WAIT_IN_SETTLES;
+      timer = setTimeout(flush, Math.max(0, Math.min(settleMs, latestMs - now)));
+    },
+    close(): void {
+      isClosed = true;
+      clearTimeout(timer);
+    },
+  };
+}

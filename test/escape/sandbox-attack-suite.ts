@@ -1,0 +1,369 @@
+import { chownSync, mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import type { Client } from "@modelcontextprotocol/client";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { mintToken } from "../../src/auth/mint-token.ts";
+import type { Account } from "../e2e/sandbox-account.ts";
+import { call, connectHttp, makePlace, type Place, Server } from "../e2e/sandbox-client.ts";
+import { ATTEMPT, cellIds, type Inside, openInside, processesBelow, textOf } from "./sandbox-lab.ts";
+
+const CANARY = `canary-${Math.random().toString(36).slice(2)}`;
+
+/** Attacks through the tools of a real server; `account` gives the ordinary user that runs it. */
+export function defineAttackSuite(account: () => Account | undefined): void {
+  const limits = "best-effort";
+  let place: Place;
+  let server: Server;
+  let url: string;
+  let client: Client;
+
+  beforeAll(async () => {
+    place = makePlace(account());
+    const beside = join(place.folder, "beside");
+    mkdirSync(beside);
+    writeFileSync(join(beside, "secret.txt"), CANARY);
+    const sandbox = { maxPerPrincipal: 50, volumes: [`${beside}:/workspace2`], limits };
+    server = new Server(place, { sandbox }, { OWNER_SECRET: CANARY });
+    url = await server.url();
+    client = await connectHttp(url);
+    const canary = join(place.dataFolder, "canary.txt");
+    writeFileSync(canary, CANARY);
+    if (place.account !== undefined) chownSync(canary, place.account.uid, place.account.uid);
+  });
+
+  describe("paths of the file tools", () => {
+    const OUTSIDE = [
+      "../etc/passwd",
+      "a/../../etc/passwd",
+      "/etc/passwd",
+      "/workspace/../etc/passwd",
+      "//etc//passwd",
+      "/proc/self/root/etc/passwd",
+      "/proc/self/environ",
+      "/proc/self/cwd/../etc/passwd",
+      "/workspace2/secret.txt",
+      "../workspace2/secret.txt",
+      "/workspace-other/x",
+      "/tmp/outside.txt",
+      "to-file",
+      "to-dir/passwd",
+      "chain",
+      "loop",
+      "to-new",
+      "secret.txt\0",
+      "\0/etc/passwd",
+    ];
+    /** Of those above: what is there for every program inside, so that nothing but the tools' own check refuses it. */
+    const READABLE = OUTSIDE.filter((path) => !/^(\/workspace-other|loop$|to-new$)|\0/.test(path));
+    const fileCalls = (path: string): [string, Record<string, unknown>][] => [
+      ["file_read", { path }],
+      ["file_search", { path, pattern: "root|canary" }],
+      ["file_replace", { path, old_text: "root", new_text: "x" }],
+      ["file_write", { path, content: "x" }],
+    ];
+    let inside: Inside;
+    beforeAll(async () => {
+      inside = await openInside(client);
+      await inside.sh(`mkdir a; ln -s /etc/passwd to-file; ln -s /etc to-dir; ln -s to-dir c1; ln -s c1/../etc/passwd c2
+      ln -s c2 chain; ln -s loop loop; ln -s /tmp/new to-new; ln -s /workspace2 to-volume; echo root: > /tmp/outside.txt`);
+    });
+
+    test.each(OUTSIDE)("%j is refused by every one of them", async (path) => {
+      for (const [name, args] of fileCalls(path)) {
+        const answer = await inside.call(name, args);
+        expect(answer.isError, `${name}: ${textOf(answer)}`).toBe(true);
+        expect(textOf(answer)).not.toMatch(/root:|canary-/);
+      }
+      await expect(client.readResource({ uri: `sandbox://${inside.id}/${encodeURIComponent(path)}` })).rejects.toThrow(
+        /outside the workspace|NUL/,
+      );
+      expect(await inside.sh("cat /tmp/outside.txt; ls /tmp/new")).toBe("root:\n");
+    });
+
+    test.each(READABLE)("%j would be read without their check, as by a program inside", async (path) => {
+      expect(await inside.sh(`cat ${path} | wc -c`)).not.toBe("0\n");
+    });
+
+    test("a path that leads through links inside is taken by every one of them", async () => {
+      await inside.sh("mkdir in; echo root > in/file; ln -s in to-in; ln -s /workspace/to-in/../in/file to-in-file");
+      for (const path of ["in/../to-in-file", "/workspace/to-in/file"]) {
+        for (const [name, args] of fileCalls(path)) {
+          const answer = await inside.call(name, args);
+          expect(answer.isError, `${name} ${path}: ${textOf(answer)}`).toBeUndefined();
+          if (name === "file_write") await inside.sh("echo root > in/file");
+        }
+      }
+      expect((await inside.call("file_list", { path: "to-in" })).isError).toBeUndefined();
+    });
+
+    test.each(["..", "/", "/etc", "to-dir", "/workspace2", "to-volume", "/proc/self/cwd/.."])(
+      "the folder %j is neither listed nor searched",
+      async (path) => {
+        for (const [name, args] of [
+          ["file_list", { path }],
+          ["file_search", { path, pattern: "root|canary" }],
+        ] as const) {
+          const answer = await inside.call(name, { ...args });
+          expect(textOf(answer), `tool ${name}`).toContain("outside the workspace");
+        }
+      },
+    );
+
+    test.each(["%2e%2e/etc/passwd", "..%2fetc%2fpasswd", "%2Fetc%2Fpasswd", "%00"])(
+      "%j is a name like any other, and nothing is decoded",
+      async (path) => {
+        expect((await inside.call("file_read", { path })).isError).toBe(true);
+        await inside.call("file_write", { path, content: "literal" });
+        expect(await inside.sh(`cat -- '/workspace/${path}'`)).toBe("literal");
+      },
+    );
+
+    test("a search or a list from above does not follow links out", async () => {
+      const found = textOf(await inside.call("file_search", { path: ".", pattern: "root:|canary-" }));
+      expect(found).not.toMatch(/root:x|canary-/);
+      const listed = textOf(await inside.call("file_list", { path: ".", recursive: true }));
+      expect(listed).not.toMatch(/to-dir\/passwd|to-volume\/secret/);
+    });
+
+    test("a folder that is exchanged for a link all the time leads nowhere else", async () => {
+      const racing = await openInside(client);
+      await racing.sh(
+        "mkdir a /tmp/target; ln -s /tmp/target l; echo mine > a/passwd; echo theirs | tee /tmp/target/passwd > /tmp/target/only-theirs",
+      );
+      const exchange = `import ctypes
+libc = ctypes.CDLL(None)
+while True: libc.renameat2(-100, b"a", -100, b"l", 2)`;
+      await racing.call("shell_exec", { background: true, command: `python3 -c '${exchange}'` });
+      const seen = new Set<unknown>();
+      const found: string[] = [];
+      for (let round = 0; round < 150; round += 1) {
+        const read = await racing.call("file_read", { path: "a/passwd" });
+        seen.add(read.structuredContent?.["content"]);
+        await racing.call("file_write", { path: `a/new-${round}`, content: "x" });
+        await racing.call("file_replace", { path: "a/passwd", old_text: "theirs", new_text: "changed" });
+        for (const name of ["file_list", "file_search"]) {
+          const answer = await racing.call(name, { path: "a", ...(name === "file_search" && { pattern: "theirs" }) });
+          found.push(textOf(answer));
+        }
+      }
+      expect(found.filter((text) => /only-theirs|"text":"theirs"/.test(text))).toEqual([]);
+      expect(seen).toContain("mine\n");
+      expect(seen).not.toContain("theirs\n");
+      const careless = `seen = set()
+while len(seen) < 2: seen.add(open("a/passwd").read().strip())
+print(sorted(seen))`;
+      expect(await racing.python(careless)).toBe("['mine', 'theirs']\n");
+      expect(await racing.sh("ls /tmp/target")).toBe("only-theirs\npasswd\n");
+    });
+  });
+
+  test("nothing inside holds the server's environment, files or configuration", async () => {
+    const inside = await openInside(client);
+    const seen = await inside.python(`
+import glob, os
+${ATTEMPT}
+paths = [${JSON.stringify(join(place.dataFolder, "canary.txt"))}, ${JSON.stringify(place.folder)} + "/beside/secret.txt"]
+for path in paths:
+    attempt("direct", lambda: open(path).read())
+    for pid in (1, 2, "self"):
+        attempt("root", lambda: open(f"/proc/{pid}/root{path}").read())
+        attempt("cwd", lambda: open(f"/proc/{pid}/cwd/../..{path}").read())
+found = []
+for path in glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/fd/*"):
+    try:
+        if os.path.isfile(path) and ${JSON.stringify(CANARY)}.encode() in open(path, "rb").read(1 << 20): found.append(path)
+    except OSError: pass
+print("found", found, ${JSON.stringify(CANARY)} in str(os.environ))
+attempt("data folder", lambda: os.listdir(${JSON.stringify(place.dataFolder)}))
+attempt("config", lambda: os.listdir(${JSON.stringify(place.folder)}))
+`);
+    expect(
+      seen
+        .trim()
+        .split("\n")
+        .filter((line) => !line.endsWith("refused")),
+    ).toEqual(["found [] False"]);
+  });
+
+  test("processes of the host are neither seen nor signalled, and killing everything ends one's own sandbox alone", async () => {
+    const [inside, other] = [await openInside(client), await openInside(client)];
+    await other.python("kept = 41");
+    const pids = [server.child.pid, process.pid, ...processesBelow(server.child.pid).map(({ pid }) => pid)];
+    const seen = await inside.python(`
+import os, signal
+${ATTEMPT}
+own = {int(p) for p in os.listdir("/proc") if p.isdigit()}
+for pid in ${JSON.stringify(pids)}:
+    if pid in own: continue
+    for number in (0, signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP): attempt(pid, lambda: os.kill(pid, number))
+    attempt(pid, lambda: os.listdir(f"/proc/{pid}/root"))
+    attempt(pid, lambda: os.pidfd_open(pid))
+print(max(own) < 1000)
+`);
+    expect(
+      seen
+        .trim()
+        .split("\n")
+        .filter((line) => !line.endsWith("refused")),
+    ).toEqual(["True"]);
+    expect(textOf(await inside.call("shell_exec", { command: "kill -9 -1; sleep 5" }))).toContain("sandbox_restarted");
+    expect((await other.call("code_run", { code: "kept + 1" })).structuredContent).toMatchObject({ value: "42" });
+    expect(await inside.sh("echo again")).toBe("again\n");
+  });
+
+  test("another sandbox is out of reach: its files, processes, ports and sockets", async () => {
+    const [victim, attacker] = [await openInside(client), await openInside(client)];
+    const port = 20_000 + Math.floor(Math.random() * 10_000);
+    await victim.python(`
+import socket
+open("secret.txt", "w").write(${JSON.stringify(CANARY)})
+def listen(family, where):
+    s = socket.socket(family); s.bind(where); s.listen(); return s
+kept = [listen(socket.AF_INET, ("127.0.0.1", ${port})), listen(socket.AF_UNIX, "\\0${CANARY}"), listen(socket.AF_UNIX, "/tmp/s"), listen(socket.AF_UNIX, "/workspace/s"), listen(socket.AF_UNIX, "/dev/shm/s")]
+`);
+    const pids = processesBelow(server.child.pid).map(({ pid }) => pid);
+    const seen = await attacker.python(`
+import os, socket
+${ATTEMPT}
+def reach(family, where):
+    with socket.socket(family) as s: s.settimeout(1); s.connect(where)
+attempt("port", lambda: reach(socket.AF_INET, ("127.0.0.1", ${port})))
+for path in ("\\0${CANARY}", "/tmp/s", "/workspace/s", "/dev/shm/s"): attempt("socket", lambda: reach(socket.AF_UNIX, path))
+attempt("file", lambda: open("/workspace/secret.txt").read())
+for cell in ${JSON.stringify(cellIds(place))}:
+    attempt("image", lambda: open(f"${place.dataFolder}/sandboxes/{cell}/workspace.img", "rb").read(1))
+    attempt("folder", lambda: open(f"${place.dataFolder}/sandboxes/{cell}/files/workspace/secret.txt").read())
+    attempt("group", lambda: os.listdir(f"/sys/fs/cgroup/memory/{cell}"))
+own = {int(p) for p in os.listdir("/proc") if p.isdigit()}
+for pid in ${JSON.stringify(pids)}:
+    if pid not in own: attempt("process", lambda: os.kill(pid, 0))
+`);
+    const answers = seen.trim().split("\n");
+    expect(answers.length).toBeGreaterThan(10);
+    expect(answers.filter((line) => !line.endsWith("refused"))).toEqual([]);
+  });
+
+  test("another principal's session_id opens nothing, whichever tool or name is used", async () => {
+    const secret = "a secret that is long enough for tests";
+    const guarded = new Server(makePlace(place.account), {
+      auth: { enabled: true, jwt: { secret } },
+      sandbox: { limits },
+    });
+    const [ada, eve] = await Promise.all(
+      ["ada", "eve"].map(async (subject) => {
+        const token = await mintToken({ secret, subject, scopes: [], expiresInSeconds: 600 });
+        return connectHttp(await guarded.url(), { authorization: `Bearer ${token}` });
+      }),
+    );
+    const mine = await openInside(ada!);
+    await mine.call("file_write", { path: "secret.txt", content: CANARY });
+    const { structuredContent: started } = await mine.call("shell_exec", { command: "sleep 1000", background: true });
+    const process_id = started?.["process_id"];
+    const calls: Record<string, Record<string, unknown>> = {
+      code_run: { code: "open('secret.txt').read()" },
+      execute_code: { code: "open('secret.txt').read()" },
+      "code.exec": { code: "open('secret.txt').read()" },
+      shell_exec: { command: "cat secret.txt" },
+      execute_command: { command: "cat", args: ["secret.txt"] },
+      "shell.exec": { command: "cat secret.txt" },
+      shell_output: { process_id },
+      shell_kill: { process_id },
+      file_read: { path: "secret.txt" },
+      "file.read": { path: "secret.txt" },
+      file_write: { path: "secret.txt", content: "x" },
+      file_list: { path: "." },
+      file_search: { pattern: "canary" },
+      file_replace: { path: "secret.txt", old_text: "canary", new_text: "x" },
+      sandbox_destroy: {},
+      stop_session: {},
+    };
+    for (const [name, args] of Object.entries(calls)) {
+      const answer = (session_id: string): Promise<string> =>
+        call(eve!, name, { ...args, session_id }).then(
+          (called) => `${called.isError} ${textOf(called)}`,
+          (error: Error) => `thrown ${error.message}`,
+        );
+      const [foreign, unknown] = [await answer(mine.id), await answer("x".repeat(mine.id.length))];
+      expect(foreign, `tool ${name}`).toMatch(/^(true|thrown) /);
+      expect(foreign.replaceAll(mine.id, "ID"), `tool ${name}`).toBe(
+        unknown.replaceAll("x".repeat(mine.id.length), "ID"),
+      );
+      expect(foreign).not.toContain(CANARY);
+    }
+    expect(textOf(await call(eve!, "sandbox_list", { session_id: mine.id }))).not.toContain("small");
+    expect(await mine.sh("cat secret.txt; pgrep -c sleep")).toBe(`${CANARY}1\n`);
+  });
+
+  test("a session_id opens its sandbox for anybody where nobody has a name, and so must stay secret", async () => {
+    const mine = await openInside(client);
+    await mine.call("file_write", { path: "secret.txt", content: CANARY });
+    const stranger = await connectHttp(url);
+    const read = await call(stranger, "file_read", { path: "secret.txt", session_id: mine.id });
+    expect(read.structuredContent).toMatchObject({ content: CANARY });
+  });
+
+  test("the MCP port, the host's loopback and every other address are out of reach", async () => {
+    const listener = createServer((socket) => socket.end("reached"));
+    await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void listener.close());
+    const address = listener.address();
+    const ports = [Number(new URL(url).port), typeof address === "object" ? address?.port : 0];
+    const inside = await openInside(client);
+    // Whatever is tried below stays inside: there is no device but loopback.
+    const devices = await inside.python(
+      "print([line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line])",
+    );
+    expect(devices).toBe("['lo']\n");
+    const seen = await inside.python(`
+import socket
+${ATTEMPT}
+for port in ${JSON.stringify(ports)}:
+    for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "127.1.2.3", "::ffff:127.0.0.1"): attempt(host, lambda: socket.create_connection((host, port), 1))
+for host in ("169.254.169.254", "fd00:ec2::254", "10.0.0.1", "192.0.2.1"): attempt(host, lambda: socket.create_connection((host, 80), 1))
+def datagram(host):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s: s.sendto(b"x", (host, 53))
+for host in ("169.254.169.254", "192.0.2.1", "255.255.255.255"): attempt("udp", lambda: datagram(host))
+attempt("dns", lambda: socket.getaddrinfo("example.com", 80))
+for family, kind, protocol in ((socket.AF_INET, socket.SOCK_RAW, 1), (socket.AF_INET6, socket.SOCK_RAW, 58), (socket.AF_PACKET, socket.SOCK_RAW, 768), (40, socket.SOCK_STREAM, 0), (38, socket.SOCK_SEQPACKET, 0)):
+    attempt(f"family {family}", lambda: socket.socket(family, kind, protocol))
+`);
+    const answers = seen.trim().split("\n");
+    expect(answers).toHaveLength(25);
+    expect(answers.filter((line) => !line.endsWith("refused"))).toEqual([]);
+  });
+
+  test("namespaces, mounts, ptrace, io_uring and the like are refused to code that comes through a tool", async () => {
+    const inside = await openInside(client);
+    const seen = await inside.python(`
+import ctypes, os, subprocess
+libc = ctypes.CDLL(None, use_errno=True)
+${ATTEMPT}
+def system(name, *args):
+    if getattr(libc, name)(*args) == -1: raise OSError(ctypes.get_errno(), name)
+for flag in (0x10000000, 0x20000, 0x20000000, 0x40000000, 0x02000000, 0x04000000, 0x08000000): attempt("unshare", lambda: system("unshare", flag))
+attempt("setns", lambda: system("setns", os.open("/proc/1/ns/user", os.O_RDONLY), 0))
+attempt("mount tmpfs", lambda: system("mount", b"none", b"/workspace", b"tmpfs", 0, None))
+attempt("mount proc", lambda: system("mount", b"proc", b"/workspace", b"proc", 0, None))
+attempt("remount", lambda: system("mount", None, b"/", None, 32, None))
+attempt("umount", lambda: system("umount2", b"/workspace", 2))
+attempt("chroot", lambda: os.chroot("/workspace"))
+for request in (16, 0x4206, 0): attempt("ptrace", lambda: system("ptrace", request, 2, 0, 0))
+for number in (425, 426, 427, 428, 429, 430, 432, 438, 442): attempt(number, lambda: system("syscall", number, 1, 0, 0, 0, 0))
+attempt("mknod", lambda: os.mknod("/workspace/disk", 0o60600, os.makedev(254, 0)))
+attempt("setuid", lambda: os.setuid(0))
+attempt("set-id bit", lambda: (open("s", "w").close(), os.chmod("s", 0o4755)))
+`);
+    const answers = seen.trim().split("\n");
+    expect(answers).toHaveLength(28);
+    expect(answers.filter((line) => !line.endsWith("refused"))).toEqual([]);
+    for (const command of [
+      "unshare -Ur true",
+      "unshare -m true",
+      "mount -t tmpfs x /workspace",
+      "bwrap --unshare-all --bind / / true",
+      "nsenter -t 1 -a true",
+    ])
+      expect(await inside.sh(`${command} 2> /dev/null && echo done`), `$ ${command}`).toBe("");
+  });
+}

@@ -1,0 +1,12 @@
+import { afterAll, beforeAll } from "vitest";
+import { type Account, makeOrdinaryAccount } from "../e2e/sandbox-account.ts";
+import { defineAttackSuite } from "./sandbox-attack-suite.ts";
+
+// What an ordinary user cannot have is in docs/security.md; everything here he has.
+let account: Account;
+beforeAll(() => {
+  account = makeOrdinaryAccount();
+});
+afterAll(() => account.remove());
+
+defineAttackSuite(() => account);

@@ -1,0 +1,240 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Client } from "@modelcontextprotocol/client";
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import type { Account } from "../e2e/sandbox-account.ts";
+import { connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
+import { type Inside, openInside, processesBelow, textOf } from "./sandbox-lab.ts";
+
+const MAX_SERVER_GROWTH_MB = 250;
+
+/** What one sandbox does to the machine and to others; `account` gives the ordinary user that runs the server. */
+export function defineFloodSuite(identity: "root" | "user", account: () => Account | undefined): void {
+  let server: Server;
+  let client: Client;
+  let witness: Inside;
+
+  beforeAll(async () => {
+    server = new Server(makePlace(account()), { sandbox: { maxPerPrincipal: 50, limits: "best-effort" } });
+    client = await connectHttp(await server.url());
+    witness = await openInside(client);
+    await witness.python("kept = 41");
+  });
+
+  function serverMemoryMb(): number {
+    const status = readFileSync(`/proc/${server.child.pid}/status`, "utf8");
+    return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
+  }
+
+  function serverDescriptors(): number {
+    return readdirSync(`/proc/${server.child.pid}/fd`).length;
+  }
+
+  /** The server is no bigger than it may be and another sandbox answers for as long as the attack runs. */
+  async function whileOthersWork<T>(attack: Promise<T>): Promise<T> {
+    const before = serverMemoryMb();
+    let [answers, largest] = [0, 0];
+    const over = new AbortController();
+    const watched = attack.finally(() => over.abort());
+    watched.catch(() => undefined);
+    while (!over.signal.aborted || answers === 0) {
+      const { structuredContent } = await witness.call("code_run", { code: "kept + 1" });
+      expect(structuredContent).toMatchObject({ value: "42", session_created: false });
+      expect(structuredContent?.["sandbox_restarted"]).toBeUndefined();
+      answers += 1;
+      largest = Math.max(largest, serverMemoryMb());
+      await delay(10);
+    }
+    expect(largest - before).toBeLessThan(MAX_SERVER_GROWTH_MB);
+    return watched;
+  }
+
+  /** Waits until the sandbox answers again. */
+  async function answerOf(inside: Inside): Promise<string> {
+    const alive = async (): Promise<string> => {
+      const said = await inside.sh("echo alive");
+      if (said !== "alive\n") throw new Error(`it said ${said}`);
+      return said;
+    };
+    return vi.waitFor(alive, { timeout: 20_000 });
+  }
+
+  describe("what takes everything takes it from its own sandbox alone:", () => {
+    test.each([
+      ["bash", { name: "shell_exec", args: { command: "b() { b | b & }; b; sleep 60", timeout_seconds: 1 } }],
+      [
+        "python",
+        {
+          name: "code_run",
+          args: { code: "import os\nwhile True:\n try: os.fork()\n except OSError: pass", timeout_seconds: 1 },
+        },
+      ],
+      [
+        "new sessions",
+        {
+          name: "shell_exec",
+          args: { command: "while :; do setsid sleep 1000 & done 2> /dev/null", timeout_seconds: 1 },
+        },
+      ],
+    ])("a fork bomb of %s", async (_what, { name, args }) => {
+      const inside = await openInside(client);
+      await whileOthersWork(inside.call(name, args));
+      const most = processesBelow(server.child.pid).length;
+      expect(most).toBeLessThan(2 * 256);
+      expect(await answerOf(inside)).toBe("alive\n");
+    });
+
+    test.for([
+      ["one process", "python3 -c 'a = []\nwhile True: a.append(bytearray(1 << 24))'"],
+      [
+        "many processes",
+        "for i in $(seq 20); do python3 -c 'a = bytearray(100 << 20); import time; time.sleep(2)' & done; wait",
+      ],
+      [
+        "shared memory and /tmp",
+        "for i in 1 2 3; do head -c 900M /dev/zero > /tmp/$i; done; head -c 100M /dev/zero > /dev/shm/x",
+      ],
+    ])("a memory hog of %s", async ([what, command], context) => {
+      if (identity === "user" && what === "many processes")
+        context.skip("without a group, an ordinary user's memory is limited for each process alone: docs/security.md");
+      const inside = await openInside(client);
+      await whileOthersWork(inside.call("shell_exec", { command, timeout_seconds: 20 }));
+      await inside.call("shell_exec", { command: "rm -f /tmp/[123] /dev/shm/x" });
+      expect(await answerOf(inside)).toBe("alive\n");
+    });
+
+    test.for([
+      [
+        "the workspace",
+        "fallocate -l 3G big || fallocate -l 1900M big; head -c 300M /dev/zero > rest",
+        "/workspace/rest",
+        300,
+      ],
+      ["/tmp", "head -c 700M /dev/zero > /tmp/big", "/tmp/big", 700],
+      ["/dev/shm", "head -c 100M /dev/zero > /dev/shm/big", "/dev/shm/big", 100],
+    ] as const)("a fill of %s", async ([what, command, file, wantedMb], context) => {
+      const inside = await openInside(client);
+      if (identity === "user" && what === "the workspace")
+        context.skip(
+          "an ordinary user's workspace is limited by a watch, which is late: the next test, docs/security.md",
+        );
+      await whileOthersWork(inside.call("shell_exec", { command }));
+      const size = Number(await inside.sh(`stat -c %s ${file} || echo 0`));
+      expect(size).toBeLessThan(wantedMb * 1024 * 1024);
+      expect(await answerOf(inside)).toBe("alive\n");
+      expect((await witness.call("file_write", { path: "w", content: "room" })).isError).toBeUndefined();
+    });
+
+    test("a fill of the workspace where nothing but a watch limits it", async (context) => {
+      if (identity === "root") context.skip("root gives each workspace a disk of its own");
+      const inside = await openInside(client);
+      const command = "for n in 1 2 3; do fallocate -l 900M part$n; done; sleep 60";
+      const answer = await whileOthersWork(inside.call("shell_exec", { command }));
+      expect(textOf(answer)).toContain("it wrote more than its flavor allows");
+    });
+
+    test.each([
+      ["files", "import os\nkept = []\nwhile True: kept.append(os.open('/dev/null', os.O_RDONLY))"],
+      ["sockets", "import socket\nkept = []\nwhile True: kept.append(socket.socketpair())"],
+      ["pipes", "import os\nkept = []\nwhile True: kept.append(os.pipe())"],
+    ])("running out of descriptors with %s", async (_what, code) => {
+      const inside = await openInside(client);
+      const before = serverDescriptors();
+      expect(textOf(await whileOthersWork(inside.call("code_run", { code })))).toContain("Too many open files");
+      expect(serverDescriptors()).toBeLessThan(before + 20);
+      expect(await answerOf(inside)).toBe("alive\n");
+    });
+
+    test.each([
+      ["stdout", { command: "yes | head -c 1500M" }],
+      ["stderr and stdout", { command: "yes err >&2 & yes out & wait" }],
+      ["one endless line", { command: "tr '\\\\0' x < /dev/zero" }],
+      ["the background", { command: "yes", background: true }],
+    ])("a flood of output on %s", async (_what, args) => {
+      const inside = await openInside(client);
+      const answer = await whileOthersWork(inside.call("shell_exec", { timeout_seconds: 2, ...args }));
+      expect(JSON.stringify(answer).length).toBeLessThan(200_000);
+      expect(await answerOf(inside)).toBe("alive\n");
+      await inside.call("sandbox_destroy");
+    });
+
+    test("a flood of output comes whole where the limit on results is lifted", async () => {
+      const unlimited = new Server(makePlace(account()), {
+        sandbox: { limits: "best-effort" },
+        tools: { maxResultChars: 20_000_000 },
+      });
+      const inside = await openInside(await connectHttp(await unlimited.url()));
+      expect((await inside.sh("yes | head -c 3000000")).length).toBe(3_000_000);
+    });
+
+    test("a flood of code's output with progress wanted", async () => {
+      const inside = await openInside(client);
+      const flood = client.callTool(
+        {
+          name: "code_run",
+          arguments: { session_id: inside.id, code: "while True: print('x' * 1000)", timeout_seconds: 2 },
+        },
+        { onprogress: () => undefined },
+      );
+      await whileOthersWork(flood);
+      expect(await answerOf(inside)).toBe("alive\n");
+    });
+  });
+
+  describe("what stays behind after a time-out:", () => {
+    let mark = 70_000;
+    const leave = (seconds: number): string => `
+setsid nohup sleep ${seconds} > /dev/null 2>&1 &
+(setsid sh -c '(setsid sleep ${seconds} &) &' &)
+env -i setsid python3 -c 'import os, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+os.closerange(0, 100); os.execv("/bin/sleep", ["sleep", "${seconds}"])' &
+trap '' TERM HUP INT; sleep ${seconds}`;
+    const PYTHON = (command: string): string =>
+      `import subprocess\nsubprocess.run(["bash", "-c", ${JSON.stringify(command)}])`;
+    const NODE = (command: string): string =>
+      `const { spawnSync } = await import("node:child_process"); spawnSync("bash", ["-c", ${JSON.stringify(command)}]);`;
+
+    test.concurrent.each([
+      ["shell_exec", (command: string) => ({ command })],
+      ["code_run", (command: string) => ({ code: PYTHON(command), language: "python" })],
+      ["code_run", (command: string) => ({ code: NODE(command), language: "node" })],
+    ])("no daemon, double fork or zombie of %s (%#)", async (name, argsOf) => {
+      const inside = await openInside(client);
+      const seconds = String((mark += 1));
+      const left = (): string[] =>
+        processesBelow(server.child.pid)
+          .filter(({ command }) => command === `sleep ${seconds}`)
+          .map(({ state }) => state);
+      const running = inside.call(name, { ...argsOf(leave(Number(seconds))), timeout_seconds: 3 });
+      await vi.waitFor(() => expect(left()).toHaveLength(4), { timeout: 3000, interval: 10 });
+      const answer = await running;
+      expect(answer.isError).toBe(true);
+      expect(textOf(answer)).toContain('"timeout"');
+      expect(textOf(answer)).not.toContain("sandbox_restarted");
+      expect(left()).toEqual([]);
+      await vi.waitFor(() => expect(processesBelow(server.child.pid).filter(({ state }) => state === "Z")).toEqual([]));
+    });
+
+    test("daemons would stay if the command alone were ended, as when it ends by itself", async () => {
+      const inside = await openInside(client);
+      const seconds = (mark += 1);
+      await inside.call("file_write", { path: "leave.sh", content: leave(seconds) });
+      const command = "timeout -s KILL 1 bash leave.sh; true";
+      const answer = await inside.call("shell_exec", { command, timeout_seconds: 30 });
+      expect(JSON.stringify(answer.structuredContent?.["left_running"])).toContain(`sleep ${seconds}`);
+      const left = processesBelow(server.child.pid).filter(({ command: each }) => each === `sleep ${seconds}`);
+      expect(left.length).toBeGreaterThanOrEqual(3);
+      await inside.call("sandbox_destroy");
+      expect(processesBelow(server.child.pid).filter(({ command: each }) => each === `sleep ${seconds}`)).toEqual([]);
+    });
+
+    test("zombies of a program that never waits are nobody's burden", async () => {
+      const inside = await openInside(client);
+      await inside.sh("for i in $(seq 100); do (sleep 0 & exec sleep 0 &) ; done; sleep 0.1");
+      await vi.waitFor(() => expect(processesBelow(server.child.pid).filter(({ state }) => state === "Z")).toEqual([]));
+    });
+  });
+}

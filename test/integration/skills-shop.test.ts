@@ -1,0 +1,46 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type HttpServer, startHttp } from "./harness.ts";
+import { connect, type TestClient } from "./sdk-clients.ts";
+
+const SHOP = path.resolve(import.meta.dirname, "../../examples/shop");
+const files = { skills: { dir: path.join(SHOP, "skills") } };
+const paths = [path.join(SHOP, "handlers/*.ts"), path.join(SHOP, "handlers/*.py")];
+
+/** The example that the README walks through. */
+describe.each([false, true])("the shop, with inlineSkills: %s", (inlineSkills) => {
+  let server: HttpServer;
+  let client: TestClient;
+
+  beforeAll(async () => {
+    server = await startHttp({ config: { ...files, handlers: { paths, inlineSkills } } });
+    client = await connect({ client: "v2", transport: "http", version: "2025-11-25" }, server.url);
+  });
+
+  afterAll(async () => {
+    await client.close();
+    await server.stop();
+  });
+
+  test("[004-R4.6] a tool says which skill is about it: its summary and URI, or all of it", async () => {
+    const { tools } = await client.listTools();
+    const refund = tools.find(({ name }: { name: string }) => name === "order_refund");
+    const text = readFileSync(path.join(SHOP, "skills/orders/refund/SKILL.md"), "utf8");
+    expect(refund.description).toContain("Pays the whole amount of a returned order back.");
+    expect(refund.description).toContain("skill://orders/refund");
+    expect(refund.description).toContain("Pays money back for an order that came back.");
+    expect(refund.description.includes(text.trim())).toBe(inlineSkills);
+  });
+
+  test("its functions and its knowledge answer", async () => {
+    const found = await client.callTool({ name: "order_find", arguments: { id: "A-1001" } });
+    expect(found["structuredContent"]).toEqual({ id: "A-1001", customer: "Ada", total: 120, state: "sent" });
+    const pieces = await client.callTool({ name: "stock_level", arguments: { sku: "OWL-MUG" } });
+    expect(pieces["content"]).toEqual([{ type: "text", text: "43" }]);
+    const searched = await client.callTool({ name: "skill_search", arguments: { query: "refund" } });
+    expect(searched["structuredContent"].skills[0].uri).toBe("skill://orders/refund");
+    const { contents } = await client.readResource({ uri: "skill://orders/refund/references/limits.md" });
+    expect(contents[0].text).toContain("up to 100 €");
+  });
+});

@@ -1,0 +1,191 @@
+import { execFile, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
+import { cp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { build } from "esbuild";
+
+const run = promisify(execFile);
+const PROJECT = resolve(import.meta.dirname, "../..");
+const MIB = 1024 * 1024;
+
+/** systemd for root and for a user of its own, and what sandboxes need. */
+const PACKAGES = [
+  "systemd-sysv",
+  "dbus-user-session",
+  "libpam-systemd",
+  "kmod",
+  "mount",
+  "procps",
+  "util-linux",
+  "e2fsprogs",
+  "bubblewrap",
+  "python3",
+  "git",
+  "libstdc++6",
+  "linux-image-cloud-amd64",
+];
+
+const SERVICE = `[Unit]
+After=systemd-logind.service user@1000.service
+Wants=user@1000.service
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /job/run.sh
+`;
+
+/** As the last step of the tree: a user whose systemd starts with the machine, and the job in the place of a login. */
+const CUSTOMIZE = `set -e
+cd "$1"
+echo 'ada:x:1000:1000::/home/ada:/bin/bash' >> etc/passwd
+echo 'ada:x:1000:' >> etc/group
+echo 'ada:*:19000:0:99999:7:::' >> etc/shadow
+mkdir -p home/ada job var/lib/systemd/linger etc/systemd/system/multi-user.target.wants
+chown 1000:1000 home/ada
+touch var/lib/systemd/linger/ada
+printf '/dev/vda / ext4 rw 0 1\\n/dev/vdb /job ext4 ro 0 2\\n' > etc/fstab
+: > etc/machine-id
+cat > etc/systemd/system/job.service << 'END'
+${SERVICE}END
+ln -s ../job.service etc/systemd/system/multi-user.target.wants/job.service
+`;
+
+const RUN = `#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+/job/node /job/job.mjs > /dev/ttyS1 2> /dev/ttyS2
+while [ ! -S /run/user/1000/bus ]; do sleep 0.1; done
+setpriv --reuid=1000 --regid=1000 --init-groups env HOME=/home/ada /job/node /job/job.mjs > /dev/ttyS1 2> /dev/ttyS2
+systemctl poweroff --force
+`;
+
+export interface Machine {
+  readonly folder: string;
+}
+
+/** Why there can be no machine here; nothing when there can. */
+export async function whyNoMachine(): Promise<string | undefined> {
+  if (process.getuid?.() !== 0) return "the machine's tree is made by root";
+  if (process.arch !== "x64") return "the machine is made for x64";
+  for (const tool of ["qemu-system-x86_64", "mmdebstrap", "mke2fs"]) {
+    const isThere = await run("sh", ["-c", `command -v ${tool}`]).then(
+      () => true,
+      () => false,
+    );
+    if (!isThere) return `${tool} is not installed`;
+  }
+  return undefined;
+}
+
+/** The machine's disk, kernel and first file system; kept for the next run, under a name that changes with what is in it. */
+export async function makeMachine(): Promise<Machine> {
+  const digest = createHash("sha256")
+    .update(JSON.stringify([PACKAGES, CUSTOMIZE]))
+    .digest("hex")
+    .slice(0, 16);
+  const folder = join(PROJECT, ".cache", `vm-${digest}`);
+  if (existsSync(folder)) return { folder };
+  const building = `${folder}-${process.pid}`;
+  const tree = join(building, "tree");
+  try {
+    mkdirSync(tree, { recursive: true });
+    const hook = join(building, "customize.sh");
+    await writeFile(hook, CUSTOMIZE);
+    chmodSync(hook, 0o755);
+    const include = `--include=${PACKAGES.join(",")}`;
+    await run(
+      "mmdebstrap",
+      ["--quiet", "--variant=essential", include, `--customize-hook=sh ${hook} "$1"`, "bookworm", tree],
+      {
+        maxBuffer: 64 * MIB,
+      },
+    );
+    for (const [from, to] of [
+      ["vmlinuz-", "kernel"],
+      ["initrd.img-", "initrd"],
+    ] as const) {
+      const found = readdirSync(join(tree, "boot")).find((name) => name.startsWith(from)) ?? "";
+      copyFileSync(join(tree, "boot", found), join(building, to));
+    }
+    await run("mke2fs", ["-q", "-t", "ext4", "-d", tree, join(building, "root.img"), "3G"]);
+    rmSync(tree, { recursive: true });
+    renameSync(building, folder);
+  } finally {
+    rmSync(building, { recursive: true, force: true });
+  }
+  return { folder };
+}
+
+/** Runs a script in the machine as root, then as a user, with the built server beside it; gives the lines it printed. */
+export async function runInMachine({ folder }: Machine, script: string): Promise<{ lines: string[]; log: string }> {
+  const place = mkdtempSync(join(tmpdir(), "owlclaw-vm-"));
+  try {
+    const image = join(place, "job.img");
+    await makeJob(join(place, "job"), script);
+    await run("mke2fs", ["-q", "-t", "ext4", "-d", join(place, "job"), image, "600M"]);
+    const serial = ["console", "results", "log"].map((name) => join(place, name));
+    const machine = spawn("qemu-system-x86_64", machineArguments({ folder, image, serial }), { stdio: "inherit" });
+    await once(machine, "exit");
+    const [console = "", results = "", log = ""] = serial.map((file) => readFileSync(file, "utf8"));
+    return { lines: results.split(/\r?\n/).filter((line) => line !== ""), log: `${log}\n${console.slice(-2000)}` };
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+async function makeJob(folder: string, script: string): Promise<void> {
+  const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8")) as {
+    packages: Record<string, { dev?: boolean }>;
+  };
+  const needed = Object.entries(packages).flatMap(([path, { dev }]) => (path === "" || dev === true ? [] : [path]));
+  for (const path of ["package.json", "dist", ...needed])
+    if (existsSync(join(PROJECT, path))) await cp(join(PROJECT, path), join(folder, path), { recursive: true });
+  copyFileSync(process.execPath, join(folder, "node"));
+  await writeFile(join(folder, "run.sh"), RUN);
+  await build({
+    entryPoints: [script],
+    outfile: join(folder, "job.mjs"),
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    banner: { js: 'import{createRequire as __make}from"node:module";const require=__make(import.meta.url);' },
+  });
+}
+
+/** Without hardware virtualisation, which a machine of the tests need not have. */
+function machineArguments(options: { folder: string; image: string; serial: readonly string[] }): string[] {
+  const { folder, image, serial } = options;
+  const words = [
+    "-M q35 -accel tcg,thread=multi -cpu max -smp 2 -m 3072",
+    "-nodefaults -no-user-config -display none -no-reboot -device virtio-rng-pci",
+    "-device virtio-blk-pci,drive=root -device virtio-blk-pci,drive=job",
+  ].flatMap((line) => line.split(" "));
+  const disks = [
+    `id=root,file=${join(folder, "root.img")},format=raw,if=none,snapshot=on`,
+    `id=job,file=${image},format=raw,if=none,readonly=on`,
+  ];
+  const kernel = "root=/dev/vda rw console=ttyS0 panic=-1 mitigations=off quiet systemd.unified_cgroup_hierarchy=1";
+  return [
+    ...disks.flatMap((disk) => ["-drive", disk]),
+    ...words,
+    ...serial.flatMap((file) => ["-serial", `file:${file}`]),
+    "-kernel",
+    join(folder, "kernel"),
+    "-initrd",
+    join(folder, "initrd"),
+    "-append",
+    kernel,
+  ];
+}
