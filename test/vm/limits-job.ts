@@ -27,7 +27,6 @@ print(len(children))
 for child in children:
     os.kill(child, 9)
     os.waitpid(child, 0)`;
-("for i in $(seq 600); do sleep 60 & done 2>/dev/null; set -- /proc/[0-9]*; echo $#; kill $(jobs -p); true");
 
 const who = process.getuid?.() === 0 ? "root" : "user";
 
