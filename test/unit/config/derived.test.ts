@@ -23,6 +23,8 @@ const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   "auth.jwt.jwksUrl": fc.webUrl({ validSchemes: ["https"] }),
   "sandbox.root": fc.stringMatching(/^\/[a-z]{1,9}$/),
   "sandbox.workspace": fc.stringMatching(/^\/w[a-z]{1,9}$/),
+  "sandbox.template": fc.constantFrom("python", "node"),
+  "sandbox.network.templates": fc.constantFrom({ node: ["example.com"] }, { team: ["*.example.com", "pip"] }),
   "sandbox.volumes": fc.constantFrom(["/usr/share:/data:ro"], ["/usr/share:/data", "/usr/lib:/lib-of-host:ro"]),
   "sandbox.env": fc.dictionary(fc.stringMatching(/^X_[A-Z]{1,9}$/), fc.stringMatching(/^[a-z]{1,9}$/), { minKeys: 1 }),
   "sandbox.pool.size": fc.integer({ min: 0, max: 1000 }),
