@@ -9,6 +9,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   config: ["errors"],
   telemetry: ["errors", "config"],
+  redis: BOTTOM,
+  cluster: [...BOTTOM, "redis"],
   auth: BOTTOM,
   network: BOTTOM,
   runtimes: BOTTOM,
@@ -18,11 +20,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   watching: BOTTOM,
   handlers: [...BOTTOM, "capabilities", "sandbox", "watching"],
   skills: [...BOTTOM, "capabilities", "sandbox", "watching"],
-  governance: BOTTOM,
+  governance: [...BOTTOM, "redis"],
   ledger: BOTTOM,
   pipeline: [...BOTTOM, "governance", "ledger", "capabilities"],
   protocol: [...BOTTOM, "pipeline", "governance", "ledger", "capabilities"],
-  transports: [...BOTTOM, "auth", "protocol", "pipeline", "governance", "ledger", "capabilities"],
+  transports: [...BOTTOM, "auth", "cluster", "protocol", "pipeline", "governance", "ledger", "capabilities"],
 };
 
 /** `server` wires everything, `cli` starts it; only these two are above the rest. */

@@ -110,8 +110,14 @@ export interface CallContext {
    */
   startTask(): Promise<void>;
 
+  /** Whether the caller may know of a resource: what a tool tells of resources must be true to the policy. */
+  seesResource?(this: void, uri: string): boolean;
+
   /** Adds to what this call costs, in the unit that budgets are given in. */
   charge(amount: number): void;
+
+  /** Lends the call a counter of bytes; what it grows by until the call ends is paid as egress. */
+  meter?(bytesMoved: () => number): void;
 
   /** Tells clients to ask for a list again; for definitions that depend on something outside. */
   listChanged(kind: "tools" | "resources" | "prompts"): void;

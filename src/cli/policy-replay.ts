@@ -1,4 +1,5 @@
 import { explain, type Explanation } from "../governance/explain.ts";
+import { GROUP_FLAG } from "../governance/policy/asker-policy.ts";
 import type { LedgerRow } from "../ledger/row.ts";
 import type { LedgerReader } from "../ledger/store.ts";
 import type { CommandCall } from "./command-action.ts";
@@ -20,8 +21,8 @@ interface Change {
   readonly rule: string;
 }
 
-/** What the ledger does not keep cannot be replayed: claims, and with them groups; and counts, which depend on time. */
-const NOTE = "Claims and groups are not in the ledger, and limits are not counted again: both are left out here.";
+/** What the ledger does not keep cannot be replayed: claims, which say more of people than a record needs; and counts, which depend on time. */
+const NOTE = "Claims are not in the ledger, and limits are not counted again: both are left out here.";
 
 export async function policyReplayCommand(call: CommandCall): Promise<number> {
   const { terminal, flags, args } = call;
@@ -62,15 +63,23 @@ export async function policyReplayCommand(call: CommandCall): Promise<number> {
 }
 
 function compare({ policy, server }: PolicySession, row: LedgerRow): Change | undefined {
-  const { seq, time, principal, label, kind, name, args } = row;
+  const { seq, time, principal, label, kind, name, args, flags } = row;
   const was = decisionOf(row);
   if (was === undefined) return undefined;
   const subject = server.subjectNamed(kind === "prompt" ? `prompt:${name}` : name);
-  const supposed = { client: principal, groups: [], claims: {}, label: label ?? undefined, subject };
-  const { decision, rule } = explain(policy, { ...supposed, args: parseArguments(args) });
+  const supposed = { client: principal, groups: groupsOf(flags), claims: {}, label: label ?? undefined, subject };
+  const { decision, rule } = explain(policy, { ...supposed, args: parseJson(args, {}) });
   const wouldBe = decision === "deny" ? "deny" : "allow";
   if (was === wouldBe) return undefined;
   return { seq, time: new Date(time).toISOString(), client: principal, name, was, wouldBe, rule };
+}
+
+function groupsOf(flags: string): readonly string[] {
+  const list = parseJson(flags, []);
+  if (!Array.isArray(list)) return [];
+  return list.flatMap((flag) =>
+    typeof flag === "string" && flag.startsWith(GROUP_FLAG) ? [flag.slice(GROUP_FLAG.length)] : [],
+  );
 }
 
 /** Refusals by a count, by an approval or by a broken store say nothing about the policy's rules. */
@@ -91,11 +100,11 @@ async function* rowsOf(reader: LedgerReader, filter: Parameters<LedgerReader["li
   }
 }
 
-function parseArguments(text: string): unknown {
+function parseJson(text: string, otherwise: unknown): unknown {
   try {
     return JSON.parse(text);
   } catch {
     // Arguments that were cut are no JSON any more.
-    return {};
+    return otherwise;
   }
 }

@@ -25,6 +25,7 @@ export function checkRules({ config, originOf, isBroken }: RuleContext): ConfigI
     ...listenFindings(config),
     ...tlsFindings(config),
     ...timeFindings(config),
+    ...sharingFindings(config),
   ];
   return findings
     .filter(({ path, involves }) => ![path, ...involves].some(isBroken))
@@ -90,6 +91,39 @@ function* tlsFindings({ http: { tls } }: Config): Iterable<Finding> {
       involves,
       reason: "http.tls.keyFile is set, and a private key is useless without its certificate",
       fix: "set http.tls.certFile to the PEM file of the certificate",
+    };
+  }
+}
+
+/** What several servers must share, they share as a whole. */
+function* sharingFindings({ store, limits, cluster, http }: Config): Iterable<Finding> {
+  const isAlone = limits.url === "";
+  const shared = store.url !== "" ? "store.url" : "cluster.key";
+  if (isAlone && (store.url !== "" || cluster.key !== "")) {
+    yield {
+      path: "limits.url",
+      value: "",
+      involves: ["store.url", "cluster.key"],
+      reason: `${shared} is for several servers, and each of them would count calls and money for itself`,
+      fix: "set limits.url to the redis:// URL that all of them count in",
+    };
+  }
+  if (cluster.url !== "" && cluster.key === "") {
+    yield {
+      path: "cluster.url",
+      value: cluster.url,
+      involves: ["cluster.key"],
+      reason: "nobody can prove to be another server without cluster.key",
+      fix: "set cluster.key to the same secret on all servers",
+    };
+  }
+  if (cluster.key !== "" && cluster.url === "" && /^(0\.0\.0\.0|::|\[::\])$/.test(http.host)) {
+    yield {
+      path: "cluster.url",
+      value: "",
+      involves: ["cluster.key", "http.host"],
+      reason: `the server listens on ${http.host}, which is no address that another server could call`,
+      fix: "set cluster.url to the address of this server, such as http://10.0.0.5:8080",
     };
   }
 }

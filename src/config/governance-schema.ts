@@ -140,6 +140,11 @@ export const limits = z
       .default("")
       .describe("Where calls are counted, as redis://… Empty: in the data folder.")
       .register(fieldFacts, { secret: true }),
+    leaseSeconds: seconds()
+      .min(1)
+      .max(3600)
+      .default(15)
+      .describe("In Redis: a server that gives no sign of life for so long is dead, and what it held is free."),
   })
   .prefault({})
   .describe("Where limits and budgets are counted.");

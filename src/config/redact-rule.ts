@@ -34,7 +34,7 @@ export function isRedactRule(text: string): boolean {
  * Refuses what makes a backtracking matcher exponential: a repetition or an alternative inside a repeated group, and references back.
  * It refuses some harmless patterns too.
  */
-function isLinear(source: string): boolean {
+export function isLinear(source: string): boolean {
   if (/\\[1-9k]/.test(source)) return false;
   // Classes and escaped characters hold no structure.
   const bare = source.replace(/\\./gs, "a").replace(/\[[^\]]*\]/g, "a");

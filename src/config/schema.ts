@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { count, fieldFacts, messageBytes, seconds } from "./field.ts";
 import { deepFreeze, type DeepReadonly } from "./deep-freeze.ts";
+import { cluster } from "./cluster-schema.ts";
 import { governance, limits } from "./governance-schema.ts";
 import { alerts, ledger, store } from "./ledger-schema.ts";
 import { handlers } from "./handlers-schema.ts";
@@ -225,6 +226,7 @@ export const configSchema = z
     governance,
     store,
     limits,
+    cluster,
     ledger,
     alerts,
     skills,

@@ -65,6 +65,12 @@ export function isStoreUrl(text: string): boolean {
   return /^postgres(?:ql)?:$/.test(parseUrl(text)?.protocol ?? "");
 }
 
+/** Scheme, host and port of a server, nothing behind them. */
+export function isServerUrl(text: string): boolean {
+  const url = parseUrl(text);
+  return (url?.protocol === "https:" || url?.protocol === "http:") && url.origin === text;
+}
+
 export function isTimeZone(name: string): boolean {
   try {
     return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone !== "";

@@ -63,6 +63,14 @@ export const ERROR_KINDS = {
     toolError: "since 2026-07-28",
   },
   session_not_found: { ...kind(-32600, 404, "Create a new session and go on there."), toolError: "always" },
+  session_elsewhere: {
+    ...kind(
+      -32600,
+      409,
+      "The sandbox is not on this server, and its own cannot be reached: create a new session and go on there.",
+    ),
+    toolError: "always",
+  },
   tool_failure: {
     ...kind(-32005, 422, "Read the message, change what it names, and call the tool again."),
     modernCode: -32603,

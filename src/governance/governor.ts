@@ -80,7 +80,7 @@ export class Governor {
   /** Rules, cost, limits and approval, in this order. @throws OwlError that names what stands against the call. */
   async admit(
     policy: AskerPolicy,
-    call: { readonly subject: Subject; readonly args: unknown; readonly approver: Approver },
+    call: { readonly subject: Subject; readonly args: unknown; readonly approver: () => Approver },
   ): Promise<Grant> {
     const { subject, args, approver } = call;
     const terms = policy.termsOf(subject);
@@ -95,7 +95,7 @@ export class Governor {
     const held = await this.#hold(policy, terms, terms.reserveMicros);
     if (confirm === undefined) return this.#grant({ policy, terms, held, rule, restore: undefined });
     try {
-      const restore = await confirmed(this.approvals, { confirm, subject, args, policy, approver });
+      const restore = await confirmed(this.approvals, { confirm, subject, args, policy, approver: approver() });
       return this.#grant({ policy, terms, held, rule: confirm.rule, restore });
     } catch (error) {
       await this.#book(held.lease, 0);
@@ -117,7 +117,7 @@ export class Governor {
     if (counters.length === 0) return NOTHING_HELD;
     try {
       const admission = await this.#options.limits.admit({ counters, reserveMicros });
-      if (admission.ok) return { lease: admission.lease, used: admission.used, flags: [] };
+      if (admission.ok) return { lease: admission.lease, used: admission.used, flags: NO_FLAGS };
       throw limitedBy(admission.refusal, policy.revision, reserveMicros);
     } catch (error) {
       if (!this.failOpen || !isOwlError(error) || error.kind !== "store_unavailable") throw error;
@@ -149,6 +149,7 @@ export class Governor {
     const settled = this.#options.limits.settle(lease, costMicros);
     if (costMicros > 0) this.#alert(await settled);
     else settled.catch((error: unknown) => this.#options.logger.error("a call could not be settled yet", { error }));
+    if (lease.counted !== undefined) await lease.counted;
   }
 
   #alert(crossings: readonly Crossing[]): void {
@@ -165,9 +166,11 @@ interface Held {
   readonly flags: readonly string[];
 }
 
-const NOTHING_HELD: Held = { lease: undefined, used: [], flags: [] };
+const NO_FLAGS: readonly string[] = [];
+const NOTHING_HELD: Held = { lease: undefined, used: [], flags: NO_FLAGS };
 
 function costFlags(costMicros: number, reserveMicros: number, maxCost: Cap | undefined): readonly string[] {
+  if (costMicros === 0) return NO_FLAGS;
   const flags: string[] = [];
   if (costMicros > reserveMicros) flags.push("over_max_cost");
   if (maxCost !== undefined && costMicros > maxCost.limit) flags.push("over_max_cost_per_call");

@@ -27,13 +27,14 @@ export function toQuota(used: readonly Used[], nowMs: number): Quota {
     const key = NAMES[name];
     const remaining = Math.max(0, limit - taken);
     const isMoney = name === "monthlyBudget";
-    const entry: QuotaEntry = {
-      limit: isMoney ? fromMicros(limit) : limit,
-      remaining: isMoney ? fromMicros(remaining) : remaining,
-      ...(resetsAtMs !== undefined && { reset_seconds: Math.max(0, Math.ceil((resetsAtMs - nowMs) / 1000)) }),
-    };
+    const left = isMoney ? fromMicros(remaining) : remaining;
     const known = quota[key];
-    if (known === undefined || entry.remaining < known.remaining) quota[key] = entry;
+    if (known !== undefined && left >= known.remaining) continue;
+    const most = isMoney ? fromMicros(limit) : limit;
+    quota[key] =
+      resetsAtMs === undefined
+        ? { limit: most, remaining: left }
+        : { limit: most, remaining: left, reset_seconds: Math.max(0, Math.ceil((resetsAtMs - nowMs) / 1000)) };
   }
   return quota;
 }

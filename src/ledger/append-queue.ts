@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import type { Draft } from "./row.ts";
 import type { Appended } from "./store.ts";
@@ -16,7 +15,9 @@ export interface AppendQueueOptions {
 }
 
 const MAX_BATCH_ROWS = 512;
-const MAX_GATHER_TURNS = 8;
+/** One turn reads what the sockets hold, the next ones run it: a call takes a few of them to get here. */
+const MAX_IDLE_TURNS = 4;
+const MAX_GATHER_MS = 1;
 const MAX_WAITING_ROWS = 20_000;
 /** A disk that does not answer at all must not keep callers waiting. */
 const DEADLINE_MS = 10_000;
@@ -58,13 +59,24 @@ export class AppendQueue {
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  /** A commit costs many times what a row does: as long as each turn of the loop brings more rows, they are let in. */
-  async #gather(): Promise<void> {
-    for (let turn = 0; turn < MAX_GATHER_TURNS; turn += 1) {
-      const before = this.#waiting.length;
-      await setImmediate();
-      if (this.#waiting.length === before || before >= MAX_BATCH_ROWS) return;
-    }
+  /**
+   * A commit costs many times what a row does: as long as turns of the loop bring more rows, they are let in. A call that
+   * comes alone waits for a few empty turns, which take microseconds.
+   */
+  #gather(): Promise<void> {
+    const endsAtMs = performance.now() + MAX_GATHER_MS;
+    return new Promise((resolve) => {
+      let before = this.#waiting.length;
+      let turnsLeft = MAX_IDLE_TURNS;
+      const look = (): void => {
+        const { length } = this.#waiting;
+        turnsLeft = length === before ? turnsLeft - 1 : MAX_IDLE_TURNS;
+        before = length;
+        if (turnsLeft === 0 || length >= MAX_BATCH_ROWS || performance.now() >= endsAtMs) resolve();
+        else setImmediate(look);
+      };
+      setImmediate(look);
+    });
   }
 
   async #writeBatch(): Promise<void> {

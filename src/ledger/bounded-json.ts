@@ -1,4 +1,5 @@
 import { REDACTED, type Redactor } from "../telemetry/redact.ts";
+import { isHarmless } from "./harmless-value.ts";
 
 export interface Bounds {
   /** For the whole value, measured in characters of its texts and keys. */
@@ -18,6 +19,10 @@ const SMALL_VALUE_CHARS = 8;
 /** JSON of a value without its secrets, never much longer than the bounds: each field is cut for itself, so that the whole still parses. */
 export function toBoundedJson(value: unknown, redactor: Redactor, bounds: Bounds): string {
   try {
+    if (isHarmless(value, redactor, bounds.maxTextChars)) {
+      const text = JSON.stringify(value) ?? "null";
+      if (redactor.isClean(text)) return text;
+    }
     return JSON.stringify(new Bounding(redactor, bounds).copy(value, 0)) ?? "null";
   } catch {
     // A getter that throws, a revoked proxy: what cannot be read cannot be kept.
@@ -99,9 +104,9 @@ class Bounding {
       const key = this.#redactor.text(name.slice(0, MAX_KEY_CHARS));
       this.#charsLeft -= key.length + 4;
       const field: unknown = Reflect.get(value, name);
-      // defineProperty, since a key may be called __proto__.
       const copy = this.#field(name, field, { parent: value, depth });
-      Object.defineProperty(kept, key, { value: copy, enumerable: true, configurable: true, writable: true });
+      if (key === "__proto__") Object.defineProperty(kept, key, { value: copy, enumerable: true, configurable: true });
+      else kept[key] = copy;
     }
     return kept;
   }

@@ -1,4 +1,4 @@
-import type { Redactor } from "../telemetry/redact.ts";
+import { REDACTED, type Redactor } from "../telemetry/redact.ts";
 import { type Bounds, toBoundedJson } from "./bounded-json.ts";
 import type { LedgerEntry } from "./ledger.ts";
 import { type Draft, toDraft } from "./row.ts";
@@ -17,8 +17,9 @@ export interface CountedRow {
 
 /** The entry as a row: bounded, redacted, and with nothing in it that a database would refuse, since one such row would fail its whole batch. */
 export function draftFromEntry(entry: LedgerEntry, redactor: Redactor, counted?: CountedRow): Draft {
-  const name = (text: string): string => plainText(redactor.text(text.slice(0, MAX_NAME_CHARS)));
-  const optional = (text: string | undefined): string | null => (text === undefined ? null : name(text));
+  const hide = (text: string): string => withoutSecrets(text, entry.secrets);
+  const name = (text: string): string => hide(cleanName(text, redactor));
+  const optional = (text: string | undefined): string | null => (text === undefined ? null : cleanName(text, redactor));
   const title = name(entry.name);
   return toDraft({
     time: integer(entry.time),
@@ -28,8 +29,8 @@ export function draftFromEntry(entry: LedgerEntry, redactor: Redactor, counted?:
     kind: counted?.kind ?? entry.kind,
     name: title,
     called_as: entry.calledAs === entry.name ? title : name(entry.calledAs),
-    args: entry.args === undefined ? NO_ARGS : toBoundedJson(entry.args, redactor, ARGS_BOUNDS),
-    result: entry.result === undefined ? "null" : toBoundedJson(entry.result, redactor, RESULT_BOUNDS),
+    args: entry.args === undefined ? NO_ARGS : hide(toBoundedJson(entry.args, redactor, ARGS_BOUNDS)),
+    result: entry.result === undefined ? "null" : hide(toBoundedJson(entry.result, redactor, RESULT_BOUNDS)),
     outcome: entry.outcome,
     error_kind: optional(entry.errorKind),
     decision: entry.decision,
@@ -37,11 +38,38 @@ export function draftFromEntry(entry: LedgerEntry, redactor: Redactor, counted?:
     policy_revision: name(entry.policyRevision),
     duration_us: integer(entry.durationMs * 1000),
     cost_micros: integer(entry.costMicros),
-    trace_id: name(entry.traceId),
+    trace_id: TRACE_ID.test(entry.traceId) ? entry.traceId : name(entry.traceId),
     sandbox: optional(entry.sandbox),
     flags: entry.flags.length === 0 ? "[]" : JSON.stringify(entry.flags.slice(0, MAX_FLAGS).map(name)),
     count: integer(counted?.count ?? 1),
   });
+}
+
+/** Shorter ones would take harmless texts apart, and open nothing. */
+const MIN_SECRET_CHARS = 8;
+
+function withoutSecrets(text: string, secrets: readonly string[] | undefined): string {
+  if (secrets === undefined) return text;
+  return secrets.reduce(
+    (rest, secret) => (secret.length < MIN_SECRET_CHARS ? rest : rest.replaceAll(secret, REDACTED)),
+    text,
+  );
+}
+
+const TRACE_ID = /^[0-9a-f]{32}$/;
+const MAX_REMEMBERED_NAMES = 1000;
+const remembered = new WeakMap<Redactor, Map<string, string>>();
+
+/** Names of tools, rules and clients come again and again. */
+function cleanName(text: string, redactor: Redactor): string {
+  const names = remembered.get(redactor) ?? new Map<string, string>();
+  remembered.set(redactor, names);
+  const known = names.get(text);
+  if (known !== undefined) return known;
+  const clean = plainText(redactor.text(text.slice(0, MAX_NAME_CHARS)));
+  if (names.size >= MAX_REMEMBERED_NAMES) names.clear();
+  if (text.length <= MAX_NAME_CHARS) names.set(text, clean);
+  return clean;
 }
 
 function integer(value: number): number {
@@ -50,7 +78,10 @@ function integer(value: number): number {
     : 0;
 }
 
+const UNFIT = /[\0\ud800-\udfff]/;
+
 /** Half a character would come back changed, and a zero ends a text in some databases. */
 function plainText(text: string): string {
+  if (!UNFIT.test(text)) return text;
   return text.replace(/[\0\p{Surrogate}]/gu, "\ufffd");
 }

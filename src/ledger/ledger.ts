@@ -33,6 +33,8 @@ export interface LedgerEntry {
   readonly traceId: string;
   readonly sandbox: string | undefined;
   readonly flags: readonly string[];
+  /** Texts that are taken out wherever they stand: ids that open something. */
+  readonly secrets?: readonly string[];
 }
 
 /** A point of the chain that can be published and held against the ledger later. */

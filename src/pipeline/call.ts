@@ -21,6 +21,8 @@ export interface Call {
   readonly wish?: ReadWish;
   /** Takes what the capability says it cost, where somebody keeps count. */
   readonly charge?: (amount: number) => void;
+  /** Counts what the call's sandbox moves over its network, where somebody keeps count. */
+  readonly meter?: (bytesMoved: () => number) => void;
 }
 
 /** Thrown through a running capability to end it without an outcome: the client must answer something first. */
@@ -31,7 +33,13 @@ export class CallSuspended extends Error {
   }
 }
 
-export function contextOf({ caller, traceId, conversation, charge, wish }: Call, life: Lifeline): CallContext {
+/** What callers may know of. */
+export interface Sight {
+  sees(uri: string, caller: Caller): boolean;
+}
+
+export function contextOf(call: Call, life: Lifeline, sight?: Sight): CallContext {
+  const { caller, traceId, conversation, charge, meter, wish } = call;
   return {
     principal: caller.principal,
     traceId,
@@ -48,6 +56,8 @@ export function contextOf({ caller, traceId, conversation, charge, wish }: Call,
     roots: (options) => (life.isSettled ? tooLate() : conversation.roots(options)),
     startTask: () => (life.isSettled ? tooLate() : conversation.startTask()),
     onEnd: (listener) => life.onEnd(listener),
+    meter: (bytesMoved) => meter?.(bytesMoved),
+    seesResource: (uri) => sight?.sees(uri, caller) ?? true,
     charge: (amount) => void (life.isSettled || charge?.(amount)),
     listChanged: (kind) => conversation.listChanged(kind),
     closeStream: () => void (life.isSettled || conversation.closeStream()),

@@ -6,7 +6,8 @@ import type { Subject } from "../governance/subject.ts";
 import type { Ledger, LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
 import { approverOf } from "./approver.ts";
 import { type Call, CallSuspended } from "./call.ts";
-import { sandboxOf, verdictOf } from "./ledger-facts.ts";
+import { EgressMeter } from "./egress-meter.ts";
+import { sandboxFacts, verdictOf } from "./ledger-facts.ts";
 
 export interface GovernanceParts {
   readonly governor: Governor;
@@ -50,16 +51,18 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
   const charge = (amount: number): void => {
     if (Number.isFinite(amount) && amount > 0) charged += amount;
   };
+  const egress = new EgressMeter();
+  const meter = (bytesMoved: () => number): void => egress.add(bytesMoved);
   const startMs = performance.now();
   const consumed = (isSuspended: boolean) => ({
     durationMs: performance.now() - startMs,
-    egressBytes: 0,
+    egressBytes: egress.bytes(),
     charged,
     isSuspended,
   });
   let value: T;
   try {
-    value = await work.perform(input, { ...work.call, charge });
+    value = await work.perform(input, { ...work.call, charge, meter });
   } catch (thrown) {
     await record.close({ thrown, policy, grant, settled: grant.settle(consumed(thrown instanceof CallSuspended)) });
     throw thrown;
@@ -83,7 +86,7 @@ async function enter<I, T>(
     await governor.count(policy, subject);
     throw mistake;
   }
-  return { input, grant: await governor.admit(policy, { subject, args: input, approver: approverOf(call) }) };
+  return { input, grant: await governor.admit(policy, { subject, args: input, approver: () => approverOf(call) }) };
 }
 
 /** Nothing runs that could not be recorded: whether that works again is tried before, not after. */
@@ -133,11 +136,15 @@ class CallRecord<I, T> {
 
   /** A refusal stays what it is; what nobody could record must not leave, unless the operator wants it so. */
   async close(ending: Ending<T>): Promise<void> {
-    const written = this.#parts.ledger.append(this.#entry(ending));
-    const [booked, appended] = await Promise.allSettled([ending.settled?.booked, written]);
-    if (this.#parts.governor.failOpen || isRefusal(ending.thrown)) return;
-    if (appended.status === "rejected") throw appended.reason;
-    if (booked.status === "rejected") throw booked.reason;
+    const { booked } = ending.settled ?? {};
+    // Both are waited for, one after the other: whoever fails first must not go unheard.
+    booked?.catch(() => undefined);
+    try {
+      await this.#parts.ledger.append(this.#entry(ending));
+      await booked;
+    } catch (error) {
+      if (!this.#parts.governor.failOpen && !isRefusal(ending.thrown)) throw error;
+    }
   }
 
   #entry({ policy, value, thrown, grant, settled }: Ending<T>): LedgerEntry {
@@ -162,10 +169,17 @@ class CallRecord<I, T> {
       durationMs: Math.round((performance.now() - this.#startMs) * 1000) / 1000,
       costMicros: settled?.costMicros ?? 0,
       traceId,
-      sandbox: sandboxOf(args, value),
-      flags: [...(grant?.flags ?? []), ...(settled?.flags ?? [])],
+      ...sandboxFacts(args, value),
+      flags: joined(policy.groupFlags, joined(grant?.flags, settled?.flags)),
     };
   }
+}
+
+const NO_FLAGS: readonly string[] = [];
+
+function joined(a: readonly string[] = NO_FLAGS, b: readonly string[] = NO_FLAGS): readonly string[] {
+  if (b.length === 0) return a;
+  return a.length === 0 ? b : [...a, ...b];
 }
 
 function isRefusal(thrown: unknown): boolean {

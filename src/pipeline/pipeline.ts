@@ -187,7 +187,7 @@ export class Pipeline {
       ? keepInformed(call, { afterMs: progressAfterMs, what: tool.name })
       : undefined;
     try {
-      const output = await runBounded((life) => tool.run(input, contextOf(informed?.call ?? call, life)), {
+      const output = await runBounded((life) => tool.run(input, contextOf(informed?.call ?? call, life, this.view)), {
         what: `the tool "${tool.name}"`,
         timeoutMs: tool.timeoutMs ?? timeoutMs,
         life: call.life,

@@ -51,7 +51,11 @@ export class Connection {
   constructor({ mcp, attach, unrelated = () => undefined, fastPath = true }: ConnectionOptions) {
     this.#mcp = mcp;
     this.#fastPath = fastPath;
-    this.#transport = new PeerTransport({ unrelated, withStack: mcp.withStack });
+    this.#transport = new PeerTransport({
+      unrelated,
+      withStack: mcp.withStack,
+      sees: (uri, caller) => mcp.pipeline.view.sees(uri, caller),
+    });
     this.#engine = attach(this.#transport);
   }
 

@@ -13,6 +13,8 @@ export interface McpOptions {
   readonly withStack: boolean;
   /** Whether the skills extension is declared. Default: no. */
   readonly servesSkills?: boolean;
+  /** For states that clients carry; servers of one cluster share it. Default: a key of its own. */
+  readonly stateKey?: Buffer | undefined;
 }
 
 /** What all connections of all eras share: the pipeline behind them, and the calls that outlive a request. */
@@ -23,10 +25,11 @@ export class Mcp {
   readonly serverInfo: McpOptions["serverInfo"];
   readonly withStack: boolean;
   readonly servesSkills: boolean;
-  readonly states: RequestStates = new RequestStates();
+  readonly states: RequestStates;
   readonly tasks: Tasks = new Tasks();
 
-  constructor({ pipeline, changes, logger, serverInfo, withStack, servesSkills = false }: McpOptions) {
+  constructor({ pipeline, changes, logger, serverInfo, withStack, servesSkills = false, stateKey }: McpOptions) {
+    this.states = new RequestStates(stateKey === undefined ? {} : { key: stateKey });
     this.pipeline = pipeline;
     this.changes = changes;
     this.logger = logger;

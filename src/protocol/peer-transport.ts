@@ -16,6 +16,7 @@ import {
   type RequestId,
 } from "./json-rpc.ts";
 import { OwlError } from "../errors/owl-error.ts";
+import type { Caller } from "../pipeline/caller.ts";
 import type { Lifeline } from "../pipeline/lifeline.ts";
 import type { RequestFacts } from "./peer-server.ts";
 import { completeWireError, toWireError } from "./wire-error.ts";
@@ -28,10 +29,21 @@ export interface Delivery extends RequestFacts {
   readonly stream: (message: JsonRpcMessage) => void;
 }
 
+const RESOURCE_UPDATED = "notifications/resources/updated";
+
 interface Pending {
   readonly delivery: Delivery;
   readonly clientId: RequestId;
   readonly resolve: (response: JsonRpcResponse | undefined) => void;
+}
+
+type Sees = (uri: string, caller: Caller) => boolean;
+
+export interface PeerTransportOptions {
+  readonly unrelated: (message: JsonRpcMessage) => void;
+  readonly withStack: boolean;
+  /** Whether a client that watches a resource may still know of it. */
+  readonly sees?: Sees;
 }
 
 /**
@@ -47,20 +59,16 @@ export class PeerTransport implements Transport {
 
   readonly #unrelated: (message: JsonRpcMessage) => void;
   readonly #withStack: boolean;
+  readonly #sees: Sees;
   readonly #pending = new Map<number, Pending>();
   readonly #byClientId = new Map<RequestId, number>();
   #lastId = 0;
   #closed = false;
 
-  constructor({
-    unrelated,
-    withStack,
-  }: {
-    readonly unrelated: (message: JsonRpcMessage) => void;
-    readonly withStack: boolean;
-  }) {
+  constructor({ unrelated, withStack, sees = () => true }: PeerTransportOptions) {
     this.#unrelated = unrelated;
     this.#withStack = withStack;
+    this.#sees = sees;
   }
 
   async start(): Promise<void> {}
@@ -109,6 +117,7 @@ export class PeerTransport implements Transport {
     if (!isOurs(message)) return;
     const related = options?.relatedRequestId;
     const pending = typeof related === "number" ? this.#pending.get(related) : undefined;
+    if (!this.#mayHear(message, pending ?? this.#subscriptionOf(message))) return;
     if (pending !== undefined) pending.delivery.stream(message);
     else if (related === undefined) this.#unrelated(this.#withClientsSubscription(message));
   }
@@ -138,11 +147,22 @@ export class PeerTransport implements Transport {
     this.#settle(id, undefined);
   }
 
+  /** The policy may have changed since the client began to listen. */
+  #mayHear(message: JsonRpcMessage, pending: Pending | undefined): boolean {
+    if (pending === undefined || !("method" in message) || message.method !== RESOURCE_UPDATED) return true;
+    const uri = message.params?.["uri"];
+    return typeof uri !== "string" || this.#sees(uri, pending.delivery.caller);
+  }
+
+  #subscriptionOf(message: JsonRpcMessage): Pending | undefined {
+    const meta = "params" in message ? message.params?.["_meta"] : undefined;
+    return isObject(meta) ? this.#pending.get(Number(meta[SUBSCRIPTION_ID_META_KEY])) : undefined;
+  }
+
   /** A subscription is known to the client by the id of the request that opened it, which is not the id that we gave. */
   #withClientsSubscription(message: JsonRpcMessage): JsonRpcMessage {
     const meta = "params" in message ? message.params?.["_meta"] : undefined;
-    const ours = isObject(meta) ? Number(meta[SUBSCRIPTION_ID_META_KEY]) : Number.NaN;
-    const pending = this.#pending.get(ours);
+    const pending = this.#subscriptionOf(message);
     if (pending === undefined || !isObject(meta) || !("params" in message)) return message;
     return {
       ...message,

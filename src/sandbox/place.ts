@@ -40,6 +40,9 @@ export interface Door {
   readonly socketPath: string;
   /** Leads programs inside to it. */
   readonly env: Readonly<Record<string, string>>;
+  /** To upstream servers and back, so far. */
+  readonly bytesSent: number;
+  readonly bytesReceived: number;
   close(): Promise<void>;
 }
 
@@ -60,6 +63,8 @@ export interface Place {
   /** Resolves with the reason when it is over, whoever ended it; by then everything of it is stopped. */
   readonly ended: Promise<string>;
   readonly isOver: boolean;
+  /** What went over its network so far, both ways. */
+  readonly bytesMoved: number;
   close(): Promise<void>;
 }
 
@@ -170,6 +175,10 @@ class RunningPlace implements Place {
 
   get isOver(): boolean {
     return this.client.isLost;
+  }
+
+  get bytesMoved(): number {
+    return this.#door === undefined ? 0 : this.#door.bytesSent + this.#door.bytesReceived;
   }
 
   async close(): Promise<void> {

@@ -62,6 +62,7 @@ export class Sandbox {
   #closed: Promise<void> | undefined;
   /** It was started again, and no result has said so yet. */
   #hasUntoldRestart = false;
+  readonly #places = new Set<Place>();
 
   constructor(options: SandboxOptions) {
     this.facts = options.facts;
@@ -74,6 +75,13 @@ export class Sandbox {
       // Whoever made it waits for it too, and tells.
       () => undefined,
     );
+  }
+
+  /** What all its starts have moved over the network, both ways. */
+  get bytesMoved(): number {
+    let sum = 0;
+    for (const { bytesMoved } of this.#places) sum += bytesMoved;
+    return sum;
   }
 
   get state(): SandboxState {
@@ -154,6 +162,7 @@ export class Sandbox {
 
   async #withPlace<T>(use: (place: Place) => Promise<T>): Promise<T> {
     const running = await this.#running();
+    this.#places.add(running.place);
     try {
       return await use(running.place);
     } catch (error) {

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { ANONYMOUS } from "../auth/principal.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -7,9 +6,11 @@ import { type EndedSandbox, EndedSandboxes } from "./ended-sandboxes.ts";
 import type { Flavor } from "./flavors.ts";
 import type { Network, Place, PlaceParts, PlacePlan, Places } from "./place.ts";
 import type { Pool } from "./pool.ts";
+import { missingSandbox } from "./missing-sandbox.ts";
 import { makeRoom, memoryMbOf, type Occupant, type RoomLimits } from "./room.ts";
 import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
 import { Sandbox, type SandboxState } from "./sandbox.ts";
+import { newSessionId } from "./session-name.ts";
 
 /** The right to use a sandbox for one call. Until `release` it is busy. */
 export interface Lease {
@@ -48,6 +49,8 @@ export interface SandboxesOptions {
   readonly networkOf: (template: string) => Network;
   readonly autoCreate: boolean;
   readonly keepWorkspaces: boolean;
+  /** Where several servers share the load: ids of sandboxes begin with it. */
+  readonly serverId?: string | undefined;
   /** The runtime and the pool, started once; rejects with what keeps sandboxes from running here. */
   readonly ground: () => Promise<Ground>;
 }
@@ -100,7 +103,8 @@ export class Sandboxes {
   /** The caller's own while it lives. One that has ended is not made again: whoever wants to read finds nothing in it. */
   async openLive({ principal }: SandboxCaller, id: string): Promise<Lease> {
     const sandbox = this.#live.get(id);
-    if (sandbox?.facts.ownerId !== principal.id || !this.#isUsable(sandbox)) throw notFound();
+    if (sandbox?.facts.ownerId !== principal.id || !this.#isUsable(sandbox))
+      throw missingSandbox(id, this.#options.serverId);
     return this.#lease(sandbox, { wasCreated: false });
   }
 
@@ -128,7 +132,7 @@ export class Sandboxes {
     const id = asked ?? this.#defaults.find(caller, {})?.facts.id ?? "";
     const sandbox = this.#live.get(id);
     if (sandbox !== undefined && sandbox.facts.ownerId === ownerId) await this.#end(sandbox, "destroyed");
-    else if (this.#ended.take(id, ownerId, Date.now()) === undefined) throw notFound();
+    else if (this.#ended.take(id, ownerId, Date.now()) === undefined) throw missingSandbox(id, this.#options.serverId);
     return id;
   }
 
@@ -155,7 +159,7 @@ export class Sandboxes {
       void this.#end(sandbox, whyOver(sandbox) ?? "it was stopped");
     }
     const ended = this.#ended.take(id, ownerId, Date.now());
-    if (ended === undefined) throw notFound();
+    if (ended === undefined) throw missingSandbox(id, this.#options.serverId);
     const note = `the sandbox ended before (${ended.why}); this is a new, empty one under the same id: files, variables and processes are gone`;
     return this.#lease(this.#recreate(ground, caller, ended), { wasCreated: true, note });
   }
@@ -192,7 +196,7 @@ export class Sandboxes {
     });
     const isUsual = Object.keys(wish.env ?? {}).length === 0 && plan.network === usualNetwork;
     return this.#register(ground, caller, {
-      id: randomBytes(24).toString("base64url"),
+      id: newSessionId(this.#options.serverId),
       ownerId: caller.principal.id,
       plan,
       labels: wish.labels ?? {},
@@ -302,13 +306,6 @@ function whyOver({ facts: { createdAtMs, maxAgeMs }, isIdle, endsAtMs }: Sandbox
   const nowMs = Date.now();
   if (nowMs >= createdAtMs + maxAgeMs) return "it reached its maximum age";
   return isIdle && nowMs >= endsAtMs ? "it was idle for too long" : undefined;
-}
-
-/** The same words for an id that never was, one that was destroyed and one of somebody else: nothing is given away. */
-function notFound(): OwlError {
-  return new OwlError("session_not_found", "there is no sandbox with this session_id", {
-    hint: "call sandbox_list for yours, sandbox_create for a new one, or leave session_id out",
-  });
 }
 
 function once(action: () => void): () => void {

@@ -10,6 +10,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { OperatorDesk } from "../transports/http/operator-api.ts";
 import type { ControlSocket } from "./control-socket.ts";
 import type { OpenGovernance } from "./open-governance.ts";
+import type { Cluster, Sharing } from "./open-sharing.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
 import type { OperatorSandboxes } from "./operator-sandboxes.ts";
 import { PACKAGE_VERSION } from "./package-version.ts";
@@ -21,6 +22,8 @@ export interface Assembly {
   readonly files: FileTransfer | undefined;
   /** Everybody's sandboxes, for operators. */
   readonly operator: OperatorSandboxes | undefined;
+  /** Other servers that share the load. */
+  readonly cluster: Cluster | undefined;
   /** Ledger, statistics and approvals. */
   readonly operators: { readonly desk: OperatorDesk; readonly ledger: Ledger } | undefined;
   /** Brings up what calls need, before the door opens. */
@@ -47,7 +50,10 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const { config, logger } = options;
   const registry = new Registry();
   const changes = new Changes();
-  const { governance, capabilities } = await openParts({ ...options, registry, changes });
+  const sharing = await openShared(options, changes);
+  const cluster = sharing?.cluster;
+  const homes = cluster?.homes;
+  const { governance, capabilities } = await openParts({ ...options, registry, changes, homes, sharing });
   const { sandboxes, servesSkills, skillTexts } = capabilities;
   const pipeline = new Pipeline({
     registry,
@@ -59,7 +65,8 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   });
   const serverInfo = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
   const withStack = config.mode === "development";
-  const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills });
+  const stateKey = await stateKeyOf(config);
+  const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills, stateKey });
   const unfollow = governance?.governor.onPolicyChange(() => {
     for (const list of ["tools", "resources", "prompts"] as const) changes.listChanged(list);
   });
@@ -68,6 +75,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
     mcp,
     files: sandboxes?.files,
     operator: sandboxes?.operator,
+    cluster,
     operators: governance && { desk: deskOf(governance), ledger: governance.ledger },
     start: () => capabilities.start(),
     openControl: async () => {
@@ -83,6 +91,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
       mcp.close();
       await capabilities.close();
       await governance?.close();
+      await sharing?.close();
     },
   };
 }
@@ -93,7 +102,9 @@ interface Parts {
 }
 
 /** Governance is opened beside everything else, since disks take their time; when one of the two fails, the other is closed. */
-async function openParts(options: AssembleOptions & CapabilityOptions): Promise<Parts> {
+async function openParts(
+  options: AssembleOptions & CapabilityOptions & { readonly sharing: Sharing | undefined },
+): Promise<Parts> {
   const { isGoverned = true } = options;
   const [opened, served] = await Promise.allSettled([
     isGoverned ? openGoverned(options) : undefined,
@@ -101,19 +112,40 @@ async function openParts(options: AssembleOptions & CapabilityOptions): Promise<
   ]);
   if (served.status === "rejected") {
     if (opened.status === "fulfilled") await opened.value?.close();
+    await options.sharing?.close();
     throw served.reason;
   }
   if (opened.status === "rejected") {
     await served.value.stopWatching();
     await served.value.close();
+    await options.sharing?.close();
     throw opened.reason;
   }
   return { governance: opened.value, capabilities: served.value };
 }
 
-async function openGoverned({ config, logger, loaded }: AssembleOptions): Promise<OpenGovernance> {
+async function openGoverned({
+  config,
+  logger,
+  loaded,
+  sharing,
+}: AssembleOptions & { readonly sharing: Sharing | undefined }): Promise<OpenGovernance> {
   const { openGovernance } = await import("./open-governance.ts");
-  return openGovernance({ config, logger, loaded });
+  return openGovernance({ config, logger, loaded, connection: sharing?.connection });
+}
+
+async function openShared(
+  { config, logger, isGoverned = true }: AssembleOptions,
+  changes: Changes,
+): Promise<Sharing | undefined> {
+  if (config.limits.url === "" || !isGoverned) return undefined;
+  const { openSharing } = await import("./open-sharing.ts");
+  return openSharing({ config, logger, changes });
+}
+
+/** With a key in common, one server continues what a client began at another. */
+async function stateKeyOf({ cluster }: Config): Promise<Buffer | undefined> {
+  return cluster.key === "" ? undefined : (await import("../cluster/forward-seal.ts")).stateKeyOf(cluster.key);
 }
 
 function deskOf(governance: OpenGovernance): OperatorDesk {

@@ -39,7 +39,17 @@ export async function openEgress({ sandbox }: Config, logger: Logger): Promise<O
   return {
     openDoor: async (cellId, allow) => {
       const door = await egress.open({ sandboxId: cellId, allow });
-      return { socketPath: door.socketPath, env, close: () => door.close() };
+      return {
+        socketPath: door.socketPath,
+        env,
+        get bytesSent() {
+          return door.bytesSent;
+        },
+        get bytesReceived() {
+          return door.bytesReceived;
+        },
+        close: () => door.close(),
+      };
     },
     close: () => egress.close(),
   };

@@ -4,11 +4,14 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { Approvals } from "../governance/approval/approvals.ts";
 import { Governor } from "../governance/governor.ts";
+import type { LimitStore } from "../governance/limits/limit-store.ts";
+import { RedisLimitStore } from "../governance/limits/redis/redis-limit-store.ts";
 import { SqliteLimitStore } from "../governance/limits/sqlite-limit-store.ts";
 import { PolicyError } from "../governance/policy/policy-error.ts";
 import { PolicySource } from "../governance/policy/policy-source.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import type { GovernanceParts } from "../pipeline/governed-call.ts";
+import type { RedisConnection } from "../redis/redis-connection.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** Files may be swapped in ways that no event tells of, such as a link above them: they are looked at instead. */
@@ -26,18 +29,18 @@ export interface OpenGovernanceOptions {
   readonly logger: Logger;
   /** Where the configuration came from, to read it again. */
   readonly loaded?: Pick<LoadedConfig, "file" | "reload"> | undefined;
+  /** Where calls are counted together with other servers. */
+  readonly connection?: RedisConnection | undefined;
 }
 
 /** Opens policy, limits, approvals and ledger, in this order; closes them in reverse. */
-export async function openGovernance({ config, logger, loaded }: OpenGovernanceOptions): Promise<OpenGovernance> {
+export async function openGovernance(options: OpenGovernanceOptions): Promise<OpenGovernance> {
+  const { config, logger, loaded } = options;
   const { governance, sandbox } = config;
   const source = await PolicySource.open({ origin: governance, logger }).catch((error: unknown) => {
     throw error instanceof PolicyError ? new Error(`the policy cannot be used:\n${error.message}`) : error;
   });
-  if (config.limits.url !== "")
-    throw new Error("limits.url: counting in Redis is not there yet; leave it empty to count in the data folder");
-  const path = join(sandbox.root, "limits.db");
-  const limits = new SqliteLimitStore({ path, timeZone: () => source.current.config.timeZone });
+  const limits = openLimits(options, source);
   const approvals = new Approvals({ timeoutMs: governance.approvalTimeoutSeconds * 1000 });
   try {
     const ledger = await openLedger({ config, dataFolder: sandbox.root, logger });
@@ -60,4 +63,10 @@ export async function openGovernance({ config, logger, loaded }: OpenGovernanceO
     await limits.close();
     throw error;
   }
+}
+
+function openLimits({ config, connection }: OpenGovernanceOptions, source: PolicySource): LimitStore {
+  const timeZone = (): string => source.current.config.timeZone;
+  if (connection === undefined) return new SqliteLimitStore({ path: join(config.sandbox.root, "limits.db"), timeZone });
+  return new RedisLimitStore({ connection, timeZone, leaseMs: config.limits.leaseSeconds * 1000 });
 }

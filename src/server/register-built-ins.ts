@@ -4,14 +4,24 @@ import type { Config } from "../config/schema.ts";
 import { builtInTools } from "../tools/built-in-tools.ts";
 import { sandboxFiles } from "../tools/sandbox-files.ts";
 import type { ToolServices } from "../tools/tool-services.ts";
+import type { SandboxHomes } from "./sandbox-homes.ts";
+
+export interface BuiltInsOptions {
+  readonly config: Config;
+  readonly services: ToolServices;
+  /** Where several servers share the load. */
+  readonly homes?: SandboxHomes | undefined;
+}
 
 /** Adds the built-in tools. Those of the configured dialects are listed; the others can be called by name. */
-export function registerBuiltIns(registry: Registry, { tools }: Config, services: ToolServices): void {
+export function registerBuiltIns(registry: Registry, { config: { tools }, services, homes }: BuiltInsOptions): void {
   for (const { definition, dialect, toolset, operation } of builtInTools(services)) {
     if (tools.toolsets.length > 0 && !tools.toolsets.includes(toolset)) continue;
-    const tool = compileTool(definition, operation);
+    const compiled = compileTool(definition, operation);
+    const tool = homes?.tool(compiled) ?? compiled;
     if (tools.dialects.includes(dialect)) registry.addTool(tool);
     else registry.addUnlisted(tool);
   }
-  registry.addResource(sandboxFiles(services));
+  const files = sandboxFiles(services);
+  registry.addResource(homes?.files(files) ?? files);
 }

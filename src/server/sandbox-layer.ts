@@ -22,6 +22,8 @@ export interface SandboxLayerOptions {
   readonly templates: Templates;
   /** Keeps warm sandboxes; a command that makes one call has no use for them. */
   readonly withPool: boolean;
+  /** Where several servers share the load. */
+  readonly serverId?: string | undefined;
 }
 
 export interface SandboxLayer {
@@ -58,6 +60,7 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
     networkOf: (template) => networkOf(sandbox, template),
     autoCreate: sandbox.autoCreate,
     keepWorkspaces: sandbox.keepWorkspaces,
+    serverId: options.serverId,
     ground: () => open(),
   });
   const open = (): Promise<Ground> => (ground ??= openGround(options, { sandboxes, closers }).catch(explain));

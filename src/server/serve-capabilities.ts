@@ -7,6 +7,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { LinkedSkillsOptions } from "./linked-skills.ts";
 import type { OpenHandlersOptions } from "./open-handlers.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
+import type { SandboxHomes } from "./sandbox-homes.ts";
 import type { SandboxPart } from "./serve-sandboxes.ts";
 import type { ServedSkills, ServeSkillsOptions } from "./serve-skills.ts";
 
@@ -17,6 +18,7 @@ export interface CapabilityOptions {
   readonly changes: Changes;
   readonly openRuntime?: OpenRuntime | undefined;
   readonly withPool?: boolean;
+  readonly homes?: SandboxHomes | undefined;
 }
 
 /** Whatever the configuration asks for: sandboxes with their tools, skills, the users' own handlers. */

@@ -6,6 +6,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { openRuntime, type OpenRuntime } from "./open-runtime.ts";
 import { OperatorSandboxes } from "./operator-sandboxes.ts";
 import { registerBuiltIns } from "./register-built-ins.ts";
+import type { SandboxHomes } from "./sandbox-homes.ts";
 import { createSandboxLayer, type SandboxLayer } from "./sandbox-layer.ts";
 
 export interface SandboxPart {
@@ -19,17 +20,25 @@ export interface ServeSandboxesOptions {
   readonly logger: Logger;
   readonly openRuntime?: OpenRuntime | undefined;
   readonly withPool?: boolean;
+  readonly homes?: SandboxHomes | undefined;
 }
 
 /** Everything of sandboxes: what runs them, the tools that use them, their files and their operator's view. */
 export async function serveSandboxes(registry: Registry, options: ServeSandboxesOptions): Promise<SandboxPart> {
-  const { config, logger, withPool = true } = options;
+  const { config, logger, withPool = true, homes } = options;
   const templates = await readTemplates(config.sandbox.root, logger);
   const open = options.openRuntime ?? openRuntime;
-  const layer = createSandboxLayer({ config, logger, openRuntime: open, templates, withPool });
+  const layer = createSandboxLayer({
+    config,
+    logger,
+    openRuntime: open,
+    templates,
+    withPool,
+    serverId: homes?.serverId,
+  });
   const { sandboxes } = layer.services;
   const { workspace: workspacePath } = config.sandbox;
   const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });
-  registerBuiltIns(registry, config, layer.services);
+  registerBuiltIns(registry, { config, services: layer.services, homes });
   return { layer, files, operator: new OperatorSandboxes(sandboxes) };
 }

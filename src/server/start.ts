@@ -44,11 +44,13 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
     import("../transports/http/http-transport.ts"),
   ]);
   const authenticator = await createAuthenticator({ auth: config.auth, logger });
-  const { mcp, files, operator, operators } = assembly;
-  const transport = new HttpTransport({ mcp, config, authenticator, files, operator, ...operators });
+  const { mcp, files, operator, operators, cluster } = assembly;
+  const forwards = cluster?.door;
+  const transport = new HttpTransport({ mcp, config, authenticator, files, operator, forwards, ...operators });
   let url: string;
   try {
     url = await transport.listen();
+    await cluster?.announce(url);
   } catch (error) {
     authenticator.close();
     await transport.drain(0);
@@ -57,6 +59,7 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
   }
   logger.info("listening", { url: `${url}/mcp` });
   const running = lifecycle(logger, async () => {
+    await cluster?.leave();
     await transport.drain(config.shutdown.deadlineSeconds * 1000);
     authenticator.close();
     try {

@@ -43,8 +43,10 @@ export function skillSearch(library: SkillLibrary): HandlerDefinition<typeof inp
     scope: "workspace",
     input,
     output,
-    run: ({ query, category, tags, uri, limit }) => {
-      const found = searchSkills(library.skills.values(), query, { category, tags, uri });
+    run: ({ query, category, tags, uri, limit }, { seesResource }) => {
+      const found = searchSkills(library.skills.values(), query, { category, tags, uri }).filter(
+        ({ skill }) => seesResource?.(skill.uri) ?? true,
+      );
       const skills = found.slice(0, limit).map(({ skill, score }) => ({
         uri: skill.uri,
         name: skill.metadata.name,

@@ -1,6 +1,11 @@
+import { createRedactor } from "./redact.ts";
+
 const MAX_DEPTH = 8;
 const MAX_ITEMS = 100;
 const MAX_TEXT_CHARS = 16_384;
+
+/** What looks like a secret stays out of logs as it stays out of the ledger. Names of fields are ours, so they hide nothing. */
+const redactor = createRedactor();
 
 /** Turns whatever a caller logs into a tree that JSON can express: no cycles, no getters that throw, bounded in size. */
 export function toPlainFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
@@ -24,7 +29,7 @@ function toPlainSafely(value: unknown): unknown {
 function toPlain(value: unknown, parents: readonly object[]): unknown {
   switch (typeof value) {
     case "string":
-      return value.length > MAX_TEXT_CHARS ? `${value.slice(0, MAX_TEXT_CHARS)}… (${value.length} characters)` : value;
+      return toPlainText(value);
     case "number":
       return Number.isFinite(value) ? value : String(value);
     case "boolean":
@@ -36,6 +41,11 @@ function toPlain(value: unknown, parents: readonly object[]): unknown {
     default:
       return String(value);
   }
+}
+
+function toPlainText(text: string): string {
+  if (text.length <= MAX_TEXT_CHARS) return redactor.text(text);
+  return `${redactor.text(text.slice(0, MAX_TEXT_CHARS))}… (${text.length} characters)`;
 }
 
 function toPlainObject(value: object, parents: readonly object[]): unknown {
@@ -68,8 +78,8 @@ function toPlainError(error: Error, parents: readonly object[]): Record<string, 
       parents,
     ),
     type: error.name,
-    message: error.message,
-    stack: error.stack,
+    message: toPlainText(error.message),
+    stack: error.stack === undefined ? undefined : toPlainText(error.stack),
   };
   if (error.cause !== undefined) plain["cause"] = toPlain(error.cause, parents);
   return plain;

@@ -9,6 +9,8 @@ export interface Redactor {
   isSecretKey(name: string): boolean;
   /** The text without what looks like a secret. Texts must be bounded by the caller. */
   text(text: string): string;
+  /** Whether `text` would leave it as it is, for sure. */
+  isClean(text: string): boolean;
 }
 
 /** Names of keys, in lower case and without separators. */
@@ -24,6 +26,9 @@ const SECRET_KEYS: ReadonlySet<string> = new Set([
   "jwt",
   "bearer",
   "sessionkey",
+  // Opens the sandbox of an anonymous caller for whoever has it.
+  "sessionid",
+  "mcpsessionid",
   "signature",
   "connectionstring",
   "dsn",
@@ -62,6 +67,7 @@ export function createRedactor(rules: readonly string[] = []): Redactor {
       if (known.size < MAX_REMEMBERED_KEYS && name.length <= 64) known.set(name, isSecret);
       return isSecret;
     },
+    isClean: (text) => ownPatterns.length === 0 && !SECRET_MARKS.test(text),
     text(text) {
       // Most texts hold no secret, and one look for all marks is cheaper than a look for each pattern.
       const withoutKnown = SECRET_MARKS.test(text) ? replaceAll(text, SECRET_PATTERNS) : text;

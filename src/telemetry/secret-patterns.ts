@@ -39,6 +39,9 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   { pattern: /(:\/\/[^\s:@/"'<>]{0,128}:)[^\s@/"'<>]{1,256}@/g, replacement: `$1${GONE}@` },
   { pattern: /\b(AccountKey|SharedAccessKey)=[^\s;"']{8,256}/g, replacement: `$1=${GONE}` },
   { pattern: /(\s(?:-u|--user)[ =]["']?[^\s:"']{1,64}:)[^\s"']{1,256}/g, replacement: `$1${GONE}` },
+  // Ids that open sandboxes: session_id abc…, "session_id":"abc…", sandbox://abc…/path
+  { pattern: /(session_?id(?:\\?["'])?[\s=:]{1,4}(?:\\?["'])?)[\w.-]{8,128}/gi, replacement: `$1${GONE}` },
+  { pattern: /(\bsandbox:\/\/)[\w.-]{8,128}/g, replacement: `$1${GONE}` },
   // password = "…", API_KEY: …, {"token":"…"} inside a text, ?access_token=…
   {
     pattern:
@@ -49,4 +52,4 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
 
 /** Stands in every text that one of the patterns could fit. */
 export const SECRET_MARKS: RegExp =
-  /eyJ|-BEGIN|A[KSRIGN][IOGP]A|gh[pousr]_|_pat_|glpat-|xox|xapp-|slack\.com|sk-|k_live_|k_test_|whsec_|AIza|ya29\.|npm_|pypi-|hf_|SG\.|dop_v1|age-s|bearer|basic|:\/\/|Key=|-u|passw|passph|secret|token|api.?key|access.?key|private.?key|authoriz|cookie/i;
+  /eyJ|-BEGIN|A[KSRIGN][IOGP]A|gh[pousr]_|_pat_|glpat-|xox|xapp-|slack\.com|sk-|k_live_|k_test_|whsec_|AIza|ya29\.|npm_|pypi-|hf_|SG\.|dop_v1|age-s|bearer|basic|:\/\/|Key=|-u|passw|passph|secret|token|api.?key|access.?key|private.?key|authoriz|cookie|session.?id/i;

@@ -44,6 +44,7 @@ export async function inSandbox<T>(
   use: (call: SandboxCall, lease: Lease) => Promise<T>,
 ): Promise<T> {
   const lease = await sandboxes.open(context, sessionId, wish);
+  context.meter?.(() => lease.sandbox.bytesMoved);
   try {
     const call = { sandbox: lease.sandbox, limits, signal: context.signal, onOutput: progressOf(context) };
     return await use(call, lease);

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { BIN, type Place, writeConfig } from "./sandbox-client.ts";
+import { BIN, type Place, type Settings, writeConfig } from "./sandbox-client.ts";
 
 /** Two hosts of the internet, as far as the server can tell. Nothing outside the test's own network namespaces has them. */
 const ADDRESSES = { server: "44.0.0.1", good: "44.0.0.2", bad: "44.0.0.3" };
@@ -73,13 +73,13 @@ function writeSite(folder: string): void {
 /** A client of a server that has nothing but loopback, or a cable to the stand-in hosts good.test and bad.test. */
 export async function connectInNetwork(
   place: Place,
-  options: { readonly allow: readonly string[]; readonly hasCable: boolean },
+  options: { readonly allow: readonly string[]; readonly hasCable: boolean; readonly settings?: Settings },
 ): Promise<Client> {
   const hosts = join(place.folder, "hosts");
   const lines = ["127.0.0.1 localhost", `${ADDRESSES.good} good.test`, `${ADDRESSES.bad} bad.test`];
   writeFileSync(hosts, `${lines.join("\n")}\n`);
   if (options.hasCable) writeSite(place.folder);
-  const config = writeConfig(place, { sandbox: { network: { allow: options.allow } } });
+  const config = writeConfig(place, { ...options.settings, sandbox: { network: { allow: options.allow } } });
   const server = [process.execPath, BIN, "mcp-server", "start", "--transport", "stdio", "--config", config];
   const world = options.hasCable ? [WORLD, "bash", hosts, join(place.folder, "site")] : [ALONE, "bash"];
   const args = ["--net", "--mount", "--propagation", "private", "--", "bash", "--norc", "-c", ...world, ...server];

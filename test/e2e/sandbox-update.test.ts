@@ -23,7 +23,8 @@ test("a server goes on with its own guest while the installation is updated, rem
   const installed = join(account.folder, "dist", "guest");
   const kept = mkdtempSync(join(tmpdir(), "owlclaw-guest-"));
   cpSync(installed, kept, { recursive: true });
-  for (const name of readdirSync(installed)) writeFileSync(join(installed, name), "broken by a new version");
+  for (const entry of readdirSync(installed, { withFileTypes: true, recursive: true }))
+    if (entry.isFile()) writeFileSync(join(entry.parentPath, entry.name), "broken by a new version");
   const node = { code: "6 * 7", language: "node" };
   expect((await before.call("code_run", node)).structuredContent).toMatchObject({ value: "42" });
   expect(await (await openInside(client)).python("print('a new sandbox')")).toBe("a new sandbox\n");

@@ -13,7 +13,7 @@ import {
   rpc,
   send,
 } from "./http-client.ts";
-import { type HttpServerProcess, spawnServer, startHttp } from "./server.ts";
+import { HANDLERS, type HttpServerProcess, spawnServer, startHttp } from "./server.ts";
 
 const MEGABYTE = 1024 * 1024;
 
@@ -29,7 +29,13 @@ let origin: string;
 beforeAll(async () => {
   server = await startHttp({
     nodeArgs: ["--expose-gc"],
-    config: { tools: { maxResultChars: 40_000_000 }, http: { sessionIdleSeconds: 1 }, logging: { level: "info" } },
+    config: {
+      // The tool that tells the vitals must tell those of the server itself.
+      handlers: { paths: [HANDLERS], isolation: "none" },
+      tools: { maxResultChars: 40_000_000 },
+      http: { sessionIdleSeconds: 1 },
+      logging: { level: "info" },
+    },
   });
   ({ origin } = server);
 });

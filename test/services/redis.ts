@@ -10,6 +10,9 @@ export interface RedisService {
   /** For `limits.url`. */
   readonly url: string;
   kill(): Promise<void>;
+  /** It hears and does not answer, until it goes on. */
+  pause(): void;
+  resume(): void;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -40,11 +43,16 @@ export async function startRedis(): Promise<RedisService> {
         "",
         "--appendonly",
         "yes",
+        // Nothing that was answered is forgotten, as docs/several-servers.md asks of an operator.
+        "--appendfsync",
+        "always",
       ];
       server = spawn(PROGRAM, args, { ...folder.user, stdio: ["ignore", "pipe", "ignore"] });
       await ready(server);
     },
     kill: () => ended(server, "SIGKILL"),
+    pause: () => void server?.kill("SIGSTOP"),
+    resume: () => void server?.kill("SIGCONT"),
     async stop() {
       await ended(server, "SIGTERM");
       folder.remove();

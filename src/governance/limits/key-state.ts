@@ -1,4 +1,4 @@
-import type { Counter } from "../policy/terms.ts";
+import type { Cap, Counter } from "../policy/terms.ts";
 import type { Day } from "./calendar.ts";
 import type { LimitRefusal, Used } from "./limit-store.ts";
 
@@ -30,12 +30,16 @@ export interface KeyState {
   othersRunning: number;
   othersReservedMicros: number;
   trimmedAt: number;
+  /** What has come since the file was last written: it is added there, so that what others wrote stays. */
+  unsaved: { chunks: Chunk[]; readonly days: Map<string, number> };
 }
 
 /** What this process holds under one key. */
 export interface Held {
   running: number;
   readonly reservedMicros: Map<string, number>;
+  /** Whether the file says anything of it. */
+  isStored: boolean;
 }
 
 export function forgetExpired(state: KeyState, steadyMs: number): void {
@@ -49,11 +53,18 @@ export function forgetExpired(state: KeyState, steadyMs: number): void {
 }
 
 export function addCall(state: KeyState, steadyMs: number): void {
-  const last = state.chunks.at(-1);
-  if (last !== undefined && last.at === steadyMs) last.n += 1;
-  else state.chunks.push({ at: steadyMs, n: 1 });
+  const { chunks, unsaved, day } = state;
+  addTo(chunks, steadyMs);
+  addTo(unsaved.chunks, steadyMs);
+  unsaved.days.set(day, (unsaved.days.get(day) ?? 0) + 1);
   state.inWindow += 1;
   state.dayCount += 1;
+}
+
+function addTo(chunks: Chunk[], at: number): void {
+  const last = chunks.at(-1);
+  if (last !== undefined && last.at === at) last.n += 1;
+  else chunks.push({ at, n: 1 });
 }
 
 interface Question {
@@ -65,9 +76,9 @@ interface Question {
 
 /** The first cap that one more call would pass, in the order minute, day, at a time, money. */
 export function objectionOf(question: Question, reserveMicros: number): LimitRefusal | undefined {
+  if (fits(question, reserveMicros)) return undefined;
   const { state, counter, moment } = question;
-  const used = usedOf(question);
-  for (const each of used) {
+  for (const each of usedOf(question)) {
     if (each.name === "monthlyBudget") {
       if (reserveMicros > 0 && each.used + reserveMicros > each.limit)
         return { ...each, retryAfterMs: moment.day.monthEndsAtMs - moment.wallMs };
@@ -78,27 +89,33 @@ export function objectionOf(question: Question, reserveMicros: number): LimitRef
   return undefined;
 }
 
+function fits({ state, held, counter }: Question, reserveMicros: number): boolean {
+  const { perMinute, perDay, concurrency, budget } = counter;
+  if (perMinute !== undefined && state.inWindow + 1 > perMinute.limit) return false;
+  if (perDay !== undefined && state.dayCount + 1 > perDay.limit) return false;
+  if (concurrency !== undefined && state.othersRunning + held.running + 1 > concurrency.limit) return false;
+  if (budget === undefined || reserveMicros === 0) return true;
+  return state.spentMicros + reservedOf(state, held) + reserveMicros <= budget.limit;
+}
+
+function reservedOf({ othersReservedMicros, month }: KeyState, { reservedMicros }: Held): number {
+  return othersReservedMicros + (reservedMicros.get(month) ?? 0);
+}
+
 export function usedOf({ state, held, counter, moment }: Question): Used[] {
   const { perMinute, perDay, concurrency, budget } = counter;
   const { day, wallMs, steadyMs } = moment;
   const used: Used[] = [];
+  const add = (name: Used["name"], { limit, rule }: Cap, count: number, resetsAtMs: number | undefined): void =>
+    void used.push({ name, rule, limit, used: count, resetsAtMs });
   if (perMinute !== undefined) {
     const first = state.chunks[0];
-    const resetsAtMs = first === undefined ? undefined : wallMs + first.at + WINDOW_MS - steadyMs;
-    used.push({ name: "callsPerMinute", ...perMinute, used: state.inWindow, resetsAtMs });
+    add("callsPerMinute", perMinute, state.inWindow, first && wallMs + first.at + WINDOW_MS - steadyMs);
   }
-  if (perDay !== undefined) {
-    used.push({ name: "callsPerDay", ...perDay, used: state.dayCount, resetsAtMs: day.endsAtMs });
-  }
-  if (concurrency !== undefined) {
-    const running = state.othersRunning + held.running;
-    used.push({ name: "concurrency", ...concurrency, used: running, resetsAtMs: undefined });
-  }
-  if (budget !== undefined) {
-    const reserved = state.othersReservedMicros + (held.reservedMicros.get(state.month) ?? 0);
-    const { monthEndsAtMs } = day;
-    used.push({ name: "monthlyBudget", ...budget, used: state.spentMicros + reserved, resetsAtMs: monthEndsAtMs });
-  }
+  if (perDay !== undefined) add("callsPerDay", perDay, state.dayCount, day.endsAtMs);
+  if (concurrency !== undefined) add("concurrency", concurrency, state.othersRunning + held.running, undefined);
+  if (budget !== undefined)
+    add("monthlyBudget", budget, state.spentMicros + reservedOf(state, held), day.monthEndsAtMs);
   return used;
 }
 

@@ -6,7 +6,10 @@ import { crossingsOf } from "./thresholds.ts";
 
 const MAX_KEPT_KEYS = 10_000;
 
-/** What is known of all keys. Every method runs inside a transaction, between `open` and `save` or `undo`. */
+/**
+ * What is known of all keys. Methods run inside a transaction, between `open` and `save` or `undo`; or, while this
+ * process alone counts, in memory, and `save` follows in a transaction of its own.
+ */
 export class LimitBook {
   readonly #tables: LimitTables;
   readonly #process: number;
@@ -15,6 +18,7 @@ export class LimitBook {
   readonly #touched = new Set<string>();
   readonly #dirty = new Set<KeyState>();
   readonly #undo: (() => void)[] = [];
+  readonly #unsavedSpent: { readonly key: string; readonly month: string; micros: number }[] = [];
   #moment: Moment;
 
   constructor(tables: LimitTables, process: number, moment: Moment) {
@@ -28,8 +32,31 @@ export class LimitBook {
     if (this.#tables.hasForeignChanges() || this.#states.size > MAX_KEPT_KEYS) this.#states.clear();
   }
 
+  /** In memory only: no key may have to be read first. */
+  resume(moment: Moment): void {
+    this.#moment = moment;
+  }
+
+  knows(counters: readonly Counter[], { day }: Moment): boolean {
+    return counters.every(({ key }) => {
+      const state = this.#states.get(key);
+      return state !== undefined && state.day === day.day && state.month === day.month;
+    });
+  }
+
+  get hasUnsaved(): boolean {
+    return this.#dirty.size > 0 || this.#touched.size > 0 || this.#unsavedSpent.length > 0;
+  }
+
+  /** What was done in memory stands, whether or not it can be saved at once. */
+  stand(): void {
+    this.#undo.length = 0;
+  }
+
   /** What was read before something else was changed in the file is read again. */
   forget(): void {
+    this.#settleDirty();
+    for (const key of this.#touched) this.#heldOf(key).isStored = true;
     this.#states.clear();
   }
 
@@ -62,16 +89,14 @@ export class LimitBook {
 
   save(): void {
     for (const state of this.#dirty) this.#tables.saveCalls(state, this.#moment);
-    this.#dirty.clear();
     for (const key of this.#touched) this.#tables.saveHeld(this.#process, key, this.#heldOf(key));
+    for (const { key, month, micros } of this.#unsavedSpent) this.#tables.addSpent(key, month, micros);
   }
 
-  /** The transaction stands: nothing of it can be taken back any more. */
+  /** The transaction stands: nothing of it can be taken back any more, and nothing has to be saved again. */
   keep(): void {
-    for (const key of this.#touched) {
-      const { running, reservedMicros } = this.#heldOf(key);
-      if (running === 0 && reservedMicros.size === 0) this.#held.delete(key);
-    }
+    this.#settleDirty();
+    for (const key of this.#touched) this.#keepHeld(key);
     this.#touched.clear();
     this.#undo.length = 0;
   }
@@ -81,7 +106,21 @@ export class LimitBook {
     while (this.#undo.length > 0) this.#undo.pop()?.();
     this.#touched.clear();
     this.#dirty.clear();
+    this.#unsavedSpent.length = 0;
     this.#states.clear();
+  }
+
+  #settleDirty(): void {
+    for (const state of this.#dirty) state.unsaved = { chunks: [], days: new Map() };
+    this.#dirty.clear();
+    this.#unsavedSpent.length = 0;
+  }
+
+  #keepHeld(key: string): void {
+    const held = this.#heldOf(key);
+    for (const [month, micros] of held.reservedMicros) if (micros === 0) held.reservedMicros.delete(month);
+    if (held.running === 0 && held.reservedMicros.size === 0) this.#held.delete(key);
+    else held.isStored = true;
   }
 
   #objection(counters: readonly Counter[], reserveMicros: number): LimitRefusal | undefined {
@@ -97,7 +136,7 @@ export class LimitBook {
   #spend(counter: Counter, month: string, micros: number): readonly Crossing[] {
     const { key } = counter;
     const state = this.#stateOf(key);
-    this.#tables.addSpent(key, month, micros);
+    this.#unsavedSpent.push({ key, month, micros });
     if (state.month !== month) return [];
     const before = state.spentMicros;
     state.spentMicros += micros;
@@ -123,7 +162,7 @@ export class LimitBook {
   }
 
   #heldOf(key: string): Held {
-    return this.#held.get(key) ?? { running: 0, reservedMicros: new Map() };
+    return this.#held.get(key) ?? { running: 0, reservedMicros: new Map(), isStored: false };
   }
 
   #stateOf(key: string): KeyState {
@@ -138,13 +177,15 @@ export class LimitBook {
     if (state.day !== day) this.#turnDay(state, day);
     if (state.month !== month) {
       Object.assign(state, this.#tables.loadMonth(key, month));
+      for (const spent of this.#unsavedSpent)
+        if (spent.key === key && spent.month === month) state.spentMicros += spent.micros;
       state.othersReservedMicros = this.#tables.others(key, month, this.#process)[1];
     }
     return state;
   }
 
   #turnDay(state: KeyState, day: string): void {
-    if (this.#dirty.has(state)) this.#tables.saveCalls(state, this.#moment);
     Object.assign(state, this.#tables.loadDay(state.key, day));
+    state.dayCount += state.unsaved.days.get(day) ?? 0;
   }
 }

@@ -27,6 +27,10 @@ export interface Lease {
   readonly counters: readonly Counter[];
   readonly month: string;
   readonly reserveMicros: number;
+  /** Under whose name a shared store keeps it. */
+  readonly holder?: string;
+  /** Where calls are counted in memory first: settles when this one is on file. No answer leaves before. */
+  readonly counted?: Promise<void>;
 }
 
 export type Admission =

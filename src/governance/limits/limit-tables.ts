@@ -4,6 +4,8 @@ import { WINDOW_MS } from "./key-state.ts";
 import { firstNumber, type LimitsDatabase } from "./limits-database.ts";
 
 const TRIM_MS = 1000;
+/** Keys of counters are JSON, so this is none of them. Like all that a process holds it ends with the process. */
+const CLAIM_KEY = "";
 
 interface Statement {
   run(...values: (string | number)[]): unknown;
@@ -33,6 +35,10 @@ export class LimitTables {
       addSpent: write(SQL.addSpent),
       putHeld: write(SQL.putHeld),
       dropHeld: write(SQL.dropHeld),
+      elsewhere: read(SQL.elsewhere),
+      neighbour: read(SQL.neighbour),
+      ownClaim: read(SQL.ownClaim),
+      dropClaims: write(SQL.dropClaims),
       begin: write(SQL.begin),
       commit: write(SQL.commit),
     };
@@ -73,6 +79,7 @@ export class LimitTables {
       othersRunning,
       othersReservedMicros,
       trimmedAt: steadyMs,
+      unsaved: { chunks: [], days: new Map() },
     };
   }
 
@@ -85,27 +92,45 @@ export class LimitTables {
   }
 
   saveCalls(state: KeyState, { steadyMs }: Moment): void {
-    const { key, chunks, day, dayCount, trimmedAt } = state;
-    const last = chunks.at(-1);
-    if (last !== undefined) this.#statements.putCall.run(key, last.at, last.n);
-    this.#statements.putDay.run(key, day, dayCount);
+    const { key, unsaved, trimmedAt } = state;
+    for (const { at, n } of unsaved.chunks) this.#statements.putCall.run(key, at, n);
+    for (const [day, n] of unsaved.days) this.#statements.putDay.run(key, day, n);
     if (steadyMs - trimmedAt < TRIM_MS) return;
     this.#statements.trim.run(key, steadyMs - WINDOW_MS);
     state.trimmedAt = steadyMs;
   }
 
-  saveHeld(process: number, key: string, { running, reservedMicros }: Held): void {
+  saveHeld(process: number, key: string, { running, reservedMicros, isStored }: Held): void {
     const { putHeld, dropHeld } = this.#statements;
     // Running calls are of no month.
-    if (running === 0) dropHeld.run(process, key, "");
-    else putHeld.run(process, key, "", running, 0);
+    if (running > 0) putHeld.run(process, key, "", running, 0);
+    else if (isStored) dropHeld.run(process, key, "");
     for (const [month, micros] of reservedMicros) {
       if (micros > 0) putHeld.run(process, key, month, 0, micros);
-      else {
-        dropHeld.run(process, key, month);
-        reservedMicros.delete(month);
-      }
+      else if (isStored) dropHeld.run(process, key, month);
     }
+  }
+
+  /** Another process counts in its own memory for the moment: nobody else may. */
+  isCountedElsewhere(process: number): boolean {
+    return this.#statements.elsewhere.get(process) !== undefined;
+  }
+
+  /** Whether nobody else shares the file. */
+  isOnlyProcess(process: number): boolean {
+    return this.#statements.neighbour.get(process) === undefined;
+  }
+
+  claim(process: number): void {
+    this.#statements.putHeld.run(process, CLAIM_KEY, "", 1, 0);
+  }
+
+  hasClaim(process: number): boolean {
+    return this.#statements.ownClaim.get(process) !== undefined;
+  }
+
+  dropClaims(): void {
+    this.#statements.dropClaims.run();
   }
 
   addSpent(key: string, month: string, micros: number): void {
@@ -139,12 +164,16 @@ const SQL = {
   day: "SELECT n FROM days WHERE key = ? AND day = ?",
   spent: "SELECT micros FROM spent WHERE key = ? AND month = ?",
   others: "SELECT SUM(n), SUM(CASE WHEN month = ? THEN micros ELSE 0 END) FROM held WHERE key = ? AND process <> ?",
-  putCall: "INSERT INTO calls (key, at, n) VALUES (?, ?, ?) ON CONFLICT (key, at) DO UPDATE SET n = excluded.n",
+  putCall: "INSERT INTO calls (key, at, n) VALUES (?, ?, ?) ON CONFLICT (key, at) DO UPDATE SET n = n + excluded.n",
   trim: "DELETE FROM calls WHERE key = ? AND at <= ?",
-  putDay: "INSERT INTO days (key, day, n) VALUES (?, ?, ?) ON CONFLICT (key, day) DO UPDATE SET n = excluded.n",
+  putDay: "INSERT INTO days (key, day, n) VALUES (?, ?, ?) ON CONFLICT (key, day) DO UPDATE SET n = n + excluded.n",
   addSpent:
     "INSERT INTO spent (key, month, micros) VALUES (?, ?, ?) ON CONFLICT (key, month) DO UPDATE SET micros = micros + excluded.micros",
   putHeld:
     "INSERT INTO held (process, key, month, n, micros) VALUES (?, ?, ?, ?, ?) ON CONFLICT (process, key, month) DO UPDATE SET n = excluded.n, micros = excluded.micros",
   dropHeld: "DELETE FROM held WHERE process = ? AND key = ? AND month = ?",
+  elsewhere: "SELECT process FROM held WHERE key = '' AND process <> ?",
+  ownClaim: "SELECT process FROM held WHERE key = '' AND process = ?",
+  dropClaims: "DELETE FROM held WHERE key = ''",
+  neighbour: "SELECT id FROM processes WHERE id <> ? LIMIT 1",
 } as const;

@@ -8,6 +8,8 @@ import type { Admission, AdmitRequest, Crossing, Lease, LimitStore, Used } from 
 import { LimitTables } from "./limit-tables.ts";
 import { type LimitsDatabase, openLimitsDatabase } from "./limits-database.ts";
 import { ProcessTable, type ProcessTableOptions } from "./process-table.ts";
+import { FileClaim } from "./sqlite-claim.ts";
+import { WriteBehind } from "./sqlite-write-behind.ts";
 
 export interface SqliteLimitStoreOptions {
   readonly path: string;
@@ -36,9 +38,13 @@ interface Operation {
   readonly failed: (error: OwlError) => void;
 }
 
+const HANDOVER_POLL_MS = 2;
+
 /**
  * Counts in a file that several processes share. Everything asked for in one turn of the event loop is one transaction;
- * what is read from the file is kept until another process has written to it.
+ * what is read from the file is kept until another process has written to it. A process that has the file for itself
+ * claims it and counts in memory; the file follows within milliseconds, and always before an answer leaves. It gives the
+ * claim back as soon as somebody else comes, or nobody calls.
  */
 export class SqliteLimitStore implements LimitStore {
   readonly #options: SqliteLimitStoreOptions;
@@ -47,6 +53,7 @@ export class SqliteLimitStore implements LimitStore {
   readonly #tables: LimitTables;
   readonly #processes: ProcessTable;
   readonly #book: LimitBook;
+  readonly #claim: FileClaim;
   /** What was spent and could not be booked: it goes into the next transaction that works. */
   #unbooked: { readonly lease: Lease; readonly costMicros: number }[] = [];
   #queue: Operation[] = [];
@@ -54,6 +61,9 @@ export class SqliteLimitStore implements LimitStore {
   #later: NodeJS.Timeout | undefined;
   #calendar: Calendar;
   #reapedAtMs = Number.NEGATIVE_INFINITY;
+  /** What cannot be written is not counted on in memory either. */
+  #isBehind = false;
+  readonly #behind = new WriteBehind({ write: () => this.#writeDown(), onIdle: () => this.#release() });
   #isClosed = false;
 
   constructor(options: SqliteLimitStoreOptions) {
@@ -72,6 +82,7 @@ export class SqliteLimitStore implements LimitStore {
     });
     this.#processes.reap();
     this.#tables.commit();
+    this.#claim = new FileClaim(this.#tables, this.#processes);
     this.#book = new LimitBook(this.#tables, this.#processes.id, this.#moment());
   }
 
@@ -81,6 +92,13 @@ export class SqliteLimitStore implements LimitStore {
   }
 
   admit(request: AdmitRequest): Promise<Admission> {
+    if (this.#isInMemory(request.counters)) {
+      const admission = this.#book.admit(request);
+      this.#book.stand();
+      if (!admission.ok) return Promise.resolve(admission);
+      const lease = { ...admission.lease, counted: this.#behind.add() };
+      return Promise.resolve({ ...admission, lease });
+    }
     return this.#enqueue(() => {
       const admission = this.#book.admit(request);
       return admission.ok || !this.#mayHaveDied(admission.refusal.name) ? admission : this.#book.admit(request);
@@ -88,6 +106,13 @@ export class SqliteLimitStore implements LimitStore {
   }
 
   settle(lease: Lease, costMicros: number): Promise<readonly Crossing[]> {
+    if (this.#isInMemory(lease.counters)) {
+      const crossings = this.#book.settle(lease, costMicros);
+      this.#book.stand();
+      const booked = this.#behind.add();
+      this.#behind.hurry();
+      return booked.then(() => crossings);
+    }
     return this.#enqueue(() => this.#book.settle(lease, costMicros), {
       isUrgent: costMicros > 0,
       onFailure: () => void (this.#unbooked.length < MAX_UNBOOKED && this.#unbooked.push({ lease, costMicros })),
@@ -101,6 +126,8 @@ export class SqliteLimitStore implements LimitStore {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#flush();
+    this.#behind.flush();
+    this.#behind.stop();
     this.#isClosed = true;
     try {
       this.#processes.close();
@@ -112,6 +139,7 @@ export class SqliteLimitStore implements LimitStore {
   /** Leaves everything as a killed process would; for tests. */
   abandon(): void {
     this.#isClosed = true;
+    this.#behind.stop();
     this.#processes.stop();
     this.#db.close();
   }
@@ -136,7 +164,6 @@ export class SqliteLimitStore implements LimitStore {
 
   #flush(): void {
     const operations = this.#queue;
-    const late = this.#unbooked;
     this.#queue = [];
     clearTimeout(this.#later);
     clearImmediate(this.#soon);
@@ -144,30 +171,102 @@ export class SqliteLimitStore implements LimitStore {
     this.#soon = undefined;
     if (operations.length === 0 || this.#isClosed) return;
     try {
+      // What is only in memory must be in the file before anything of the file is believed again.
+      if (this.#book.hasUnsaved && !this.#behind.flush()) throw new Error("counts could not be written");
+      if (!this.#transact(operations)) {
+        this.#queue = [...operations, ...this.#queue];
+        this.#later ??= setTimeout(() => this.#flush(), HANDOVER_POLL_MS);
+        return;
+      }
+    } catch (error) {
+      for (const { failed } of operations) failed(unavailable(error));
+      return;
+    }
+    for (const { done } of operations) done();
+  }
+
+  /** Whether it could be done now: not while a neighbour counts in memory. */
+  #transact(operations: readonly Operation[]): boolean {
+    const late = this.#unbooked;
+    try {
       this.#tables.begin();
+      if (this.#claim.mustWait()) {
+        this.#tables.commit();
+        return false;
+      }
       this.#book.open(this.#moment());
       this.#unbooked = [];
       for (const { lease, costMicros } of late) this.#book.settle(lease, costMicros);
       for (const { run } of operations) run();
       this.#book.save();
+      const isHeld = this.#claim.renew();
       this.#tables.commit();
+      this.#book.keep();
+      this.#claim.isHeld = isHeld;
+      if (isHeld) this.#behind.watch();
+      else this.#behind.stop();
+      return true;
     } catch (error) {
       this.#unbooked = late;
       this.#rollBack();
-      for (const { failed } of operations) failed(unavailable(error));
-      return;
+      throw error;
     }
-    this.#book.keep();
-    for (const { done } of operations) done();
   }
 
-  #rollBack(): void {
-    this.#book.undo();
+  #isInMemory(counters: readonly Counter[]): boolean {
+    if (!this.#claim.isHeld || this.#isBehind || this.#isClosed) return false;
+    const moment = this.#moment();
+    if (!this.#book.knows(counters, moment)) return false;
+    this.#book.resume(moment);
+    return true;
+  }
+
+  /** Puts what was counted in memory into the file, and makes room when somebody else has come. */
+  #writeDown(): void {
+    if (this.#isClosed || !this.#claim.isHeld) return;
+    try {
+      this.#tables.begin();
+      this.#book.resume(this.#moment());
+      this.#book.save();
+      const isDisturbed = this.#tables.hasForeignChanges();
+      const staysAlone = !isDisturbed || this.#claim.renew();
+      this.#tables.commit();
+      this.#book.keep();
+      this.#isBehind = false;
+      if (isDisturbed) this.#book.forget();
+      this.#claim.isHeld = staysAlone;
+      if (!staysAlone) this.#behind.stop();
+    } catch (error) {
+      this.#isBehind = true;
+      this.#rollBackFile();
+      throw unavailable(error);
+    }
+  }
+
+  /** Nobody calls: a neighbour that comes now need not wait. */
+  #release(): void {
+    if (!this.#claim.isHeld) return;
+    try {
+      this.#writeDown();
+      this.#tables.dropClaims();
+      this.#claim.isHeld = false;
+      this.#behind.stop();
+    } catch {
+      // The claim stays, and the next round tries again; whoever calls meanwhile finds out.
+    }
+  }
+
+  #rollBackFile(): void {
     try {
       this.#tables.rollback();
     } catch {
       // A connection that cannot roll back has nothing to roll back any more.
     }
+  }
+
+  #rollBack(): void {
+    this.#book.undo();
+    this.#rollBackFile();
   }
 
   /** Before somebody is refused for what others hold, the others are looked at. */

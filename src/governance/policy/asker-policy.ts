@@ -17,12 +17,17 @@ export interface AskerParts {
   readonly revision: string;
 }
 
+export const GROUP_FLAG = "group:";
+const MAX_GROUP_FLAGS = 16;
+
 /** The policy as it is for one principal under one label. Terms are worked out once for each operation. */
 export class AskerPolicy {
   readonly asker: Asker;
   readonly groups: readonly string[];
   readonly rules: readonly CompiledRule[];
   readonly revision: string;
+  /** The groups as the ledger keeps them, so that a call can be held against another policy later. */
+  readonly groupFlags: readonly string[];
   readonly #parts: AskerParts;
   readonly #all: readonly Layer[];
   readonly #shared: readonly Counter[];
@@ -33,6 +38,7 @@ export class AskerPolicy {
     const { asker, groups, layers, labelLayers, rules, revision } = parts;
     this.asker = asker;
     this.groups = groups;
+    this.groupFlags = groups.slice(0, MAX_GROUP_FLAGS).map((group) => `${GROUP_FLAG}${group}`);
     this.rules = rules;
     this.revision = revision;
     this.#parts = parts;

@@ -20,7 +20,8 @@ function main({ role, path, keyFolder, checkpointEvery }: ThreadData): void {
     try {
       const serve: unknown = Reflect.get(store, method);
       if (!isServe(serve)) throw new TypeError(`no method ${method}`);
-      reply({ id, value: await Reflect.apply(serve, store, params) });
+      const given = method === "append" ? params.map((drafts): unknown => JSON.parse(String(drafts))) : params;
+      reply({ id, value: await Reflect.apply(serve, store, given) });
     } catch (error) {
       const { message, hint, retryable } = storeError(error, path);
       reply({ id, failure: { message, hint, retryable } });

@@ -18,7 +18,7 @@ export class ThreadedSqliteStore implements LedgerStore {
   }
 
   append(drafts: readonly Draft[]): Promise<Appended> {
-    return this.#writer.call("append", drafts);
+    return this.#writer.call("append", JSON.stringify(drafts));
   }
 
   seal(): Promise<Appended> {

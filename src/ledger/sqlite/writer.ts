@@ -17,6 +17,8 @@ export interface SqliteWriterOptions {
 
 interface OpenFile {
   readonly db: SqliteConnection;
+  readonly begin: ReturnType<SqliteConnection["prepare"]>;
+  readonly commit: ReturnType<SqliteConnection["prepare"]>;
   readonly insert: ReturnType<SqliteConnection["prepare"]>;
   readonly selectHead: ReturnType<SqliteConnection["prepare"]>;
   readonly identity: string | undefined;
@@ -75,13 +77,12 @@ export class SqliteWriter {
   /** One transaction: the head is read under the lock, so that several processes make one chain. */
   #write(make: (head: LedgerHead, file: OpenFile) => ChainedBatch): Appended {
     return this.#attempt((file) => {
-      const { db } = file;
-      db.exec("BEGIN IMMEDIATE");
+      file.begin.run([]);
       const head = readHead(file);
       if (head.seq < this.#acknowledgedSeq) throw shortened(this.#options.path, head.seq, this.#acknowledgedSeq);
       const batch = make(head, file);
       for (const { seq, draft, hash } of batch.rows) file.insert.run([seq, ...draft, hash]);
-      db.exec("COMMIT");
+      file.commit.run([]);
       this.#acknowledgedSeq = batch.head.seq;
       return { seqs: batch.seqs, checkpoints: batch.checkpoints, head: batch.head };
     });
@@ -108,6 +109,8 @@ export class SqliteWriter {
       claimKey(db, keys, path);
       this.#file = {
         db,
+        begin: db.prepare("BEGIN IMMEDIATE"),
+        commit: db.prepare("COMMIT"),
         insert: db.prepare(INSERT_SQL),
         selectHead: db.prepare("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1").raw(),
         identity: fileIdentity(path),

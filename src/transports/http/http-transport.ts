@@ -2,9 +2,11 @@ import { createServer as createHttpServer, type IncomingMessage, type Server, Se
 import type { Duplex } from "node:stream";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
 import type { Authenticator } from "../../auth/authenticator.ts";
+import type { ForwardDoor } from "../../cluster/forward-door.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
+import { ForwardEndpoint } from "./forward-endpoint.ts";
 import { HostGuard } from "./guards.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
@@ -26,6 +28,8 @@ export interface HttpTransportOptions {
   readonly desk?: OperatorDesk | undefined;
   /** Everybody's sandboxes, for operators. */
   readonly operator?: OperatorDoor | undefined;
+  /** Calls of other servers; without it none are taken. */
+  readonly forwards?: ForwardDoor | undefined;
   /** Off only in the test that holds the fast path against the SDK's. */
   readonly fastPath?: boolean;
 }
@@ -46,7 +50,7 @@ export class HttpTransport {
   #closed: Promise<unknown> = Promise.resolve();
 
   constructor(options: HttpTransportOptions) {
-    const { mcp, config, authenticator, operator, ledger, desk, fastPath = true } = options;
+    const { mcp, config, authenticator, operator, ledger, desk, forwards, fastPath = true } = options;
     const { http } = config;
     this.#options = options;
     const keepAliveMs = http.keepAliveSeconds * 1000;
@@ -84,6 +88,7 @@ export class HttpTransport {
       ledger,
       sandboxes: operator && new OperatorSandboxesEndpoint({ mcp, door: operator }),
       operators: desk && new OperatorApi({ mcp, desk }),
+      forwards: forwards && new ForwardEndpoint({ door: forwards, maxBodyBytes: http.maxBodyBytes }),
     });
   }
 

@@ -46,6 +46,7 @@ export class ModernLeg {
   readonly #facts = new WeakMap<Request, RequestFacts>();
   readonly #unsubscribe: () => void;
   readonly #running = new Set<Lifeline>();
+  readonly #listeners = new Set<Listening>();
   #closing = false;
 
   constructor({
@@ -137,6 +138,11 @@ export class ModernLeg {
       signal: lifeOf(response).signal,
     });
     this.#facts.set(web, { caller, traceId });
+    if (message.method === "subscriptions/listen") {
+      const listening = { message, exchange };
+      this.#listeners.add(listening);
+      response.once("close", () => this.#listeners.delete(listening));
+    }
     const parsedBody = acceptsEventStream(request) ? message : withoutStreaming(message);
     const answer = await this.#handler.fetch(web, { parsedBody });
     if (answer.headers.get("content-type")?.startsWith("text/event-stream") === true) return pipe(answer, exchange);
@@ -180,11 +186,19 @@ export class ModernLeg {
 
   #tell(change: Change): void {
     const { notify } = this.#handler;
+    // The policy may have changed since: whoever must not know of what they watch any more hears nothing of it.
+    for (const { message, exchange } of this.#listeners)
+      if (this.#listenRefusal(message, exchange) !== undefined) exchange.response.destroy();
     if (change.kind === "resource") notify.resourceUpdated(change.uri);
     else if (change.list === "tools") notify.toolsChanged();
     else if (change.list === "prompts") notify.promptsChanged();
     else notify.resourcesChanged();
   }
+}
+
+interface Listening {
+  readonly message: JsonRpcRequest | JsonRpcNotification;
+  readonly exchange: HttpExchange;
 }
 
 /** The headers that mirror the body do so letter by letter; anything else is for the SDK to judge. */

@@ -8,7 +8,7 @@ export async function readBody(request: IncomingMessage, maxBytes: number): Prom
   return decodeUtf8(await readBytes(request, maxBytes));
 }
 
-function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+export function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     if (Number(request.headers["content-length"] ?? 0) > maxBytes) return reject(tooLarge(maxBytes));
     const chunks: Buffer[] = [];

@@ -4,6 +4,7 @@ import { challenge } from "../../auth/challenge.ts";
 import { ADMIN_SCOPE, ANONYMOUS, type Principal } from "../../auth/principal.ts";
 import { protectedResourceMetadata } from "../../auth/protected-resource-metadata.ts";
 import { requireScope } from "../../auth/require-scope.ts";
+import { FORWARD_PATH } from "../../cluster/forwarder.ts";
 import type { Config } from "../../config/schema.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -14,6 +15,7 @@ import { OpenRequests } from "../open-requests.ts";
 import { addCorsHeaders, answerPreflight } from "./cors.ts";
 import { EVENT_STREAM_HEADERS } from "./event-stream.ts";
 import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
+import type { ForwardEndpoint } from "./forward-endpoint.ts";
 import type { HostGuard } from "./guards.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
 import type { OperatorApi } from "./operator-api.ts";
@@ -38,6 +40,8 @@ export interface RouterOptions {
   /** Not there without governance. */
   readonly operators?: OperatorApi | undefined;
   readonly sandboxes: OperatorSandboxesEndpoint | undefined;
+  /** Not there when the server stands alone. */
+  readonly forwards?: ForwardEndpoint | undefined;
 }
 
 type Serve = (exchange: HttpExchange, target: RequestTarget) => void | Promise<void>;
@@ -101,6 +105,7 @@ export class Router {
     const { guard, authenticator } = this.#options;
     const { request, response, traceId } = incoming;
     const target = readTarget(request);
+    if (target.path === FORWARD_PATH && this.#options.forwards !== undefined) return this.#takeForward(incoming);
     const route = this.#routes.get(target.path) ?? this.#patterns.find(([pattern]) => pattern.test(target.path))?.[1];
     addCorsHeaders(request, response, guard);
     guard.check(target.authority, request.headers.origin);
@@ -118,6 +123,12 @@ export class Router {
     this.#admit(route, { principal, label });
     endStreamWithToken(principal, response);
     await serve({ ...incoming, principal, label }, target);
+  }
+
+  /** Servers know each other by their key: no name, page or token counts here. */
+  #takeForward({ request, response }: Pick<HttpExchange, "request" | "response">): Promise<void> | undefined {
+    if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
+    return this.#options.forwards?.post(request, response);
   }
 
   /** Before anything of the request is read: a flood costs next to nothing. */

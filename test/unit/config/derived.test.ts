@@ -39,18 +39,26 @@ const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   "governance.labels": fc.constantFrom({ "*": { callsPerMinute: 60 } }),
   "governance.tools": fc.constantFrom({ code_run: { cost: 0.5 } }, { "*": { confirm: "client" } }),
   "governance.rules": fc.constantFrom([{ id: "no-etc", when: "args.path == '/etc'", effect: "deny" }]),
-  "store.url": fc.constant("postgres://owlclaw@db.example/owlclaw"),
   "ledger.retentionDays": fc.integer({ min: 1, max: 36_500 }),
   "ledger.keyFolder": fc.stringMatching(/^\/[a-z]{1,9}$/),
   "alerts.webhook": fc.webUrl({ validSchemes: ["https"] }),
-  "limits.url": fc.constant("redis://counter.example"),
+  "limits.leaseSeconds": fc.integer({ min: 1, max: 3600 }),
   "skills.dir": fc.constantFrom("/usr/share", "/usr/lib"),
   "handlers.python": fc.stringMatching(/^\/[a-z]{1,9}$/),
   "handlers.workers": fc.integer({ min: 1, max: 64 }),
   "handlers.paths": fc.array(fc.stringMatching(/^\/[a-z]{1,9}$/), { minLength: 1 }),
 };
 // These stand or fall with a second key or with files: they have a test of their own.
-const JOINED = new Set(["auth.enabled", "auth.jwt.publicKey", "http.tls.certFile", "http.tls.keyFile"]);
+const JOINED = new Set([
+  "auth.enabled",
+  "auth.jwt.publicKey",
+  "http.tls.certFile",
+  "http.tls.keyFile",
+  "store.url",
+  "limits.url",
+  "cluster.key",
+  "cluster.url",
+]);
 
 function valueFor(key: ConfigKey): fc.Arbitrary<unknown> {
   const special = SPECIAL[key.path];
@@ -107,6 +115,10 @@ describe("every key", () => {
       ["auth.jwt.publicKey", "a.pub"],
       ["http.tls.certFile", "a.crt"],
       ["http.tls.keyFile", "a.key"],
+      ["store.url", "postgres://owlclaw@db.example/owlclaw"],
+      ["limits.url", "redis://counter.example"],
+      ["cluster.key", "a-secret-of-at-least-thirty-two-bytes"],
+      ["cluster.url", "http://10.0.0.5:8080"],
     ]);
     expect(new Set(values.keys())).toEqual(JOINED);
     const env = Object.fromEntries([...values].map(([path, text]) => [envName(path), text]));
@@ -180,6 +192,6 @@ describe("the JSON Schema for editors", () => {
         },
       },
     });
-    expect(JSON.stringify(schema).match(/"writeOnly":true/g)).toHaveLength(5);
+    expect(JSON.stringify(schema).match(/"writeOnly":true/g)).toHaveLength(6);
   });
 });

@@ -237,3 +237,32 @@ test("request headers may not take longer than the whole request", async () => {
     { path: "http.headersTimeoutSeconds" },
   ]);
 });
+
+describe("several servers", () => {
+  const REDIS = { MCP_SERVER_LIMITS_URL: "redis://counter.example" };
+  const KEY = { MCP_SERVER_CLUSTER_KEY: "a-secret-of-at-least-thirty-two-bytes" };
+
+  test("with a store in common count in common, or do not start", async () => {
+    const store = { MCP_SERVER_STORE_URL: "postgres://owlclaw@db.example/owlclaw" };
+    expect(await problems(store)).toMatchObject([
+      { path: "limits.url", reason: expect.stringContaining("store.url"), fix: expect.stringContaining("redis://") },
+    ]);
+    expect(await problems(KEY)).toMatchObject([{ path: "limits.url", reason: expect.stringContaining("cluster.key") }]);
+    expect(await problems({ ...store, ...REDIS, ...KEY })).toEqual([]);
+  });
+
+  test("have a key that nobody guesses, and an address that another server can call", async () => {
+    expect(await problems({ ...REDIS, MCP_SERVER_CLUSTER_KEY: "x".repeat(31) })).toMatchObject([
+      { path: "cluster.key", reason: expect.stringContaining("32 bytes") },
+    ]);
+    expect(await problems({ MCP_SERVER_CLUSTER_URL: "http://10.0.0.5:8080" })).toMatchObject([{ path: "cluster.url" }]);
+    for (const url of ["10.0.0.5:8080", "http://10.0.0.5:8080/mcp", "http://a:b@10.0.0.5", "ftp://10.0.0.5"])
+      expect(await problems({ ...REDIS, ...KEY, MCP_SERVER_CLUSTER_URL: url })).toMatchObject([
+        { path: "cluster.url" },
+      ]);
+    const everywhere = { ...REDIS, ...KEY, MCP_SERVER_HOST: "0.0.0.0", MCP_SERVER_ALLOW_UNAUTHENTICATED: "true" };
+    expect(await problems(everywhere)).toMatchObject([
+      { path: "cluster.url", reason: expect.stringContaining("0.0.0.0") },
+    ]);
+  });
+});

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
 import type { Clock } from "../../../src/governance/limits/clock.ts";
+import type { LimitStore } from "../../../src/governance/limits/limit-store.ts";
 import { SqliteLimitStore } from "../../../src/governance/limits/sqlite-limit-store.ts";
 import type { Counter } from "../../../src/governance/policy/terms.ts";
 
@@ -11,7 +12,7 @@ let count = 0;
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-export function newPath(): string {
+function newPath(): string {
   return join(folder, `${++count}`, "limits.db");
 }
 
@@ -59,17 +60,44 @@ export function counter({ key = "ada", minute, day, atOnce, budget }: Caps): Cou
 }
 
 export interface StoreOptions {
-  readonly path?: string;
+  /** Stores of one place count together. */
+  readonly place?: string;
   readonly clock?: Clock;
   readonly timeZone?: string;
-  readonly dead?: ReadonlySet<number>;
 }
 
-export function openStore({ path = newPath(), clock, timeZone = "UTC", dead }: StoreOptions = {}): SqliteLimitStore {
-  return new SqliteLimitStore({
-    path,
-    timeZone: () => timeZone,
-    ...(clock !== undefined && { clock }),
-    ...(dead !== undefined && { isAlive: (_identity: unknown, id: number) => !dead.has(id) }),
-  });
+export interface TestStore extends LimitStore {
+  /** Leaves everything as a killed server would. */
+  abandon(): void;
+}
+
+/** One kind of store, to be held to what all of them promise. */
+export interface LimitLab {
+  newPlace(): string;
+  open(options?: StoreOptions): TestStore;
+  /** Ends one as `kill -9` would, and lets the others notice. */
+  kill(store: TestStore): Promise<void>;
+}
+
+export function sqliteLab(): LimitLab & { open(options?: StoreOptions): SqliteLimitStore } {
+  // Numbers of processes begin anew in every file.
+  const dead = new Set<string>();
+  const names = new WeakMap<TestStore, string>();
+  return {
+    newPlace: newPath,
+    open({ place = newPath(), clock, timeZone = "UTC" } = {}) {
+      const store = new SqliteLimitStore({
+        path: place,
+        timeZone: () => timeZone,
+        ...(clock !== undefined && { clock }),
+        isAlive: (_identity, id) => !dead.has(`${place} ${id}`),
+      });
+      names.set(store, `${place} ${store.processId}`);
+      return store;
+    },
+    kill: async (store) => {
+      store.abandon();
+      dead.add(names.get(store) ?? "");
+    },
+  };
 }

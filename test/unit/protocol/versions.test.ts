@@ -63,13 +63,19 @@ describe("errors on the wire", () => {
 
   test("which failures are results grows with the revisions", () => {
     const results = (version: string): string[] => kinds.filter((kind) => isToolError(kind, version));
-    expect(results("2024-11-05")).toEqual(["session_not_found", "tool_failure"]);
-    expect(results("2025-06-18")).toEqual(["session_not_found", "tool_failure"]);
-    expect(results("2025-11-25").toSorted()).toEqual(["invalid_arguments", "session_not_found", "tool_failure"]);
+    expect(results("2024-11-05")).toEqual(["session_not_found", "session_elsewhere", "tool_failure"]);
+    expect(results("2025-06-18")).toEqual(["session_not_found", "session_elsewhere", "tool_failure"]);
+    expect(results("2025-11-25").toSorted()).toEqual([
+      "invalid_arguments",
+      "session_elsewhere",
+      "session_not_found",
+      "tool_failure",
+    ]);
     expect(results("2026-07-28").toSorted()).toEqual([
       "execution_error",
       "invalid_arguments",
       "resource_limit",
+      "session_elsewhere",
       "session_not_found",
       "timeout",
       "tool_failure",

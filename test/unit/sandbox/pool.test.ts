@@ -22,6 +22,7 @@ function makePlace(warmed: unknown[]): Place {
     get isOver() {
       return client.isLost;
     },
+    bytesMoved: 0,
     close: async () => client.fail("closed"),
   };
 }

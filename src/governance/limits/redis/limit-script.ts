@@ -1,0 +1,208 @@
+import { createHash } from "node:crypto";
+
+/**
+ * Everything that one server asks in one turn, as one script: Redis runs it alone, so it is one transaction, by Redis'
+ * own clock. Numbers come and go as whole numbers: JSON and Lua would write large ones with an exponent.
+ *
+ * Keys below the prefix: `w:` calls of the last minute, one item for each millisecond, and `n:` their sum; `d:` calls of
+ * a day; `m:` what a month has cost; `r:` and `v:` what each holder runs and has reserved; `alive` until when each holder
+ * is believed to live; `seq:` the last batch of a holder that was run; `fenced:` holders whose batches come too late.
+ */
+const TEXT = String.raw`
+local input = cjson.decode(ARGV[1])
+local P = input.prefix
+local DAY = 86400
+local WINDOW = 60000
+
+local function int(n) return string.format('%.0f', n) end
+local function num(v) return tonumber(v or 0) or 0 end
+
+local t = redis.call('TIME')
+local wall = num(t[1]) * 1000 + math.floor(num(t[2]) / 1000)
+local steady
+if input.clock then
+  wall, steady = input.clock[1], input.clock[2]
+else
+  local kept = redis.call('HMGET', P .. 'clock', 'last', 'shift')
+  local last, shift = num(kept[1]), num(kept[2])
+  steady = wall + shift
+  if steady < last then
+    shift = shift + last - steady
+    steady = last
+  end
+  if steady > last or shift ~= num(kept[2]) then
+    redis.call('HSET', P .. 'clock', 'last', int(steady), 'shift', int(shift))
+  end
+end
+if wall < input.from or wall >= input.till then return {'day', wall} end
+
+local alive = {}
+local function is_alive(holder)
+  if alive[holder] == nil then
+    alive[holder] = num(redis.call('ZSCORE', P .. 'alive', holder)) > steady
+  end
+  return alive[holder]
+end
+if redis.call('EXISTS', P .. 'fenced:' .. input.holder) == 1 or not (input.is_new or is_alive(input.holder)) then
+  return {'holder', wall}
+end
+local function believe(holder)
+  redis.call('ZADD', P .. 'alive', int(steady + input.lease), holder)
+  alive[holder] = true
+end
+believe(input.holder)
+for _, holder in ipairs(input.also) do
+  if is_alive(holder) then believe(holder) end
+end
+for _, holder in ipairs(input.drop) do
+  redis.call('ZREM', P .. 'alive', holder)
+  alive[holder] = false
+end
+redis.call('ZREMRANGEBYSCORE', P .. 'alive', '-inf', int(steady - DAY * 1000))
+
+local function held(name)
+  local all = redis.call('HGETALL', name)
+  local sum = 0
+  for i = 1, #all, 2 do
+    if is_alive(all[i]) then sum = sum + num(all[i + 1]) else redis.call('HDEL', name, all[i]) end
+  end
+  return sum
+end
+local function take(name, n)
+  redis.call('HINCRBY', name, input.holder, int(n))
+end
+local function give(name, holder, n)
+  local has = redis.call('HGET', name, holder)
+  if not has then return end
+  if num(has) > n then redis.call('HSET', name, holder, int(num(has) - n)) else redis.call('HDEL', name, holder) end
+end
+
+local function chunk(item)
+  if not item then return nil end
+  local at, n = string.match(item, '^(%d+):(%d+)$')
+  return tonumber(at), tonumber(n)
+end
+local function window(key)
+  local list, sum = P .. 'w:' .. key, P .. 'n:' .. key
+  local count = num(redis.call('GET', sum))
+  local has_changed = false
+  local at, n = chunk(redis.call('LINDEX', list, 0))
+  while at and at <= steady - WINDOW do
+    redis.call('LPOP', list)
+    count = count - n
+    has_changed = true
+    at, n = chunk(redis.call('LINDEX', list, 0))
+  end
+  if not at then count = 0 end
+  if has_changed then redis.call('SET', sum, int(count), 'KEEPTTL') end
+  return count, at or -1
+end
+local function look(c)
+  local key = c[1]
+  local count, first = window(key)
+  local day = num(redis.call('GET', P .. 'd:' .. input.day .. ':' .. key))
+  local running, money = 0, 0
+  if c[4] >= 0 then running = held(P .. 'r:' .. key) end
+  if c[5] >= 0 then
+    money = num(redis.call('GET', P .. 'm:' .. input.month .. ':' .. key)) + held(P .. 'v:' .. input.month .. ':' .. key)
+  end
+  return {count, first, day, running, money}
+end
+local function add(c, seen)
+  local key = c[1]
+  local list = P .. 'w:' .. key
+  local at, n = chunk(redis.call('LINDEX', list, -1))
+  if at == steady then
+    redis.call('LSET', list, -1, int(at) .. ':' .. int(n + 1))
+  else
+    redis.call('RPUSH', list, int(steady) .. ':1')
+  end
+  redis.call('PEXPIRE', list, 2 * WINDOW)
+  redis.call('SET', P .. 'n:' .. key, int(seen[1] + 1), 'PX', 2 * WINDOW)
+  local day = P .. 'd:' .. input.day .. ':' .. key
+  redis.call('INCR', day)
+  redis.call('EXPIRE', day, 40 * DAY)
+end
+
+local function wait_of(key, count, limit)
+  local too_many = count + 1 - limit
+  for _, item in ipairs(redis.call('LRANGE', P .. 'w:' .. key, 0, too_many - 1)) do
+    local at, n = chunk(item)
+    too_many = too_many - n
+    if too_many <= 0 then return at + WINDOW - steady end
+  end
+  return WINDOW
+end
+local function objection(c, seen, reserve)
+  if c[2] >= 0 and seen[1] + 1 > c[2] then return 1, wait_of(c[1], seen[1], c[2]) end
+  if c[3] >= 0 and seen[3] + 1 > c[3] then return 2, 0 end
+  if c[4] >= 0 and seen[4] + 1 > c[4] then return 3, 0 end
+  if c[5] >= 0 and reserve > 0 and seen[5] + reserve > c[5] then return 4, 0 end
+  return nil
+end
+local function put(answer, seen)
+  for i = 1, 5 do answer[#answer + 1] = seen[i] end
+end
+
+local ops = {}
+function ops.admit(op)
+  local seen = {}
+  local which, wait, at
+  for i, c in ipairs(op.counters) do
+    seen[i] = look(c)
+    if not which then
+      which, wait = objection(c, seen[i], op.reserve)
+      at = i
+    end
+  end
+  local answer = which and {0, at - 1, which - 1, wait} or {1, 0, 0, 0}
+  for i, c in ipairs(op.counters) do
+    if not which then
+      add(c, seen[i])
+      if c[4] >= 0 then take(P .. 'r:' .. c[1], 1) end
+      if c[5] >= 0 and op.reserve > 0 then take(P .. 'v:' .. input.month .. ':' .. c[1], op.reserve) end
+      local count, first, day, running, money = unpack(seen[i])
+      seen[i] = {count + 1, first >= 0 and first or steady, day + 1, running + 1, money + op.reserve}
+    end
+    put(answer, seen[i])
+  end
+  return answer
+end
+function ops.usage(op)
+  local answer = {}
+  for _, c in ipairs(op.counters) do put(answer, look(c)) end
+  return answer
+end
+function ops.settle(op)
+  for _, tried in ipairs(op.tried) do
+    if num(redis.call('GET', P .. 'seq:' .. tried[1])) >= tried[2] then return {} end
+  end
+  local answer = {}
+  for _, c in ipairs(op.counters) do
+    local key = c[1]
+    if c[4] >= 0 then give(P .. 'r:' .. key, op.holder, 1) end
+    if c[5] >= 0 then
+      if op.reserve > 0 then give(P .. 'v:' .. op.month .. ':' .. key, op.holder, op.reserve) end
+      local after = -1
+      if op.cost > 0 then
+        local month = P .. 'm:' .. op.month .. ':' .. key
+        after = redis.call('INCRBY', month, int(op.cost))
+        redis.call('EXPIRE', month, 400 * DAY)
+      end
+      answer[#answer + 1] = op.month == input.month and after or -1
+    end
+  end
+  return answer
+end
+
+local answers = {}
+for i, op in ipairs(input.ops) do answers[i] = ops[op.op](op) end
+redis.call('SET', P .. 'seq:' .. input.holder, int(input.seq), 'EX', DAY)
+for _, holder in ipairs(input.fence) do redis.call('SET', P .. 'fenced:' .. holder, 1, 'EX', DAY) end
+return {'ok', wall, steady, answers}
+`;
+
+export const LIMIT_SCRIPT: { readonly text: string; readonly digest: string } = {
+  text: TEXT,
+  digest: createHash("sha1").update(TEXT).digest("hex"),
+};

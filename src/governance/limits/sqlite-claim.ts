@@ -1,0 +1,42 @@
+import type { LimitTables } from "./limit-tables.ts";
+import type { ProcessTable } from "./process-table.ts";
+
+/** A neighbour that counts in memory hands over within milliseconds; one that is frozen loses its right to. */
+const HANDOVER_MS = 1000;
+
+/** The right of the only process at a file to count in its own memory. Methods run inside a transaction. */
+export class FileClaim {
+  /** As of the last transaction that stands. */
+  isHeld = false;
+  readonly #tables: LimitTables;
+  readonly #processes: ProcessTable;
+  #waitingSinceMs: number | undefined;
+
+  constructor(tables: LimitTables, processes: ProcessTable) {
+    this.#tables = tables;
+    this.#processes = processes;
+  }
+
+  /** Whether a neighbour has it. */
+  mustWait(): boolean {
+    const { id } = this.#processes;
+    if (this.isHeld || !this.#tables.isCountedElsewhere(id)) {
+      this.#waitingSinceMs = undefined;
+      return false;
+    }
+    this.#processes.reap();
+    const now = performance.now();
+    this.#waitingSinceMs ??= now;
+    if (now - this.#waitingSinceMs > HANDOVER_MS) this.#tables.dropClaims();
+    return this.#tables.isCountedElsewhere(id);
+  }
+
+  /** Takes it or keeps it when nobody else is there, and gives it back otherwise. Whether it is ours then. */
+  renew(): boolean {
+    const { id } = this.#processes;
+    const isOnly = this.#tables.isOnlyProcess(id);
+    if (isOnly && !this.#tables.hasClaim(id)) this.#tables.claim(id);
+    else if (!isOnly && this.isHeld) this.#tables.dropClaims();
+    return isOnly;
+  }
+}

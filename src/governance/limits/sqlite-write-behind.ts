@@ -1,0 +1,105 @@
+/** Counts that are in memory and on their way to the file. */
+interface Batch {
+  readonly counted: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+export interface WriteBehindOptions {
+  /** Writes everything that is not on file yet; throws when it cannot. */
+  readonly write: () => void;
+  /** Nothing has come for a while. */
+  readonly onIdle: () => void;
+}
+
+/** A call that runs long is on file by then; one that is short waits for the end of its own. */
+const LATEST_MS = 5;
+const IDLE_MS = 20;
+const MAX_GATHER_MS = 1;
+const MAX_IDLE_TURNS = 3;
+
+/** Decides when what was counted in memory is written: together with what the next turns of the loop bring. */
+export class WriteBehind {
+  readonly #options: WriteBehindOptions;
+  #batch: Batch | undefined;
+  #changes = 0;
+  #isGathering = false;
+  #latest: NodeJS.Timeout | undefined;
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(options: WriteBehindOptions) {
+    this.#options = options;
+  }
+
+  /** Something was counted in memory: settles when it is on file. */
+  add(): Promise<void> {
+    this.#changes += 1;
+    this.#batch ??= newBatch();
+    this.#latest ??= setTimeout(() => this.flush(), LATEST_MS);
+    return this.#batch.counted;
+  }
+
+  /** Somebody waits for it. */
+  hurry(): void {
+    if (this.#batch === undefined || this.#isGathering) return;
+    this.#isGathering = true;
+    this.#gather(performance.now() + MAX_GATHER_MS, MAX_IDLE_TURNS);
+  }
+
+  /** Whether everything is on file now. */
+  flush(): boolean {
+    clearTimeout(this.#latest);
+    this.#latest = undefined;
+    this.#isGathering = false;
+    const batch = this.#batch;
+    this.#batch = undefined;
+    try {
+      this.#options.write();
+    } catch (error) {
+      batch?.reject(error instanceof Error ? error : new Error(String(error)));
+      return false;
+    }
+    batch?.resolve();
+    return true;
+  }
+
+  /** From now on until `onIdle` this process counts alone. */
+  watch(): void {
+    let seen = this.#changes;
+    this.#idle ??= setInterval(() => {
+      const isIdle = seen === this.#changes;
+      seen = this.#changes;
+      if (isIdle) this.#options.onIdle();
+    }, IDLE_MS).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#latest);
+    clearInterval(this.#idle);
+    this.#latest = undefined;
+    this.#idle = undefined;
+    this.#isGathering = false;
+  }
+
+  #gather(endsAtMs: number, turnsLeft: number): void {
+    const before = this.#changes;
+    setImmediate(() => {
+      if (!this.#isGathering) return;
+      const left = this.#changes === before ? turnsLeft - 1 : MAX_IDLE_TURNS;
+      if (left === 0 || performance.now() >= endsAtMs) this.flush();
+      else this.#gather(endsAtMs, left);
+    });
+  }
+}
+
+function newBatch(): Batch {
+  let resolve: () => void = () => undefined;
+  let reject: (error: Error) => void = () => undefined;
+  const counted = new Promise<void>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  // A call may end without anybody asking.
+  counted.catch(() => undefined);
+  return { counted, resolve, reject };
+}

@@ -1,0 +1,128 @@
+import type { Changes } from "../capabilities/changes.ts";
+import { isResourceContents, type ResourceContents } from "../capabilities/content.ts";
+import type { CallContext } from "../capabilities/context.ts";
+import type { ResourceDefinition } from "../capabilities/define.ts";
+import type { Tool } from "../capabilities/registry.ts";
+import type { ForwardMessage } from "../cluster/forward-message.ts";
+import type { Forwarder } from "../cluster/forwarder.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import { type Call, contextOf } from "../pipeline/call.ts";
+import { Lifeline } from "../pipeline/lifeline.ts";
+import { runBounded } from "../pipeline/run-bounded.ts";
+import { validateArguments } from "../pipeline/validate-arguments.ts";
+import { silentConversation } from "../protocol/conversations/silent.ts";
+import { homeOf } from "../sandbox/session-name.ts";
+import { sessionIdOf } from "../tools/session-id.ts";
+
+export interface SandboxHomesOptions {
+  readonly serverId: string;
+  readonly forwarder: Forwarder;
+  readonly changes: Changes;
+  /** For tools that have no time of their own. */
+  readonly timeoutMs: number;
+}
+
+type CallFacts = Pick<ForwardMessage, "principal" | "traceId" | "protocolVersion">;
+
+/**
+ * Sends a call to the server that has its sandbox, and takes such calls of others. The first server governs and records;
+ * the one with the sandbox looks whose it is and runs the call.
+ */
+export class SandboxHomes {
+  readonly serverId: string;
+  readonly #options: SandboxHomesOptions;
+  readonly #tools = new Map<string, Tool>();
+  #files: ResourceDefinition | undefined;
+
+  constructor(options: SandboxHomesOptions) {
+    this.#options = options;
+    this.serverId = options.serverId;
+  }
+
+  /** The same tool, wherever its sandbox is. */
+  tool(tool: Tool): Tool {
+    this.#tools.set(tool.name, tool);
+    const { name, timeoutMs = this.#options.timeoutMs } = tool;
+    return {
+      ...tool,
+      run: async (input, context) => {
+        const home = this.#otherHome(sessionIdOf(input));
+        if (home === undefined) return tool.run(input, context);
+        const message = { kind: "tool", name, input, timeoutMs, ...factsOf(context) } as const;
+        return toOutput(await this.#options.forwarder.send(home, message, context.signal));
+      },
+    };
+  }
+
+  files(definition: ResourceDefinition): ResourceDefinition {
+    this.#files = definition;
+    const { forwarder, timeoutMs } = this.#options;
+    return {
+      ...definition,
+      read: async (uri, variables, context) => {
+        const home = this.#otherHome(variables["session_id"]);
+        if (home === undefined) return definition.read(uri, variables, context);
+        const message = { kind: "file", uri, variables: { ...variables }, timeoutMs, ...factsOf(context) } as const;
+        return toContents(await forwarder.send(home, message, context.signal));
+      },
+    };
+  }
+
+  /** A call of another server, for its principal alone. */
+  async run(message: ForwardMessage, signal: AbortSignal): Promise<unknown> {
+    const call = this.#callOf(message, signal);
+    const { timeoutMs } = message;
+    if (message.kind === "file") {
+      const { uri, variables } = message;
+      this.#assertMine(variables["session_id"]);
+      const read = (life: Lifeline) => this.#files?.read(uri, variables, contextOf(call, life));
+      return runBounded(read, { what: "the file", timeoutMs, life: call.life });
+    }
+    const tool = this.#tools.get(message.name);
+    if (tool === undefined) throw new OwlError("tool_not_found", "this server has no such tool");
+    this.#assertMine(sessionIdOf(message.input));
+    const input: unknown = await validateArguments(tool, message.input);
+    const run = (life: Lifeline) => tool.run(input, contextOf(call, life));
+    return runBounded(run, { what: `the tool "${tool.name}"`, timeoutMs, life: call.life });
+  }
+
+  #otherHome(sessionId: string | undefined): string | undefined {
+    const home = sessionId === undefined ? undefined : homeOf(sessionId);
+    return home === this.serverId ? undefined : home;
+  }
+
+  /** What names no sandbox of this server would make a new one, or travel on. */
+  #assertMine(sessionId: string | undefined): void {
+    if (sessionId !== undefined && homeOf(sessionId) === this.serverId) return;
+    throw new OwlError("session_not_found", "a forwarded call must name a sandbox of the server that it is sent to");
+  }
+
+  #callOf({ principal, traceId, protocolVersion }: ForwardMessage, signal: AbortSignal): Call {
+    return {
+      caller: {
+        principal: { id: principal, scopes: [], claims: {} },
+        label: undefined,
+        transport: "http",
+        protocolVersion,
+        sessionId: undefined,
+      },
+      traceId,
+      life: Lifeline.of(signal),
+      conversation: silentConversation(this.#options.changes),
+    };
+  }
+}
+
+function factsOf({ principal, traceId, protocolVersion }: CallContext): CallFacts {
+  return { principal: principal.id, traceId, protocolVersion };
+}
+
+function toOutput(value: unknown): object {
+  if (typeof value === "object" && value !== null) return value;
+  throw new OwlError("internal", "another server gave an answer that is no result");
+}
+
+function toContents(value: unknown): readonly ResourceContents[] {
+  if (Array.isArray(value) && value.every(isResourceContents)) return value;
+  throw new OwlError("internal", "another server gave an answer that is no file");
+}

@@ -1,0 +1,34 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ForwardDoor } from "../../cluster/forward-door.ts";
+import { FORWARD_HEADER } from "../../cluster/forwarder.ts";
+import { OwlError } from "../../errors/owl-error.ts";
+import { header, lifeOf } from "./exchange-io.ts";
+import { readBytes } from "./read-body.ts";
+
+export interface ForwardEndpointOptions {
+  readonly door: ForwardDoor;
+  readonly maxBodyBytes: number;
+}
+
+/** What another server adds to a call that a client sent. */
+const ENVELOPE_BYTES = 65_536;
+
+/** Calls that another server sends here. The key of the cluster stands in the place of a token. */
+export class ForwardEndpoint {
+  readonly #options: ForwardEndpointOptions;
+
+  constructor(options: ForwardEndpointOptions) {
+    this.#options = options;
+  }
+
+  async post(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { door, maxBodyBytes } = this.#options;
+    if (request.method !== "POST") throw new OwlError("method_not_allowed", "only POST is allowed here");
+    const envelope = door.admit(header(request, FORWARD_HEADER));
+    const sealed = await readBytes(request, maxBodyBytes + ENVELOPE_BYTES);
+    const answer = await door.serve(envelope, sealed, lifeOf(response).signal);
+    if (response.destroyed) return;
+    response.writeHead(200, { "content-type": "application/octet-stream", "content-length": answer.length });
+    response.end(answer);
+  }
+}

@@ -1,0 +1,72 @@
+import Database from "libsql";
+import { describe, expect, test } from "vitest";
+import { lease } from "./limit-store-contract.ts";
+import { counter, sqliteLab, type TestStore } from "./limits.ts";
+
+const lab = sqliteLab();
+const five = counter({ minute: 5, day: 1000, atOnce: 1000, budget: 1000 });
+
+async function passedOf(store: TestStore, tries: number): Promise<number> {
+  const request = { counters: [five], reserveMicros: 1 };
+  const admissions = await Promise.all(Array.from({ length: tries }, () => store.admit(request)));
+  return admissions.filter(({ ok }) => ok).length;
+}
+
+describe("a process that counts in memory", () => {
+  test("makes room for another without one call too many or too few", async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const place = lab.newPlace();
+      const first = lab.open({ place });
+      const before = await passedOf(first, 2);
+      const second = lab.open({ place });
+      const both = await Promise.all([
+        passedOf(first, 4),
+        passedOf(second, 4),
+        passedOf(first, 4),
+        passedOf(second, 4),
+      ]);
+      expect(both.reduce((sum, count) => sum + count, before)).toBe(5);
+      await Promise.all([first.close(), second.close()]);
+    }
+  });
+
+  test("has every call on file by the time its answer may leave", async () => {
+    const place = lab.newPlace();
+    const first = lab.open({ place });
+    await passedOf(first, 1);
+    const { counted } = await lease(first, five, 1);
+    expect(counted).toBeDefined();
+    await counted;
+    await lab.kill(first);
+    const second = lab.open({ place });
+    expect(await passedOf(second, 10)).toBe(3);
+    await second.close();
+  });
+
+  test("frees what it had reserved when it dies", async () => {
+    const place = lab.newPlace();
+    const one = counter({ minute: 1000, atOnce: 1, budget: 10 });
+    const first = lab.open({ place });
+    const request = { counters: [one], reserveMicros: 10 };
+    const admission = await first.admit(request);
+    if (admission.ok) await first.settle(admission.lease, 0);
+    await (
+      await lease(first, one, 10)
+    ).counted;
+    await lab.kill(first);
+    const second = lab.open({ place });
+    expect(await second.admit(request)).toMatchObject({ ok: true });
+    await second.close();
+  });
+
+  test("loses its right to when it does not answer, and nobody is locked out", async () => {
+    const place = lab.newPlace();
+    const store = lab.open({ place });
+    const db = new Database(place);
+    db.exec("INSERT INTO processes (id, pid, started, namespace, beat) VALUES (99, 1, '', '', 0)");
+    db.exec("INSERT INTO held (process, key, month, n, micros) VALUES (99, '', '', 1, 0)");
+    db.close();
+    expect(await passedOf(store, 10)).toBe(5);
+    await store.close();
+  });
+});
