@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { parseArgs } from "node:util";
+import { checkHandlerGoals, handlerReport, measureHandlers } from "./handlers-list.ts";
 import { checkGoals, goalsReport, soakReport, startReport, throughputReport } from "./report.ts";
 import { checkSandboxGoals, sandboxReport } from "./sandbox-report.ts";
 import { measureSandboxes } from "./sandbox.ts";
@@ -19,6 +20,7 @@ const USAGE = `npm run bench -- [options]
   --connections N    clients at the same time (default 16)
   --sandbox          sandboxes instead of the echo tool: create, code, shell, files, memory
   --skills           2,000 skills instead of the echo tool alone: read, list, search, reload
+  --handlers         100 tools listed, the start with 200 handlers, the reload of one
   --soak CALLS       memory over so many calls, instead of speed
   --json FILE        where the results go (default bench/results/latest.json)
   --check            exit 1 when a goal is missed
@@ -33,6 +35,7 @@ const { values } = parseArgs({
     connections: { type: "string", default: "16" },
     sandbox: { type: "boolean", default: false },
     skills: { type: "boolean", default: false },
+    handlers: { type: "boolean", default: false },
     soak: { type: "string" },
     json: { type: "string", default: path.join(import.meta.dirname, "results/latest.json") },
     check: { type: "boolean", default: false },
@@ -44,6 +47,7 @@ const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
 else if (values.sandbox) await runSandbox();
 else if (values.skills) await runSkills();
+else if (values.handlers) await runHandlers();
 else if (values.soak === undefined) await runSpeed();
 else await runSoak(Number(values.soak));
 
@@ -83,6 +87,15 @@ async function runSkills(): Promise<void> {
   console.log([skillReport(results), goalsReport(goals)].join("\n\n"));
   await save({ rounds, skills: results, goals });
   if (values.check && goals.some(({ isMet }) => !isMet)) process.exitCode = 1;
+}
+
+async function runHandlers(): Promise<void> {
+  const rounds = Number(values.rounds ?? (values.quick ? 2 : 7));
+  const results = await measureHandlers({ rounds, log: note });
+  const goals = checkHandlerGoals(results);
+  console.log([handlerReport(results), goalsReport(goals)].join("\n\n"));
+  await save({ rounds, handlers: results, goals });
+  if (values.check && goals.some(({ isMet }) => isMet !== true)) process.exitCode = 1;
 }
 
 async function runSoak(calls: number): Promise<void> {

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { CallContext } from "../capabilities/context.ts";
 import type { HandlerDefinition } from "../capabilities/define.ts";
 import type { SkillLibrary } from "./skill-library.ts";
 import { searchSkills } from "./skill-search.ts";
@@ -33,7 +34,15 @@ const output = z.object({
   total: z.number(),
 });
 
-export function skillSearch(library: SkillLibrary): HandlerDefinition<typeof input, typeof output> {
+/** Which skills, by their URI, the caller of this call may see. Asked once for each call. */
+export type VisibleSkills = (context: CallContext) => (uri: string) => boolean;
+
+const EVERYTHING: VisibleSkills = () => () => true;
+
+export function skillSearch(
+  library: SkillLibrary,
+  visibleTo: VisibleSkills = EVERYTHING,
+): HandlerDefinition<typeof input, typeof output> {
   return {
     name: "skill_search",
     title: "Search skills",
@@ -43,8 +52,12 @@ export function skillSearch(library: SkillLibrary): HandlerDefinition<typeof inp
     scope: "workspace",
     input,
     output,
-    run: ({ query, category, tags, uri, limit }) => {
-      const found = searchSkills(library.skills.values(), query, { category, tags, uri });
+    run: ({ query, category, tags, uri, limit }, context) => {
+      const isVisible = visibleTo(context);
+      // Before the count: that there is something hidden is nobody's business.
+      const found = searchSkills(library.skills.values(), query, { category, tags, uri }).filter(({ skill }) =>
+        isVisible(skill.uri),
+      );
       const skills = found.slice(0, limit).map(({ skill, score }) => ({
         uri: skill.uri,
         name: skill.metadata.name,
