@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import type { ConfigIssue, ConfigLayer } from "./config-error.ts";
 import { expectation } from "./expectation.ts";
 import { CONFIG_KEYS, type ConfigKey } from "./keys.ts";
@@ -28,18 +29,38 @@ export function checkCandidate({ key, value, origin }: Candidate): ConfigIssue[]
   const result = key.schema.safeParse(value === undefined ? null : value);
   if (result.success) return [];
   return result.error.issues.map((issue) => {
-    const [index] = issue.path;
-    const path = typeof index === "number" ? `${key.path}[${index}]` : key.path;
-    const shown: unknown = typeof index === "number" && Array.isArray(value) ? value[index] : value;
+    const path = issue.path.reduce<string>(
+      (text, part) => `${text}${typeof part === "number" ? `[${part}]` : `.${String(part)}`}`,
+      key.path,
+    );
+    const shown = valueAt(value, issue.path);
     return {
       path,
       value: showValue(key.path, shown),
-      reason: lowerFirst(issue.message),
-      fix: fixFor(key, shown),
+      reason: lowerFirst(reasonOf(issue)),
+      fix: fixOf(issue) ?? fixFor(key, shown),
       layer: origin.layer,
       source: origin.source,
     };
   });
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (inner, part) => (typeof inner === "object" && inner !== null ? Reflect.get(inner, part) : undefined),
+    value,
+  );
+}
+
+/** What is wrong with a name in a map stands one level deeper. */
+function reasonOf(issue: z.core.$ZodIssue): string {
+  return (issue.code === "invalid_key" ? issue.issues[0]?.message : undefined) ?? issue.message;
+}
+
+/** A rule that knows the repair says it itself. */
+function fixOf(issue: z.core.$ZodIssue): string | undefined {
+  const fix: unknown = issue.code === "custom" ? issue.params?.["fix"] : undefined;
+  return typeof fix === "string" ? fix : undefined;
 }
 
 export function badText(candidate: Candidate, reason: string): ConfigIssue {
