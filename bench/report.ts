@@ -120,7 +120,7 @@ function pair(
   return { ours: find(OURS[door]), baseline: find(BASELINE[door]) };
 }
 
-function atLeast(goal: string, measured: number, limit: number): Goal {
+export function atLeast(goal: string, measured: number, limit: number): Goal {
   return { goal: `${goal}, at least`, measured, limit, isMet: measured >= limit };
 }
 

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { parseArgs } from "node:util";
+import { checkHandlerGoals, handlerReport, measureHandlers } from "./handlers-list.ts";
 import { checkGoals, goalsReport, soakReport, startReport, throughputReport } from "./report.ts";
 import { checkSandboxGoals, sandboxReport } from "./sandbox-report.ts";
 import { ledgerReport, measureLedger } from "./ledger.ts";
@@ -22,6 +23,7 @@ const USAGE = `npm run bench -- [options]
   --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
   --store URL        with --ledger: also postgres://…
   --skills           2,000 skills instead of the echo tool alone: read, list, search, reload
+  --handlers         100 tools listed, the start with 200 handlers, the reload of one
   --soak CALLS       memory over so many calls, instead of speed
   --json FILE        where the results go (default bench/results/latest.json)
   --check            exit 1 when a goal is missed
@@ -38,6 +40,7 @@ const { values } = parseArgs({
     ledger: { type: "string" },
     store: { type: "string", default: "" },
     skills: { type: "boolean", default: false },
+    handlers: { type: "boolean", default: false },
     soak: { type: "string" },
     json: { type: "string", default: path.join(import.meta.dirname, "results/latest.json") },
     check: { type: "boolean", default: false },
@@ -50,6 +53,7 @@ if (values.help) console.log(USAGE);
 else if (values.sandbox) await runSandbox();
 else if (values.ledger !== undefined) await runLedger(Number(values.ledger));
 else if (values.skills) await runSkills();
+else if (values.handlers) await runHandlers();
 else if (values.soak === undefined) await runSpeed();
 else await runSoak(Number(values.soak));
 
@@ -100,6 +104,15 @@ async function runLedger(rows: number): Promise<void> {
   });
   console.log(ledgerReport(ledger));
   await save({ ledger });
+}
+
+async function runHandlers(): Promise<void> {
+  const rounds = Number(values.rounds ?? (values.quick ? 2 : 7));
+  const results = await measureHandlers({ rounds, log: note });
+  const goals = checkHandlerGoals(results);
+  console.log([handlerReport(results), goalsReport(goals)].join("\n\n"));
+  await save({ rounds, handlers: results, goals });
+  if (values.check && goals.some(({ isMet }) => isMet !== true)) process.exitCode = 1;
 }
 
 async function runSoak(calls: number): Promise<void> {

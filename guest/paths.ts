@@ -105,7 +105,7 @@ export class Workspace {
 
   #resolveLinks(options: { absolute: string; asked: string; depth: number }): string {
     const { absolute, asked, depth } = options;
-    if (depth > LINK_DEPTH_MAX) throw this.#outside(asked);
+    if (depth > LINK_DEPTH_MAX) throw circle(asked);
     const missing: string[] = [];
     for (let existing = absolute; ; existing = dirname(existing)) {
       const real = this.#tryResolve(existing, asked);
@@ -128,7 +128,7 @@ export class Workspace {
       return realpathSync.native(path);
     } catch (error) {
       if (errorCode(error) === "ENOENT") return undefined;
-      if (errorCode(error) === "ELOOP") throw this.#outside(asked);
+      if (errorCode(error) === "ELOOP") throw circle(asked);
       // A message about a file outside would say that it is there.
       if (!isWithin(this.#root, path)) throw this.#outside(asked);
       throw fileFailure(error, asked);
@@ -161,6 +161,11 @@ export class Workspace {
     const hint = `use a path below ${this.#givenRoot}, or one relative to it`;
     return new Failure("outside_workspace", `${path}: it is outside the workspace`, hint);
   }
+}
+
+function circle(path: string): Failure {
+  const hint = "remove or correct the links (ls -l shows where they lead), or name the file itself";
+  return new Failure("outside_workspace", `${path}: its symbolic links lead in a circle`, hint);
 }
 
 function isOutputFile(path: string): boolean {

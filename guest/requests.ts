@@ -67,7 +67,7 @@ export function toFileRead(params: unknown): FileReadParams {
   const reader = new ParamReader(params);
   return {
     path: reader.text("path"),
-    encoding: reader.oneOf("encoding", ["utf-8", "base64", "auto"]),
+    encoding: reader.oneOf("encoding", ["utf-8", "base64", "auto", "latin1", "utf-16le"]),
     ...optional("startLine", reader.optionalInteger("startLine")),
     ...optional("endLine", reader.optionalInteger("endLine")),
     ...optional("offset", reader.optionalInteger("offset")),
@@ -106,6 +106,7 @@ export function toFileSearch(params: unknown): FileSearchParams {
     path: reader.text("path"),
     ...optional("glob", reader.optionalText("glob")),
     ignoreCase: reader.flag("ignoreCase"),
+    includeHidden: reader.flag("includeHidden"),
     contextLines: reader.integer("contextLines"),
     maxMatches: reader.integer("maxMatches"),
   };

@@ -27,6 +27,8 @@ export interface BoundedText {
   readonly totalChars: number;
   /** Path inside the sandbox of the whole text (below `/tmp/.owlclaw-output`); absent when nothing was cut. */
   readonly file?: string;
+  /** How many bytes are in the file; absent when it has everything. */
+  readonly keptBytes?: number;
 }
 
 export interface CodeError {
@@ -46,8 +48,8 @@ export interface CodeRunResult {
   readonly status: "ok" | "error" | "timeout" | "cancelled" | "crashed";
   readonly stdout: BoundedText;
   readonly stderr: BoundedText;
-  /** The last expression's value as text; `html` where the value has such a form (pandas). */
-  readonly value?: { readonly text: string; readonly html?: string };
+  /** The last expression's value as text; `html` where the value has such a form (pandas), and in `file` as well. */
+  readonly value?: { readonly text: string; readonly html?: string; readonly file?: string };
   readonly error?: CodeError;
   readonly pictures: readonly Picture[];
   readonly durationMs: number;
@@ -55,6 +57,8 @@ export interface CodeRunResult {
   readonly interpreterRestarted: boolean;
   /** Processes that the code started and that still run. */
   readonly leftRunning: readonly ProcessInfo[];
+  /** What threads, timers and processes of earlier runs printed since the last one. */
+  readonly earlierOutput?: string;
 }
 
 export interface ShellExecParams {
@@ -111,9 +115,12 @@ export interface ShellKillParams {
   readonly signal: "SIGTERM" | "SIGKILL" | "SIGINT";
 }
 
+/** How bytes become text. */
+export type TextEncoding = "utf-8" | "latin1" | "utf-16le";
+
 export interface FileReadParams {
   readonly path: string;
-  readonly encoding: "utf-8" | "base64" | "auto";
+  readonly encoding: TextEncoding | "base64" | "auto";
   /** 1-based, inclusive; for text. */
   readonly startLine?: number;
   readonly endLine?: number;
@@ -125,12 +132,15 @@ export interface FileReadParams {
 
 export interface FileReadResult {
   readonly path: string;
-  readonly encoding: "utf-8" | "base64";
+  readonly encoding: TextEncoding | "base64";
   readonly content: string;
   readonly sizeBytes: number;
   readonly totalLines?: number;
   readonly startLine?: number;
   readonly endLine?: number;
+  /** Of a part by bytes: where its first character starts, and where the next part does; absent at the file's end. */
+  readonly offset?: number;
+  readonly nextOffset?: number;
   readonly isTruncated: boolean;
 }
 
@@ -178,6 +188,7 @@ export interface FileSearchParams {
   readonly path: string;
   readonly glob?: string;
   readonly ignoreCase: boolean;
+  readonly includeHidden: boolean;
   readonly contextLines: number;
   readonly maxMatches: number;
 }
@@ -192,7 +203,8 @@ export interface FileMatch {
 
 export interface FileSearchResult {
   readonly matches: readonly FileMatch[];
-  readonly filesSearched: number;
+  /** With and without matches; absent when the search stopped early. */
+  readonly filesSearched?: number;
   readonly isTruncated: boolean;
 }
 

@@ -4,6 +4,7 @@ import type { SendOutput } from "../output/output-batches.ts";
 import type { OutputFiles } from "../output/output-files.ts";
 import type { ProcessExit } from "../processes/running-process.ts";
 import type { BoundedText, CodeRunParams, CodeRunResult, Language } from "../rpc.ts";
+import { EarlierOutput } from "./earlier-output.ts";
 import type { Interpreter, Reply } from "./interpreter.ts";
 import { parseRunAnswer, type RunAnswer } from "./run-answer.ts";
 
@@ -28,6 +29,7 @@ const NOTHING: BoundedText = { text: "", totalChars: 0 };
 /** One language: one interpreter, which keeps its state, and one run at a time. */
 export class CodeRunner {
   readonly #options: CodeRunnerOptions;
+  readonly #earlier = new EarlierOutput();
   #interpreter: Interpreter | undefined;
   #queue: Promise<unknown> = Promise.resolve();
   /** Variables were lost, and no result has said so yet. */
@@ -81,11 +83,13 @@ export class CodeRunner {
     }
     // Nobody had any state yet.
     this.#hasLostState = false;
+    this.#earlier.clear();
   }
 
   async #runNow(params: CodeRunParams, signal: AbortSignal): Promise<CodeRunResult> {
     const startMs = performance.now();
     const interpreter = await this.#ensureInterpreter();
+    const earlierOutput = this.#earlier.take();
     const output = new CallOutput({ ...params, files: this.#options.files, send: this.#options.send });
     interpreter.listen(output);
     const outcome = await waitForOutcome(interpreter, params, signal);
@@ -95,14 +99,14 @@ export class CodeRunner {
       this.#hasLostState = true;
     }
     await interpreter.drain();
-    // What threads and processes of this run print later belongs to no call.
-    interpreter.listen({ onStdout: () => {}, onStderr: () => {} });
+    interpreter.listen(this.#earlier);
     return {
       ...this.#describe(outcome, params),
       ...output.finish(),
       durationMs: performance.now() - startMs,
       interpreterRestarted: this.#takeLostState(outcome.status),
       leftRunning: outcome.status === "answered" ? interpreter.descendants() : [],
+      ...(earlierOutput === undefined ? {} : { earlierOutput }),
     };
   }
 
@@ -121,7 +125,7 @@ export class CodeRunner {
   #describe(outcome: Outcome, params: CodeRunParams): Pick<CodeRunResult, "status" | "value" | "error" | "pictures"> {
     switch (outcome.status) {
       case "answered":
-        return outcome.answer;
+        return this.#withHtmlFile(outcome.answer);
       case "crashed":
         return { status: "crashed", pictures: [], error: crashError(this.#options.language, outcome.exit) };
       case "timeout": {
@@ -131,6 +135,15 @@ export class CodeRunner {
       case "cancelled":
         return { status: "cancelled", pictures: [] };
     }
+  }
+
+  /** The form for people can be read again, by its address. */
+  #withHtmlFile(answer: RunAnswer): RunAnswer {
+    if (answer.value?.html === undefined) return answer;
+    const file = this.#options.files.create();
+    file.write(answer.value.html);
+    file.close();
+    return { ...answer, value: { ...answer.value, ...file.reference } };
   }
 
   /** Of a cancelled call nobody may see the result, so the next one says it again. */

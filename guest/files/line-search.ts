@@ -8,7 +8,7 @@ const LINE_CHARS_MAX = 65_536;
 
 export interface LineSearchOptions {
   readonly path: string;
-  readonly absolute: string;
+  readonly place: string | Buffer;
   readonly pattern: RegExp;
   readonly contextLines: number;
   readonly maxMatches: number;
@@ -19,7 +19,7 @@ export async function searchLines(options: LineSearchOptions): Promise<FileMatch
   const search = new LineSearch(options);
   const decoder = new TextDecoder("utf-8");
   // A link that takes the file's place is not followed, and a pipe keeps nobody waiting.
-  const fd = openSync(options.absolute, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const fd = openSync(options.place, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   const stream = createReadStream("", { fd, highWaterMark: 262_144 });
   let rest = "";
   let isFirst = true;

@@ -17,10 +17,10 @@ export async function listFiles(
   const folder = workspace.openFolder(params.path);
   try {
     const options = { includeHidden: params.includeHidden, recursive, signal };
-    for await (const { path, absolute } of walk(folder.path, options)) {
+    for await (const { path, place } of walk(folder.path, options)) {
       if (!matches(path)) continue;
       if (entries.length === params.maxEntries) return { path: params.path, entries, isTruncated: true };
-      const found = await describe(absolute);
+      const found = await describe(place);
       if (found !== undefined) entries.push({ path: join(workspace.display(folder.absolute), path), ...found });
     }
     return { path: params.path, entries, isTruncated: false };
@@ -29,11 +29,11 @@ export async function listFiles(
   }
 }
 
-async function describe(absolute: string): Promise<Omit<FileEntry, "path"> | undefined> {
+async function describe(place: string | Buffer): Promise<Omit<FileEntry, "path"> | undefined> {
   try {
-    const found = await lstat(absolute);
+    const found = await lstat(place);
     const type = typeOf(found);
-    const linkTarget = type === "symlink" ? { linkTarget: await readlink(absolute) } : {};
+    const linkTarget = type === "symlink" ? { linkTarget: await readlink(place) } : {};
     return { type, sizeBytes: found.size, modifiedAt: found.mtime.toISOString(), ...linkTarget };
   } catch {
     // It was removed since the folder was read.

@@ -1,9 +1,9 @@
 import { closeSync, read, readSync } from "node:fs";
 import { promisify } from "node:util";
-import { Failure, fileFailure } from "../failure.ts";
+import { BadParams, Failure, fileFailure } from "../failure.ts";
 import type { Workspace } from "../paths.ts";
 import type { FileReadParams, FileReadResult } from "../rpc.ts";
-import { decodeText } from "./text-detection.ts";
+import { CHARACTER_BYTES_MAX, decodeAs, partOf } from "./byte-range.ts";
 
 const readFd = promisify(read);
 const CHUNK_BYTES = 1024 * 1024;
@@ -21,10 +21,13 @@ export async function readFile(
   params: FileReadParams,
   signal: AbortSignal,
 ): Promise<FileReadResult> {
+  const { startLine, endLine } = params;
+  if (startLine !== undefined && endLine !== undefined && endLine < startLine)
+    throw new BadParams(`end_line (${endLine}) is before start_line (${startLine}): exchange them`);
   const { fd, sizeBytes } = workspace.openFile(params.path);
   const file = { fd, sizeBytes, path: params.path };
   try {
-    const isByLines = params.startLine !== undefined || params.endLine !== undefined;
+    const isByLines = startLine !== undefined || endLine !== undefined;
     return isByLines ? await readLineRange(file, params, signal) : readByteRange(file, params);
   } catch (error) {
     throw fileFailure(error, params.path);
@@ -35,18 +38,24 @@ export async function readFile(
 
 function readByteRange(file: OpenFile, params: FileReadParams): FileReadResult {
   const { path, encoding, maxBytes, offset = 0, length = Number.MAX_SAFE_INTEGER } = params;
-  const bytes = readAt(file.fd, { offset, length: Math.min(length, maxBytes) });
-  const endsBefore = offset + bytes.length < file.sizeBytes;
-  const common = { path, sizeBytes: file.sizeBytes, isTruncated: endsBefore && bytes.length < length };
-  const text = encoding === "base64" ? undefined : textOf(bytes, { isCut: endsBefore, isFromStart: offset === 0 });
-  if (text === undefined && encoding === "utf-8") throw notText(path);
-  if (text === undefined) return { ...common, encoding: "base64", content: bytes.toString("base64") };
-  const totalLines = endsBefore || offset > 0 ? {} : { totalLines: countLines(text) };
-  return { ...common, encoding: "utf-8", content: text, ...totalLines };
-}
-
-function textOf(bytes: Buffer, { isCut, isFromStart }: { isCut: boolean; isFromStart: boolean }): string | undefined {
-  return decodeText(isFromStart ? bytes : withoutContinuation(bytes), { isCut })?.text;
+  const wantedBytes = Math.min(length, maxBytes);
+  const bytes = readAt(file.fd, { offset, length: wantedBytes + CHARACTER_BYTES_MAX - 1 });
+  const part = partOf(bytes, { encoding, offset, wantedBytes, isByCaller: length <= maxBytes });
+  if (part === undefined) throw notText(path);
+  const start = offset + part.startsAt;
+  const end = offset + part.endsAt;
+  const endsBefore = end < file.sizeBytes;
+  const isWhole = offset === 0 && !endsBefore;
+  return {
+    path,
+    sizeBytes: file.sizeBytes,
+    encoding: part.encoding,
+    content: part.content,
+    ...(isWhole && part.encoding !== "base64" ? { totalLines: countLines(part.content) } : {}),
+    ...(isWhole ? {} : { offset: start }),
+    ...(endsBefore ? { nextOffset: end } : {}),
+    isTruncated: endsBefore && length > wantedBytes,
+  };
 }
 
 function readAt(fd: number, { offset, length }: { offset: number; length: number }): Buffer {
@@ -63,6 +72,8 @@ function readAt(fd: number, { offset, length }: { offset: number; length: number
 
 /** Goes through the file once, in pieces: what is outside the range is only counted. */
 async function readLineRange(file: OpenFile, params: FileReadParams, signal: AbortSignal): Promise<FileReadResult> {
+  if (params.encoding === "utf-16le")
+    throw new BadParams("start_line and end_line do not go with encoding utf-16le: use offset and length");
   const range = new LineRange(params.startLine ?? 1, params.endLine ?? Number.MAX_SAFE_INTEGER, params.maxBytes);
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   let isAtEnd = false;
@@ -74,13 +85,14 @@ async function readLineRange(file: OpenFile, params: FileReadParams, signal: Abo
     range.push(chunk.subarray(0, bytesRead));
     position += bytesRead;
   }
-  const decoded = decodeText(range.bytes(), { isCut: range.isTruncated });
-  if (decoded === undefined) throw notText(file.path);
-  const lines = countLines(decoded.text);
+  const encoding = params.encoding === "latin1" ? "latin1" : "utf-8";
+  const text = decodeAs(encoding, range.bytes(), { isCut: range.isTruncated, isFromStart: range.startLine === 1 });
+  if (text === undefined) throw notText(file.path);
+  const lines = countLines(text);
   return {
     path: params.path,
-    encoding: "utf-8",
-    content: decoded.text,
+    encoding,
+    content: text,
     sizeBytes: file.sizeBytes,
     ...(isAtEnd ? { totalLines: range.totalLines } : {}),
     startLine: range.startLine,
@@ -146,17 +158,10 @@ function countLines(text: string): number {
   return text === "" || text.endsWith("\n") ? lines : lines + 1;
 }
 
-/** A range that starts in the middle of a character starts with the next one. */
-function withoutContinuation(bytes: Buffer): Buffer {
-  let start = 0;
-  while (start < 3 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start += 1;
-  return bytes.subarray(start);
-}
-
 function notText(path: string): Failure {
   return new Failure(
     "not_text",
     `${path}: it is no UTF-8 text`,
-    'read it with encoding "base64", or look at it in the shell',
+    'read it with encoding "base64" (or "latin1", "utf-16le" if you know that it is), or look at it in the shell',
   );
 }

@@ -2,18 +2,20 @@ import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { BadParams, Failure, fileFailure } from "../failure.ts";
 import type { Workspace } from "../paths.ts";
 import type { FileReplaceParams, FileReplaceResult } from "../rpc.ts";
-import { decodeText, withBom } from "./text-detection.ts";
+import { decodeText, refuseLoneSurrogates, withBom } from "./text-detection.ts";
 import { replaceFile } from "./write.ts";
 
 const FILE_BYTES_MAX = 128 * 1024 * 1024;
 const LISTED_LINES = 5;
 
 export function replaceInFile(workspace: Workspace, params: FileReplaceParams): FileReplaceResult {
-  if (params.oldText === "") throw new BadParams("oldText must not be empty");
-  if (params.oldText === params.newText) throw new BadParams("oldText and newText are the same");
+  if (params.oldText === "") throw new BadParams("old_text must not be empty");
+  if (params.oldText === params.newText) throw new BadParams("old_text and new_text are the same");
+  refuseLoneSurrogates("new_text", params.newText);
   const { text, hasBom, mode } = load(workspace, params.path);
   const { oldText, newText } = withLineEndingsOf(text, params);
-  const places = occurrences(text, oldText);
+  // Of matches that overlap only one can be replaced: alone it is not clear which.
+  const places = occurrences(text, { searched: oldText, step: params.replaceAll ? oldText.length : 1 });
   if (places.length === 0) throw noMatch(params.path, { text, oldText });
   if (places.length > 1 && !params.replaceAll) throw severalMatches(params.path, { text, places });
   const replaced = replaceAt(text, { places, oldText, newText });
@@ -59,9 +61,9 @@ function withLineEndingsOf(text: string, params: FileReplaceParams): { oldText: 
   return { oldText: toWindows(oldText), newText: toWindows(newText) };
 }
 
-function occurrences(text: string, searched: string): number[] {
+function occurrences(text: string, { searched, step }: { searched: string; step: number }): number[] {
   const places: number[] = [];
-  for (let at = text.indexOf(searched); at !== -1; at = text.indexOf(searched, at + searched.length)) places.push(at);
+  for (let at = text.indexOf(searched); at !== -1; at = text.indexOf(searched, at + step)) places.push(at);
   return places;
 }
 
@@ -89,7 +91,11 @@ function severalMatches(path: string, { text, places }: { text: string; places: 
   const lines = places.slice(0, LISTED_LINES).map((place) => lineAt(text, place));
   const more = places.length > LISTED_LINES ? ", …" : "";
   const message = `${path}: the text to replace is there ${places.length} times (lines ${lines.join(", ")}${more})`;
-  return new Failure("several_matches", message, "add lines around it so that it is there once, or set replaceAll");
+  return new Failure(
+    "several_matches",
+    message,
+    "add lines around it so that it is there once, or set replace_all: true",
+  );
 }
 
 function lineAt(text: string, index: number): number {

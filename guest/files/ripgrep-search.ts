@@ -1,10 +1,12 @@
-import { spawn } from "node:child_process";
+import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
+import type { Readable } from "node:stream";
 import { isRecord } from "../params.ts";
 import { readLines } from "../processes/line-reader.ts";
 import type { FileMatch } from "../rpc.ts";
+import { shownName } from "./shown-name.ts";
 import { searchInThread } from "./thread-search.ts";
-import { SHOWN_CHARS_MAX, type SearchEngine, type SearchPlan } from "./search-engine.ts";
+import { SHOWN_CHARS_MAX, type SearchEngine, type SearchPlan, type SearchProgress } from "./search-engine.ts";
 
 /** A line of a minified file comes whole; beyond this the search stops. */
 const EVENT_BYTES_MAX = 16 * 1024 * 1024;
@@ -19,36 +21,69 @@ export function canRipgrep({ pattern, plainText, glob }: SearchPlan): boolean {
 
 export function ripgrepSearch(program: string): SearchEngine {
   return async (plan, progress, signal) => {
-    const child = spawn(program, ripgrepArgs(plan), { cwd: plan.folder, env: {}, stdio: ["ignore", "pipe", "ignore"] });
-    const kill = (): void => void child.kill("SIGKILL");
+    const child = start(program, { args: ripgrepArgs(plan), folder: plan.folder });
+    // Of files without a match its answer says nothing.
+    const lister = start(program, { args: ["--files", "--null", ...selectionArgs(plan)], folder: plan.folder });
+    const kill = (): void => {
+      child.kill("SIGKILL");
+      lister.kill("SIGKILL");
+    };
     signal.addEventListener("abort", kill);
-    const files = new FileCollector(plan, (matches) => progress.onFile(matches));
+    const files = new FileCollector(plan, progress);
     readLines(child.stdout, { onLine: (line) => files.push(line), maxLineBytes: EVENT_BYTES_MAX });
-    const exitCode: unknown = await once(child, "close").then(
-      ([code]) => Number(code),
-      () => ERROR_EXIT_CODE,
-    );
+    const [exitCode, fileCount] = await Promise.all([exitCodeOf(child), countNames(lister)]);
     signal.removeEventListener("abort", kill);
     // It does not take the expression, or cannot run: ours says the rest.
     if (exitCode === ERROR_EXIT_CODE && files.isEmpty) await searchInThread(plan, progress, signal);
+    else progress.onSearched(fileCount);
   };
 }
 
+type Ripgrep = ChildProcessByStdio<null, Readable, null>;
+
+function start(program: string, { args, folder }: { args: string[]; folder: string }): Ripgrep {
+  return spawn(program, args, { cwd: folder, env: {}, stdio: ["ignore", "pipe", "ignore"] });
+}
+
+async function exitCodeOf(child: Ripgrep): Promise<number> {
+  return await once(child, "close").then(
+    ([code]) => Number(code),
+    () => ERROR_EXIT_CODE,
+  );
+}
+
+async function countNames(lister: Ripgrep): Promise<number> {
+  let count = 0;
+  lister.stdout.on("data", (chunk: Buffer) => {
+    for (let at = chunk.indexOf(0); at !== -1; at = chunk.indexOf(0, at + 1)) count += 1;
+  });
+  await exitCodeOf(lister);
+  return count;
+}
+
 function ripgrepArgs(plan: SearchPlan): string[] {
-  const { plainText, pattern, contextLines, maxMatches, glob, onlyFile } = plan;
+  const { plainText, pattern, contextLines, maxMatches } = plan;
   return [
     "--json",
-    "--no-config",
-    "--no-ignore",
-    "--no-messages",
     "--crlf",
     "--sort=path",
     `--context=${contextLines}`,
     // One more than wanted says that there are more.
     `--max-count=${maxMatches + 1}`,
     ...(pattern.ignoreCase ? ["--ignore-case"] : ["--case-sensitive"]),
-    ...(glob === undefined ? [] : [`--glob=${glob}`]),
     ...(plainText === undefined ? [`--regexp=${pattern.source}`] : ["--fixed-strings", `--regexp=${plainText}`]),
+    ...selectionArgs(plan),
+  ];
+}
+
+/** Which files: the same for the search and for the count. */
+function selectionArgs({ includeHidden, glob, onlyFile }: SearchPlan): string[] {
+  return [
+    "--no-config",
+    "--no-ignore",
+    "--no-messages",
+    ...(includeHidden ? ["--hidden"] : []),
+    ...(glob === undefined ? [] : [`--glob=${glob}`]),
     "--",
     onlyFile === undefined ? "./" : `./${onlyFile}`,
   ];
@@ -63,13 +98,13 @@ interface Line {
 /** Puts the lines of one file together to matches. */
 class FileCollector {
   readonly #plan: SearchPlan;
-  readonly #onFile: (matches: FileMatch[]) => void;
+  readonly #progress: SearchProgress;
   #lines: Line[] = [];
   #fileCount = 0;
 
-  constructor(plan: SearchPlan, onFile: (matches: FileMatch[]) => void) {
+  constructor(plan: SearchPlan, progress: SearchProgress) {
     this.#plan = plan;
-    this.#onFile = onFile;
+    this.#progress = progress;
   }
 
   get isEmpty(): boolean {
@@ -86,7 +121,8 @@ class FileCollector {
     }
     if (type === "match" || type === "context") this.#lines.push(toLine(data, type === "match"));
     // A file that turns out to be binary has no matches.
-    if (type === "end") this.#onFile(data["binary_offset"] === null ? this.#matches(textOf(data["path"])) : []);
+    if (type === "end")
+      this.#progress.onFile(data["binary_offset"] === null ? this.#matches(pathOf(data["path"])) : []);
   }
 
   #matches(path: string): FileMatch[] {
@@ -115,6 +151,12 @@ function toLine(data: Record<string, unknown>, isMatch: boolean): Line {
     .replace(/\r?\n$/u, "")
     .slice(0, SHOWN_CHARS_MAX);
   return { number: Number(data["line_number"]), text, isMatch };
+}
+
+function pathOf(value: unknown): string {
+  return isRecord(value) && typeof value["bytes"] === "string"
+    ? shownName(Buffer.from(value["bytes"], "base64"))
+    : textOf(value);
 }
 
 /** Text, or bytes where they are none. */

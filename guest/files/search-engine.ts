@@ -8,6 +8,7 @@ export interface SearchPlan {
   /** Stands before every path of a match. */
   readonly prefix: string;
   readonly glob?: string;
+  readonly includeHidden: boolean;
   readonly pattern: RegExp;
   /** What the caller wrote, where it is plain text. */
   readonly plainText?: string;
@@ -18,6 +19,8 @@ export interface SearchPlan {
 export interface SearchProgress {
   /** The matches of one file. */
   onFile(matches: readonly FileMatch[]): void;
+  /** At the end, for an engine that tells of files with matches alone. */
+  onSearched(fileCount: number): void;
 }
 
 /** Resolves when everything was searched; ends early when the signal says so. */

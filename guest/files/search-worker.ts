@@ -16,14 +16,18 @@ async function search(): Promise<void> {
   const contextLines = params.integer("contextLines");
   const maxMatches = params.integer("maxMatches");
   const isWanted = glob === undefined ? () => true : compileGlob(glob);
-  const options = { includeHidden: false, recursive: true, signal: new AbortController().signal };
+  const options = {
+    includeHidden: params.flag("includeHidden"),
+    recursive: true,
+    signal: new AbortController().signal,
+  };
 
-  const searchOne = async (path: string, absolute: string, found: number): Promise<FileMatch[]> => {
+  const searchOne = async (path: string, place: string | Buffer, found: number): Promise<FileMatch[]> => {
     // One more than wanted says that there are more.
     const wanted = maxMatches - found + 1;
     const matches = await searchLines({
       path: prefix + path,
-      absolute,
+      place,
       pattern,
       contextLines,
       maxMatches: wanted,
@@ -37,9 +41,9 @@ async function search(): Promise<void> {
     return;
   }
   let found = 0;
-  for await (const { path, absolute, entry } of walk(folder, options)) {
-    if (!entry.isFile() || !isWanted(path)) continue;
-    found += (await searchOne(path, absolute, found)).length;
+  for await (const { path, place, isFile } of walk(folder, options)) {
+    if (!isFile || !isWanted(path)) continue;
+    found += (await searchOne(path, place, found)).length;
     if (found > maxMatches) return;
   }
 }

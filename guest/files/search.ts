@@ -49,6 +49,8 @@ function planOf(params: FileSearchParams, { folder, prefix, onlyFile }: SearchPl
     prefix,
     ...(onlyFile === undefined ? {} : { onlyFile }),
     ...(params.glob === undefined ? {} : { glob: params.glob }),
+    // Who names a hidden file wants it.
+    includeHidden: params.includeHidden || /(?:^|\/)\./u.test(params.glob ?? ""),
     pattern: compilePattern(params),
     ...(params.isRegex ? {} : { plainText: params.pattern }),
     contextLines: params.contextLines,
@@ -70,10 +72,16 @@ async function collect(engine: SearchEngine, plan: SearchPlan, signal: AbortSign
     }
     if (matches.length > plan.maxMatches || chars > RESULT_CHARS_MAX) enough.abort();
   };
-  await engine(plan, { onFile }, AbortSignal.any([signal, late, enough.signal]));
+  const onSearched = (fileCount: number): void => {
+    filesSearched = fileCount;
+  };
+  await engine(plan, { onFile, onSearched }, AbortSignal.any([signal, late, enough.signal]));
   signal.throwIfAborted();
   if (late.aborted) throw tooSlow(plan, filesSearched);
-  return { matches: matches.slice(0, plan.maxMatches), filesSearched, isTruncated: enough.signal.aborted };
+  const shown = matches.slice(0, plan.maxMatches);
+  return enough.signal.aborted
+    ? { matches: shown, isTruncated: true }
+    : { matches: shown, filesSearched, isTruncated: false };
 }
 
 function compilePattern({ pattern, isRegex, ignoreCase }: FileSearchParams): RegExp {
@@ -84,7 +92,7 @@ function compilePattern({ pattern, isRegex, ignoreCase }: FileSearchParams): Reg
     return new RegExp(pattern, flags);
   } catch (error) {
     const reason = error instanceof Error ? error.message : "it is no regular expression";
-    throw new Failure("bad_pattern", reason, "repair the expression, or search for plain text with isRegex: false");
+    throw new Failure("bad_pattern", reason, "repair the expression, or search for plain text with regex: false");
   }
 }
 

@@ -1,3 +1,5 @@
+import { BadParams } from "../failure.ts";
+
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export interface DecodedText {
@@ -5,12 +7,19 @@ export interface DecodedText {
   readonly hasBom: boolean;
 }
 
-/** The bytes as text, or nothing where they are none. `isCut`: the last character may be incomplete and is then left out. */
-export function decodeText(bytes: Buffer, { isCut }: { readonly isCut: boolean }): DecodedText | undefined {
+export interface DecodeOptions {
+  /** The last character may be incomplete and is then left out. */
+  readonly isCut: boolean;
+  /** Only at a file's start three certain bytes are a mark, and no character. */
+  readonly isFromStart?: boolean;
+}
+
+/** The bytes as text, or nothing where they are none. */
+export function decodeText(bytes: Buffer, { isCut, isFromStart = true }: DecodeOptions): DecodedText | undefined {
   if (bytes.includes(0)) return undefined;
-  const hasBom = bytes.subarray(0, 3).equals(BOM);
+  const hasBom = isFromStart && bytes.subarray(0, 3).equals(BOM);
   try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes, { stream: isCut });
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: !isFromStart }).decode(bytes, { stream: isCut });
     return { text, hasBom };
   } catch {
     return undefined;
@@ -20,6 +29,16 @@ export function decodeText(bytes: Buffer, { isCut }: { readonly isCut: boolean }
 /** A first look at a file, as ripgrep and git do: text has no NUL. */
 export function looksBinary(bytes: Uint8Array): boolean {
   return bytes.subarray(0, 8_192).includes(0);
+}
+
+/** Half of a pair is no character: a file would get another one in its place. */
+export function refuseLoneSurrogates(name: string, text: string): void {
+  const at = text.search(/\p{Surrogate}/u);
+  if (at === -1) return;
+  const code = text.charCodeAt(at).toString(16);
+  throw new BadParams(
+    `${name} has half a surrogate pair (\\u${code}) as its character ${at + 1}: write the whole pair, or the bytes with encoding base64`,
+  );
 }
 
 export function withBom(content: Buffer): Buffer {

@@ -1,7 +1,8 @@
-import { closeSync, constants, type Dirent, openSync, readlinkSync } from "node:fs";
+import { closeSync, constants, type Dirent, openSync, readdirSync, readlinkSync } from "node:fs";
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileFailure } from "../failure.ts";
+import { shownName } from "./shown-name.ts";
 
 /** More names than this in one folder come unsorted and cut. */
 const SORTED_NAMES_MAX = 100_000;
@@ -15,13 +16,21 @@ export interface WalkOptions {
 export interface WalkedEntry {
   /** Relative to where the walk began, with `/` between names. */
   readonly path: string;
-  readonly absolute: string;
-  readonly entry: Dirent;
+  /** How to get at it; bytes where the name is no text. */
+  readonly place: string | Buffer;
+  readonly isFile: boolean;
+}
+
+interface FolderEntry {
+  readonly name: string;
+  readonly bytes?: Buffer;
+  readonly isFile: boolean;
+  readonly isFolder: boolean;
 }
 
 /**
  * Every entry below a folder, by name, folders before what is in them. Links are entries; nothing is followed, not even
- * a link that takes a folder's place meanwhile: `absolute` goes through the open folder, and is good until the next entry.
+ * a link that takes a folder's place meanwhile: `place` goes through the open folder, and is good until the next entry.
  */
 export async function* walk(folder: string, options: WalkOptions): AsyncGenerator<WalkedEntry> {
   const top = openTop(folder);
@@ -36,8 +45,9 @@ export async function* walk(folder: string, options: WalkOptions): AsyncGenerato
         for (const entry of await sortedEntries(fd, { isTop: path === "" })) {
           if (!options.includeHidden && entry.name.startsWith(".")) continue;
           const entryPath = path === "" ? entry.name : `${path}/${entry.name}`;
-          yield { path: entryPath, absolute: join(pathOf(fd), entry.name), entry };
-          if (options.recursive && entry.isDirectory()) below.push(entryPath);
+          yield { path: entryPath, place: placeOf(fd, entry), isFile: entry.isFile };
+          // What has no name that can be written stays closed.
+          if (options.recursive && entry.isFolder && entry.bytes === undefined) below.push(entryPath);
         }
       } finally {
         closeSync(fd);
@@ -75,16 +85,36 @@ function pathOf(fd: number): string {
   return `/proc/self/fd/${fd}`;
 }
 
-async function sortedEntries(fd: number, { isTop }: { isTop: boolean }): Promise<Dirent[]> {
-  const entries: Dirent[] = [];
+function placeOf(fd: number, { name, bytes }: FolderEntry): string | Buffer {
+  return bytes === undefined ? join(pathOf(fd), name) : Buffer.concat([Buffer.from(`${pathOf(fd)}/`), bytes]);
+}
+
+async function sortedEntries(fd: number, { isTop }: { isTop: boolean }): Promise<FolderEntry[]> {
+  let entries: FolderEntry[] = [];
   try {
     for await (const entry of await opendir(pathOf(fd), { bufferSize: 256 })) {
-      entries.push(entry);
+      entries.push(toEntry(entry));
       if (entries.length === SORTED_NAMES_MAX) break;
     }
+    if (entries.some(({ name }) => name.includes("\uFFFD"))) entries = entriesByBytes(fd);
   } catch (error) {
     // A folder below that cannot be read is left out; the one that was asked for is not.
     if (isTop) throw fileFailure(error, ".");
   }
   return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function toEntry(entry: Dirent): FolderEntry {
+  return { name: entry.name, isFile: entry.isFile(), isFolder: entry.isDirectory() };
+}
+
+/** As text, names that are no UTF-8 would name nothing. */
+function entriesByBytes(fd: number): FolderEntry[] {
+  const found = readdirSync(pathOf(fd), { withFileTypes: true, encoding: "buffer" });
+  return found.slice(0, SORTED_NAMES_MAX).map((entry) => {
+    const name = shownName(entry.name);
+    const isText = Buffer.from(name).equals(entry.name);
+    const kinds = { isFile: entry.isFile(), isFolder: entry.isDirectory() };
+    return { name, ...(isText ? {} : { bytes: entry.name }), ...kinds };
+  });
 }

@@ -16,6 +16,7 @@ import {
 import { BadParams, errorCode, Failure, fileFailure } from "../failure.ts";
 import type { Place, Workspace } from "../paths.ts";
 import type { FileWriteParams, FileWriteResult } from "../rpc.ts";
+import { refuseLoneSurrogates } from "./text-detection.ts";
 
 const NEW_FILE_MODE = 0o644;
 const PERMISSION_BITS = 0o7777;
@@ -93,7 +94,10 @@ function writeAll(fd: number, content: Buffer): void {
 }
 
 function toBytes({ content, encoding }: FileWriteParams): Buffer {
-  if (encoding === "utf-8") return Buffer.from(content, "utf8");
+  if (encoding === "utf-8") {
+    refuseLoneSurrogates("content", content);
+    return Buffer.from(content, "utf8");
+  }
   const compact = content.replaceAll(/\s/gu, "");
   const isBase64 = /^[A-Za-z0-9+/_-]*={0,2}$/u.test(compact);
   if (!isBase64) throw new BadParams('content is no base64; for plain text use encoding "utf-8"');

@@ -8,7 +8,9 @@ import { inspect, types } from "node:util";
 import vm from "node:vm";
 import { readLines } from "../processes/line-reader.ts";
 import type { CodeError } from "../rpc.ts";
+import { CellNames } from "./cell-names.ts";
 import { describeError, describeSyntaxError, hideDriverFrames } from "./describe-error.ts";
+import { OutputStreams } from "./output-streams.ts";
 import { prepareScope } from "./scope.ts";
 import { toCell, type Cell } from "./transform.ts";
 
@@ -34,6 +36,8 @@ class ExitCalled extends Error {
   }
 }
 
+const names = new CellNames(globalThis);
+const output = new OutputStreams();
 let cellCount = 0;
 
 function main(): void {
@@ -73,17 +77,19 @@ function fieldsOf(request: unknown): { code: string; maxChars: number } {
 }
 
 async function run({ code, maxChars }: { code: string; maxChars: number }): Promise<Answer> {
+  output.restore();
   cellCount += 1;
   const filename = `<cell ${cellCount}>`;
   let cell: Cell;
   try {
-    cell = toCell(code);
+    cell = toCell(code, names);
   } catch (error) {
     const described =
       error instanceof SyntaxError ? describeSyntaxError(error, { code, filename }) : describeError(error);
     return { status: "error", error: described, pictures: [] };
   }
   try {
+    names.open(cell.declared);
     const value = await execute(cell, filename);
     if (!cell.hasValue || value === undefined) return { status: "ok", pictures: [] };
     Reflect.set(globalThis, "_", value);
@@ -92,6 +98,7 @@ async function run({ code, maxChars }: { code: string; maxChars: number }): Prom
     if (error instanceof ExitCalled && error.exitCode === 0) return { status: "ok", pictures: [] };
     return { status: "error", error: bounded(describeError(error), maxChars), pictures: [] };
   } finally {
+    names.close();
     process.exitCode = undefined;
   }
 }

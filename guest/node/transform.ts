@@ -1,11 +1,16 @@
 import {
   parse,
   type AnyNode,
+  type ExportDefaultDeclaration,
   type ExportNamedDeclaration,
+  type ImportAttribute,
   type ImportDeclaration,
+  type Literal,
   type Program,
   type VariableDeclaration,
 } from "acorn";
+import { CONSTANTS_NAME, type DeclaredNames, type NameKind } from "./cell-names.ts";
+import { assignedNames, innerNames, type AssignedName } from "./constant-targets.ts";
 import { Edits } from "./edits.ts";
 import { allNodes, boundNames, nodesOutsideFunctions, type TopLevel } from "./syntax-tree.ts";
 
@@ -17,6 +22,12 @@ export interface Cell {
   readonly hasValue: boolean;
   /** Characters that stand before the code in its first line. */
   readonly prefixLength: number;
+  readonly declared: DeclaredNames;
+}
+
+/** What earlier cells declared. */
+export interface KnownNames {
+  isConstant(name: string): boolean;
 }
 
 /** Where the driver keeps `import.meta` for the code. */
@@ -26,7 +37,7 @@ export const META_NAME = "__owlclawImportMeta";
  * Turns code into a script whose top-level names are global variables, so that the next call sees and may declare them
  * again. Lines stay where they are. With `await` or `import` at the top it becomes an async function's body.
  */
-export function toCell(code: string): Cell {
+export function toCell(code: string, known: KnownNames): Cell {
   const program = parse(code, {
     ecmaVersion: "latest",
     sourceType: "script",
@@ -36,11 +47,13 @@ export function toCell(code: string): Cell {
   });
   const isAsync = needsAsync(program);
   const edits = new Edits(code);
-  const names = new Set<string>();
+  const declared = new Map<string, NameKind>();
   const functions = new Set<string>();
-  for (const statement of program.body) editStatement({ statement, edits, names, functions, isAsync });
+  for (const statement of program.body) editStatement({ statement, edits, declared, functions, isAsync });
+  const assigned: AssignedName[] = [];
   for (const node of allNodes(program)) {
     if (node.type === "MetaProperty" && node.meta.name === "import") edits.replace(node.start, node.end, META_NAME);
+    assigned.push(...assignedNames(node));
   }
   const last = program.body.at(-1);
   const hasValue = last?.type === "ExpressionStatement" && last.directive === undefined;
@@ -49,12 +62,36 @@ export function toCell(code: string): Cell {
     edits.insert(last.start, "return (");
     edits.replace(endsWithSemicolon ? last.end - 1 : last.end, last.end, ");");
   }
+  guardConstants({ program, assigned, edits, isConstant: (name) => isConstant(name, { declared, known }) });
   const body = edits.apply().replace(/^#!/u, "//");
-  if (!isAsync) return { script: body, isAsync, hasValue, prefixLength: 0 };
-  const declared = names.size === 0 ? "" : `var ${[...names].join(",")};`;
+  if (!isAsync) return { script: body, isAsync, hasValue, prefixLength: 0, declared };
   const hoisted = [...functions].map((name) => `globalThis.${name}=${name};`).join("");
-  const prefix = `${declared}(async()=>{${hoisted}`;
-  return { script: `${prefix}${body}\n})()`, isAsync, hasValue, prefixLength: prefix.length };
+  const prefix = `(async()=>{${hoisted}`;
+  return { script: `${prefix}${body}\n})()`, isAsync, hasValue, prefixLength: prefix.length, declared };
+}
+
+function isConstant(name: string, { declared, known }: { declared: DeclaredNames; known: KnownNames }): boolean {
+  const kind = declared.get(name);
+  return kind === undefined ? known.isConstant(name) : kind === "const";
+}
+
+interface ConstantGuard {
+  readonly program: Program;
+  readonly assigned: readonly AssignedName[];
+  readonly edits: Edits;
+  readonly isConstant: (name: string) => boolean;
+}
+
+/** Assignments to constants go through an object that refuses them. */
+function guardConstants({ program, assigned, edits, isConstant: isAbout }: ConstantGuard): void {
+  const targets = assigned.filter(({ node }) => isAbout(node.name));
+  if (targets.length === 0) return;
+  const inner = innerNames(program);
+  for (const { node, isShorthand } of targets) {
+    // Something inside has the name for itself: which of the two is meant is not looked into.
+    if (inner.has(node.name)) continue;
+    edits.insert(node.start, `${isShorthand ? `${node.name}:` : ""}${CONSTANTS_NAME}.`);
+  }
 }
 
 function needsAsync(program: Program): boolean {
@@ -68,68 +105,78 @@ function needsAsync(program: Program): boolean {
 interface StatementEdit {
   readonly statement: TopLevel;
   readonly edits: Edits;
-  /** Variables to declare outside the async function. */
-  readonly names: Set<string>;
+  readonly declared: Map<string, NameKind>;
   /** Functions to make global at its start. */
   readonly functions: Set<string>;
   readonly isAsync: boolean;
 }
 
 function editStatement(options: StatementEdit): void {
-  const { statement, edits, names, functions, isAsync } = options;
+  const { statement, edits, declared, functions, isAsync } = options;
   switch (statement.type) {
     case "VariableDeclaration":
-      return isAsync ? assignInstead(statement, options) : useVar(statement, edits);
+      return isAsync ? assignInstead(statement, options) : useVar(statement, options);
     case "ClassDeclaration": {
       const name = statement.id.name;
-      names.add(name);
+      declared.set(name, "let");
       edits.insert(statement.start, isAsync ? `${name}=` : `var ${name}=`);
       return edits.insert(statement.end, ";");
     }
     case "FunctionDeclaration":
       functions.add(statement.id.name);
+      declared.set(statement.id.name, "var");
       return;
     case "ImportDeclaration":
-      return replaceKeepingLines(statement, { text: importCall(statement, names), edits });
+      return replaceKeepingLines(statement, { text: importCall(statement, declared), edits });
     case "ExportNamedDeclaration":
       return editExport(statement, options);
     case "ExportDefaultDeclaration":
-      edits.replace(statement.start, statement.declaration.start, "module.exports.default=");
-      return edits.insert(statement.end, ";");
+      return editDefaultExport(statement, options);
     case "ExportAllDeclaration":
-      return edits.replace(statement.start, statement.end, `await import(${statement.source.raw ?? ""});`);
+      return edits.replace(statement.start, statement.end, `${importOf(statement.source, statement.attributes)};`);
     default:
-      if (isAsync) hoistInnerVars(statement, options);
+      editInnerVars(statement, options);
   }
 }
 
 /** `const x = 1` in a script cannot be declared again by the next one; `var` can. */
-function useVar(declaration: VariableDeclaration, edits: Edits): void {
+function useVar(declaration: VariableDeclaration, { edits, declared }: StatementEdit): void {
   const { start, kind } = declaration;
+  declareAll(declaration, declared);
   edits.replace(start, start + kind.length, "var".padEnd(kind.length));
+  setEvenWithoutValue(declaration, edits);
 }
 
-function assignInstead(declaration: VariableDeclaration, { edits, names }: StatementEdit): void {
+function assignInstead(declaration: VariableDeclaration, { edits, declared }: StatementEdit): void {
   const { start, kind, end, declarations } = declaration;
   edits.replace(start, start + kind.length, "".padEnd(kind.length - 1) + ";");
   edits.insert(start + kind.length, "(");
-  for (const { id, init, end: declaratorEnd } of declarations) {
-    for (const name of boundNames(id)) names.add(name);
-    // A declaration without a value sets the name to undefined, as a new call expects.
-    if (init === null || init === undefined) edits.insert(declaratorEnd, "=undefined");
-  }
+  declareAll(declaration, declared);
+  setEvenWithoutValue(declaration, edits);
   const last = declarations.at(-1);
   edits.replace(last?.end ?? end, end, ");");
 }
 
+function declareAll({ declarations, kind }: VariableDeclaration, declared: Map<string, NameKind>): void {
+  const nameKind = kind === "let" || kind === "var" ? kind : "const";
+  for (const { id } of declarations) for (const name of boundNames(id)) declared.set(name, nameKind);
+}
+
+/** `let x` sets the name to undefined, whatever an earlier cell had in it; `var x` leaves it. */
+function setEvenWithoutValue({ declarations, kind }: VariableDeclaration, edits: Edits): void {
+  if (kind === "var") return;
+  for (const { init, end } of declarations) if (init === null || init === undefined) edits.insert(end, "=undefined");
+}
+
 /** `var` inside blocks and loops is the whole cell's; as part of the async function it would end with it. */
-function hoistInnerVars(statement: AnyNode, { edits, names }: StatementEdit): void {
+function editInnerVars(statement: AnyNode, { edits, declared, isAsync }: StatementEdit): void {
   const heads = new Set<AnyNode | null | undefined>();
   for (const node of nodesOutsideFunctions(statement)) {
     if (node.type === "ForInStatement" || node.type === "ForOfStatement") heads.add(node.left);
     if (node.type === "ForStatement") heads.add(node.init);
     if (node.type !== "VariableDeclaration" || node.kind !== "var") continue;
-    for (const { id } of node.declarations) for (const name of boundNames(id)) names.add(name);
+    declareAll(node, declared);
+    if (!isAsync) continue;
     // The head of a loop takes an expression as it takes a declaration.
     if (heads.has(node)) edits.replace(node.start, node.start + "var".length, "");
     else assignInner(node, edits);
@@ -147,20 +194,40 @@ function editExport(statement: ExportNamedDeclaration, options: StatementEdit): 
   const { edits } = options;
   const { declaration, source, start, end } = statement;
   if (declaration === null || declaration === undefined) {
-    const text = source === null || source === undefined ? ";" : `await import(${source.raw ?? ""});`;
+    const text = source === null || source === undefined ? ";" : `${importOf(source, statement.attributes)};`;
     return edits.replace(start, end, text);
   }
   edits.replace(start, declaration.start, "");
   editStatement({ ...options, statement: declaration });
 }
 
-function importCall(declaration: ImportDeclaration, names: Set<string>): string {
-  const call = `await import(${declaration.source.raw ?? ""})`;
+function editDefaultExport({ start, end, declaration }: ExportDefaultDeclaration, options: StatementEdit): void {
+  const { edits, declared, functions } = options;
+  const name = "id" in declaration ? declaration.id?.name : undefined;
+  if (declaration.type === "FunctionDeclaration" && name !== undefined) {
+    functions.add(name);
+    declared.set(name, "var");
+    edits.replace(start, declaration.start, "");
+    return edits.insert(end, `;module.exports.default=${name};`);
+  }
+  const isNamedClass = declaration.type === "ClassDeclaration" && name !== undefined;
+  if (isNamedClass) declared.set(name, "let");
+  edits.replace(start, declaration.start, `module.exports.default=${isNamedClass ? `${name}=` : ""}`);
+  edits.insert(end, ";");
+}
+
+function importOf(source: Literal, attributes: readonly ImportAttribute[]): string {
+  const pairs = attributes.map(({ key, value }) => `${key.type === "Identifier" ? key.name : key.raw}:${value.raw}`);
+  return `await import(${source.raw ?? ""}${pairs.length === 0 ? "" : `,{with:{${pairs.join(",")}}}`})`;
+}
+
+function importCall(declaration: ImportDeclaration, declared: Map<string, NameKind>): string {
+  const call = importOf(declaration.source, declaration.attributes);
   const members: string[] = [];
   let whole = "";
   for (const specifier of declaration.specifiers) {
     const local = specifier.local.name;
-    names.add(local);
+    declared.set(local, "const");
     if (specifier.type === "ImportNamespaceSpecifier") whole = `${local}=`;
     else if (specifier.type === "ImportDefaultSpecifier") members.push(`default:${local}`);
     else members.push(`${importedName(specifier.imported)}:${local}`);

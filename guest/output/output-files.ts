@@ -6,6 +6,7 @@ import { join } from "node:path";
 export const OUTPUT_FOLDER = "/tmp/.owlclaw-output";
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
+const CUT_NOTE = Buffer.from("\n[… the rest was not kept: of an output at most 64 MiB are …]\n");
 const FOLDER_BYTES_MAX = 256 * 1024 * 1024;
 
 /** A file that takes a program's whole output, up to a limit. It never fails: output matters less than the program. */
@@ -13,6 +14,7 @@ export class OutputFile {
   readonly path: string;
   #fd: number | undefined;
   #sizeBytes = 0;
+  #isWhole = true;
 
   constructor() {
     this.path = join(OUTPUT_FOLDER, `${randomBytes(9).toString("base64url")}.txt`);
@@ -33,26 +35,47 @@ export class OutputFile {
   }
 
   /** For a result: only where there is something to read. */
-  get reference(): { readonly file?: string } {
-    return this.isOpen || this.#sizeBytes > 0 ? { file: this.path } : {};
+  get reference(): { readonly file?: string; readonly keptBytes?: number } {
+    if (!this.isOpen && this.#sizeBytes === 0) return {};
+    return { file: this.path, ...(this.#isWhole ? {} : { keptBytes: this.#sizeBytes }) };
   }
 
   write(text: string): void {
-    if (this.#fd === undefined) return;
-    const bytes = Buffer.from(text).subarray(0, FILE_BYTES_MAX - this.#sizeBytes);
+    if (this.#fd === undefined) return this.#loseSome(text);
+    const bytes = Buffer.from(text);
+    const room = FILE_BYTES_MAX - CUT_NOTE.length - this.#sizeBytes;
     try {
-      this.#sizeBytes += writeSync(this.#fd, bytes);
-      if (this.#sizeBytes < FILE_BYTES_MAX) return;
+      this.#sizeBytes += writeAll(this.#fd, bytes.subarray(0, wholeCharacters(bytes, room)));
+      if (bytes.length <= room) return;
+      writeAll(this.#fd, CUT_NOTE);
     } catch {
       // The disk is full: what is there stays.
     }
+    this.#isWhole = false;
     this.close();
+  }
+
+  #loseSome(text: string): void {
+    if (text !== "") this.#isWhole = false;
   }
 
   close(): void {
     if (this.#fd !== undefined) closeSync(this.#fd);
     this.#fd = undefined;
   }
+}
+
+function writeAll(fd: number, bytes: Buffer): number {
+  let done = 0;
+  while (done < bytes.length) done += writeSync(fd, bytes, done);
+  return done;
+}
+
+/** As much as there is room for, but no part of a character. */
+function wholeCharacters(bytes: Buffer, room: number): number {
+  let end = room;
+  while (end > 0 && end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return end;
 }
 
 /** All output files together stay below a limit too: the oldest go first. */

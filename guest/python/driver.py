@@ -19,6 +19,10 @@ sys.dont_write_bytecode = _writes_bytecode
 
 HTML_CHARS_MAX = 200_000
 CO_COROUTINE = 0x80
+NO_LOOP_NOTE = (
+    ": an event loop runs only while code awaits at its top level. Await the coroutine itself, or something after"
+    " create_task, such as `await task` or `await asyncio.sleep(1)`; tasks go on in later calls that await"
+)
 
 
 def main():
@@ -76,9 +80,9 @@ class Session:
     def restore_output(self):
         """Code that closes its output closes it for itself, not for the runs that follow."""
         for name, (number, copy) in self.output.items():
+            os.dup2(copy, number)
             stream = getattr(sys, name, None)
             if stream is None or getattr(stream, "closed", False):
-                os.dup2(copy, number)
                 setattr(sys, name, open(number, "w", closefd=False))
                 prepare_stream(getattr(sys, name))
 
@@ -88,25 +92,32 @@ class Session:
         linecache.cache[filename] = (len(code), None, code.splitlines(True), filename)
         try:
             body, last = compile_cell(code, filename)
-            value = self.execute(body)
-            if last is not None:
-                value = self.execute(last)
-            return self.describe(value if last is not None else None, max_chars)
+            return self.describe(self.execute(body, last), max_chars)
         except SystemExit as error:
             return describe_exit(error)
         except BaseException as error:
             return {"status": "error", "error": describe_error(error, max_chars)}
 
-    def execute(self, code):
-        value = eval(code, self.module.__dict__)
-        if not code.co_flags & CO_COROUTINE:
-            return value
+    def execute(self, body, last):
+        """The value of the last expression, if there is one."""
+        if not any(is_coroutine(code) for code in (body, last)):
+            eval(body, self.module.__dict__)
+            return None if last is None else eval(last, self.module.__dict__)
         if self.loop is None:
             import asyncio
 
             self.loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self.loop)
-        return self.loop.run_until_complete(value)
+        return self.loop.run_until_complete(self.execute_in_loop(body, last))
+
+    async def execute_in_loop(self, *codes):
+        """One await makes the loop run for the whole cell: create_task before it finds it."""
+        value = None
+        for code in codes:
+            value = None if code is None else eval(code, self.module.__dict__)
+            if is_coroutine(code):
+                value = await value
+        return value
 
     def describe(self, value, max_chars):
         if value is None:
@@ -129,6 +140,10 @@ def compile_cell(code, filename):
         expression = ast.Expression(tree.body.pop().value)
         last = compile(expression, filename, "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     return compile(tree, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True), last
+
+
+def is_coroutine(code):
+    return code is not None and code.co_flags & CO_COROUTINE
 
 
 def html_of(value):
@@ -157,6 +172,8 @@ def describe_error(error, max_chars):
         message = str(error)
     except Exception as failure:
         text = message = "the exception cannot be shown: %s" % type(failure).__name__
+    if isinstance(error, RuntimeError) and message == "no running event loop":
+        message += NO_LOOP_NOTE
     return {"name": type(error).__name__, "message": cut(message, 4000), "traceback": cut(text, max_chars)}
 
 

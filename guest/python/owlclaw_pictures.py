@@ -7,6 +7,9 @@ import sys
 
 PICTURES_MAX = 20
 PICTURE_BYTES_MAX = 4 * 1024 * 1024
+LEFT_OUT_NOTE = (
+    "[%d %s left out: a result takes 20 pictures with 4 MiB together; make them smaller, or save them to a file]"
+)
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -24,7 +27,8 @@ class Pictures:
 
     def take(self):
         if self.left_out:
-            print("[%d more pictures were left out]" % self.left_out, file=sys.stderr)
+            noun = "picture was" if self.left_out == 1 else "pictures were"
+            print(LEFT_OUT_NOTE % (self.left_out, noun), file=sys.stderr)
         found = self.found
         self.clear()
         return found

@@ -15,14 +15,14 @@ export async function sandboxesListCommand({ terminal, flags }: CommandCall): Pr
     terminal.err("No running server with this data folder has a sandbox.\n");
     return 0;
   }
-  const rows = sandboxes.map(({ name, ownerId, state, template, flavor, createdAtMs, endsAtMs }) => [
+  const rows = sandboxes.map(({ name, owner, state, template, flavor, created_at: created, ends_at: ends }) => [
     name,
-    ownerId,
+    owner,
     state,
     template,
     flavor,
-    new Date(createdAtMs).toISOString(),
-    new Date(endsAtMs).toISOString(),
+    created,
+    ends,
   ]);
   const columns = ["NAME", "OWNER", "STATE", "TEMPLATE", "FLAVOR", "CREATED", "ENDS"];
   terminal.out(renderTable({ columns, rows, width: terminal.width, color: terminal.outColor }));

@@ -1,10 +1,13 @@
 import type { LoadedConfig } from "../config/load.ts";
+import type { SandboxHealth } from "../server/sandbox-health.ts";
 
 /** What only the running server knows. */
 export interface StartFacts {
   readonly version: string;
   /** Where it listens, on HTTP. */
   readonly url?: string;
+  /** Absent when they are switched off. */
+  readonly sandboxes?: SandboxHealth | undefined;
 }
 
 export interface StartSummary {
@@ -15,7 +18,7 @@ export interface StartSummary {
 }
 
 /** The address and the choices that matter. It is made from named facts, so that no secret can slip in. */
-export function startSummary({ config, file }: LoadedConfig, { version, url }: StartFacts): StartSummary {
+export function startSummary({ config, file }: LoadedConfig, { version, url, sandboxes }: StartFacts): StartSummary {
   const isHttp = config.transport === "http";
   const auth = isHttp ? (config.auth.enabled ? `on (${keyKind(config.auth.jwt)})` : "off") : "not used on stdio";
   const fields = {
@@ -27,6 +30,7 @@ export function startSummary({ config, file }: LoadedConfig, { version, url }: S
     ...(isHttp
       ? { tls: config.http.tls.certFile === "" ? "off" : "on", cors: corsText(config.http.cors) }
       : { client: config.stdio.clientId }),
+    ...sandboxFields(config.sandbox, sandboxes),
     handlerPaths: config.handlers.paths.length,
     toolTimeoutSeconds: config.tools.timeoutSeconds,
     logLevel: config.logging.level,
@@ -35,13 +39,35 @@ export function startSummary({ config, file }: LoadedConfig, { version, url }: S
   };
   const { version: _, ...shown } = fields;
   const labels = Object.entries(shown).map(([name, value]) => `  ${words(name).padEnd(20)} ${String(value)}`);
-  return { fields, lines: [`OwlClaw MCP server ${version}`, ...labels, ...warnings(config)] };
+  return { fields, lines: [`OwlClaw MCP server ${version}`, ...labels, ...warnings(config, sandboxes)] };
 }
 
 type Config = LoadedConfig["config"];
 
-function warnings({ transport, http, auth, mode }: Config): string[] {
+/** What runs sandboxes, and what they may: for whoever wonders later what was promised. */
+function sandboxFields(
+  { limits, template, network, volumes }: Config["sandbox"],
+  health: SandboxHealth | undefined,
+): Readonly<Record<string, unknown>> {
+  if (health === undefined) return { sandboxes: "off" };
+  const runs = health.status === "ok" ? health.runtime : health.status;
+  return {
+    sandboxes: health.status === "unavailable" ? `unavailable: ${health.reason}` : runs,
+    sandboxTemplate: template,
+    sandboxLimits: limits,
+    sandboxNetwork: networkText(network),
+    sandboxVolumes: volumes.length === 0 ? "none" : volumes.join(", "),
+  };
+}
+
+function networkText({ allow, templates }: Config["sandbox"]["network"]): string {
+  const own = Object.entries(templates).map(([name, hosts]) => `${name}: ${hosts.join(", ") || "none"}`);
+  return [allow.join(", ") || "none", ...own].join("; ");
+}
+
+function warnings({ transport, http, auth, mode }: Config, sandboxes: SandboxHealth | undefined): string[] {
   const found: string[] = [];
+  if (sandboxes?.status === "unavailable") found.push(`  warning: no sandbox can run. ${sandboxes.hint}`);
   if (transport === "http" && http.allowUnauthenticated && !auth.enabled)
     found.push("  warning: anyone who reaches this address can use the server");
   if (mode === "development") found.push("  warning: development mode shows stack traces to clients");

@@ -14,8 +14,9 @@ export async function startCommand({ terminal, flags }: CommandCall): Promise<nu
   const server = await startServer({ loaded, logger }).catch((error: unknown) => {
     throw explainListenProblem(error, loaded);
   });
-  const { url } = server;
-  const { fields, lines } = startSummary(loaded, { version: PACKAGE_VERSION, ...(url === undefined ? {} : { url }) });
+  const { url, sandboxes } = server;
+  const facts = { version: PACKAGE_VERSION, sandboxes, ...(url === undefined ? {} : { url }) };
+  const { fields, lines } = startSummary(loaded, facts);
   if (terminal.errIsTty) terminal.err(`${lines.join("\n")}\n`);
   else logger.info("server started", fields);
   return server.closed;

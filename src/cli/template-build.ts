@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, type Stats, statSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { loadConfig } from "../config/load.ts";
 import { STOCK_TEMPLATE_NAMES, TEMPLATE_NAME } from "../config/template-name.ts";
@@ -11,6 +11,8 @@ import { UsageError } from "./usage-error.ts";
 
 /** What a package manager installs from a file. */
 const PACKAGE_FILE = /\.(whl|tar\.gz|tgz|zip)$/;
+/** A path, and not a name in a registry or an address. */
+const LOCAL_PATH = /^(?:\.{1,2}$|\.{0,2}\/|~|file:)/;
 const MIB = 1024 ** 2;
 
 export async function templateBuildCommand({ terminal, args, flags }: CommandCall): Promise<number> {
@@ -72,8 +74,18 @@ function toRecipe(name: string, flags: CommandCall["flags"]): TemplateRecipe {
 function toSpec(text: string): { readonly spec: string; readonly file?: string } {
   if (text.startsWith("-")) throw new UsageError(`"${text}" is no package: options of pip and npm are not taken`);
   if (/[\0\r\n]/.test(text)) throw new UsageError(`${JSON.stringify(text)} is no package`);
-  const isFile = PACKAGE_FILE.test(text) && statSync(text, { throwIfNoEntry: false })?.isFile() === true;
-  return isFile ? { spec: `./${basename(text)}`, file: resolve(text) } : { spec: text };
+  const found = statSync(text, { throwIfNoEntry: false });
+  if (PACKAGE_FILE.test(text) && found?.isFile() === true) return { spec: `./${basename(text)}`, file: resolve(text) };
+  if (LOCAL_PATH.test(text)) throw new UsageError(whyNoPackage(text, found));
+  return { spec: text };
+}
+
+/** Nothing else of this machine is in the sandbox that builds: the package managers would not find it there. */
+function whyNoPackage(text: string, found: Stats | undefined): string {
+  if (found === undefined) return `there is no file "${text}"`;
+  if (found.isDirectory())
+    return `"${text}" is a folder, and a package is a file: make one with npm pack, or with pip wheel --no-deps, and name that`;
+  return `"${text}" is no package file: those end in .whl, .tar.gz, .tgz or .zip`;
 }
 
 function requirementLines(file: unknown): readonly string[] {

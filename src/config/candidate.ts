@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import type { ConfigIssue, ConfigLayer } from "./config-error.ts";
 import { expectation } from "./expectation.ts";
 import { CONFIG_KEYS, type ConfigKey } from "./keys.ts";
@@ -33,8 +34,8 @@ export function checkCandidate({ key, value, origin }: Candidate): ConfigIssue[]
     return {
       path,
       value: showValue(key.path, shown),
-      reason: lowerFirst(issue.message),
-      fix: fixFor(key, shown),
+      reason: lowerFirst(reasonOf(issue)),
+      fix: fixOf(issue) ?? fixFor(key, shown),
       layer: origin.layer,
       source: origin.source,
     };
@@ -47,6 +48,17 @@ function toStep(step: PropertyKey): string {
 
 function stepInto(value: unknown, step: PropertyKey): unknown {
   return typeof value === "object" && value !== null ? Object.getOwnPropertyDescriptor(value, step)?.value : undefined;
+}
+
+/** What is wrong with a name in a map stands one level deeper. */
+function reasonOf(issue: z.core.$ZodIssue): string {
+  return (issue.code === "invalid_key" ? issue.issues[0]?.message : undefined) ?? issue.message;
+}
+
+/** A rule that knows the repair says it itself. */
+function fixOf(issue: z.core.$ZodIssue): string | undefined {
+  const fix: unknown = issue.code === "custom" ? issue.params?.["fix"] : undefined;
+  return typeof fix === "string" ? fix : undefined;
 }
 
 export function badText(candidate: Candidate, reason: string): ConfigIssue {

@@ -47,10 +47,12 @@ export function checkFiles({ config, dataFolder, originOf }: FileContext): FileV
       fix: "give the path of a readable folder that holds category/name/SKILL.md",
     });
   }
-  attempt("sandbox.template", config.sandbox.template, {
-    read: () => checkTemplate(config.sandbox.template, dataFolder),
-    fix: "name one that owlclaw mcp-server template list shows, or build it with template build",
-  });
+  const namesTemplate = (path: string, name: string): void => {
+    const fix = "name one that owlclaw mcp-server template list shows, or build it with template build";
+    attempt(path, name, { read: () => checkTemplate(name, dataFolder), fix });
+  };
+  namesTemplate("sandbox.template", config.sandbox.template);
+  for (const name of Object.keys(config.sandbox.network.templates)) namesTemplate("sandbox.network.templates", name);
   const surroundings = { dataFolder, workspacePath: config.sandbox.workspace };
   for (const text of config.sandbox.volumes) {
     const volume = parseVolume(text, config.sandbox.workspace);

@@ -26,6 +26,7 @@ export function checkRules({ config, originOf, isBroken }: RuleContext): ConfigI
     ...tlsFindings(config),
     ...timeFindings(config),
     ...sharingFindings(config),
+    ...runtimeFindings(config),
   ];
   return findings
     .filter(({ path, involves }) => ![path, ...involves].some(isBroken))
@@ -136,5 +137,16 @@ function* timeFindings({ http }: Config): Iterable<Finding> {
     involves: ["http.requestTimeoutSeconds"],
     reason: `the headers are part of the request, which has only ${http.requestTimeoutSeconds} seconds in all`,
     fix: "set it to at most http.requestTimeoutSeconds",
+  };
+}
+
+function* runtimeFindings({ sandbox: { runtime } }: Config): Iterable<Finding> {
+  if (runtime === "auto" || runtime === "bubblewrap") return;
+  yield {
+    path: "sandbox.runtime",
+    value: runtime,
+    involves: [],
+    reason: "this runtime is not part of this version yet",
+    fix: "set sandbox.runtime to auto or bubblewrap",
   };
 }

@@ -1,7 +1,7 @@
 import type { ConfigLayer } from "./config-error.ts";
 import { CONFIG_KEYS } from "./keys.ts";
 import type { LoadedConfig } from "./load.ts";
-import { MASK, showValue } from "./mask.ts";
+import { isEmpty, MASK, showValue } from "./mask.ts";
 import type { Config } from "./schema.ts";
 
 /** One effective value, as `config show` prints it. */
@@ -19,7 +19,7 @@ export function effectiveValues({ config, sources }: LoadedConfig): EffectiveVal
   return CONFIG_KEYS.map(({ path, secret }) => {
     const value = valueAt(config, path);
     const { layer, name } = sources.get(path) ?? { layer: "default", name: "default" };
-    return { path, value: secret && value !== "" ? MASK : value, text: showValue(path, value), layer, source: name };
+    return { path, value: secret && !isEmpty(value) ? MASK : value, text: showValue(path, value), layer, source: name };
   });
 }
 

@@ -7,9 +7,14 @@ const SECRET_NAME = /secret|passw|token|credential|private|key|(^|_)auth([._]|$)
 
 /** A value as people and logs may see it. */
 export function showValue(path: string, value: unknown): string {
-  if (isHidden(path, value)) return value === "" ? '""' : MASK;
+  if (isHidden(path, value) && !isEmpty(value)) return MASK;
   const text = (JSON.stringify(value) ?? String(value)).replace(/\/\/[^/@\s"]+@/g, `//${MASK}@`);
   return text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text;
+}
+
+/** Then there is nothing to hide. */
+export function isEmpty(value: unknown): boolean {
+  return value === "" || (typeof value === "object" && value !== null && Object.keys(value).length === 0);
 }
 
 function isHidden(path: string, value: unknown): boolean {

@@ -1,6 +1,8 @@
 import { z } from "zod";
+import { toOwlError } from "../errors/owl-error.ts";
 import { count, fieldFacts, seconds } from "./field.ts";
-import { isEnvName, isWorkspacePath } from "./value-rules.ts";
+import { parseAllowRule } from "./hosts/allow-rule.ts";
+import { isWorkspacePath, whyNoEnvName } from "./value-rules.ts";
 import { TEMPLATE_NAME } from "./template-name.ts";
 import { isVolume } from "./volume.ts";
 
@@ -15,14 +17,27 @@ const pool = z
   .prefault({})
   .describe("Sandboxes that are started before anybody asks.");
 
+const allowRule = z
+  .string()
+  .min(1, { abort: true })
+  .superRefine((text, context) => {
+    try {
+      parseAllowRule(text);
+    } catch (thrown) {
+      const { message, hint, facts } = toOwlError(thrown);
+      const { reason = message } = facts;
+      context.addIssue({ code: "custom", message: String(reason), params: { fix: hint } });
+    }
+  });
+
 const network = z
   .strictObject({
     allow: z
-      .array(z.string().min(1))
+      .array(allowRule)
       .default([])
       .describe("Hosts that sandboxes may reach, such as example.com, *.example.com, pip or npm. Empty: no network."),
     templates: z
-      .record(z.string().regex(TEMPLATE_NAME, "must be the name of a template"), z.array(z.string().min(1)))
+      .record(z.string().regex(TEMPLATE_NAME, "must be the name of a template"), z.array(allowRule))
       .default({})
       .describe("For sandboxes of a template, in place of allow: template to hosts."),
   })
@@ -85,7 +100,13 @@ export const sandbox = z
       )
       .register(fieldFacts, { path: "volume" }),
     env: z
-      .record(z.string().refine(isEnvName, "must be a name for an environment variable"), z.string())
+      .record(z.string(), z.string())
+      .superRefine((env, context) => {
+        for (const name of Object.keys(env)) {
+          const message = whyNoEnvName(name);
+          if (message !== undefined) context.addIssue({ code: "custom", path: [name], message });
+        }
+      })
       .default({})
       .describe("Environment variables inside every sandbox.")
       .register(fieldFacts, { secret: true }),

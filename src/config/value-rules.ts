@@ -37,9 +37,10 @@ const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 // They would reach into the agent inside, or replace what the server tells it.
 const RESERVED_ENV = /^(OWLCLAW_.*|LD_.*|NODE_OPTIONS|NODE_PATH|BASH_ENV|ENV|HOME|PATH|TMPDIR)$/;
 
-/** Whether a sandbox can be given a variable of this name. */
-export function isEnvName(name: string): boolean {
-  return ENV_NAME.test(name) && !RESERVED_ENV.test(name);
+/** Why a sandbox cannot be given a variable of this name; undefined when it can. */
+export function whyNoEnvName(name: string): string | undefined {
+  if (!ENV_NAME.test(name)) return "is no name for a variable: use letters, digits and _";
+  return RESERVED_ENV.test(name) ? "is reserved: the sandbox sets it itself, leave it out" : undefined;
 }
 
 const SYSTEM_FOLDERS =

@@ -1,7 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { OwlError } from "../errors/owl-error.ts";
 import type { FileDescription, HandlerDescription, HandlerProblem } from "./handler-description.ts";
 import type { Runner } from "./served-file.ts";
+import { SourceTexts } from "./source-texts.ts";
 import { type FileReport, SANDBOXED_FILES, type WireDefinition } from "./workers/worker-protocol.ts";
 
 /** Everything that one file brings. */
@@ -11,6 +11,8 @@ export interface DescribedFile {
   readonly definitions: readonly WireDefinition[];
   readonly problems: readonly HandlerProblem[];
   readonly dependencies: readonly string[];
+  /** Its own code and that of what it imports, by path, as it was read. */
+  readonly sources: ReadonlyMap<string, string>;
   /** It could not be imported at all: what it brought before stays. */
   readonly isBroken: boolean;
 }
@@ -29,12 +31,15 @@ export async function describeFiles(
   files: readonly string[],
   { runnerFor, describeTypes }: DescribeOptions,
 ): Promise<readonly DescribedFile[]> {
+  const texts = new SourceTexts();
   const scripts = files.filter((file) => !file.endsWith(".py"));
+  // Before they are imported: what changes from here on is another change.
+  await Promise.all(files.map((file) => texts.read(file)));
   const [reports, typed] = await Promise.all([
     Promise.all(files.map((file) => importReport(file, runnerFor(file)))),
-    withFunctions(scripts).then((candidates) => typesOf(candidates, describeTypes)),
+    withFunctions(scripts, texts).then((candidates) => typesOf(candidates, describeTypes)),
   ]);
-  return files.map((file, index) => merge(file, reports[index], typed.get(file)));
+  return Promise.all(files.map((file, index) => merge({ file, texts }, reports[index], typed.get(file))));
 }
 
 type Imported = { readonly report: FileReport } | { readonly problem: HandlerProblem };
@@ -63,8 +68,8 @@ function toOutside(file: string): string {
 }
 
 /** The compiler takes seconds when it has to look: files in which it can find nothing are kept from it. */
-async function withFunctions(files: readonly string[]): Promise<readonly string[]> {
-  const texts = await Promise.all(files.map((file) => readFile(file, "utf8").catch(() => "")));
+async function withFunctions(files: readonly string[], sources: SourceTexts): Promise<readonly string[]> {
+  const texts = await Promise.all(files.map((file) => sources.read(file)));
   return files.filter((_file, index) => {
     const text = texts[index] ?? "";
     return text.includes("/**") && MAY_HAVE_FUNCTIONS.test(text);
@@ -88,22 +93,32 @@ async function typesOf(
   }
 }
 
-function merge(file: string, imported: Imported | undefined, typed: FileDescription | undefined): DescribedFile {
-  const { handlers = [], problems = [], dependencies = [] } = typed ?? {};
-  if (imported === undefined || "problem" in imported) {
-    const found = imported === undefined ? [] : [imported.problem];
-    return { file, handlers: [], definitions: [], problems: [...found, ...problems], dependencies, isBroken: true };
-  }
-  const { report } = imported;
-  const functions = (report.functions ?? []).filter(isHandlerDescription);
+async function merge(
+  { file, texts }: { readonly file: string; readonly texts: SourceTexts },
+  imported: Imported | undefined,
+  typed: FileDescription | undefined,
+): Promise<DescribedFile> {
+  const { handlers = [], problems = [], dependencies: typesOfFiles = [] } = typed ?? {};
+  const report = reportOf(imported);
+  const { functions = [], dependencies: reported = [] } = report;
+  const read = file.endsWith(".py") ? [] : await texts.importsOf(file);
+  const dependencies = [...new Set([...read, ...typesOfFiles, ...reported])];
+  const isBroken = report.isBroken === true;
+  const all = isBroken ? [] : [...handlers, ...functions.filter(isHandlerDescription)];
   return {
     file,
-    handlers: [...handlers, ...functions].filter(({ isHidden }) => isHidden !== true),
+    handlers: all.filter(({ isHidden }) => isHidden !== true),
     definitions: report.definitions,
     problems: [...report.problems, ...problems],
-    dependencies: [...new Set([...dependencies, ...(report.dependencies ?? [])])],
-    isBroken: false,
+    dependencies,
+    sources: await texts.codeOf([file, ...dependencies]),
+    isBroken,
   };
+}
+
+function reportOf(imported: Imported | undefined): FileReport {
+  if (imported !== undefined && "report" in imported) return imported.report;
+  return { definitions: [], problems: imported === undefined ? [] : [imported.problem], isBroken: true };
 }
 
 function isReport(value: unknown): value is FileReport {

@@ -17,6 +17,8 @@ export class FileShelf implements ServedFile {
   runner: Runner;
   readonly problems: readonly HandlerProblem[];
   readonly dependencies: ReadonlySet<string>;
+  /** The code that it runs, by path: what is on the disk may be something else by now. */
+  readonly sources: ReadonlyMap<string, string>;
   readonly #made = {
     tools: new Map<string, Tool>(),
     resources: new Map<string, ServedResource>(),
@@ -27,6 +29,7 @@ export class FileShelf implements ServedFile {
     this.file = described.file;
     this.runner = runner;
     this.dependencies = new Set(described.dependencies);
+    this.sources = described.sources;
     // Tools made earlier ask the shelf of their time who runs them.
     this.home = before?.home ?? this;
     const { home } = this;

@@ -61,9 +61,19 @@ export class Generation {
     return pool;
   }
 
+  /** The file is broken on the disk, and goes on here as it was: its processes may come and go. */
+  keep(file: string, sources: ReadonlyMap<string, string>): void {
+    this.#pools.get(languageOf(file))?.keep(sources);
+  }
+
   /** Calls that run may finish; then the processes end. */
   retire(): void {
     for (const pool of this.#pools.values()) pool.retire();
+  }
+
+  /** Retired, and all of its processes are gone. */
+  get isOver(): boolean {
+    return [...this.#pools.values()].every(({ isOver }) => isOver);
   }
 
   async close(): Promise<void> {

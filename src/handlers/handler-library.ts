@@ -1,7 +1,7 @@
 import type { Changes } from "../capabilities/changes.ts";
 import type { ListKind, Registry } from "../capabilities/registry.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { watchFiles } from "../watching/watch-files.ts";
+import { type FileWatch, stateOf, watchFiles } from "../watching/watch-files.ts";
 import { type DescribedFile, describeFiles, type DescribeOptions } from "./describe-file.ts";
 import { FileShelf } from "./file-shelf.ts";
 import { findHandlerFiles } from "./find-files.ts";
@@ -29,8 +29,11 @@ export class HandlerLibrary {
   readonly #generationOf = new Map<string, Generation>();
   readonly #reported = new Map<string, string>();
   readonly #generations = new Set<Generation>();
+  readonly #retired = new Set<Generation>();
   #current: Generation;
-  #watch: { close(): Promise<void> } | undefined;
+  #watch: FileWatch | undefined;
+  /** What each file was when it was read, handlers and what they import. */
+  readonly #states = new Map<string, string>();
   readonly #changed = new Set<string>();
   #reloading: Promise<void> | undefined;
   #isClosed = false;
@@ -62,18 +65,23 @@ export class HandlerLibrary {
       for (const file of files) this.#changed.add(file);
       this.#reloading ??= this.#reloadAll();
     });
+    // What changed between the first look and the first watch.
+    void this.#watch.ready.then(() => {
+      for (const [file, state] of this.#states) if (stateOf(file) !== state) this.#changed.add(file);
+      if (!this.#isClosed) this.#reloading ??= this.#reloadAll();
+    });
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#watch?.close();
-    await Promise.all([...this.#generations].map((generation) => generation.close()));
+    await Promise.all([...this.#generations, ...this.#retired].map((generation) => generation.close()));
     await this.#reloading;
   }
 
   /** What changes while files are being read is read in the next round. */
   async #reloadAll(): Promise<void> {
-    while (this.#changed.size > 0 && !this.#isClosed) {
+    do {
       const changed = new Set(this.#changed);
       this.#changed.clear();
       try {
@@ -81,7 +89,7 @@ export class HandlerLibrary {
       } catch (error) {
         this.#options.logger.error("handlers could not be loaded again", { error });
       }
-    }
+    } while (this.#changed.size > 0 && !this.#isClosed);
     this.#reloading = undefined;
   }
 
@@ -101,7 +109,7 @@ export class HandlerLibrary {
     if (changed.has(file)) return true;
     const shelf = this.#shelves.get(file);
     // A file that nobody knew, or that failed before: what it waits for may have come.
-    if (shelf === undefined) return true;
+    if (shelf === undefined) return changed.size > 0 || !this.#states.has(file);
     for (const dependency of shelf.dependencies) if (changed.has(dependency)) return true;
     return false;
   }
@@ -114,7 +122,8 @@ export class HandlerLibrary {
     const kept = new Set<string>();
     for (const description of described) {
       const { file, problems } = description;
-      if (problems.length > 0 && this.#shelves.has(file)) kept.add(file);
+      const shelf = this.#shelves.get(file);
+      if (shelf !== undefined && isWorse(description, shelf)) this.#keep(shelf, kept);
       else this.#shelve(description, next);
       this.#report(file, kept.has(file) ? problems : (this.#shelves.get(file)?.problems ?? problems));
     }
@@ -132,19 +141,28 @@ export class HandlerLibrary {
     return !affected.includes(file) && this.#reported.has(file) && this.#generationOf.get(file) !== this.#current;
   }
 
+  /** Its processes have the old code, and whichever replaces one of them gets it too. */
+  #keep({ file, sources }: FileShelf, kept: Set<string>): void {
+    kept.add(file);
+    this.#generationOf.get(file)?.keep(file, sources);
+  }
+
   #retireUnused(): void {
     const used = new Set([this.#current, ...this.#generationOf.values()]);
     for (const generation of this.#generations) {
       if (used.has(generation)) continue;
       this.#generations.delete(generation);
+      this.#retired.add(generation);
       generation.retire();
     }
+    for (const generation of this.#retired) if (generation.isOver) this.#retired.delete(generation);
   }
 
   #forget(file: string): void {
     this.#shelves.delete(file);
     this.#generationOf.delete(file);
     this.#reported.delete(file);
+    this.#states.delete(file);
   }
 
   #shelve(described: DescribedFile, generation: Generation): void {
@@ -157,9 +175,15 @@ export class HandlerLibrary {
     this.#generationOf.set(file, generation);
   }
 
-  #describe(files: readonly string[], generation: Generation): Promise<readonly DescribedFile[]> {
+  async #describe(files: readonly string[], generation: Generation): Promise<readonly DescribedFile[]> {
     const { describeTypes } = this.#options;
-    return describeFiles(files, { runnerFor: (file) => generation.runnerFor(file), describeTypes });
+    for (const file of files) this.#states.set(file, stateOf(file));
+    const described = await describeFiles(files, { runnerFor: (file) => generation.runnerFor(file), describeTypes });
+    const imported = new Set(described.flatMap(({ dependencies }) => dependencies));
+    const news = [...imported].filter((file) => !this.#states.has(file));
+    for (const file of news) this.#states.set(file, stateOf(file));
+    if (news.length > 0) this.#watch?.add(news);
+    return described;
   }
 
   /** Once for each problem: an editor saves a broken file many times. */
@@ -237,6 +261,12 @@ export class HandlerLibrary {
     const dependencies = [...this.#shelves.values()].flatMap(({ dependencies: files }) => [...files]);
     return [...new Set([...this.#options.paths.filter((path) => !path.startsWith("!")), ...dependencies])];
   }
+}
+
+/** Has a problem that what is served does not have. */
+function isWorse({ isBroken, problems }: DescribedFile, served: FileShelf): boolean {
+  const known = new Set(served.problems.map(({ message }) => message));
+  return isBroken || problems.some(({ message }) => !known.has(message));
 }
 
 function isList(list: string): list is ListKind {

@@ -42,7 +42,11 @@ export function toolOfFunction(served: ServedFile, description: HandlerDescripti
     ...(cost !== undefined && { cost }),
     ...(confirm !== undefined && { confirm }),
     ...(skill !== undefined && { skill }),
-    run: (value, context) => toOutput(callRemote({ served, remote, input: value, context })),
+    run: (value, context) => {
+      const output = callRemote({ served, remote, input: value, context });
+      // JSON has no undefined: a type that allows it is described as one that may be null.
+      return toOutput(outputSchema === undefined ? output : output.then((made) => made ?? null));
+    },
   };
   return compileTool(definition);
 }

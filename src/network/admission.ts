@@ -1,6 +1,6 @@
-import type { AddressClass } from "./address-class.ts";
+import type { AddressClass } from "../config/hosts/address-class.ts";
 import type { AllowList } from "./allow-list.ts";
-import { formatHost, type Host } from "./host.ts";
+import { formatHost, type Host } from "../config/hosts/host.ts";
 import { EgressRefusal } from "./refusal.ts";
 
 export interface Target {

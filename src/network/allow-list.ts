@@ -1,7 +1,7 @@
 import { BlockList, isIPv4 } from "node:net";
-import type { AddressClass } from "./address-class.ts";
-import type { HostRule } from "./allow-rule.ts";
-import type { Host } from "./host.ts";
+import type { AddressClass } from "../config/hosts/address-class.ts";
+import type { HostRule } from "../config/hosts/allow-rule.ts";
+import type { Host } from "../config/hosts/host.ts";
 
 const MAX_RULES_SHOWN = 20;
 

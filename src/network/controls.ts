@@ -1,7 +1,7 @@
-import { type AddressClass, classifyAddress } from "./address-class.ts";
+import { type AddressClass, classifyAddress } from "../config/hosts/address-class.ts";
 import type { Target } from "./admission.ts";
 import { type Dial, dialAddress } from "./dial.ts";
-import { parseHost } from "./host.ts";
+import { parseHost } from "../config/hosts/host.ts";
 import { hostHeaderAgrees } from "./request-target.ts";
 
 /** The checks of the proxy, each a function, so that a test can take one away and see its attack succeed. No configuration reaches them. */

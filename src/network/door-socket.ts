@@ -1,11 +1,13 @@
-import { chmod, chown, mkdir, mkdtemp, open, rm } from "node:fs/promises";
+import { chmod, chown, mkdir, mkdtemp, open, rename, rm } from "node:fs/promises";
 import type { Server } from "node:net";
 import { join } from "node:path";
 import { OwlError } from "../errors/owl-error.ts";
+import { DOOR_SOCKET } from "./dead-socket.ts";
 
 // The longest path that the kernel takes for a unix socket, with its closing NUL.
 const MAX_SOCKET_PATH_BYTES = 107;
-const SOCKET_NAME = "s";
+// Its real name is given to it when it listens: a socket of that name on which nobody listens is a dead server's.
+const UNBORN_NAME = "n";
 
 export interface DoorSocket {
   readonly path: string;
@@ -24,12 +26,16 @@ export async function listenOnSocket(
   const { folder, ownerUid } = options;
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const own = await mkdtemp(join(folder, "d-"));
-  const path = join(own, SOCKET_NAME);
+  const path = join(own, DOOR_SOCKET);
+  const unborn = join(own, UNBORN_NAME);
   const remove = async (): Promise<void> => await rm(own, { recursive: true, force: true });
   try {
     await listen(server, own);
-    await chmod(path, 0o600);
-    if (ownerUid !== undefined && ownerUid !== process.getuid?.()) await giveTo(ownerUid, { folder, own, path });
+    await chmod(unborn, 0o600);
+    if (ownerUid !== undefined && ownerUid !== process.getuid?.()) {
+      await giveTo(ownerUid, { folder, own, path: unborn });
+    }
+    await rename(unborn, path);
     return { path, remove };
   } catch (cause) {
     server.close();
@@ -55,7 +61,7 @@ async function giveTo(uid: number, paths: { folder: string; own: string; path: s
 }
 
 async function listen(server: Server, own: string): Promise<void> {
-  const path = join(own, SOCKET_NAME);
+  const path = join(own, UNBORN_NAME);
   if (Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES) {
     await listening(server, path);
     return;
@@ -63,7 +69,7 @@ async function listen(server: Server, own: string): Promise<void> {
   // The kernel resolves the path through the descriptor, so that the real one may be of any length.
   const directory = await open(own, "r");
   try {
-    await listening(server, `/proc/self/fd/${directory.fd}/${SOCKET_NAME}`);
+    await listening(server, `/proc/self/fd/${directory.fd}/${UNBORN_NAME}`);
   } finally {
     await directory.close();
   }

@@ -21,7 +21,6 @@ export function egressEnv(options: EgressEnvOptions = {}): Record<string, string
     all_proxy: proxy,
     no_proxy: NO_PROXY,
     PIP_PROXY: proxy,
-    PIP_DISABLE_PIP_VERSION_CHECK: "1",
     npm_config_proxy: proxy,
     npm_config_https_proxy: proxy,
     npm_config_noproxy: NO_PROXY,

@@ -1,7 +1,7 @@
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { AllowList } from "./allow-list.ts";
-import { type HostRule, parseAllowRule, type PresetName } from "./allow-rule.ts";
+import { type HostRule, parseAllowRule, type PresetName } from "../config/hosts/allow-rule.ts";
 import { ALL_CONTROLS, type EgressControls } from "./controls.ts";
 import { DecisionLog, type EgressDecision } from "./decision-log.ts";
 import { type EgressDoor, openDoor } from "./door.ts";

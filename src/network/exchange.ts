@@ -3,7 +3,7 @@ import { type Admission, type AdmissionOptions, admit, type Target } from "./adm
 import type { EgressControls } from "./controls.ts";
 import type { DecisionLog, EgressDecision } from "./decision-log.ts";
 import { dialFirst } from "./dial.ts";
-import { formatHost } from "./host.ts";
+import { formatHost } from "../config/hosts/host.ts";
 import type { EgressLimits } from "./limits.ts";
 import { EgressRefusal } from "./refusal.ts";
 

@@ -1,5 +1,5 @@
 import { type ClientRequest, type IncomingMessage, request as httpRequest, type ServerResponse } from "node:http";
-import { formatHost } from "./host.ts";
+import { formatHost } from "../config/hosts/host.ts";
 import { type Exchange, type ExchangeScope, openExchange, recordRefusal } from "./exchange.ts";
 import { EgressRefusal, phraseOf } from "./refusal.ts";
 import { type HttpTarget, parseAbsoluteTarget, soleHostHeader } from "./request-target.ts";

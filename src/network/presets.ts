@@ -1,4 +1,4 @@
-import type { PresetName } from "./allow-rule.ts";
+import type { PresetName } from "../config/hosts/allow-rule.ts";
 import { readNpmIndex } from "./npm-index.ts";
 import type { PackageIndex, ToolSources } from "./package-index.ts";
 import { readPipIndex } from "./pip-index.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Target } from "./admission.ts";
-import { formatHost, parseHost } from "./host.ts";
+import { formatHost, parseHost } from "../config/hosts/host.ts";
 import { EgressRefusal } from "./refusal.ts";
 
 export interface HttpTarget extends Target {

@@ -71,6 +71,8 @@ export interface ProbeCheck {
   /** `limit`: not enforceable for this kind of user; allowed only with `sandbox.limits: best-effort`. */
   readonly severity: "isolation" | "limit";
   readonly detail: string;
+  /** In one short line, what is wrong when it does not hold; checks with the same cause say the same. */
+  readonly problem?: string;
   readonly fix?: string;
 }
 

@@ -4,6 +4,7 @@ import { basename, join } from "node:path";
 import { templateFolder } from "../config/template-name.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Language, OnOutput } from "./guest-methods.ts";
+import { installFailure } from "./install-failure.ts";
 import type { Place, Places } from "./place.ts";
 
 /** What goes into a template beside the system's own tree. */
@@ -124,7 +125,7 @@ async function run(place: Place, { onOutput, signal }: BuildOptions, command: st
     );
     signal.throwIfAborted();
     if (exitCode === 0) return stdout.text;
-    const reason = lines(stderr.text).at(-1) ?? `exit code ${exitCode ?? "none"}`;
+    const reason = installFailure(stderr.text) ?? `exit code ${exitCode ?? "none"}`;
     throw new OwlError("tool_failure", `the packages could not be installed: ${reason.slice(0, 500)}`, {
       hint: "read the output above; hosts beyond the package registries need --allow",
     });

@@ -31,7 +31,7 @@ export interface GuestParams {
   readonly "shell.kill": { readonly processId: string; readonly signal: "SIGTERM" | "SIGKILL" | "SIGINT" };
   readonly "file.read": {
     readonly path: string;
-    readonly encoding: "utf-8" | "base64" | "auto";
+    readonly encoding: "utf-8" | "latin1" | "utf-16le" | "base64" | "auto";
     readonly startLine?: number;
     readonly endLine?: number;
     readonly offset?: number;
@@ -58,6 +58,7 @@ export interface GuestParams {
     readonly path: string;
     readonly glob?: string;
     readonly ignoreCase: boolean;
+    readonly includeHidden: boolean;
     readonly contextLines: number;
     readonly maxMatches: number;
   };

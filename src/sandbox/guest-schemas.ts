@@ -14,6 +14,7 @@ const boundedText = z.object({
   text: text(),
   totalChars: count(),
   file: z.string().max(4096).optional(),
+  keptBytes: count().optional(),
 });
 
 const processes = z.array(z.object({ pid: z.int(), command: z.string().max(4096) })).max(10_000);
@@ -29,7 +30,7 @@ const codeRun = z.object({
   status: z.enum(["ok", "error", "timeout", "cancelled", "crashed"]),
   stdout: boundedText,
   stderr: boundedText,
-  value: z.object({ text: text(), html: text().optional() }).optional(),
+  value: z.object({ text: text(), html: text().optional(), file: z.string().max(4096).optional() }).optional(),
   error: z.object({ name: text(), message: text(), traceback: text() }).optional(),
   pictures: z
     .array(
@@ -42,6 +43,7 @@ const codeRun = z.object({
   durationMs: count(),
   interpreterRestarted: z.boolean(),
   leftRunning: processes,
+  earlierOutput: text().optional(),
 });
 
 const shellExec = z.object({
@@ -68,12 +70,14 @@ const path = z.string().max(8192);
 
 const fileRead = z.object({
   path,
-  encoding: z.enum(["utf-8", "base64"]),
+  encoding: z.enum(["utf-8", "latin1", "utf-16le", "base64"]),
   content: text(),
   sizeBytes: count(),
   totalLines: count().optional(),
   startLine: count().optional(),
   endLine: count().optional(),
+  offset: count().optional(),
+  nextOffset: count().optional(),
   isTruncated: z.boolean(),
 });
 
@@ -107,7 +111,7 @@ const fileSearch = z.object({
       }),
     )
     .max(MAX_LIST),
-  filesSearched: count(),
+  filesSearched: count().optional(),
   isTruncated: z.boolean(),
 });
 

@@ -12,15 +12,15 @@ const listSchema = z.object({
   sandboxes: z.array(
     z.object({
       name: z.string(),
-      ownerId: z.string(),
-      runtime: z.string(),
-      state: z.enum(["create", "ready", "busy", "stopped"]),
+      owner: z.string(),
+      state: z.string(),
       template: z.string(),
-      flavor: z.enum(["small", "medium", "large"]),
+      flavor: z.string(),
+      runtime: z.string(),
       labels: z.record(z.string(), z.string()),
-      createdAtMs: z.number(),
-      lastUsedAtMs: z.number(),
-      endsAtMs: z.number(),
+      created_at: z.string(),
+      last_used_at: z.string(),
+      ends_at: z.string(),
     }),
   ),
 });

@@ -1,4 +1,4 @@
-import { chmod, mkdir, rm } from "node:fs/promises";
+import { chmod, mkdir, readdir, rm } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -50,6 +50,7 @@ export async function openControlSocket(
   }
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await rm(path, { force: true });
+  await removeDeadSockets(folder);
   const server = createServer((socket) => answer(socket, options));
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(path, resolve);
@@ -62,6 +63,15 @@ export async function openControlSocket(
       await rm(path, { force: true });
     },
   };
+}
+
+/** Those of servers that were killed. */
+async function removeDeadSockets(folder: string): Promise<void> {
+  const { knock } = await import("../network/dead-socket.ts");
+  for (const name of (await readdir(folder)).filter((each) => each.endsWith(".sock"))) {
+    const path = join(folder, name);
+    if ((await knock(path)) === "dead") await rm(path, { force: true });
+  }
 }
 
 /** One request on one line, one answer on one line. */

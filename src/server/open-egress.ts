@@ -14,13 +14,16 @@ export interface OpenEgress {
 
 /** The way out for sandboxes. With nothing allowed there is none, and nothing is loaded. */
 export async function openEgress({ sandbox }: Config, logger: Logger): Promise<OpenEgress> {
+  const folder = join(sandbox.root, "egress");
+  const { removeDeadDoors } = await import("../network/dead-socket.ts");
+  await removeDeadDoors(folder);
   const allowed = [sandbox.network.allow, ...Object.values(sandbox.network.templates)].flat();
   if (allowed.length === 0) {
     return { openDoor: () => Promise.reject(new Error("no network is configured")), close: () => Promise.resolve() };
   }
   const [{ createEgress }, { parseAllowRule }, { egressEnv }, { readPreset }] = await Promise.all([
     import("../network/egress.ts"),
-    import("../network/allow-rule.ts"),
+    import("../config/hosts/allow-rule.ts"),
     import("../network/egress-env.ts"),
     import("../network/presets.ts"),
   ]);
@@ -33,7 +36,7 @@ export async function openEgress({ sandbox }: Config, logger: Logger): Promise<O
   for (const preset of presets) Object.assign(env, preset.env);
   const egress = createEgress({
     logger,
-    folder: join(sandbox.root, "egress"),
+    folder,
     presetHosts: async (preset) => (await readPreset(preset, sources)).rules,
   });
   return {

@@ -26,7 +26,7 @@ export type OpenRuntime = (parts: RuntimeParts) => Promise<Runtime>;
 /** The runtime that the configuration names. */
 export const openRuntime: OpenRuntime = async ({ config: { sandbox }, logger, templates }) => {
   if (sandbox.runtime !== "auto" && sandbox.runtime !== "bubblewrap") {
-    throw new OwlError("sandbox_unavailable", `the runtime ${sandbox.runtime} is not there yet`, {
+    throw new OwlError("sandbox_unavailable", `the runtime ${sandbox.runtime} is not part of this version yet`, {
       hint: "set sandbox.runtime to auto or bubblewrap",
     });
   }
@@ -55,16 +55,17 @@ export async function assertIsolated(
   for (const { name, detail } of accepted) logger.warning("sandboxes run without a limit", { limit: name, detail });
   const refused = broken.filter((check) => !accepted.includes(check));
   if (refused.length === 0 && checks.length > 0) return;
+  for (const { name, detail } of refused) logger.warning("a check of the isolation failed", { check: name, detail });
   throw unavailable(runtime.name, refused);
 }
 
 function unavailable(runtime: string, refused: readonly ProbeCheck[]): OwlError {
-  const reasons = refused.map(({ name, detail }) => `${name}: this does not hold: ${detail}`);
-  // Several checks may need the same repair.
+  // Several checks may fail for the same cause, and need the same repair.
+  const reasons = [...new Set(refused.map(({ problem, detail }) => problem ?? detail))];
   const fixes = [...new Set(refused.flatMap(({ fix }) => (fix === undefined ? [] : [fix])))];
   return new OwlError(
     "sandbox_unavailable",
-    `${runtime} cannot isolate sandboxes on this machine: ${reasons.join("; ") || "its probe checked nothing"}`,
+    `${runtime} cannot run sandboxes here: ${reasons.join("; ") || "its probe checked nothing"}`,
     { facts: { failed: refused.map(({ name }) => name) }, ...(fixes.length > 0 && { hint: fixes.join(" ") }) },
   );
 }

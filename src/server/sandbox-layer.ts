@@ -11,6 +11,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { ToolLimits, ToolServices } from "../tools/tool-services.ts";
 import { openEgress } from "./open-egress.ts";
 import { assertIsolated, type OpenRuntime } from "./open-runtime.ts";
+import { HealthRecord, type SandboxHealth } from "./sandbox-health.ts";
 
 /** The tool's own time-out is above that of the code it runs by at least this much. */
 const OUTER_MARGIN_SECONDS = 10;
@@ -31,6 +32,7 @@ export interface SandboxLayer {
   readonly openProgram: Places["openProgram"];
   /** Starts the runtime ahead of the first call. Never rejects: what is wrong is logged, and said by every call. */
   start(): Promise<void>;
+  health(): SandboxHealth;
   close(): Promise<void>;
 }
 
@@ -40,6 +42,7 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
   const { sandbox } = config;
   const closers: (() => Promise<void>)[] = [];
   let ground: Promise<Ground> | undefined;
+  const record = new HealthRecord();
   const limits = {
     maxPerPrincipal: sandbox.maxPerPrincipal,
     maxTotal: sandbox.maxTotal,
@@ -63,7 +66,8 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
     serverId: options.serverId,
     ground: () => open(),
   });
-  const open = (): Promise<Ground> => (ground ??= openGround(options, { sandboxes, closers }).catch(explain));
+  const open = (): Promise<Ground> =>
+    (ground ??= record.watch(openGround(options, { sandboxes, closers }).catch(explain)));
   return {
     services: { sandboxes, templates: options.templates, limits: toolLimits(config), volumes, logger },
     openProgram: async (program, signal) => (await open()).places.openProgram(program, signal),
@@ -75,6 +79,7 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
         logger.error("sandboxes are not available", { reason: message, hint });
       }
     },
+    health: () => record.health,
     close: async () => {
       await sandboxes.close();
       await ground?.catch(() => undefined);
@@ -91,6 +96,8 @@ function toolLimits({ sandbox, tools }: Config): ToolLimits {
     idleTimeoutSeconds: sandbox.idleTimeoutSeconds,
     maxAgeSeconds: sandbox.maxAgeSeconds,
     workspacePath: sandbox.workspace,
+    network: networkOf(sandbox, sandbox.template).allow,
+    networkOfTemplates: sandbox.network.templates,
   };
 }
 

@@ -40,5 +40,5 @@ export async function serveSandboxes(registry: Registry, options: ServeSandboxes
   const { workspace: workspacePath } = config.sandbox;
   const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });
   registerBuiltIns(registry, { config, services: layer.services, homes });
-  return { layer, files, operator: new OperatorSandboxes(sandboxes) };
+  return { layer, files, operator: new OperatorSandboxes(sandboxes, () => layer.health()) };
 }

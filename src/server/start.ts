@@ -4,6 +4,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type Assembly, assemble } from "./assemble.ts";
 import { claimStdout } from "./claim-stdout.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
+import type { SandboxHealth } from "./sandbox-health.ts";
 import { onParentDeath, onStopSignal, onStrayErrors } from "./signals.ts";
 
 /** A stdio client that closed its end waits for nothing any more. */
@@ -18,6 +19,8 @@ export interface StartOptions {
 
 export interface RunningServer {
   readonly url?: string;
+  /** Whether sandboxes can run; absent when they are switched off. */
+  readonly sandboxes?: SandboxHealth | undefined;
   /** Resolves with the exit code when everything has stopped. */
   readonly closed: Promise<number>;
   close(reason: string): Promise<void>;
@@ -30,8 +33,11 @@ export async function startServer({ loaded, logger, openRuntime }: StartOptions)
   try {
     await assembly.start();
     await assembly.openControl();
-    if (output !== undefined) return await startStdio(loaded, { assembly, logger, output });
-    return await startHttp(loaded, assembly, logger);
+    const running =
+      output === undefined
+        ? await startHttp(loaded, assembly, logger)
+        : await startStdio(loaded, { assembly, logger, output });
+    return { ...running, sandboxes: assembly.operator?.health() };
   } catch (error) {
     await assembly.close();
     throw error;

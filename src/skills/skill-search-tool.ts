@@ -44,6 +44,7 @@ export function skillSearch(library: SkillLibrary): HandlerDefinition<typeof inp
     input,
     output,
     run: ({ query, category, tags, uri, limit }, { seesResource }) => {
+      // Before the count: that there is something hidden is nobody's business.
       const found = searchSkills(library.skills.values(), query, { category, tags, uri }).filter(
         ({ skill }) => seesResource?.(skill.uri) ?? true,
       );

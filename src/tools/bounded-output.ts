@@ -16,6 +16,7 @@ const cutShape = (name: string) => ({
     .string()
     .optional()
     .describe(`Set when ${name} was cut: the whole as a resource, read in pages with resources/read.`),
+  [`${name}_kept_bytes`]: z.number().optional().describe(`Set when not even the resource is the whole: what it has.`),
 });
 
 export const outputShape = {
@@ -32,9 +33,14 @@ export function outputFields(
   return { ...fields("stdout", stdout, sandboxId), ...fields("stderr", stderr, sandboxId) };
 }
 
-function fields(name: string, { text, totalChars, file }: BoundedText, sandboxId: string): JsonObject {
+function fields(name: string, { text, totalChars, file, keptBytes }: BoundedText, sandboxId: string): JsonObject {
   if (file === undefined) return { [name]: text };
-  return { [name]: text, [`${name}_total_chars`]: totalChars, [`${name}_uri`]: sandboxUri(sandboxId, file) };
+  return {
+    [name]: text,
+    [`${name}_total_chars`]: totalChars,
+    [`${name}_uri`]: sandboxUri(sandboxId, file),
+    ...(keptBytes !== undefined && { [`${name}_kept_bytes`]: keptBytes }),
+  };
 }
 
 export const processesShape = z

@@ -73,7 +73,8 @@ async function readOutput(sandbox: Sandbox, path: string, { offset, length, cont
   const params = { command, timeoutMs: FILE_TIMEOUT_MS, maxOutputChars: 4 * MAX_PAGE_BYTES, background: false };
   const { exitCode, stdout } = await sandbox.runTimed("shell.exec", params, { signal: context.signal });
   const [size = "", base64 = ""] = stdout.text.split("\n");
-  if (exitCode !== 0) throw notFound(`${path} is no longer kept`);
+  if (exitCode !== 0)
+    throw notFound(`${path} is no longer kept: outputs have 256 MiB together, and the oldest go first`);
   return { bytes: Buffer.from(base64, "base64"), sizeBytes: Number(size) };
 }
 

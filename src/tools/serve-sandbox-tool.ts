@@ -6,6 +6,7 @@ import type { Lease } from "../sandbox/sandboxes.ts";
 import type { SandboxWish } from "../sandbox/sandbox-wish.ts";
 import { type JsonObject, fitValue } from "./fit-value.ts";
 import { logCall } from "./log-call.ts";
+import { withNetworkHint } from "./network-note.ts";
 import { progressOf } from "./output-progress.ts";
 import type { Outcome, SandboxCall, SandboxTool } from "./sandbox-tool.ts";
 import { sessionIdOf } from "./session-id.ts";
@@ -25,7 +26,10 @@ export function serveSandboxTool(name: string, tool: SandboxTool, services: Tool
     run: (value, context) =>
       logCall({ name, input: value, context, logger: services.logger }, () =>
         inSandbox(services, { context, sessionId: sessionIdOf(value) }, async (call, lease) =>
-          renderOutcome({ name, lease, maxChars: services.limits.maxResultChars }, await attempt(tool, call, value)),
+          renderOutcome(
+            { name, lease, maxChars: services.limits.maxResultChars },
+            withNetworkHint(await attempt(tool, call, value), call.sandbox.plan.network.allow),
+          ),
         ),
       ),
   };

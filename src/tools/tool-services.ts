@@ -13,6 +13,10 @@ export interface ToolLimits {
   readonly idleTimeoutSeconds: number;
   readonly maxAgeSeconds: number;
   readonly workspacePath: string;
+  /** Hosts that a sandbox of the usual template can reach. */
+  readonly network: readonly string[];
+  /** The same for templates that have hosts of their own. */
+  readonly networkOfTemplates: Readonly<Record<string, readonly string[]>>;
 }
 
 export interface ToolServices {

@@ -1,3 +1,4 @@
+import { lstatSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { watch as watchDisk } from "chokidar";
 import { isDynamicPattern } from "tinyglobby";
@@ -5,6 +6,11 @@ import { isDynamicPattern } from "tinyglobby";
 const SETTLE_MS = 50;
 /** Something that is written all the time must not hide everything else that changed. */
 const LONGEST_WAIT_IN_SETTLES = 40;
+/**
+ * The watcher below is silent about a file for up to 100 ms after it spoke of it. Whoever was told looks at the file in
+ * that time: what changed behind the look would never be told.
+ */
+const SECOND_LOOK_MS = 250;
 /** Folders of tools, in which nobody edits a handler or a skill, and which hold most of the files of a project. */
 const IGNORED_FOLDERS = new Set(["node_modules", ".git", "__pycache__"]);
 
@@ -21,6 +27,8 @@ export interface WatchOptions {
 export interface FileWatch {
   /** From then on no change is missed. Scan after it. */
   readonly ready: Promise<void>;
+  /** Watches these as well. */
+  add(paths: readonly string[]): void;
   close(): Promise<void>;
 }
 
@@ -48,6 +56,11 @@ export function watchFiles(options: WatchOptions, onChange: (files: ReadonlySet<
   let closing: Promise<void> | undefined;
   return {
     ready,
+    add: (paths) => {
+      const fresh = paths.map(toTarget);
+      targets.push(...fresh);
+      watcher.add(fresh.map(({ root }) => root));
+    },
     close: () => {
       gathered.close();
       return (closing ??= watcher.close());
@@ -82,25 +95,46 @@ function gather(settleMs: number, onChange: (files: ReadonlySet<string>) => void
   let files = new Set<string>();
   let firstAtMs = 0;
   let timer: NodeJS.Timeout | undefined;
+  const looks = new Set<NodeJS.Timeout>();
   let isClosed = false;
   const flush = (): void => {
     const settled = files;
     files = new Set();
+    lookAgain(settled);
     onChange(settled);
   };
+  const lookAgain = (settled: ReadonlySet<string>): void => {
+    const told = new Map([...settled].map((path) => [path, stateOf(path)]));
+    const look = setTimeout(() => {
+      looks.delete(look);
+      for (const [path, state] of told) if (stateOf(path) !== state) add(path);
+    }, SECOND_LOOK_MS);
+    looks.add(look.unref());
+  };
+  const add = (path: string): void => {
+    if (isClosed) return;
+    const now = performance.now();
+    if (files.size === 0) firstAtMs = now;
+    files.add(path);
+    clearTimeout(timer);
+    const latestMs = firstAtMs + settleMs * LONGEST_WAIT_IN_SETTLES;
+    timer = setTimeout(flush, Math.max(0, Math.min(settleMs, latestMs - now)));
+  };
   return {
-    add(path: string): void {
-      if (isClosed) return;
-      const now = performance.now();
-      if (files.size === 0) firstAtMs = now;
-      files.add(path);
-      clearTimeout(timer);
-      const latestMs = firstAtMs + settleMs * LONGEST_WAIT_IN_SETTLES;
-      timer = setTimeout(flush, Math.max(0, Math.min(settleMs, latestMs - now)));
-    },
+    add,
     close(): void {
       isClosed = true;
       clearTimeout(timer);
+      for (const look of looks) clearTimeout(look);
     },
   };
+}
+
+/** Differs when the file does. */
+export function stateOf(path: string): string {
+  const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  if (stats === undefined) return "";
+  // What happens in a folder is told by the files.
+  if (stats.isDirectory()) return `folder ${stats.ino}`;
+  return `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`;
 }

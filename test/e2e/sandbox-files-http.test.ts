@@ -232,7 +232,7 @@ describe("what is refused, and how", () => {
 
   test("other methods are not allowed", async () => {
     const response = await fetch(urlOf(door, "file"), { method: "POST", body: "x" });
-    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, PUT, OPTIONS"]);
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD, PUT, OPTIONS"]);
   });
 
   test("parts of files and encoded bodies are refused", async () => {

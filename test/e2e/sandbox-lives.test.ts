@@ -364,7 +364,9 @@ test("mcp.capabilities gives the scope of each tool", async () => {
 });
 
 test("[000-R4.1] [000-R4.3] where sandboxes cannot run the server starts, and calls say why", async () => {
-  const server = new Server(makePlace(), { sandbox: { runtime: "docker" } });
+  // The network of its sandboxes is not known, on no machine.
+  const env = { PATH: "/nowhere", PIP_CONFIG_FILE: "/dev/null" };
+  const server = new Server(makePlace(), { sandbox: { network: { allow: ["pip"] } } }, env);
   const url = await server.url();
   const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "code_run", arguments: { code: "1" } } };
   const response = await fetch(url, {
@@ -375,8 +377,8 @@ test("[000-R4.1] [000-R4.3] where sandboxes cannot run the server starts, and ca
   expect(await response.json()).toMatchObject({
     error: {
       code: -32603,
-      message: "the runtime docker is not there yet",
-      data: { kind: "sandbox_unavailable", hint: expect.stringContaining("bubblewrap") },
+      message: "network.allow: the preset pip finds no index in pip's configuration",
+      data: { kind: "sandbox_unavailable", hint: expect.stringContaining("set index-url in pip.conf") },
     },
   });
 });
@@ -414,7 +416,7 @@ test("the operator lists sandboxes without their ids, and destroys one", async (
   const listed = cli("list", "--json");
   expect(listed).not.toContain(session_id);
   const { sandboxes } = JSON.parse(listed) as { sandboxes: { name: string }[] };
-  expect(sandboxes).toMatchObject([{ ownerId: "anonymous", state: "ready", template: "python", flavor: "small" }]);
+  expect(sandboxes).toMatchObject([{ owner: "anonymous", state: "ready", template: "python", flavor: "small" }]);
   cli("destroy", sandboxes[0]?.name ?? "");
   expect(await call(client, "file_list", { session_id })).toMatchObject({ isError: true });
   expect(() => cli("destroy", "owl-none")).toThrow(/status 2|Command failed/);

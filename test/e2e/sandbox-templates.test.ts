@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
@@ -94,7 +94,24 @@ describe("template build", () => {
     expect(readdirSync(join(place.dataFolder, "sandboxes"))).toEqual([]);
   });
 
+  test("what npm says in the end is not the reason: the line with the reason is", async () => {
+    const place = makePlace();
+    const broken = join(place.folder, "broken-1.0.0.tgz");
+    writeFileSync(broken, "no archive");
+
+    const { code, err } = await template(place, "build", "broken", "--node", broken);
+
+    expect(code).toBe(1);
+    const [, reason] = /could not be installed: (.*)/.exec(err) ?? [];
+    expect(reason).toMatch(/archive|TAR/i);
+    expect(reason).not.toContain("complete log");
+  });
+
   test.each([
+    ["a folder in a package's place", ["build", "mine", "--node", "./np"], /"\.\/np" is a folder.*npm pack/],
+    ["a folder by its whole path", ["build", "mine", "--python", "/usr"], /"\/usr" is a folder.*wheel/],
+    ["a file that is no package", ["build", "mine", "--python", "./notes.txt"], /"\.\/notes\.txt" is no package file/],
+    ["a file that is not there", ["build", "mine", "--python", "./none.whl"], /there is no file "\.\/none\.whl"/],
     ["a name with a path in it", ["build", "../x", "--python", "a"], /cannot name a template/],
     ["the name of a template that is always there", ["build", "python", "--python", "a"], /cannot name a template/],
     ["no packages", ["build", "empty"], /needs packages/],
@@ -107,6 +124,8 @@ describe("template build", () => {
     ["removing what was not built", ["remove", "../data"], /no template/],
   ])("%s is refused", async (_what, args, reason) => {
     const place = makePlace();
+    mkdirSync(join(place.folder, "np"));
+    writeFileSync(join(place.folder, "notes.txt"), "no package");
     const ended = await template(place, ...args);
     expect(ended.code).not.toBe(0);
     expect(ended.err).toMatch(reason);

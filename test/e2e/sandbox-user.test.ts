@@ -149,9 +149,13 @@ test("where limits are required and cannot be kept, the log and every tool say w
   const said = server.log.find(({ message }) => message === "sandboxes are not available");
   expect(said).toMatchObject({
     level: "error",
-    reason: expect.stringMatching(/memory-limit: .*cpu-limit: /),
-    hint: expect.stringContaining("accept weaker limits with sandbox.limits: best-effort"),
+    reason:
+      "bubblewrap cannot run sandboxes here: no cgroup for this user, so memory and CPU time of a sandbox cannot be limited",
+    hint: expect.stringMatching(/^Start the server as root, .*--set sandbox\.limits=best-effort/),
   });
+  const failed = server.log.filter(({ message }) => message === "a check of the isolation failed");
+  expect(failed.map(({ check }) => check)).toEqual(expect.arrayContaining(["memory-limit", "cpu-limit"]));
+  expect((await fetch(new URL("/health", await server.url()))).status).toBe(503);
   const calls = { code_run: { code: "1" }, shell_exec: { command: "true" }, file_list: {} };
   for (const [name, args] of Object.entries(calls))
     await expect(call(client, name, args)).rejects.toThrow(String(said?.["reason"]));

@@ -53,7 +53,9 @@ interface Lab {
 }
 
 async function open(place: Place): Promise<Lab> {
-  const server = new Server(place, { sandbox: { maxPerPrincipal: 20, pool: { size: 1 }, limits: "best-effort" } });
+  const network = { allow: ["example.com"] };
+  const sandbox = { maxPerPrincipal: 20, pool: { size: 1 }, limits: "best-effort", network };
+  const server = new Server(place, { sandbox });
   const { origin } = new URL(await server.url());
   const users = await Promise.all(Array.from({ length: SANDBOXES }, () => FaultUser.create(origin)));
   return { server, users, ids: serverIds(place) };

@@ -30,9 +30,21 @@ export interface Kept {
   readonly uids: readonly string[];
   readonly guests: readonly string[];
   readonly groups: readonly string[];
+  /** Folders with sockets of the egress proxy. */
+  readonly doors: readonly string[];
+  /** Sockets for the operator's commands. */
+  readonly controls: readonly string[];
 }
 
-export const NOTHING_KEPT: Kept = { sandboxes: [], cells: [], uids: [], guests: [], groups: [] };
+export const NOTHING_KEPT: Kept = {
+  sandboxes: [],
+  cells: [],
+  uids: [],
+  guests: [],
+  groups: [],
+  doors: [],
+  controls: [],
+};
 
 export async function keptOf({ dataFolder }: Place, ids: readonly string[]): Promise<Kept> {
   return {
@@ -41,6 +53,8 @@ export async function keptOf({ dataFolder }: Place, ids: readonly string[]): Pro
     uids: namesIn(join(dataFolder, "bubblewrap", "uids")),
     guests: namesIn(join(dataFolder, "bubblewrap", "guests")),
     groups: await groupsOf(ids),
+    doors: namesIn(join(dataFolder, "egress")),
+    controls: namesIn(join(dataFolder, "control")),
   };
 }
 

@@ -30,6 +30,7 @@ const search = (guest: Guest, pattern: string, options: Partial<FileSearchParams
     isRegex: true,
     path: ".",
     ignoreCase: false,
+    includeHidden: false,
     contextLines: 0,
     maxMatches: 100,
     ...options,
@@ -248,7 +249,7 @@ test("replaces what is there once, and says what is wrong otherwise", async () =
   expect(readFileSync(path, "utf8")).toBe("a = 1\nb = $1 $&\na = 1\n");
   expect(statSync(path).mode & 0o777).toBe(0o755);
   await expect(replace(guest, "code.js", "a = 1", "c")).rejects.toMatchObject({
-    data: { kind: "several_matches", message: /2 times \(lines 1, 3\)/u, hint: /replaceAll/u },
+    data: { kind: "several_matches", message: /2 times \(lines 1, 3\)/u, hint: /replace_all/u },
   });
   await expect(replace(guest, "code.js", "a = 1\nwrong", "c")).rejects.toMatchObject({
     data: { kind: "no_match", hint: /line 1/u },
@@ -309,7 +310,8 @@ test("a pattern that takes forever can be cancelled, and other calls go on", asy
   const guest = await startGuest();
   await write(guest, "evil.txt", `${"a".repeat(50)}!`);
   const source = new CancellationTokenSource();
-  const params = { pattern: "^(a+)+$", isRegex: true, path: ".", ignoreCase: false, contextLines: 0, maxMatches: 1 };
+  const flags = { isRegex: true, ignoreCase: false, includeHidden: false };
+  const params = { pattern: "^(a+)+$", path: ".", ...flags, contextLines: 0, maxMatches: 1 };
   const answer = guest.call("file.search", params, source.token);
   expect((await read(guest, "evil.txt")).totalLines).toBe(1);
   source.cancel();

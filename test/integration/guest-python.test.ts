@@ -40,6 +40,7 @@ test("state persists, and the last expression is the value", async () => {
   ).toEqual({
     text: "A!",
     html: "<b>a</b>",
+    file: expect.any(String),
   });
 });
 

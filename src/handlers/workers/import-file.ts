@@ -1,13 +1,22 @@
 import { fileURLToPath, pathToFileURL } from "node:url";
+import type { KeptSources } from "./kept-sources.ts";
+
+export interface ImporterOptions {
+  readonly cacheFolder: string | undefined;
+  /** What "owlclaw" means. */
+  readonly entry?: string | undefined;
+  readonly kept?: KeptSources | undefined;
+}
 
 /**
  * JavaScript is imported as it is; TypeScript goes through a compiler. Files outside any project cannot resolve
  * "owlclaw": for them, and for TypeScript, the name means this very package.
  */
-export function makeImporter(
-  cacheFolder: string | undefined,
-  entry: string = publicEntry(),
-): (file: string) => Promise<unknown> {
+export function makeImporter({
+  cacheFolder,
+  entry = publicEntry(),
+  kept,
+}: ImporterOptions): (file: string) => Promise<unknown> {
   let compiled: ((file: string) => Promise<unknown>) | undefined;
   const importCompiled = async (file: string): Promise<unknown> => {
     if (compiled === undefined) {
@@ -22,7 +31,7 @@ export function makeImporter(
     return compiled(file);
   };
   return async (file) => {
-    if (/\.m?ts$/.test(file)) return importCompiled(file);
+    if (/\.m?ts$/.test(file) || kept?.has(file) === true) return importCompiled(file);
     try {
       const module: unknown = await import(pathToFileURL(file).href);
       return module;

@@ -23,7 +23,7 @@ export class InlineRunner implements Runner {
   constructor(options: InlineRunnerOptions) {
     this.#options = options;
     this.#host = new WorkerHost({
-      importFile: makeImporter(options.cacheFolder),
+      importFile: makeImporter({ cacheFolder: options.cacheFolder }),
       send: (message) => this.#receive(message),
     });
   }

@@ -2,6 +2,7 @@ import { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import { CallJournal } from "./call-journal.ts";
 import { makeImporter } from "./import-file.ts";
+import { KeptSources } from "./kept-sources.ts";
 import { JsonLines } from "./json-lines.ts";
 import { WorkerHost } from "./worker-host.ts";
 import type { FromWorker, ToWorker } from "./worker-protocol.ts";
@@ -25,8 +26,10 @@ const lines: JsonLines = new JsonLines({
   onEnd: () => process.exit(0),
 });
 const send = (message: FromWorker): void => lines.send(message);
+const kept = new KeptSources();
 const host = new WorkerHost({
-  importFile: makeImporter(cacheFolder === "" ? undefined : cacheFolder, publicEntry),
+  importFile: makeImporter({ cacheFolder: cacheFolder === "" ? undefined : cacheFolder, entry: publicEntry, kept }),
+  keep: (texts) => kept.add(texts),
   send,
   journal: isPiped ? undefined : CallJournal.inherited(JOURNAL_FD),
 });

@@ -12,6 +12,8 @@ type CallMessage = Extract<ToWorker, { t: "call" }>;
 
 export interface HostOptions {
   readonly importFile: (file: string) => Promise<unknown>;
+  /** Told of texts that stand in for files. */
+  readonly keep?: (texts: Readonly<Record<string, string>>) => void;
   readonly send: (message: FromWorker) => void;
   readonly journal?: CallJournal | undefined;
 }
@@ -44,6 +46,8 @@ export class WorkerHost {
       case "target":
         this.#targets.set(message.n, message.target);
         return;
+      case "sources":
+        return this.#options.keep?.(message.texts);
       case "describe":
         return this.#settle(
           message.id,

@@ -11,6 +11,7 @@ const MAX_BACKOFF_MS = 10_000;
 /** A worker that lived this long did not fail because of its start. */
 const STEADY_MS = 10_000;
 const MAX_FAILED_STARTS = 3;
+const LONGEST_END_MS = 3000;
 
 export interface WorkerPoolOptions {
   readonly launch: LaunchWorker;
@@ -34,12 +35,16 @@ export class WorkerPool {
   readonly #options: WorkerPoolOptions;
   readonly #workers: WorkerProcess[] = [];
   readonly #queue: RemoteCall[] = [];
+  readonly #sources = new Map<string, string>();
+  readonly #launches = new Set<Promise<void>>();
   #launching = 0;
   #failedStarts = 0;
   #backoffMs = 0;
   #pulse: NodeJS.Timeout | undefined;
   #lead: WorkerProcess | undefined;
-  #isClosed = false;
+  #closing: Promise<void> | undefined;
+  /** Every process is gone. */
+  isOver = false;
   #isRetired = false;
 
   constructor(options: WorkerPoolOptions) {
@@ -55,19 +60,38 @@ export class WorkerPool {
     });
   }
 
+  /** Files are broken on the disk: workers that do not have them yet take these texts. */
+  keep(sources: ReadonlyMap<string, string>): void {
+    for (const [file, text] of sources) this.#sources.set(file, text);
+    for (const worker of this.#workers) worker.keep(sources);
+  }
+
   /** Takes no more work, finishes what runs, and ends. */
   retire(): void {
     this.#isRetired = true;
     this.#endIfDone();
   }
 
-  async close(): Promise<void> {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close());
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  async #close(): Promise<void> {
     clearInterval(this.#pulse);
     const error = new OwlError("shutting_down", "the server is stopping");
     for (const call of this.#queue.splice(0)) call.fail(error);
-    for (const worker of this.#workers) worker.close();
+    const gone = Promise.all([...this.#workers.map((worker) => worker.close()), ...this.#launches]);
+    await Promise.race([gone, this.#patience()]);
+    this.isOver = true;
+  }
+
+  /** A process that cannot even be killed must not keep the server from ending. */
+  #patience(): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, LONGEST_END_MS).unref());
   }
 
   #place(call: RemoteCall): void {
@@ -136,21 +160,29 @@ export class WorkerPool {
 
   #spawn(): void {
     this.#launching += 1;
-    this.#launch().catch((error: unknown) => {
+    if (this.#backoffMs > 0) setTimeout(this.#start, this.#backoffMs).unref();
+    else this.#start();
+  }
+
+  readonly #start = (): void => {
+    if (this.#isClosed) return;
+    const launch = this.#launch().catch((error: unknown) => {
       this.#launching -= 1;
       this.#onFailedStart(error instanceof Error ? error.message : String(error));
     });
-  }
+    this.#launches.add(launch);
+    void launch.then(() => this.#launches.delete(launch));
+  };
 
   async #launch(): Promise<void> {
     const { launch, logger, maxLineChars, onChanged, onListChanged } = this.#options;
-    if (this.#backoffMs > 0) await new Promise((resolve) => setTimeout(resolve, this.#backoffMs).unref());
     const launched = await launch();
     const startedAt = performance.now();
     const worker = new WorkerProcess({
       launched,
       logger,
       maxLineChars,
+      sources: this.#sources,
       onChanged,
       onListChanged,
       onFree: this.#onFree,
@@ -159,14 +191,14 @@ export class WorkerPool {
     });
     this.#launching -= 1;
     this.#workers.push(worker);
-    if (this.#isClosed) worker.close();
+    if (this.#isClosed) await worker.close();
   }
 
   #onExit(worker: WorkerProcess, { reason }: WorkerExit, livedMs: number): void {
     this.#workers.splice(this.#workers.indexOf(worker), 1);
     if (this.#lead === worker) this.#lead = undefined;
     if (this.#isClosed) return;
-    if (this.#isRetired) return this.#endIfDone();
+    if (this.#isRetired && this.#queue.length === 0) return this.#endIfDone();
     this.#options.logger.error("a worker process of handlers ended", { reason, last_words: worker.lastWords });
     this.#backoffMs =
       livedMs > STEADY_MS ? 0 : Math.min(MAX_BACKOFF_MS, Math.max(FIRST_BACKOFF_MS, this.#backoffMs * 2));

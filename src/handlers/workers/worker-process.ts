@@ -26,6 +26,8 @@ export interface WorkerProcessOptions extends WorkerEvents {
   readonly launched: LaunchedWorker;
   readonly logger: Logger;
   readonly maxLineChars: number;
+  /** Texts that stand in for files that are broken on the disk. */
+  readonly sources: ReadonlyMap<string, string>;
 }
 
 /** One worker as the server sees it: what it was given, what it said last, and whether it still answers. */
@@ -56,6 +58,7 @@ export class WorkerProcess {
       onMessage: (message) => this.#receive(message),
       onEnd: () => setTimeout(() => launched.kill(), END_GRACE_MS).unref(),
     });
+    this.keep(options.sources);
     logOutputs(launched, logger, (line) => {
       this.#lastLines.push(line.slice(0, 500));
       if (this.#lastLines.length > KEPT_LINES) this.#lastLines.shift();
@@ -102,6 +105,13 @@ export class WorkerProcess {
     this.#lines.send({ t: "call", id, n, op, input, ctx: wireContext(call) } satisfies ToWorker);
   }
 
+  /** From now on it imports these texts in place of the files. */
+  keep(sources: ReadonlyMap<string, string>): void {
+    if (sources.size === 0 || this.isOver) return;
+    const texts = Object.fromEntries([...sources].map(([file, text]) => [this.#inside(file), text]));
+    this.#lines.send({ t: "sources", texts } satisfies ToWorker);
+  }
+
   /** Called now and then while it has calls. A worker that let a whole round pass without a word is stuck. */
   checkPulse(): void {
     if (this.isOver || this.#calls.size === 0) return;
@@ -115,10 +125,11 @@ export class WorkerProcess {
     this.#options.launched.kill();
   }
 
-  /** Ends it as it would end by itself. */
-  close(): void {
+  /** Ends it as it would end by itself. Resolves when the process is gone: it may still write until then. */
+  async close(): Promise<void> {
     this.#lines.flush();
     this.#lines.end("it is not needed any more");
+    await this.#options.launched.exited;
   }
 
   #receive(message: unknown): void {

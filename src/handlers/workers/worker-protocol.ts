@@ -18,6 +18,8 @@ export const SANDBOXED_FILES = "/handlers";
 export type ToWorker =
   /** Names something in a file, once; later messages use the number. */
   | { readonly t: "target"; readonly n: number; readonly target: Target }
+  /** These files are broken on the disk: whoever imports them is to take these texts, from when they worked. */
+  | { readonly t: "sources"; readonly texts: Readonly<Record<string, string>> }
   /** Imports the file and answers with a `FileReport`. */
   | { readonly t: "describe"; readonly id: number; readonly file: string }
   | {
@@ -125,6 +127,8 @@ export interface FileReport {
   readonly functions?: readonly unknown[];
   readonly problems: readonly HandlerProblem[];
   readonly dependencies?: readonly string[];
+  /** It could not be imported at all. */
+  readonly isBroken?: boolean;
 }
 
 /** A definition without its functions. `fields` are those that are plain JSON. */

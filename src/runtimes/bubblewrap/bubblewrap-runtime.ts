@@ -130,7 +130,7 @@ async function writeSeccompFile(stateFolder: string): Promise<string> {
 function supportedArchitecture(): Architecture {
   if (process.arch === "x64" || process.arch === "arm64") return process.arch;
   throw new OwlError("internal", `bubblewrap sandboxes are not supported on ${process.arch}`, {
-    hint: "Set sandbox.runtime to docker.",
+    hint: "Run the server on x64 or arm64, or without sandboxes: sandbox.enabled: false.",
   });
 }
 
@@ -151,7 +151,7 @@ function checkLimits(host: CellHost, limits: BubblewrapOptions["limits"]): void 
     "memory and CPU of sandboxes cannot be limited here: no cgroup is ours to divide",
     {
       retryable: false,
-      hint: "Start the server as root or in a session of systemd, or accept weaker limits with sandbox.limits: best-effort.",
+      hint: "Start the server as root or in a session of systemd, or accept weaker limits with --set sandbox.limits=best-effort.",
     },
   );
 }

@@ -15,6 +15,11 @@ const MAX_SHM_BYTES = 64 * 1024 * 1024;
 const IDENTITY = ["--uid", String(INSIDE_UID), "--gid", String(INSIDE_GID), "--hostname", "sandbox"];
 const IDENTITY_ARGUMENTS = [...IDENTITY, "--cap-drop", "ALL", "--die-with-parent", "--new-session"];
 
+const SYSTEM_PATH = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/** The system inside is read-only, so that pip puts packages into the workspace: nothing of the system's can break. */
+const PACKAGE_ENVIRONMENT = { PIP_BREAK_SYSTEM_PACKAGES: "1", PIP_DISABLE_PIP_VERSION_CHECK: "1" };
+
 export interface BwrapPlan {
   readonly spec: CellSpec;
   /** Where bwrap finds the workspace, our `/etc` and each mount: staged by a privileged launcher, or the host's own path. */
@@ -87,7 +92,7 @@ export function insideEnvironment(host: CellHost, spec: CellSpec): Record<string
   const interpreterFolders = [host.node, host.python].flatMap((found) =>
     found === undefined ? [] : [dirname(found.executable)],
   );
-  const path = [...(template?.path ?? []), ...interpreterFolders, "/usr/local/bin", "/usr/bin", "/bin"];
+  const path = [...(template?.path ?? []), ...interpreterFolders, ...SYSTEM_PATH, `${spec.workspacePath}/.local/bin`];
   return {
     HOME: spec.workspacePath,
     PATH: [...new Set(path)].join(":"),
@@ -96,6 +101,7 @@ export function insideEnvironment(host: CellHost, spec: CellSpec): Record<string
     USER: "sandbox",
     LOGNAME: "sandbox",
     SHELL: "/bin/bash",
+    ...PACKAGE_ENVIRONMENT,
     ...template?.env,
     ...spec.env,
     OWLCLAW_WORKSPACE: spec.workspacePath,

@@ -20,7 +20,7 @@ export function codeFailure(
     case "error":
       return {
         reason: error === undefined ? "the code raised an exception" : `${error.name}: ${error.message}`,
-        hint: "the traceback points at your line: correct it and run again; what was set before it is still there",
+        hint: `${errorHint(error)}; ${interpreterRestarted ? `the ${language} interpreter had started afresh: set earlier variables again` : "what was set before it is still there"}`,
       };
     case "timeout":
       return {
@@ -35,4 +35,10 @@ export function codeFailure(
         hint: `use less memory or avoid what ends the process, then run again${fresh}`,
       };
   }
+}
+
+function errorHint(error: CodeResult["error"]): string {
+  return error === undefined || error.traceback === ""
+    ? "the code ended itself with a status other than 0: find out why, correct it and run again"
+    : "the traceback points at your line: correct it and run again";
 }

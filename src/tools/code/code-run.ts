@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { leftRunning, outputChars, outputFields, outputShape, processesShape } from "../bounded-output.ts";
 import { cutText } from "../cut-text.ts";
+import { networkNote } from "../network-note.ts";
 import { defineSandboxTool, type Outcome, type SandboxCall, type SandboxTool } from "../sandbox-tool.ts";
 import { timeoutField } from "../timeout-field.ts";
 import type { ToolLimits } from "../tool-services.ts";
@@ -17,6 +18,10 @@ const output = {
   duration_ms: z.number(),
   interpreter_restarted: z.boolean().optional().describe("Variables of this language are gone."),
   left_running: processesShape,
+  earlier_output: z
+    .string()
+    .optional()
+    .describe("What threads, timers and processes of earlier calls printed since the last call."),
 };
 
 export function codeRun(limits: ToolLimits): SandboxTool {
@@ -29,6 +34,7 @@ export function codeRun(limits: ToolLimits): SandboxTool {
       `(after ${Math.round(limits.idleTimeoutSeconds / 60)} minutes without a call) or a time-out stops the interpreter.`,
       "Returns stdout, stderr, the value of the last expression, and plots (matplotlib, PIL) as images; an exception comes back with its traceback.",
       `The working directory is ${limits.workspacePath}: files written there can be read with file_read. Top-level await works in both languages.`,
+      networkNote(limits.network),
       "Pass session_id from an earlier result to go on in that sandbox.",
     ].join(" "),
     effect: { readOnly: false, destructive: true, idempotent: false, openWorld: true },
@@ -58,7 +64,7 @@ function toOutcome(
   { sandbox, limits }: SandboxCall,
   { result, language, seconds }: { result: CodeResult; language: "python" | "node"; seconds: number },
 ): Outcome {
-  const { status, value, error, pictures, durationMs, interpreterRestarted } = result;
+  const { status, value, error, pictures, durationMs, interpreterRestarted, earlierOutput } = result;
   const tenth = Math.floor(limits.maxResultChars / 10);
   const fields = {
     status,
@@ -71,6 +77,7 @@ function toOutcome(
     duration_ms: Math.round(durationMs),
     ...(interpreterRestarted && { interpreter_restarted: true }),
     ...leftRunning(result.leftRunning),
+    ...(earlierOutput !== undefined && { earlier_output: cutText(earlierOutput, tenth) }),
   };
   const failure = codeFailure(result, { language, seconds, maxSeconds: limits.maxTimeoutSeconds });
   return {

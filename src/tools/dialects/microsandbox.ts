@@ -1,12 +1,14 @@
 import type { ContentBlock, ToolResult } from "../../capabilities/content.ts";
 import type { HandlerDefinition } from "../../capabilities/define.ts";
 import type { JsonSchema } from "../../capabilities/schema.ts";
+import { OwlError } from "../../errors/owl-error.ts";
 import type { Flavor } from "../../sandbox/flavors.ts";
 import type { Lease } from "../../sandbox/sandboxes.ts";
 import { codeFailure } from "../code/code-failure.ts";
 import { pictureBlocks } from "../code/pictures.ts";
 import { runCode } from "../code/run-code.ts";
 import { logCall } from "../log-call.ts";
+import { networkHint, networkNote } from "../network-note.ts";
 import type { Outcome, SandboxCall } from "../sandbox-tool.ts";
 import { inSandbox, sessionFacts } from "../serve-sandbox-tool.ts";
 import { sessionIdOf } from "../session-id.ts";
@@ -59,8 +61,7 @@ export function executeCode(services: ToolServices): HandlerDefinition {
   return execution(services, {
     name: "execute_code",
     title: "Execute code",
-    description:
-      "Execute code in a sandbox with automatic session management. The first block of the result is what the code printed. Variables persist between calls with the same session_id; without one, the sandbox of this connection is used and made if there is none.",
+    description: `Execute code in a sandbox with automatic session management. The first block of the result is what the code printed. Variables persist between calls with the same session_id; without one, the sandbox of this connection is used and made if there is none. ${networkNote(services.limits.network)}`,
     input: CODE_INPUT,
     execute: async (call, input) => {
       const language = templateOf(input);
@@ -83,12 +84,11 @@ export function executeCommand(services: ToolServices): HandlerDefinition {
   return execution(services, {
     name: "execute_command",
     title: "Execute a command",
-    description:
-      "Execute a shell command in a sandbox with automatic session management. The first block of the result is its stdout. Files in the workspace persist between calls with the same session_id.",
+    description: `Execute a shell command in a sandbox with automatic session management. The first block of the result is its stdout. Files in the workspace persist between calls with the same session_id. ${networkNote(services.limits.network)}`,
     input: COMMAND_INPUT,
     execute: async ({ sandbox, limits, signal, onOutput }, input) => {
       const seconds = Math.min(limits.defaultTimeoutSeconds, limits.maxTimeoutSeconds);
-      const command = textOf(input, "command");
+      const command = [textOf(input, "command"), ...argumentsOf(input)].join(" ");
       const params = { command, timeoutMs: seconds * 1000, maxOutputChars: limits.maxResultChars, background: false };
       const result = await sandbox.runTimed("shell.exec", params, { signal, onOutput });
       return {
@@ -140,8 +140,11 @@ function toResult(
   const facts = sessionFacts(lease);
   const content: ContentBlock[] = [{ type: "text", text: stdout }];
   if (stderr !== "") content.push({ type: "text", text: stderr });
-  if (failure !== undefined)
-    content.push({ type: "text", text: `${name} failed: ${failure.reason}\nhint: ${failure.hint}` });
+  if (failure !== undefined) {
+    const network = networkHint(`${failure.reason} ${stderr}`, lease.sandbox.plan.network.allow);
+    const hint = network === undefined ? failure.hint : `${network} ${failure.hint}`;
+    content.push({ type: "text", text: `${name} failed: ${failure.reason}\nhint: ${hint}` });
+  }
   return {
     ...facts,
     content: [...content, ...blocks],
@@ -159,6 +162,17 @@ function toRecord(value: unknown): Readonly<Record<string, unknown>> {
 function textOf(input: Readonly<Record<string, unknown>>, name: string): string {
   const value = input[name];
   return typeof value === "string" ? value : "";
+}
+
+/** Clients of the microsandbox SDK send them beside the command, in its schema or not; each is one word for the shell. */
+function argumentsOf({ args = [] }: Readonly<Record<string, unknown>>): readonly string[] {
+  const words = Array.isArray(args) ? args.filter((each): each is string => typeof each === "string") : [];
+  if (!Array.isArray(args) || words.length < args.length || words.some((word) => word.includes("\0"))) {
+    throw new OwlError("invalid_arguments", "args must be a list of strings without NUL", {
+      hint: "give each argument as one string of a list, or write them into command",
+    });
+  }
+  return words.map((word) => `'${word.replaceAll("'", "'\\''")}'`);
 }
 
 /** The schema has checked both already, and filled in their defaults. */

@@ -1,9 +1,10 @@
 import * as z from "zod";
 import type { HandlerDefinition } from "../../capabilities/define.ts";
-import { isEnvName } from "../../config/value-rules.ts";
+import { whyNoEnvName } from "../../config/value-rules.ts";
 import { FLAVORS } from "../../sandbox/flavors.ts";
 import type { Lease } from "../../sandbox/sandboxes.ts";
 import { logCall } from "../log-call.ts";
+import { networkNotes } from "../network-note.ts";
 import { sessionShape } from "../sandbox-tool.ts";
 import { sessionFacts } from "../serve-sandbox-tool.ts";
 import type { ToolServices } from "../tool-services.ts";
@@ -16,7 +17,13 @@ const shape = {
     .optional()
     .describe("small: 1 CPU, 1 GiB memory. medium: 2 and 2. large: 4 and 4."),
   env: z
-    .record(z.string().refine(isEnvName, "is no name for a variable, or is reserved"), z.string())
+    .record(z.string(), z.string())
+    .superRefine((env, context) => {
+      for (const name of Object.keys(env)) {
+        const message = whyNoEnvName(name);
+        if (message !== undefined) context.addIssue({ code: "custom", path: [name], message });
+      }
+    })
     .optional()
     .describe("Environment variables for everything that runs in it."),
   labels: z
@@ -61,6 +68,7 @@ export function sandboxCreate(
     description: [
       "Makes a new isolated sandbox with an empty workspace and waits until it is ready. Returns its session_id; it also becomes the default for calls without one in this session.",
       `It ends after ${Math.round(limits.idleTimeoutSeconds / 60)} minutes without a call, or with sandbox_destroy; files, variables and processes end with it.`,
+      networkNotes(limits.network, limits.networkOfTemplates),
       "The other tools make a sandbox by themselves when they need one: call this for a second one, another size, or environment variables.",
     ].join(" "),
     effect: { readOnly: false, destructive: false, idempotent: false, openWorld: false },

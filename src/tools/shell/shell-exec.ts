@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { GuestResult } from "../../sandbox/guest-methods.ts";
 import { leftRunning, outputChars, outputFields, outputShape, processesShape } from "../bounded-output.ts";
+import { networkNote } from "../network-note.ts";
 import { defineSandboxTool, type Outcome, type SandboxCall, type SandboxTool } from "../sandbox-tool.ts";
 import { timeoutField } from "../timeout-field.ts";
 import type { ToolLimits } from "../tool-services.ts";
@@ -22,6 +23,7 @@ export function shellExec(limits: ToolLimits): SandboxTool {
     description: [
       "Runs a command with bash in an isolated sandbox and returns stdout, stderr and the exit code.",
       `It starts in ${limits.workspacePath}; files there stay until the sandbox ends, shell variables and cd do not last beyond the call.`,
+      networkNote(limits.network),
       "With background: true it returns at once with a process_id for shell_output and shell_kill; such a process lives until it ends, is killed, or the sandbox ends.",
       "Processes that a command leaves behind go on and are listed; a time-out stops all of them.",
     ].join(" "),
@@ -72,7 +74,7 @@ function toOutcome({ sandbox, limits }: SandboxCall, result: ShellResult, second
 }
 
 export function shellFailure(
-  { status, exitCode, signal }: ShellResult,
+  { status, exitCode, signal, stderr }: ShellResult,
   { seconds, maxSeconds }: { readonly seconds: number; readonly maxSeconds: number },
 ): Outcome["failure"] {
   switch (status) {
@@ -89,7 +91,10 @@ export function shellFailure(
       if (exitCode === 0) return undefined;
       return {
         reason: exitCode === null ? `the command was ended by ${signal ?? "a signal"}` : `exit code ${exitCode}`,
-        hint: "read stderr below for the reason, correct the command and run it again",
+        hint:
+          stderr.text === ""
+            ? "the command wrote nothing to stderr: look at stdout, or run its parts one by one, with set -x"
+            : "read stderr below for the reason, correct the command and run it again",
       };
   }
 }

@@ -8,20 +8,18 @@ export interface OperatorDoor {
   list(): readonly OperatorView[];
   /** Says whether there was one. */
   destroy(name: string): Promise<boolean>;
+  /** Whether sandboxes can run at all. */
+  health(): SandboxHealth;
 }
 
+/** For answers as it is. */
 interface OperatorView {
   readonly name: string;
-  readonly ownerId: string;
-  readonly runtime: string;
-  readonly state: string;
-  readonly template: string;
-  readonly flavor: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly createdAtMs: number;
-  readonly lastUsedAtMs: number;
-  readonly endsAtMs: number;
 }
+
+export type SandboxHealth =
+  | { readonly status: "starting" | "ok" }
+  | { readonly status: "unavailable"; readonly reason: string };
 
 export interface OperatorSandboxesOptions {
   readonly mcp: Mcp;
@@ -41,8 +39,16 @@ export class OperatorSandboxesEndpoint {
     this.#options = options;
   }
 
+  /** In words for everybody who may ask: the repair is the operator's, and in the log. */
+  health(): SandboxHealth {
+    const health = this.#options.door.health();
+    return health.status === "unavailable"
+      ? { status: health.status, reason: health.reason }
+      : { status: health.status };
+  }
+
   list({ response }: HttpExchange): void {
-    const sandboxes = this.#options.door.list().map(toJson);
+    const sandboxes = this.#options.door.list();
     sendJson(response, 200, { sandboxes }, { "cache-control": "private, no-store" });
   }
 
@@ -58,20 +64,4 @@ export class OperatorSandboxesEndpoint {
     mcp.logger.info("an operator destroyed a sandbox", { trace_id: traceId, principal: principal.id, sandbox: name });
     sendEmpty(response, 204);
   }
-}
-
-function toJson(view: OperatorView): Record<string, unknown> {
-  const { name, ownerId, state, template, flavor, runtime, labels, createdAtMs, lastUsedAtMs, endsAtMs } = view;
-  return {
-    name,
-    owner: ownerId,
-    state,
-    template,
-    flavor,
-    runtime,
-    labels,
-    created_at: new Date(createdAtMs).toISOString(),
-    last_used_at: new Date(lastUsedAtMs).toISOString(),
-    ends_at: new Date(endsAtMs).toISOString(),
-  };
 }

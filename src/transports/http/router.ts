@@ -23,7 +23,12 @@ import { retryHeader } from "./quota-headers.ts";
 import { sendSkill, SKILL_PATH } from "./skills.ts";
 import type { LegacySse } from "./legacy-sse.ts";
 import type { McpEndpoint } from "./mcp-endpoint.ts";
-import { type OperatorSandboxesEndpoint, SANDBOX_PATH, SANDBOXES_PATH } from "./operator-sandboxes.ts";
+import {
+  type OperatorSandboxesEndpoint,
+  SANDBOX_PATH,
+  type SandboxHealth,
+  SANDBOXES_PATH,
+} from "./operator-sandboxes.ts";
 import { onlyHeader, readTarget, type RequestTarget } from "./request-target.ts";
 import { FILE_PATH, type SandboxFilesEndpoint } from "./sandbox-files.ts";
 
@@ -150,6 +155,7 @@ export class Router {
   #makeRoutes(): ReadonlyMap<string, Route> {
     const { endpoint, sse, config, sandboxes } = this.#options;
     const status: Serve = (exchange) => sendJson(exchange.response, 200, this.#status(exchange));
+    const health: Serve = ({ response }) => this.#sendHealth(response);
     const list: Route | undefined = sandboxes && {
       isForOperators: true,
       methods: { GET: (exchange) => sandboxes.list(exchange) },
@@ -175,10 +181,7 @@ export class Router {
         "/health",
         {
           isOpen: true,
-          methods: {
-            GET: ({ response }) =>
-              sendJson(response, 200, { status: "ok", version: this.#options.mcp.serverInfo.version }),
-          },
+          methods: { GET: health, HEAD: health },
         },
       ],
       ...(config.auth.enabled
@@ -194,6 +197,7 @@ export class Router {
     if (files !== undefined) {
       const methods: Route["methods"] = {
         GET: (exchange, target) => files.get(exchange, target),
+        HEAD: (exchange, target) => files.get(exchange, target),
         PUT: (exchange, target) => files.put(exchange, target),
       };
       patterns.push([FILE_PATH, { methods }]);
@@ -209,10 +213,25 @@ export class Router {
     return patterns;
   }
 
+  /** For load balancers: a server that was asked for sandboxes and has none is of no use to its callers. */
+  #sendHealth(response: ServerResponse): void {
+    const { version } = this.#options.mcp.serverInfo;
+    const checks = this.#checks();
+    const isUp = checks?.sandboxes.status !== "unavailable";
+    sendJson(response, isUp ? 200 : 503, { status: isUp ? "ok" : "unavailable", version, ...(checks && { checks }) });
+  }
+
+  #checks(): { readonly sandboxes: SandboxHealth } | undefined {
+    const { sandboxes } = this.#options;
+    return sandboxes && { sandboxes: sandboxes.health() };
+  }
+
   #status({ principal, label }: HttpExchange): Record<string, unknown> {
     const { mcp, endpoint, sse, config } = this.#options;
+    const checks = this.#checks();
     return {
-      status: "ok",
+      status: checks?.sandboxes.status === "unavailable" ? "degraded" : "ok",
+      ...(checks && { checks }),
       server: mcp.serverInfo,
       protocolVersions: SUPPORTED_VERSIONS,
       uptimeSeconds: Math.round((Date.now() - this.#startedAt) / 1000),

@@ -71,7 +71,7 @@ const STATUS_BY_REASON: ReadonlyMap<unknown, number> = new Map([
   ["range", 416],
 ]);
 
-/** `GET` and `PUT /api/sandboxes/{id}/files/{path}`: an owner's files, streamed. */
+/** `GET`, `HEAD` and `PUT /api/sandboxes/{id}/files/{path}`: an owner's files, streamed. */
 export class SandboxFilesEndpoint {
   readonly #options: SandboxFilesOptions;
   readonly #receiving = new WeakSet<Duplex>();
@@ -202,6 +202,10 @@ async function sendFile({ request, response }: HttpExchange, files: OpenFiles, p
     "content-length": end - start,
     ...(range !== undefined && { "content-range": `bytes ${start}-${end - 1}/${sizeBytes}` }),
   });
+  if (request.method === "HEAD") {
+    response.end();
+    return 0;
+  }
   await pipeline(Readable.from(file.bytes(start, end), { objectMode: false }), response);
   return end - start;
 }

@@ -51,6 +51,7 @@ export const work = defineHandler({
 
 const SPY_PY = `
 import os, socket
+from owlclaw import Context
 
 def look_py(path: str) -> str:
     """Reads a file."""
@@ -67,6 +68,16 @@ def reach_py(port: int) -> str:
         return "connected"
     except OSError:
         return "refused"
+
+def work_py(a: int, context: Context) -> dict:
+    """Works otherwise."""
+    context.sandbox.write_file("note.txt", str(a))
+    stdout = context.sandbox.exec("cat note.txt")["stdout"]
+    return {"stdout": stdout, "value": context.sandbox.run("6 * 7")["value"], "read": context.sandbox.read_file("note.txt")}
+
+async def work_later_py(context: Context) -> str:
+    """Works otherwise, beside others."""
+    return (await context.sandbox.run("6 * 7", timeout=20))["value"]
 
 def flood_py() -> str:
     """Writes what is no message where messages go."""
@@ -116,8 +127,12 @@ describe("handlers.isolation: sandbox", () => {
     expect(await call(name, { port: Number(new URL(server.url).port) })).toBe("refused");
   });
 
-  test("works otherwise, and has a sandbox to run things in", async () => {
-    expect(JSON.parse((await call("work_ts", { a: 5 })) ?? "{}")).toEqual({ stdout: "5", value: "42", read: "5" });
+  test.each(["work_ts", "work_py"])("%s works otherwise, and has a sandbox to run things in", async (name) => {
+    expect(JSON.parse((await call(name, { a: 5 })) ?? "{}")).toEqual({ stdout: "5", value: "42", read: "5" });
+  });
+
+  test("an async Python function awaits its sandbox", async () => {
+    expect(await call("work_later_py")).toBe("42");
   });
 
   test("one that writes rubbish on the protocol's stream loses its sandbox, and the server goes on", async () => {

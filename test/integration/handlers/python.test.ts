@@ -142,7 +142,7 @@ describe("Python handlers", () => {
     ]);
   });
 
-  test("[004-R4.3] [004-R4.4] [004-R4.5] [004-R4.8] [004-R14.3] hints and docstring make the tool", async () => {
+  test("[004-R4.3] [004-R4.4] [004-R4.5] [004-R14.3] hints and docstring make the tool", async () => {
     const { tools } = (await plain(server.url, "tools/list")).body.result ?? {};
     const tool = tools.find(({ name }: { name: string }) => name === "price");
     expect(tool).toMatchObject({
@@ -214,7 +214,7 @@ describe("Python handlers", () => {
     expect(both[2].result).toBeDefined();
   });
 
-  test("[004-R5.8] a generator's yields are progress, its return is the result", async () => {
+  test("a generator's yields are progress, its return is the result", async () => {
     const session = await HttpSession.open(server.url);
     const params = { name: "steps", arguments: { count: 3 }, _meta: { progressToken: "p" } };
     const stream = await session.open({ jsonrpc: "2.0", id: 77, method: "tools/call", params });

@@ -92,6 +92,28 @@ describe("a handler file that changes", () => {
     );
   });
 
+  test("or a helper of it that changes: everything that imports it has the new one", async () => {
+    write("_word.mjs", 'export const WORD = "here";');
+    await until(
+      () => call("one"),
+      (said) => said === "first here",
+    );
+    expect(await call("two")).toBe("second here");
+  });
+
+  test("in what works, beside a function that cannot be served, is not held back by that function", async () => {
+    const text = (word: string): string =>
+      `def bad(value: complex) -> str:\n    """Cannot be served."""\n    return ""\n\n\ndef five() -> str:\n    """Works."""\n    return "${word}"\n`;
+    write("five.py", text("old"));
+    await until(names, (found) => found.includes("five"));
+    write("five.py", text("new"));
+    const said = await until(
+      () => call("five"),
+      (word) => word === "new",
+    );
+    expect(said).toBe("new");
+  });
+
   test("comes and goes with its tools, Python included", async () => {
     expect(await names()).toEqual(["one", "three", "two"]);
     rmSync(path.join(folder, "one.mjs"));

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type HttpServer, startHttp, until } from "../harness.ts";
-import { plain, plainCall } from "../http-client.ts";
+import { closeStreams, HttpSession, plain, plainCall } from "../http-client.ts";
 import { expectedData, text } from "../wire-messages.ts";
 
 let server: HttpServer;
@@ -37,6 +37,20 @@ describe("a handler in a worker process", () => {
     for (const body of others) expect(Number(text(body))).not.toBe(pid);
     expect(text(await blocked)).toBe("blocked");
     expect(await until(pidOf, (found) => found === pid)).toBe(pid);
+  });
+
+  test("[004-R5.8] that blocks its process for long is reported over SSE all the same", async () => {
+    const own = await startHttp({ handlers: "workers", config: { tools: { progressAfterSeconds: 1 } } });
+    const session = await HttpSession.open(own.url);
+    const params = { name: "block", arguments: { ms: 2500 }, _meta: { progressToken: "p" } };
+    const stream = await session.open({ jsonrpc: "2.0", id: 8, method: "tools/call", params });
+    expect(stream.response.headers.get("content-type")).toContain("text/event-stream");
+    expect(text(await stream.message(({ id }) => id === 8))).toBe("blocked");
+    const [first, second] = stream.messages;
+    expect(first?.params).toEqual({ progressToken: "p", progress: 1, message: expect.stringContaining("1 s") });
+    expect(second?.params).toMatchObject({ progressToken: "p", progress: 2 });
+    closeStreams();
+    await own.stop();
   });
 
   test("[004-R5.10] that blocks beyond its time loses its process, and the next call has a new one", async () => {
@@ -114,7 +128,7 @@ describe("a handler in a worker process", () => {
   });
 });
 
-test("[004-R4.2] constraints of a tool are in its _meta", async () => {
+test("constraints of a tool are in its _meta", async () => {
   const { tools } = (await plain(server.url, "tools/list")).body.result ?? {};
   expect(tools.find(({ name }: { name: string }) => name === "block_too_long")).toMatchObject({
     _meta: { "owlclaw/constraints": { timeout_ms: 1000, cost: { fixed: 3 } } },

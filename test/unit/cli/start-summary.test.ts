@@ -1,13 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { startSummary } from "../../../src/cli/start-summary.ts";
 import { loadConfig } from "../../../src/config/load.ts";
+import type { SandboxHealth } from "../../../src/server/sandbox-health.ts";
 import { temporaryFolder } from "../config/temporary-folder.ts";
 
 const SECRET = "a-secret-of-at-least-thirty-two-bytes";
 
 async function summary(env: Record<string, string>, url?: string) {
   const loaded = await loadConfig({ env: { SANDBOX_ROOT: "/data", ...env }, cwd: temporaryFolder() });
-  return startSummary(loaded, { version: "1.2.3", ...(url === undefined ? {} : { url }) });
+  const sandboxes = { status: "ok", runtime: "bubblewrap" } as const;
+  return startSummary(loaded, { version: "1.2.3", sandboxes, ...(url === undefined ? {} : { url }) });
 }
 
 describe("[004-R10.5] [004-R12.10] the summary at start", () => {
@@ -24,6 +26,11 @@ describe("[004-R10.5] [004-R12.10] the summary at start", () => {
       auth: "off",
       tls: "off",
       cors: "off",
+      sandboxes: "bubblewrap",
+      sandboxTemplate: "python",
+      sandboxLimits: "required",
+      sandboxNetwork: "none",
+      sandboxVolumes: "none",
       handlerPaths: 2,
       toolTimeoutSeconds: 300,
       logLevel: "info",
@@ -47,6 +54,30 @@ describe("[004-R10.5] [004-R12.10] the summary at start", () => {
     });
     expect(fields["auth"]).toBe("on (shared secret)");
     expect(JSON.stringify([fields, lines])).not.toContain(SECRET);
+  });
+
+  test("says what sandboxes may reach, and that there are none when they are off or cannot run", async () => {
+    const env = {
+      SANDBOX_ROOT: "/data",
+      MCP_SERVER_SANDBOX_NETWORK_ALLOW: "pip,a.example",
+      MCP_SERVER_SANDBOX_NETWORK_TEMPLATES: '{"node":["npm"]}',
+      MCP_SERVER_SANDBOX_VOLUMES: "/usr/share:/data:ro",
+      MCP_SERVER_SANDBOX_LIMITS: "best-effort",
+      MCP_SERVER_SANDBOX_ENV: '{"TOKEN":"of-a-sandbox"}',
+    };
+    const loaded = await loadConfig({ env, cwd: temporaryFolder() });
+    const of = (sandboxes?: SandboxHealth) => startSummary(loaded, { version: "1.2.3", sandboxes });
+    const broken = of({ status: "unavailable", reason: "no cgroup for this user", hint: "Start it as root." });
+    expect(broken.fields).toMatchObject({
+      sandboxes: "unavailable: no cgroup for this user",
+      sandboxLimits: "best-effort",
+      sandboxNetwork: "pip, a.example; node: npm",
+      sandboxVolumes: "/usr/share:/data:ro",
+    });
+    expect(broken.lines.join("\n")).toContain("warning: no sandbox can run. Start it as root.");
+    expect(JSON.stringify(broken)).not.toContain("of-a-sandbox");
+    expect(of().fields).toMatchObject({ sandboxes: "off" });
+    expect(of().fields).not.toHaveProperty("sandboxNetwork");
   });
 
   test("warns when anyone can come in", async () => {

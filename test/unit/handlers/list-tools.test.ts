@@ -60,7 +60,7 @@ describe("tools/list", () => {
     expect((await list(mcp, undefined, NEW))["tools"]).toHaveLength(100);
   });
 
-  test("[004-R4.8] cost, time-out, confirmation and skill are in _meta", async () => {
+  test("cost, time-out, confirmation and skill are in _meta", async () => {
     const { mcp, registry } = serve();
     registry.addTool(
       tool("dear", { cost: { fixed: 2, max: 9 }, timeoutMs: 50, confirm: "operator", skill: "a/b", _meta: { own: 1 } }),

@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,6 +42,31 @@ describe("watchFiles", () => {
     changes.length = 0;
     await rm(other);
     await vi.waitFor(() => expect(seen()).toContain(other));
+  });
+
+  it("tells of a change that comes while somebody still reads the one before", async () => {
+    const file = join(folder, "a.txt");
+    await writeFile(file, "one");
+    let told = 0;
+    const watch = watchFiles({ paths: [folder], settleMs: 10 }, () => {
+      told += 1;
+      if (told === 1) writeFileSync(file, "three");
+    });
+    watches.push(watch);
+    await watch.ready;
+    await writeFile(file, "two");
+    await vi.waitFor(() => expect(told).toBe(2));
+  });
+
+  it("watches what is added later", async () => {
+    const { watch, seen } = await watching({ paths: [join(folder, "one")] });
+    const file = join(folder, "two.txt");
+    await writeFile(file, "one");
+    watch.add([file]);
+    await vi.waitFor(async () => {
+      await writeFile(file, `${Math.random()}`);
+      expect(seen()).toContain(file);
+    });
   });
 
   it("gathers what happens together into one call", async () => {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable, Dict, Mapping, Optional
 
+from .questions import Questions, Sandbox
+
 
 class Logger:
     """Sends log messages to the client, if it wants messages of the level."""
@@ -39,6 +41,9 @@ class Context:
         self.session_id: Optional[str] = wire.get("sessionId")
         self.protocol_version: str = wire.get("protocolVersion", "")
         self.logger = Logger(self._log)
+        self._questions = Questions(lambda question: send({**question, "id": call_id}))
+        #: A place to run things in, isolated from the server and from the handler itself.
+        self.sandbox = Sandbox(self._questions)
 
     @property
     def is_cancelled(self) -> bool:
@@ -54,6 +59,14 @@ class Context:
             report["message"] = message
         self._say(report)
 
+    def elicit(self, message: str, schema: Mapping[str, Any], key: Optional[str] = None) -> Any:
+        """Asks the person at the client: ``{"action": "accept", "content": {...}}``, or ``decline``, or ``cancel``.
+
+        To be awaited in an async function. On revisions without server requests the call ends with the question and
+        runs again from its start when the answer has come: do what must happen once after the last question.
+        """
+        return self._questions.ask("elicit", {"message": message, "requestedSchema": dict(schema)}, key)
+
     def charge(self, amount: float) -> None:
         """Adds to what this call costs."""
         self._say({"t": "charge", "id": self._id, "amount": amount})
@@ -61,6 +74,14 @@ class Context:
     def list_changed(self, kind: str) -> None:
         """Tells clients to ask for a list again: tools, resources or prompts."""
         self._say({"t": "listChanged", "id": self._id, "list": kind})
+
+    def _cancel(self) -> None:
+        self._cancelled.set()
+        self._questions.end()
+
+    def _settle(self) -> None:
+        self._settled = True
+        self._questions.end()
 
     def _log(self, level: str, data: Any) -> None:
         self._say({"t": "log", "id": self._id, "level": level, "data": data})

@@ -101,6 +101,7 @@ class LoadedModule:
         self.problems: List[Dict[str, Any]] = []
         self.dependencies: List[str] = []
         module = self._import()
+        self.is_broken = module is None
         if module is not None:
             self._read(module)
             self.dependencies = find_dependencies(file)
@@ -111,6 +112,7 @@ class LoadedModule:
             "functions": [handler.description for handler in self.handlers.values()],
             "problems": self.problems,
             "dependencies": self.dependencies,
+            "isBroken": self.is_broken,
         }
 
     def _import(self) -> Optional[ModuleType]:

@@ -118,7 +118,7 @@ class HintReader:
             if not list(kind):
                 raise Inexpressible(f"the enum {kind.__name__} has no members", "give it members")
             return Choice(enum_options(kind))
-        if hasattr(kind, "model_json_schema") and hasattr(kind, "model_validate"):
+        if _is_pydantic(kind):
             return PydanticShape(kind)
         if is_typed_dict(kind) or dataclasses.is_dataclass(kind) or is_named_tuple(kind):
             return self._fields(kind, args, bound)
@@ -297,6 +297,13 @@ def literal(args: Tuple[Any, ...]) -> Shape:
         else:
             raise Inexpressible(f"Literal[{arg!r}] is no JSON value", "use text, numbers or booleans")
     return Choice(options)
+
+
+def _is_pydantic(kind: type) -> bool:
+    """A model of pydantic 2, or of pydantic 1."""
+    return (hasattr(kind, "model_json_schema") and hasattr(kind, "model_validate")) or (
+        hasattr(kind, "__fields__") and hasattr(kind, "parse_obj") and hasattr(kind, "schema")
+    )
 
 
 def read_metadata(item: Any, is_list: bool) -> Dict[str, Any]:

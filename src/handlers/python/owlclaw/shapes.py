@@ -451,13 +451,16 @@ class PydanticShape(Shape):
         self._model = model
 
     def schema(self, schemas: Schemas) -> Dict[str, Any]:
-        schema: Dict[str, Any] = self._model.model_json_schema(ref_template="#/$defs/{model}")
+        describe = getattr(self._model, "model_json_schema", None) or self._model.schema
+        schema: Dict[str, Any] = dict(describe(ref_template="#/$defs/{model}"))
         schemas.definitions.update(schema.pop("$defs", {}))
+        # pydantic 1 has the older name.
+        schemas.definitions.update(schema.pop("definitions", {}))
         return schema
 
     def load(self, value: Any, path: str) -> Any:
         try:
-            return self._model.model_validate(value)
+            return (getattr(self._model, "model_validate", None) or self._model.parse_obj)(value)
         except ValueError as error:
             details = getattr(error, "errors", lambda: [])()
             if not details:

@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import json
 import math
 import pathlib
 import uuid
@@ -35,6 +36,9 @@ def to_json(value: Any) -> Any:
 def _object(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
+    if hasattr(value, "__fields__") and hasattr(value, "json") and callable(value.json):
+        # pydantic 1 knows how to write its own types only as text.
+        return json.loads(value.json())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):

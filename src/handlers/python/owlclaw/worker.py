@@ -16,7 +16,9 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .context import Context
 from .describe import Handler, LoadedModule
+from .questions import QuestionRefused
 from .shapes import Misfit
+from .sources import Sources
 from .values import to_json
 
 PROTOCOL_FD = 3
@@ -56,6 +58,7 @@ class Worker:
         self._has_journal = has_journal
         self._targets: Dict[int, Dict[str, Any]] = {}
         self._modules: Dict[str, LoadedModule] = {}
+        self._sources = Sources()
         self._contexts: Dict[int, Context] = {}
         self._tasks: Dict[int, "asyncio.Task[Any]"] = {}
         self._jobs: "queue.SimpleQueue[Callable[[], None]]" = queue.SimpleQueue()
@@ -82,8 +85,14 @@ class Worker:
             self._line.send({"t": "pong"})
         elif kind == "target":
             self._targets[message["n"]] = message["target"]
+        elif kind == "sources":
+            self._sources.keep(message["texts"])
         elif kind == "cancel":
             self._cancel(message["id"])
+        elif kind == "answer":
+            context = self._contexts.get(message["id"])
+            if context is not None:
+                context._questions.answer(message["q"], message.get("value"), message.get("error"))
         elif kind in ("call", "describe", "watch"):
             if not self._may_start(message["id"]):
                 self._line.send({"t": "skipped", "id": message["id"]})
@@ -105,7 +114,8 @@ class Worker:
 
     def _module(self, file: str) -> LoadedModule:
         module = self._modules.get(file)
-        if module is None:
+        if module is None or (module.is_broken and file in self._sources):
+            self._sources.serve(file)
             module = LoadedModule(file)
             self._modules[file] = module
         return module
@@ -170,7 +180,7 @@ class Worker:
     def _cancel(self, call_id: int) -> None:
         context = self._contexts.get(call_id)
         if context is not None:
-            context._cancelled.set()
+            context._cancel()
         task = self._tasks.get(call_id)
         if task is not None:
             self._loop.call_soon_threadsafe(task.cancel)
@@ -185,7 +195,7 @@ class Worker:
             answer = {"t": "fail", "id": call_id, "error": wire_error(error)}
         context = self._contexts.pop(call_id, None)
         if context is not None:
-            context._settled = True
+            context._settle()
         self._line.send(answer)
 
 
@@ -193,7 +203,10 @@ def wire_error(error: BaseException) -> Dict[str, Any]:
     text = str(error)
     name = type(error).__name__
     stack = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return {"message": f"{name}: {text}" if text else name, "stack": stack}
+    wire: Dict[str, Any] = {"message": f"{name}: {text}" if text else name, "stack": stack}
+    if isinstance(error, QuestionRefused):
+        wire["q"] = error.question
+    return wire
 
 
 def drive(generator: Any, context: Context) -> Any:

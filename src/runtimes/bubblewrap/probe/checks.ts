@@ -1,23 +1,35 @@
 import type { ProbeCheck } from "../../runtime.ts";
 
+type Cause = Pick<CheckFacts, "problem" | "fix">;
+
 interface CheckFacts {
   readonly severity: ProbeCheck["severity"];
   /** What holds when the attack fails. */
   readonly promise: string;
+  /** What is wrong when it succeeds. */
+  readonly problem: string;
   readonly fix: string;
 }
 
 const REPORT =
   "This is a fault of the machine's configuration or of OwlClaw: do not run untrusted code here; report it.";
-const CGROUP_FIX =
-  "Start the server as root, or with the user's systemd: `systemd-run --user --scope -p Delegate=yes owlclaw mcp-server start …`; or accept weaker limits with sandbox.limits: best-effort.";
-const DISK_FIX = "Install coreutils and e2fsprogs, or accept weaker limits with sandbox.limits: best-effort.";
+const ACCEPT =
+  "or accept weaker limits with --set sandbox.limits=best-effort (sandbox.limits: best-effort in the file).";
+const CGROUP: Cause = {
+  problem: "no cgroup for this user, so memory and CPU time of a sandbox cannot be limited",
+  fix: `Start the server as root, or with your systemd: \`systemd-run --user --scope -p Delegate=yes owlclaw mcp-server start …\`; ${ACCEPT}`,
+};
+const DISK: Cause = {
+  problem: "the disk space of a sandbox cannot be limited",
+  fix: `Install coreutils and e2fsprogs, ${ACCEPT}`,
+};
 
 /** One entry for each attack of the script, under the same name. */
 export const CHECKS = {
   guest: {
     severity: "isolation",
     promise: "Node and the guest can be read inside.",
+    problem: "sandboxes cannot read the folders of Node or of OwlClaw",
     fix: "Let others read the installation: `chmod -R a+rX` on the folders of Node and of OwlClaw.",
   },
   "server-files": isolation("Files of the server and its user cannot be read."),
@@ -31,11 +43,11 @@ export const CHECKS = {
   "system-calls": isolation("Dangerous system calls are refused."),
   "server-environment": isolation("Nothing of the server's environment is visible."),
   "inherited-descriptors": isolation("No descriptor of the server is open inside."),
-  "memory-limit": limit("Memory of the whole sandbox is limited.", CGROUP_FIX),
-  "process-limit": limit("The number of processes is limited.", CGROUP_FIX),
-  "cpu-limit": limit("CPU time is limited.", CGROUP_FIX),
-  "workspace-limit": limit("The workspace is limited in size.", DISK_FIX),
-  "tmp-limit": limit("/tmp is limited in size.", DISK_FIX),
+  "memory-limit": limit("Memory of the whole sandbox is limited.", CGROUP),
+  "process-limit": limit("The number of processes is limited.", CGROUP),
+  "cpu-limit": limit("CPU time is limited.", CGROUP),
+  "workspace-limit": limit("The workspace is limited in size.", DISK),
+  "tmp-limit": limit("/tmp is limited in size.", DISK),
 } as const satisfies Record<string, CheckFacts>;
 
 export type CheckName = keyof typeof CHECKS;
@@ -46,7 +58,7 @@ export function toCheck(name: CheckName, attack: readonly [succeeded: boolean, d
   const facts: CheckFacts = CHECKS[name];
   const [succeeded, detail] = attack;
   const check = { name, holds: !succeeded, severity: facts.severity, detail: `${facts.promise} Tried: ${detail}.` };
-  return succeeded ? { ...check, fix: facts.fix } : check;
+  return succeeded ? { ...check, problem: facts.problem, fix: facts.fix } : check;
 }
 
 function isCheckName(name: string): name is CheckName {
@@ -54,9 +66,9 @@ function isCheckName(name: string): name is CheckName {
 }
 
 function isolation(promise: string): CheckFacts {
-  return { severity: "isolation", promise, fix: REPORT };
+  return { severity: "isolation", promise, problem: `this does not hold: ${promise.replace(/\.$/, "")}`, fix: REPORT };
 }
 
-function limit(promise: string, fix: string): CheckFacts {
-  return { severity: "limit", promise, fix };
+function limit(promise: string, cause: Cause): CheckFacts {
+  return { severity: "limit", promise, ...cause };
 }

@@ -35,7 +35,7 @@ async function explain(message: string): Promise<{ detail: string; fix: string }
   if ((await isThere("/.dockerenv")) || (await isThere("/run/.containerenv"))) {
     return {
       detail: `The server runs in a container whose profile forbids namespaces. ${message}`,
-      fix: "Start the container with `--security-opt seccomp=unconfined --security-opt systempaths=unconfined` (and `--security-opt apparmor=unconfined` where AppArmor is in force), or set sandbox.runtime to docker.",
+      fix: "Start the container with `--security-opt seccomp=unconfined --security-opt systempaths=unconfined` (and `--security-opt apparmor=unconfined` where AppArmor is in force).",
     };
   }
   return { detail: message, fix: "Run bwrap by hand to see more: `bwrap --unshare-all --ro-bind / / true`." };

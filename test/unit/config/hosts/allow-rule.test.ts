@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { classifyAddress } from "../../../src/network/address-class.ts";
-import { AllowList } from "../../../src/network/allow-list.ts";
-import { type HostRule, parseAllowRule } from "../../../src/network/allow-rule.ts";
-import { parseHost } from "../../../src/network/host.ts";
-import { OwlError } from "../../../src/errors/owl-error.ts";
+import { classifyAddress } from "../../../../src/config/hosts/address-class.ts";
+import { AllowList } from "../../../../src/network/allow-list.ts";
+import { type HostRule, parseAllowRule } from "../../../../src/config/hosts/allow-rule.ts";
+import { parseHost } from "../../../../src/config/hosts/host.ts";
+import { OwlError } from "../../../../src/errors/owl-error.ts";
 
 function listOf(...texts: string[]): AllowList {
   return new AllowList(texts.map(parseAllowRule).filter((rule): rule is HostRule => rule.kind !== "preset"));

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { isIP } from "node:net";
 import { describe, expect, test } from "vitest";
-import { formatHost, parseHost } from "../../../src/network/host.ts";
+import { formatHost, parseHost } from "../../../../src/config/hosts/host.ts";
 
 function read(text: string): string {
   const parsed = parseHost(text);

@@ -1,5 +1,5 @@
 import { isIPv4 } from "node:net";
-import { OwlError } from "../errors/owl-error.ts";
+import { OwlError } from "../../errors/owl-error.ts";
 import { classifyAddress } from "./address-class.ts";
 import { whyTooBroad } from "./broad-suffix.ts";
 import { parseHost, toAsciiName } from "./host.ts";

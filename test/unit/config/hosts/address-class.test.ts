@@ -1,6 +1,6 @@
 import { networkInterfaces } from "node:os";
 import { describe, expect, test } from "vitest";
-import { classifyAddress } from "../../../src/network/address-class.ts";
+import { classifyAddress } from "../../../../src/config/hosts/address-class.ts";
 
 describe("addresses that are not the public internet have a class", () => {
   test.each([
