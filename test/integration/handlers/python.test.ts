@@ -52,6 +52,13 @@ def price(item: Item, count: int = 1, when: Optional[datetime] = None) -> Dict[s
 
 @handler(name="renamed", title="Renamed", readonly=True, timeout=0.5, confirm="client")
 def _private_but_marked(seconds: float) -> str:
+    """Sleeps, if the client says yes."""
+    time.sleep(seconds)
+    return "slept"
+
+
+@handler(timeout=0.5)
+def oversleeps(seconds: float) -> str:
     """Sleeps for longer than it may."""
     time.sleep(seconds)
     return "slept"
@@ -133,6 +140,7 @@ describe("Python handlers", () => {
       "dies",
       "fails",
       "good",
+      "oversleeps",
       "price",
       "process",
       "renamed",
@@ -195,11 +203,11 @@ describe("Python handlers", () => {
   });
 
   test("[004-R5.7] [004-R5.10] the time-out stops a sync function by ending its process; others go on", async () => {
-    const slow = call("renamed", { seconds: 60 });
+    const slow = call("oversleeps", { seconds: 60 });
     expect(text(await call("who"))).toBe("hello anonymous");
     expect((await slow).error?.data).toEqual(expectedData("timeout"));
     const ended = await server.logged("a worker process of handlers ended");
-    expect(ended["reason"]).toContain("renamed");
+    expect(ended["reason"]).toContain("oversleeps");
     expect(text(await call("who", { greeting: "hi" }))).toBe("hi anonymous");
   });
 
