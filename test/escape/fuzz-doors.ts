@@ -102,13 +102,16 @@ export async function stdioDoor(child: ChildProcess, kind: "plain" | "session" |
     close: () => undefined,
   };
   if (kind === "session") await door.send(Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: "hello", ...INITIALIZE })));
-  if (kind === "modern") line.envelope = withEnvelope({ method: "tools/list" });
+  if (kind === "modern") line.envelope = withEnvelope(SENTINEL);
   return door;
 }
 
+/** It goes the whole way that calls before it went, so that their answers come before its own. */
+const SENTINEL: CorpusRequest = { method: "tools/call", params: { name: "echo", arguments: { text: "sentinel" } } };
+
 /** Tells which answers belong to a message by sending a known request behind it. */
 class AnsweringLine {
-  envelope: CorpusRequest = { method: "tools/list" };
+  envelope: CorpusRequest = SENTINEL;
   #received: Message[] = [];
   #wake: () => void = () => undefined;
   #sent = 0;
@@ -126,8 +129,8 @@ class AnsweringLine {
     const until = Date.now() + ANSWER_WITHIN_MS;
     while (!isOver() && Date.now() < until) await this.#next(until);
     if (!isOver()) throw new Error(`the line is dead: ${JSON.stringify(this.#received).slice(0, 500)}`);
-    // The answer to a slower request may come after that of the sentinel.
-    if (!this.#received.some((message) => isAnswer(message) && message.id !== id)) await this.#next(Date.now() + 30);
+    // The answer to a slower request may still come after that of the sentinel.
+    if (!this.#received.some((message) => isAnswer(message) && message.id !== id)) await this.#next(Date.now() + 100);
     return this.#received.filter((message) => message?.id !== id && !isNotification(message));
   }
 

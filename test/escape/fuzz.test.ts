@@ -20,6 +20,7 @@ beforeAll(async () => {
     doors.set(kind, await httpDoor(http.origin, kind));
     const process = await spawnServer({ transport: "stdio", config: { logging: { level: "info" } } });
     stdio.push(process);
+    await process.logged("server started");
     doors.set(`stdio ${kind}`, await stdioDoor(process.child, kind));
   }
   doors.set("sse", await sseDoor(http.origin));
