@@ -29,7 +29,7 @@ export function checkCandidate({ key, value, origin }: Candidate): ConfigIssue[]
   const result = key.schema.safeParse(value === undefined ? null : value);
   if (result.success) return [];
   return result.error.issues.map((issue) => {
-    const path = key.secret ? key.path : `${key.path}${issue.path.map(toStep).join("")}`;
+    const path = `${key.path}${issue.path.map(toStep).join("")}`;
     const shown: unknown = key.secret ? value : issue.path.reduce(stepInto, value);
     return {
       path,

@@ -225,6 +225,7 @@ export class HandlerLibrary {
       for (const { definition, watch } of resources) {
         if (watch === undefined) continue;
         runner.run({ job: { op: "watch", remote: watch } }).catch((error: unknown) => {
+          if (this.#isClosed || this.#generationOf.get(file) !== generation) return;
           this.#options.logger.error("resource cannot be watched", { uri: definition.uri, error });
         });
       }
