@@ -12,127 +12,133 @@ const CONFIG = {
   tools: { timeoutSeconds: 30 },
 };
 
-describe.skipIf(SERVICES_MISSING !== undefined)("sandboxes behind a balancer that knows nothing of sessions", () => {
-  let services: Services;
-  let servers: HttpServer[];
-  let balancer: Awaited<ReturnType<typeof startBalancer>>;
-  let ada: { token: string };
+describe.skipIf(SERVICES_MISSING !== undefined)(
+  `sandboxes behind a balancer that knows nothing of sessions${SERVICES_MISSING === undefined ? "" : `: ${SERVICES_MISSING}`}`,
+  () => {
+    let services: Services;
+    let servers: HttpServer[];
+    let balancer: Awaited<ReturnType<typeof startBalancer>>;
+    let ada: { token: string };
 
-  beforeAll(async () => {
-    services = await startServices();
-    const first = await services.start({ config: CONFIG });
-    servers = [first, ...(await Promise.all([services.start({ config: CONFIG }), services.start({ config: CONFIG })]))];
-    balancer = await startBalancer(servers.map(({ origin }) => origin));
-    ada = { token: await token("ada") };
-  });
-  afterAll(async () => {
-    balancer.close();
-    await Promise.all(servers.map((server) => server.stop()));
-    await services.stop();
-  });
+    beforeAll(async () => {
+      services = await startServices();
+      const first = await services.start({ config: CONFIG });
+      servers = [
+        first,
+        ...(await Promise.all([services.start({ config: CONFIG }), services.start({ config: CONFIG })])),
+      ];
+      balancer = await startBalancer(servers.map(({ origin }) => origin));
+      ada = { token: await token("ada") };
+    });
+    afterAll(async () => {
+      balancer.close();
+      await Promise.all(servers.map((server) => server.stop()));
+      await services.stop();
+    });
 
-  test("stateful code_run keeps its variables, whichever server is asked", async () => {
-    const first = await call(balancer.url, "code_run", { code: "x = 40" }, ada);
-    const { session_id } = first.body.result?.["structuredContent"] ?? {};
-    for (let step = 1; step <= 6; step += 1) {
-      const { body } = await call(balancer.url, "code_run", { code: "x += 1; x", session_id }, ada);
-      expect(body.result?.["structuredContent"]).toMatchObject({
-        value: String(40 + step),
-        session_id,
-        session_created: false,
-      });
-    }
-    const newest = await modern(
-      balancer.url,
-      "tools/call",
-      { name: "code_run", arguments: { code: "x", session_id } },
-      { headers: headersOf(ada) },
-    );
-    expect(newest.body.result?.["structuredContent"]).toMatchObject({ value: "46", session_id });
-    await call(balancer.url, "file_write", { path: "note.txt", content: "from anywhere", session_id }, ada);
-    for (const { url } of servers) {
-      const { body } = await rpc(url, "resources/read", { uri: `sandbox://${session_id}/note.txt` }, ada);
-      expect(body.result?.["contents"]).toMatchObject([{ text: "from anywhere" }]);
-    }
-    // Whole files are not passed on: the door says where they are not.
-    const files = servers.map(({ origin }) => `${origin}/api/sandboxes/${session_id}/files/note.txt`);
-    const statuses = await Promise.all(
-      files.map(async (url) => (await fetch(url, { headers: headersOf(ada) })).status),
-    );
-    expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 409, 409]);
-    // One row for each call, whoever ran it.
-    const rows = services.postgres.sql("SELECT count(*) FROM ledger WHERE name = 'code_run'");
-    expect(rows).toBe("8");
-    const destroyed = await call(balancer.url, "sandbox_destroy", { session_id }, ada);
-    expect(destroyed.body.result?.["structuredContent"]).toMatchObject({ destroyed: true });
-    for (const { url } of servers) {
-      const { body } = await call(url, "code_run", { code: "1", session_id }, ada);
-      expect(body.result).toMatchObject({ isError: true, _meta: expect.anything() });
-      expect(JSON.stringify(body.result)).toContain("there is no sandbox with this session_id");
-    }
-  });
+    test("stateful code_run keeps its variables, whichever server is asked", async () => {
+      const first = await call(balancer.url, "code_run", { code: "x = 40" }, ada);
+      const { session_id } = first.body.result?.["structuredContent"] ?? {};
+      for (let step = 1; step <= 6; step += 1) {
+        const { body } = await call(balancer.url, "code_run", { code: "x += 1; x", session_id }, ada);
+        expect(body.result?.["structuredContent"]).toMatchObject({
+          value: String(40 + step),
+          session_id,
+          session_created: false,
+        });
+      }
+      const newest = await modern(
+        balancer.url,
+        "tools/call",
+        { name: "code_run", arguments: { code: "x", session_id } },
+        { headers: headersOf(ada) },
+      );
+      expect(newest.body.result?.["structuredContent"]).toMatchObject({ value: "46", session_id });
+      await call(balancer.url, "file_write", { path: "note.txt", content: "from anywhere", session_id }, ada);
+      for (const { url } of servers) {
+        const { body } = await rpc(url, "resources/read", { uri: `sandbox://${session_id}/note.txt` }, ada);
+        expect(body.result?.["contents"]).toMatchObject([{ text: "from anywhere" }]);
+      }
+      // Whole files are not passed on: the door says where they are not.
+      const files = servers.map(({ origin }) => `${origin}/api/sandboxes/${session_id}/files/note.txt`);
+      const statuses = await Promise.all(
+        files.map(async (url) => (await fetch(url, { headers: headersOf(ada) })).status),
+      );
+      expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 409, 409]);
+      // One row for each call, whoever ran it.
+      const rows = services.postgres.sql("SELECT count(*) FROM ledger WHERE name = 'code_run'");
+      expect(rows).toBe("8");
+      const destroyed = await call(balancer.url, "sandbox_destroy", { session_id }, ada);
+      expect(destroyed.body.result?.["structuredContent"]).toMatchObject({ destroyed: true });
+      for (const { url } of servers) {
+        const { body } = await call(url, "code_run", { code: "1", session_id }, ada);
+        expect(body.result).toMatchObject({ isError: true, _meta: expect.anything() });
+        expect(JSON.stringify(body.result)).toContain("there is no sandbox with this session_id");
+      }
+    });
 
-  test("what the code did wrong, and that it took too long, is said as if it ran here", async () => {
-    const made = await call(servers[0]!.url, "sandbox_create", {}, ada);
-    const { session_id } = made.body.result?.["structuredContent"] ?? {};
-    const slow = { code: "import time; time.sleep(60)", timeout_seconds: 1, session_id };
-    const answers = await Promise.all(
-      servers.map(({ url }) => call(url, "code_run", { code: "1/0", session_id }, ada)),
-    );
-    for (const { body } of answers) expect(body.result?.["content"][0].text).toContain("ZeroDivisionError");
-    const late = await call(servers[1]!.url, "code_run", slow, ada);
-    expect(late.body.result).toMatchObject({ isError: true });
-    const invalid = await call(servers[1]!.url, "code_run", { session_id, code: 5 }, ada);
-    expect(invalid.body.error?.data).toMatchObject({ kind: "invalid_params" });
-  });
+    test("what the code did wrong, and that it took too long, is said as if it ran here", async () => {
+      const made = await call(servers[0]!.url, "sandbox_create", {}, ada);
+      const { session_id } = made.body.result?.["structuredContent"] ?? {};
+      const slow = { code: "import time; time.sleep(60)", timeout_seconds: 1, session_id };
+      const answers = await Promise.all(
+        servers.map(({ url }) => call(url, "code_run", { code: "1/0", session_id }, ada)),
+      );
+      for (const { body } of answers) expect(body.result?.["content"][0].text).toContain("ZeroDivisionError");
+      const late = await call(servers[1]!.url, "code_run", slow, ada);
+      expect(late.body.result).toMatchObject({ isError: true });
+      const invalid = await call(servers[1]!.url, "code_run", { session_id, code: 5 }, ada);
+      expect(invalid.body.error?.data).toMatchObject({ kind: "invalid_params" });
+    });
 
-  test("a client that hangs up at one server has ended its call at the other", async () => {
-    const made = await call(servers[0]!.url, "sandbox_create", {}, ada);
-    const { session_id } = made.body.result?.["structuredContent"] ?? {};
-    const gone = new AbortController();
-    const body = {
-      jsonrpc: "2.0",
-      id: 1,
-      method: "tools/call",
-      params: { name: "shell_exec", arguments: { command: "touch started; sleep 15; touch finished", session_id } },
-    };
-    const hanging = fetch(servers[1]!.url, {
-      method: "POST",
-      body: JSON.stringify(body),
-      headers: { "content-type": "application/json", ...headersOf(ada) },
-      signal: gone.signal,
-    }).catch(() => "hung up");
-    const files = async (): Promise<string> =>
-      JSON.stringify((await call(servers[2]!.url, "file_list", { session_id }, ada)).body.result);
-    await until(files, (list) => list.includes("started"));
-    gone.abort();
-    expect(await hanging).toBe("hung up");
-    const processes = async (): Promise<string> => {
-      const command = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '";
-      const { body: answer } = await call(servers[2]!.url, "shell_exec", { command, session_id }, ada);
-      return JSON.stringify(answer.result);
-    };
-    await until(processes, (list) => !list.includes("sleep 15"));
-    expect(await files()).not.toContain("finished");
-  });
+    test("a client that hangs up at one server has ended its call at the other", async () => {
+      const made = await call(servers[0]!.url, "sandbox_create", {}, ada);
+      const { session_id } = made.body.result?.["structuredContent"] ?? {};
+      const gone = new AbortController();
+      const body = {
+        jsonrpc: "2.0",
+        id: 1,
+        method: "tools/call",
+        params: { name: "shell_exec", arguments: { command: "touch started; sleep 15; touch finished", session_id } },
+      };
+      const hanging = fetch(servers[1]!.url, {
+        method: "POST",
+        body: JSON.stringify(body),
+        headers: { "content-type": "application/json", ...headersOf(ada) },
+        signal: gone.signal,
+      }).catch(() => "hung up");
+      const files = async (): Promise<string> =>
+        JSON.stringify((await call(servers[2]!.url, "file_list", { session_id }, ada)).body.result);
+      await until(files, (list) => list.includes("started"));
+      gone.abort();
+      expect(await hanging).toBe("hung up");
+      const processes = async (): Promise<string> => {
+        const command = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '";
+        const { body: answer } = await call(servers[2]!.url, "shell_exec", { command, session_id }, ada);
+        return JSON.stringify(answer.result);
+      };
+      await until(processes, (list) => !list.includes("sleep 15"));
+      expect(await files()).not.toContain("finished");
+    });
 
-  test("the sandboxes of a killed server are elsewhere for everybody, and nobody gets a new one in silence", async () => {
-    const dying = await services.start({ config: CONFIG });
-    const made = await call(dying.url, "code_run", { code: "x = 1" }, ada);
-    const { session_id } = made.body.result?.["structuredContent"] ?? {};
-    const there = await call(servers[0]!.url, "code_run", { code: "x", session_id }, ada);
-    expect(there.body.result?.["structuredContent"]).toMatchObject({ value: "1" });
-    dying.child.kill("SIGKILL");
-    await dying.exit();
-    const says = async (): Promise<string> => {
-      const { body } = await call(servers[0]!.url, "code_run", { code: "x", session_id }, ada);
-      expect(body.result).toMatchObject({ isError: true });
-      return String(body.result?.["content"][0].text);
-    };
-    expect(await says()).toContain("does not answer");
-    expect(await until(says, (text) => text.includes("is gone"))).toContain("create a new session");
-    const { body } = await call(servers[1]!.url, "sandbox_list", {}, ada);
-    expect(JSON.stringify(body.result)).not.toContain(session_id);
-    expect(await services.verify()).toMatchObject({ code: 0 });
-  });
-});
+    test("the sandboxes of a killed server are elsewhere for everybody, and nobody gets a new one in silence", async () => {
+      const dying = await services.start({ config: CONFIG });
+      const made = await call(dying.url, "code_run", { code: "x = 1" }, ada);
+      const { session_id } = made.body.result?.["structuredContent"] ?? {};
+      const there = await call(servers[0]!.url, "code_run", { code: "x", session_id }, ada);
+      expect(there.body.result?.["structuredContent"]).toMatchObject({ value: "1" });
+      dying.child.kill("SIGKILL");
+      await dying.exit();
+      const says = async (): Promise<string> => {
+        const { body } = await call(servers[0]!.url, "code_run", { code: "x", session_id }, ada);
+        expect(body.result).toMatchObject({ isError: true });
+        return String(body.result?.["content"][0].text);
+      };
+      expect(await says()).toContain("does not answer");
+      expect(await until(says, (text) => text.includes("is gone"))).toContain("create a new session");
+      const { body } = await call(servers[1]!.url, "sandbox_list", {}, ada);
+      expect(JSON.stringify(body.result)).not.toContain(session_id);
+      expect(await services.verify()).toMatchObject({ code: 0 });
+    });
+  },
+);

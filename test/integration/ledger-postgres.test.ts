@@ -12,167 +12,170 @@ import { ENTRY, entry } from "../unit/ledger/ledger-entry.ts";
 import { appendMany, dataFolder, ledgerConfig, openTestLedger, REFUSED } from "../unit/ledger/ledger-fixture.ts";
 import { appendUntilKilled } from "./ledger-killed-appends.ts";
 
-describe.skipIf(POSTGRES_MISSING !== undefined)("the ledger in a real PostgreSQL", () => {
-  let postgres: PostgresService;
-  let storeUrl: string;
+describe.skipIf(POSTGRES_MISSING !== undefined)(
+  `the ledger in a real PostgreSQL${POSTGRES_MISSING === undefined ? "" : `: ${POSTGRES_MISSING}`}`,
+  () => {
+    let postgres: PostgresService;
+    let storeUrl: string;
 
-  beforeAll(async () => {
-    postgres = await startPostgres();
-    storeUrl = postgres.url;
-  });
-  afterAll(() => postgres.stop());
-  beforeEach(() => {
-    postgres.sql("DROP TABLE IF EXISTS ledger, ledger_meta, owlclaw_schema");
-  });
+    beforeAll(async () => {
+      postgres = await startPostgres();
+      storeUrl = postgres.url;
+    });
+    afterAll(() => postgres.stop());
+    beforeEach(() => {
+      postgres.sql("DROP TABLE IF EXISTS ledger, ledger_meta, owlclaw_schema");
+    });
 
-  /** Another server's data folder with the same keys. */
-  function sharedFolder(first: string): string {
-    const folder = dataFolder();
-    cpSync(join(first, "keys"), join(folder, "keys"), { recursive: true });
-    return folder;
-  }
+    /** Another server's data folder with the same keys. */
+    function sharedFolder(first: string): string {
+      const folder = dataFolder();
+      cpSync(join(first, "keys"), join(folder, "keys"), { recursive: true });
+      return folder;
+    }
 
-  test("[004-R8.6] rows come back as they were written, whatever is in them", async () => {
-    const odd = 'a\0b\u0001"\\\n\ud800 é 😀 %_*';
-    const { ledger } = await openTestLedger(dataFolder(), { storeUrl });
-    await ledger.append(
-      entry({ label: odd, name: odd, args: { [odd]: odd }, result: odd, durationMs: 0.001, costMicros: 2 ** 52 }),
+    test("[004-R8.6] rows come back as they were written, whatever is in them", async () => {
+      const odd = 'a\0b\u0001"\\\n\ud800 é 😀 %_*';
+      const { ledger } = await openTestLedger(dataFolder(), { storeUrl });
+      await ledger.append(
+        entry({ label: odd, name: odd, args: { [odd]: odd }, result: odd, durationMs: 0.001, costMicros: 2 ** 52 }),
+      );
+      const row = await ledger.reader.get(1);
+      expect(row).toMatchObject({ seq: 1, time: ENTRY.time, duration_us: 1, cost_micros: 2 ** 52, error_kind: null });
+      expect(JSON.parse(row?.result ?? "")).toBe(odd);
+      expect(await ledger.reader.verify({})).toMatchObject({ isIntact: true, rows: 1 });
+    });
+
+    test("three servers make one chain without gaps, also where transactions are serializable by default", async () => {
+      postgres.sql("ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'");
+      const first = dataFolder();
+      const one = await openTestLedger(first, { storeUrl, checkpointEvery: 50 });
+      const others = await Promise.all(
+        [sharedFolder(first), sharedFolder(first)].map((folder) =>
+          openTestLedger(folder, { storeUrl, checkpointEvery: 50 }),
+        ),
+      );
+      const seqs = await Promise.all([one, ...others].map(({ ledger }) => appendMany(ledger, 200)));
+      expect(new Set(seqs.flat()).size).toBe(600);
+      const report = await one.ledger.reader.verify({});
+      expect(report).toMatchObject({ isIntact: true, checkpoints: Math.floor(report.rows / 50) });
+    });
+
+    test("a server with other keys is refused at the start", async () => {
+      await openTestLedger(dataFolder(), { storeUrl });
+      const error = await openTestLedger(dataFolder(), { storeUrl }).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ kind: "store_unavailable", hint: expect.stringContaining("ledger.keyFolder") });
+    });
+
+    test("lists, statistics and commands see the same as with SQLite", async () => {
+      const seen = await Promise.all(
+        [{ storeUrl }, {}].map(async (settings) => {
+          const { ledger } = await openTestLedger(dataFolder(), settings);
+          await appendMany(ledger, 30);
+          await ledger.append(
+            entry({ principal: "bob", name: "file_read", time: ENTRY.time + 90_000_000, durationMs: 0.6 }),
+          );
+          await ledger.append(entry({ principal: "bob", name: "fileXread", outcome: "timeout" }));
+          await ledger.append(entry({ ...REFUSED, principal: "eve", name: "50%_off" }));
+          const { reader } = ledger;
+          const lists = await Promise.all(
+            [
+              {},
+              { name: "file_*" },
+              { name: "50%*" },
+              { name: "?ile_read" },
+              { principal: "bob" },
+              { decision: "deny" as const },
+              { outcome: "timeout" as const },
+              { fromMs: ENTRY.time + 10, toMs: ENTRY.time + 20 },
+            ].map((filter) => reader.list(filter, { limit: 12 })),
+          );
+          const oldest = await reader.list({}, { limit: 3, order: "oldest", after: 5 });
+          return {
+            lists: [...lists, oldest].map((rows) => rows.map((row) => ({ ...row, hash: "" }))),
+            stats: await reader.stats({}),
+          };
+        }),
+      );
+      expect(seen[0]).toEqual(seen[1]);
+    });
+
+    test.each(["principal = 'eve'", "cost_micros = 0", "label = ''", "hash = repeat('0', 64)", "args = '{}'"])(
+      "a change behind its back is found: %s",
+      async (change) => {
+        const folder = dataFolder();
+        const { ledger } = await openTestLedger(folder, { storeUrl });
+        await appendMany(ledger, 20);
+        postgres.sql(`UPDATE ledger SET ${change} WHERE seq = 7`);
+        const report = await ledger.reader.verify({});
+        expect(report.problems[0]).toMatchObject({ seq: 7, fault: "changed" });
+      },
     );
-    const row = await ledger.reader.get(1);
-    expect(row).toMatchObject({ seq: 1, time: ENTRY.time, duration_us: 1, cost_micros: 2 ** 52, error_kind: null });
-    expect(JSON.parse(row?.result ?? "")).toBe(odd);
-    expect(await ledger.reader.verify({})).toMatchObject({ isIntact: true, rows: 1 });
-  });
 
-  test("three servers make one chain without gaps, also where transactions are serializable by default", async () => {
-    postgres.sql("ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'");
-    const first = dataFolder();
-    const one = await openTestLedger(first, { storeUrl, checkpointEvery: 50 });
-    const others = await Promise.all(
-      [sharedFolder(first), sharedFolder(first)].map((folder) =>
-        openTestLedger(folder, { storeUrl, checkpointEvery: 50 }),
-      ),
-    );
-    const seqs = await Promise.all([one, ...others].map(({ ledger }) => appendMany(ledger, 200)));
-    expect(new Set(seqs.flat()).size).toBe(600);
-    const report = await one.ledger.reader.verify({});
-    expect(report).toMatchObject({ isIntact: true, checkpoints: Math.floor(report.rows / 50) });
-  });
+    test("dropped rows and a cut tail are found", async () => {
+      const { ledger } = await openTestLedger(dataFolder(), { storeUrl });
+      await appendMany(ledger, 20);
+      const head = await ledger.reader.head();
+      postgres.sql("DELETE FROM ledger WHERE seq = 7 OR seq > 15");
+      expect((await ledger.reader.verify({ head })).problems.map(({ seq, fault }) => [seq, fault])).toEqual([
+        [7, "missing"],
+        [16, "head"],
+      ]);
+      await expect(ledger.append(entry())).rejects.toThrow("ends with row 15, and row 20 was written");
+    });
 
-  test("a server with other keys is refused at the start", async () => {
-    await openTestLedger(dataFolder(), { storeUrl });
-    const error = await openTestLedger(dataFolder(), { storeUrl }).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({ kind: "store_unavailable", hint: expect.stringContaining("ledger.keyFolder") });
-  });
+    test("retention leaves a signed record, as with SQLite", async () => {
+      const keys = loadLedgerKeys({ folder: join(dataFolder(), "keys"), create: true });
+      const ledger = await openPostgresStore({ url: storeUrl, keys, checkpointEvery: 1000 });
+      await ledger.append(
+        Array.from({ length: 30 }, (_, index) => draftFromEntry(entry({ time: index }), createRedactor())),
+      );
+      expect(await ledger.cut(10)).toMatchObject({ from: 1, to: 10 });
+      expect(await ledger.cut(10)).toBeUndefined();
+      expect(await ledger.cut(1000)).toMatchObject({ from: 1, to: 30 });
+      expect(await ledger.verify({})).toMatchObject({ isIntact: true, rows: 2, removed: { from: 1, to: 30 } });
+      await ledger.close();
+    });
 
-  test("lists, statistics and commands see the same as with SQLite", async () => {
-    const seen = await Promise.all(
-      [{ storeUrl }, {}].map(async (settings) => {
-        const { ledger } = await openTestLedger(dataFolder(), settings);
-        await appendMany(ledger, 30);
-        await ledger.append(
-          entry({ principal: "bob", name: "file_read", time: ENTRY.time + 90_000_000, durationMs: 0.6 }),
-        );
-        await ledger.append(entry({ principal: "bob", name: "fileXread", outcome: "timeout" }));
-        await ledger.append(entry({ ...REFUSED, principal: "eve", name: "50%_off" }));
-        const { reader } = ledger;
-        const lists = await Promise.all(
-          [
-            {},
-            { name: "file_*" },
-            { name: "50%*" },
-            { name: "?ile_read" },
-            { principal: "bob" },
-            { decision: "deny" as const },
-            { outcome: "timeout" as const },
-            { fromMs: ENTRY.time + 10, toMs: ENTRY.time + 20 },
-          ].map((filter) => reader.list(filter, { limit: 12 })),
-        );
-        const oldest = await reader.list({}, { limit: 3, order: "oldest", after: 5 });
-        return {
-          lists: [...lists, oldest].map((rows) => rows.map((row) => ({ ...row, hash: "" }))),
-          stats: await reader.stats({}),
-        };
-      }),
-    );
-    expect(seen[0]).toEqual(seen[1]);
-  });
+    test("a database that crashes refuses calls, and everything acknowledged is there when it is back", async () => {
+      const folder = dataFolder();
+      const { ledger, log } = await openTestLedger(folder, { storeUrl });
+      await appendMany(ledger, 20);
+      await postgres.kill();
+      const error: OwlError = await ledger.append(entry()).then(
+        () => Promise.reject(new Error("it was written")),
+        (thrown: OwlError) => thrown,
+      );
+      expect(error).toMatchObject({ kind: "store_unavailable", retryable: true });
+      expect(ledger.isHealthy).toBe(false);
+      await postgres.start();
+      await appendMany(ledger, 5);
+      expect(ledger.isHealthy).toBe(true);
+      expect(log.filter(({ level }) => level === "error")).toHaveLength(1);
+      const report = await ledger.reader.verify({});
+      expect([report.isIntact, report.rows >= 25]).toEqual([true, true]);
+    });
 
-  test.each(["principal = 'eve'", "cost_micros = 0", "label = ''", "hash = repeat('0', 64)", "args = '{}'"])(
-    "a change behind its back is found: %s",
-    async (change) => {
+    test("whatever was acknowledged is there after kill -9 of two servers under load", async () => {
       const folder = dataFolder();
       const { ledger } = await openTestLedger(folder, { storeUrl });
-      await appendMany(ledger, 20);
-      postgres.sql(`UPDATE ledger SET ${change} WHERE seq = 7`);
-      const report = await ledger.reader.verify({});
-      expect(report.problems[0]).toMatchObject({ seq: 7, fault: "changed" });
-    },
-  );
+      const acknowledged = await Promise.all(
+        ["a", "b"].map((name) => appendUntilKilled({ folder, name, atLeast: 100, storeUrl })),
+      );
+      for (const [seq, call] of acknowledged.flat()) {
+        expect([seq, (await ledger.reader.get(seq))?.trace_id]).toEqual([seq, call]);
+      }
+      expect((await ledger.reader.verify({})).problems).toEqual([]);
+      await ledger.append(entry());
+    });
 
-  test("dropped rows and a cut tail are found", async () => {
-    const { ledger } = await openTestLedger(dataFolder(), { storeUrl });
-    await appendMany(ledger, 20);
-    const head = await ledger.reader.head();
-    postgres.sql("DELETE FROM ledger WHERE seq = 7 OR seq > 15");
-    expect((await ledger.reader.verify({ head })).problems.map(({ seq, fault }) => [seq, fault])).toEqual([
-      [7, "missing"],
-      [16, "head"],
-    ]);
-    await expect(ledger.append(entry())).rejects.toThrow("ends with row 15, and row 20 was written");
-  });
-
-  test("retention leaves a signed record, as with SQLite", async () => {
-    const keys = loadLedgerKeys({ folder: join(dataFolder(), "keys"), create: true });
-    const ledger = await openPostgresStore({ url: storeUrl, keys, checkpointEvery: 1000 });
-    await ledger.append(
-      Array.from({ length: 30 }, (_, index) => draftFromEntry(entry({ time: index }), createRedactor())),
-    );
-    expect(await ledger.cut(10)).toMatchObject({ from: 1, to: 10 });
-    expect(await ledger.cut(10)).toBeUndefined();
-    expect(await ledger.cut(1000)).toMatchObject({ from: 1, to: 30 });
-    expect(await ledger.verify({})).toMatchObject({ isIntact: true, rows: 2, removed: { from: 1, to: 30 } });
-    await ledger.close();
-  });
-
-  test("a database that crashes refuses calls, and everything acknowledged is there when it is back", async () => {
-    const folder = dataFolder();
-    const { ledger, log } = await openTestLedger(folder, { storeUrl });
-    await appendMany(ledger, 20);
-    await postgres.kill();
-    const error: OwlError = await ledger.append(entry()).then(
-      () => Promise.reject(new Error("it was written")),
-      (thrown: OwlError) => thrown,
-    );
-    expect(error).toMatchObject({ kind: "store_unavailable", retryable: true });
-    expect(ledger.isHealthy).toBe(false);
-    await postgres.start();
-    await appendMany(ledger, 5);
-    expect(ledger.isHealthy).toBe(true);
-    expect(log.filter(({ level }) => level === "error")).toHaveLength(1);
-    const report = await ledger.reader.verify({});
-    expect([report.isIntact, report.rows >= 25]).toEqual([true, true]);
-  });
-
-  test("whatever was acknowledged is there after kill -9 of two servers under load", async () => {
-    const folder = dataFolder();
-    const { ledger } = await openTestLedger(folder, { storeUrl });
-    const acknowledged = await Promise.all(
-      ["a", "b"].map((name) => appendUntilKilled({ folder, name, atLeast: 100, storeUrl })),
-    );
-    for (const [seq, call] of acknowledged.flat()) {
-      expect([seq, (await ledger.reader.get(seq))?.trace_id]).toEqual([seq, call]);
-    }
-    expect((await ledger.reader.verify({})).problems).toEqual([]);
-    await ledger.append(entry());
-  });
-
-  test("the commands read it too", async () => {
-    const folder = dataFolder();
-    const { ledger } = await openTestLedger(folder, { storeUrl });
-    await appendMany(ledger, 5);
-    const reader = await openReader({ config: ledgerConfig({ storeUrl }), dataFolder: folder });
-    expect(await reader.verify({})).toMatchObject({ isIntact: true, rows: 5 });
-    await reader.close();
-  });
-});
+    test("the commands read it too", async () => {
+      const folder = dataFolder();
+      const { ledger } = await openTestLedger(folder, { storeUrl });
+      await appendMany(ledger, 5);
+      const reader = await openReader({ config: ledgerConfig({ storeUrl }), dataFolder: folder });
+      expect(await reader.verify({})).toMatchObject({ isIntact: true, rows: 5 });
+      await reader.close();
+    });
+  },
+);

@@ -8,6 +8,9 @@ export interface ProcessIdentity {
   readonly namespace: string;
 }
 
+/** In place of a start time. */
+const DEAD = "dead";
+
 export function ownIdentity(): ProcessIdentity {
   return { pid: process.pid, startedAt: startOf(process.pid) ?? "", namespace: ownNamespace() };
 }
@@ -21,14 +24,16 @@ export function isAlive({ pid, startedAt, namespace }: ProcessIdentity): boolean
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
   const found = startOf(pid);
-  return found === undefined || startedAt === "" || found === startedAt;
+  return found === undefined || (startedAt === "" && found !== DEAD) || found === startedAt;
 }
 
 /** The 22nd field; the name before it may hold spaces and brackets. */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    // A zombie is dead, and only waits for its parent to notice: its time is nobody's.
+    return fields[0] === "Z" ? DEAD : fields[19];
   } catch {
     return undefined;
   }
