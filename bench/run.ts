@@ -22,6 +22,7 @@ const USAGE = `npm run bench -- [options]
   --sandbox          sandboxes instead of the echo tool: create, code, shell, files, memory
   --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
   --store URL        with --ledger: also postgres://…
+  --shared           a governed call on SQLite, on PostgreSQL and Redis, and ungoverned
   --skills           2,000 skills instead of the echo tool alone: read, list, search, reload
   --handlers         100 tools listed, the start with 200 handlers, the reload of one
   --soak CALLS       memory over so many calls, instead of speed
@@ -39,6 +40,7 @@ const { values } = parseArgs({
     sandbox: { type: "boolean", default: false },
     ledger: { type: "string" },
     store: { type: "string", default: "" },
+    shared: { type: "boolean", default: false },
     skills: { type: "boolean", default: false },
     handlers: { type: "boolean", default: false },
     soak: { type: "string" },
@@ -52,6 +54,7 @@ const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
 else if (values.sandbox) await runSandbox();
 else if (values.ledger !== undefined) await runLedger(Number(values.ledger));
+else if (values.shared) await runShared();
 else if (values.skills) await runSkills();
 else if (values.handlers) await runHandlers();
 else if (values.soak === undefined) await runSpeed();
@@ -74,6 +77,18 @@ async function runSpeed(): Promise<void> {
   const goals = checkGoals(throughput, starts);
   console.log([throughputReport(throughput), startReport(starts), goalsReport(goals)].join("\n\n"));
   await save({ rounds, secondsPerRound, connections, throughput, starts, goals });
+  if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
+}
+
+async function runShared(): Promise<void> {
+  const { checkSharedGoals, measureShared, sharedReport } = await import("./shared.ts");
+  const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
+  const secondsPerRound = Number(values.seconds ?? (values.quick ? 1 : 3));
+  const warmupSeconds = secondsPerRound / 2;
+  const results = await measureShared({ rounds, secondsPerRound, warmupSeconds, connections, log: note });
+  const goals = checkSharedGoals(results);
+  console.log([sharedReport(results), goalsReport(goals)].join("\n\n"));
+  await save({ rounds, secondsPerRound, connections, shared: results, goals });
   if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
 }
 

@@ -24,6 +24,8 @@ export interface GovernedWork<I, T> {
   /** Reads the arguments. What it throws is the caller's mistake, and counts as a call. */
   readonly check: () => I | Promise<I>;
   readonly perform: (input: I, call: Call) => Promise<T>;
+  /** What the ledger keeps of the value. Default: all of it, bounded. */
+  readonly toRecord?: ((value: T) => unknown) | undefined;
 }
 
 export interface Governed<T> {
@@ -148,9 +150,10 @@ class CallRecord<I, T> {
   }
 
   #entry({ policy, value, thrown, grant, settled }: Ending<T>): LedgerEntry {
-    const { kind, subject, calledAs, args, call } = this.#work;
+    const { kind, subject, calledAs, args, call, toRecord } = this.#work;
     const { caller, traceId } = call;
-    const { outcome, errorKind, decision, rule, result } = verdictOf(thrown, value);
+    const kept = toRecord === undefined || value === undefined ? value : toRecord(value);
+    const { outcome, errorKind, decision, rule, result } = verdictOf(thrown, kept);
     return {
       time: this.#time,
       principal: caller.principal.id,

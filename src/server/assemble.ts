@@ -131,14 +131,14 @@ async function openGoverned({
   sharing,
 }: AssembleOptions & { readonly sharing: Sharing | undefined }): Promise<OpenGovernance> {
   const { openGovernance } = await import("./open-governance.ts");
-  return openGovernance({ config, logger, loaded, connection: sharing?.connection });
+  return openGovernance({ config, logger, loaded, engine: sharing?.engine });
 }
 
 async function openShared(
   { config, logger, isGoverned = true }: AssembleOptions,
   changes: Changes,
 ): Promise<Sharing | undefined> {
-  if (config.limits.url === "" || !isGoverned) return undefined;
+  if ((config.limits.url === "" && config.store.url === "") || !isGoverned) return undefined;
   const { openSharing } = await import("./open-sharing.ts");
   return openSharing({ config, logger, changes });
 }
