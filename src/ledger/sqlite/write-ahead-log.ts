@@ -64,9 +64,17 @@ export class WriteAheadLog {
   #emptyBeside(): void {
     if (this.#emptying !== undefined) return;
     this.#pages = 0;
-    // What stays in the log goes with the next time.
-    const done = (): void => void (this.#emptying = undefined);
-    this.#emptying = this.#options.empty().then(done, done);
+    this.#emptying = this.#empty();
+  }
+
+  async #empty(): Promise<void> {
+    try {
+      await this.#options.empty();
+    } catch {
+      // What stays in the log goes with the next time.
+    } finally {
+      this.#emptying = undefined;
+    }
   }
 
   async #forget(): Promise<void> {
