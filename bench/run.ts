@@ -49,6 +49,8 @@ const { values } = parseArgs({
   },
 });
 
+/** Those that the package has no entry for. */
+const UNGOVERNED_NAMES = /^owlclaw-(ungoverned|inline)/;
 const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
 else if (values.sandbox) await runSandbox();
@@ -60,7 +62,7 @@ else await runSoak(Number(values.soak));
 
 async function runSpeed(): Promise<void> {
   const targets = selectTargets(values.only);
-  if (targets.some(({ name }) => name.startsWith("owlclaw-ungoverned"))) await buildUngoverned();
+  if (targets.some(({ name }) => UNGOVERNED_NAMES.test(name))) await buildUngoverned();
   const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
   const secondsPerRound = Number(values.seconds ?? (values.quick ? 1 : 3));
   const warmupSeconds = secondsPerRound / 2;

@@ -27,7 +27,8 @@ export const UNGOVERNED: Readonly<Record<Door, string>> = {
   "http-2026": "owlclaw-ungoverned",
   "http-2025": "owlclaw-ungoverned",
   "http-plain": "owlclaw-ungoverned",
-  stdio: "owlclaw-ungoverned-stdio",
+  // Over HTTP a process of its own for handlers is no matter; over pipes it would be what is measured.
+  stdio: "owlclaw-inline-stdio",
 };
 
 export const GOVERNED = "owlclaw-governed";
@@ -35,6 +36,7 @@ export const STARTED = "owlclaw-stdio";
 
 export const MAIN = path.join(import.meta.dirname, "../dist/main.js");
 const CONFIG = path.join(import.meta.dirname, "mcp-server.yaml");
+const INLINE_CONFIG = path.join(import.meta.dirname, "inline.yaml");
 const GOVERNED_CONFIG = path.join(import.meta.dirname, "governed.yaml");
 /** Where `buildUngoverned` puts it. */
 export const UNGOVERNED_BUILD: string = path.join(import.meta.dirname, "../.cache/bench/dist");
@@ -57,6 +59,7 @@ export const TARGETS: readonly Target[] = [
   { name: "fastmcp-stdio", doors: ["stdio"], args: peer("fastmcp", "stdio") },
   { name: "owlclaw-stdio", doors: ["stdio"], args: ours(CONFIG, "stdio") },
   { name: "owlclaw-ungoverned-stdio", doors: ["stdio"], args: ungoverned("stdio") },
+  { name: "owlclaw-inline-stdio", doors: ["stdio"], args: ungoverned("stdio", INLINE_CONFIG) },
 ];
 
 /** Peers are plain JavaScript, so that no loader stands between them and Node: ours is compiled too. */
@@ -69,6 +72,6 @@ function ours(config: string, transport: "http" | "stdio"): readonly string[] {
   return [MAIN, "mcp-server", "start", "--transport", transport, "--config", config, ...port];
 }
 
-function ungoverned(transport: "http" | "stdio"): readonly string[] {
-  return [path.join(UNGOVERNED_BUILD, "owlclaw-ungoverned.js"), transport, CONFIG];
+function ungoverned(transport: "http" | "stdio", config = CONFIG): readonly string[] {
+  return [path.join(UNGOVERNED_BUILD, "owlclaw-ungoverned.js"), transport, config];
 }
