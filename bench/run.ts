@@ -9,6 +9,7 @@ import { measureSandboxes } from "./sandbox.ts";
 import { checkSkillGoals, measureSkills, skillReport } from "./skills.ts";
 import { soak, type SoakResult } from "./soak.ts";
 import { measureStart } from "./start-time.ts";
+import { buildUngoverned } from "./build-ungoverned.ts";
 import { DOORS, TARGETS, type Target } from "./targets.ts";
 import { measureThroughput } from "./throughput.ts";
 
@@ -50,6 +51,8 @@ const { values } = parseArgs({
   },
 });
 
+/** Those that the package has no entry for. */
+const UNGOVERNED_NAMES = /^owlclaw-(ungoverned|inline)/;
 const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
 else if (values.sandbox) await runSandbox();
@@ -62,6 +65,7 @@ else await runSoak(Number(values.soak));
 
 async function runSpeed(): Promise<void> {
   const targets = selectTargets(values.only);
+  if (targets.some(({ name }) => UNGOVERNED_NAMES.test(name))) await buildUngoverned();
   const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
   const secondsPerRound = Number(values.seconds ?? (values.quick ? 1 : 3));
   const warmupSeconds = secondsPerRound / 2;
@@ -156,10 +160,9 @@ function selectTargets(only: string): readonly Target[] {
     );
   }
   return (servers.length === 0 ? TARGETS : servers)
-    .map(({ name, args, doors: all }) => ({
-      name,
-      args,
-      doors: doors.length === 0 ? all : all.filter((door) => doors.includes(door)),
+    .map((target) => ({
+      ...target,
+      doors: doors.length === 0 ? target.doors : target.doors.filter((door) => doors.includes(door)),
     }))
     .filter((target) => target.doors.length > 0);
 }

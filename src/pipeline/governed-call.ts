@@ -4,6 +4,7 @@ import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import { type Quota, toQuota } from "../governance/quota.ts";
 import type { Subject } from "../governance/subject.ts";
 import type { Ledger, LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
+import type { CallInFlight, CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import { approverOf } from "./approver.ts";
 import { type Call, CallSuspended } from "./call.ts";
 import { EgressMeter } from "./egress-meter.ts";
@@ -12,6 +13,8 @@ import { sandboxFacts, verdictOf } from "./ledger-facts.ts";
 export interface GovernanceParts {
   readonly governor: Governor;
   readonly ledger: Ledger;
+  /** For whoever writes something down for each of them. */
+  readonly inFlight?: CallsInFlight;
 }
 
 /** One thing that somebody wants to have done. */
@@ -130,10 +133,12 @@ class CallRecord<I, T> {
   readonly #work: GovernedWork<I, T>;
   readonly #time = Date.now();
   readonly #startMs = performance.now();
+  readonly #inFlight: CallInFlight | undefined;
 
   constructor(parts: GovernanceParts, work: GovernedWork<I, T>) {
     this.#parts = parts;
     this.#work = work;
+    this.#inFlight = parts.inFlight?.begin();
   }
 
   /** A refusal stays what it is; what nobody could record must not leave, unless the operator wants it so. */
@@ -142,7 +147,9 @@ class CallRecord<I, T> {
     // Both are waited for, one after the other: whoever fails first must not go unheard.
     booked?.catch(() => undefined);
     try {
-      await this.#parts.ledger.append(this.#entry(ending));
+      const written = this.#parts.ledger.append(this.#entry(ending));
+      this.#inFlight?.end();
+      await written;
       await booked;
     } catch (error) {
       if (!this.#parts.governor.failOpen && !isRefusal(ending.thrown)) throw error;

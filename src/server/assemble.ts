@@ -9,6 +9,7 @@ import type { FileTransfer } from "../sandbox/file-transfer.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { OperatorDesk } from "../transports/http/operator-api.ts";
 import type { ControlSocket } from "./control-socket.ts";
+import type { EarlyWorker } from "./early-worker.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import type { Cluster, Sharing } from "./open-sharing.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
@@ -43,6 +44,8 @@ export interface AssembleOptions {
   readonly isGoverned?: boolean;
   /** Default: yes. */
   readonly withPool?: boolean;
+  /** A process for handlers that is under way already. */
+  readonly earlyWorker?: EarlyWorker;
 }
 
 /** Wires everything behind the transports. What is started here is stopped by `close`, in reverse. */
