@@ -4,7 +4,7 @@ import { join, relative } from "node:path";
 import { build } from "esbuild";
 
 /** What is started, imported or read by name. Everything else is in files that these share. */
-const ENTRIES = [
+export const ENTRIES = [
   "main",
   "index",
   "ledger/sqlite/thread-main",
