@@ -596,6 +596,45 @@ describe("a server with the fast path and one without tell the same to who liste
   });
 });
 
+/** The same on one line for everything; in an order of its own, since the call's answer may come between. */
+async function listenOnStdio(
+  { assembly: { mcp } }: Side,
+  fastPath: boolean,
+  notifications: unknown,
+): Promise<string[]> {
+  const input = new PassThrough();
+  const output = new PassThrough();
+  const options = { mcp, clientId: "stdio", maxLineBytes: 1_000_000, input, output, fastPath };
+  const transport = new StdioTransport(options);
+  const told: unknown[] = [];
+  createInterface({ input: output }).on("line", (line) => told.push(normalized(JSON.parse(line))));
+  input.write(`${bodyOf(withEnvelope({ method: "subscriptions/listen", params: { notifications } }), "sub")}\n`);
+  await vi.waitFor(() => expect(told).toHaveLength(1), { timeout: 10_000 });
+  for (const list of ["tools", "prompts", "resources"] as const) mcp.changes.listChanged(list);
+  for (const uri of ["note://01", "note://02", "note://03"]) mcp.changes.resourceUpdated(uri);
+  input.write(`${bodyOf(withEnvelope({ method: "tools/call", params: { name: "whoami", arguments: {} } }), "call")}\n`);
+  await vi.waitFor(() => expect(told.length).toBeGreaterThanOrEqual(2 + dueOf(notifications)), { timeout: 10_000 });
+  input.end();
+  await transport.ended;
+  // Whoever listens is not waited for.
+  await transport.close(600_000);
+  return told.map((message) => JSON.stringify(sortKeys(message))).sort();
+}
+
+describe("a server with the fast path and one without tell the same to who listens over stdio", () => {
+  test.each(Object.entries(LISTENS))("%s", async (_name, notifications) => {
+    fast.runs = 0;
+    const slow = await listenOnStdio(sides.sdk, false, notifications);
+    expect(fast.runs).toBe(0);
+    const quick = await listenOnStdio(sides.fast, true, notifications);
+    expect(fast.runs, "the call meanwhile").toBe(1);
+    expect(quick).toEqual(slow);
+    expect(quick.filter((message) => message.includes('"method":"notifications/')).length).toBeGreaterThanOrEqual(
+      dueOf(notifications),
+    );
+  });
+});
+
 /** The status and the first thing that is said: what listens has no end of its own. */
 async function peek({ origin }: Side, { body, headers }: Shot): Promise<unknown> {
   const hangUp = new AbortController();

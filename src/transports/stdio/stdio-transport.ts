@@ -92,7 +92,7 @@ export class StdioTransport {
   async #onLine(line: Line): Promise<void> {
     const release = this.#open.open();
     try {
-      const answer = await this.#answer(line);
+      const answer = await this.#answer(line, release);
       if (answer !== undefined) this.#write(answer);
     } catch (thrown) {
       this.#write(this.#refusal(null, toOwlError(thrown), this.#version));
@@ -101,12 +101,15 @@ export class StdioTransport {
     }
   }
 
-  async #answer(line: Line): Promise<JsonRpcMessage | readonly JsonRpcMessage[] | undefined> {
+  async #answer(line: Line, release: () => void): Promise<JsonRpcMessage | readonly JsonRpcMessage[] | undefined> {
     if (!line.ok) throw line.error;
     const text = decodeUtf8(line.bytes).trim();
     if (text === "") return undefined;
     const parsed = parseMessages(text);
     const bytes = line.bytes.length;
+    // What listens has no end of its own: nobody waits for it when the server stops.
+    if (!parsed.batch && parsed.item.kind === "request" && parsed.item.message.method === "subscriptions/listen")
+      release();
     if (!parsed.batch) return this.#serve(parsed.item, bytes);
     if (!hasBatches(this.#version))
       throw new OwlError("invalid_request", `revision ${this.#version} has no batches`, {
