@@ -136,7 +136,10 @@ export class LimitBook {
   #spend(counter: Counter, month: string, micros: number): readonly Crossing[] {
     const { key } = counter;
     const state = this.#stateOf(key);
-    this.#unsavedSpent.push({ key, month, micros });
+    const unsaved = this.#unsavedSpent.find((spent) => spent.key === key && spent.month === month);
+    // What many calls spent is one row, and is written once.
+    if (unsaved === undefined) this.#unsavedSpent.push({ key, month, micros });
+    else unsaved.micros += micros;
     if (state.month !== month) return [];
     const before = state.spentMicros;
     state.spentMicros += micros;
