@@ -118,11 +118,10 @@ describe.each(DOORS)("over $transport in $version", ({ transport, version }) => 
     const answer = await call("typed", { text: "x", count: 11, items: [{}], extra: 1 });
     expect(outcomeOf(answer)).toEqual(failure(isOld ? -32602 : "result", "invalid_params", { retryable: false }));
     const { message, issues } = dataOf(answer);
-    for (const place of ["text", "count", "items[0]"]) {
+    for (const place of ["text", "count", "items[0].name", "extra"]) {
       expect(message).toContain(place);
       expect(issues).toContainEqual({ path: place, message: expect.any(String) });
     }
-    expect(message).toContain('"extra"');
   });
 
   test("[000-R4.1] [000-R4.3] an internal error is InternalError", async () => {
