@@ -77,12 +77,14 @@ export class SqliteStore implements LedgerStore {
 
   async #write(act: () => Appended): Promise<Appended> {
     if (this.#log.isDamaged) await this.#log.repair();
-    const appended = await this.#unlocked(act);
     try {
+      const appended = await this.#unlocked(act);
       await this.#log.sync(appended.seqs.length);
       return appended;
     } catch (error) {
       this.#writer.abandon();
+      // The next connection may have another log: SQLite removes it with the last one that used it.
+      await this.#log.forget();
       throw storeError(error, this.#path);
     }
   }

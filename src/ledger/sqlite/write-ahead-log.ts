@@ -44,7 +44,6 @@ export class WriteAheadLog {
       await syncData(this.#file);
     } catch (error) {
       this.#isDamaged = true;
-      await this.#forget();
       throw error;
     }
     this.#pages += COMMIT_PAGES + rows / ROWS_PER_PAGE;
@@ -58,7 +57,14 @@ export class WriteAheadLog {
 
   async close(): Promise<void> {
     await this.#emptying;
-    await this.#forget();
+    await this.forget();
+  }
+
+  /** Opens the log anew for the next sync. */
+  async forget(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    if (file !== undefined) await closeFile(file).catch(() => undefined);
   }
 
   #emptyBeside(): void {
@@ -75,11 +81,5 @@ export class WriteAheadLog {
     } finally {
       this.#emptying = undefined;
     }
-  }
-
-  async #forget(): Promise<void> {
-    const file = this.#file;
-    this.#file = undefined;
-    if (file !== undefined) await closeFile(file).catch(() => undefined);
   }
 }

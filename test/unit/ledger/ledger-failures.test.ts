@@ -1,5 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
@@ -27,6 +36,15 @@ async function collectGarbage(): Promise<void> {
   setFlagsFromString("--expose-gc");
   runInNewContext("gc()");
   await setImmediate();
+}
+
+/** Empty for one that is closed meanwhile, such as that of the listing itself. */
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
 }
 
 async function refusal(ledger: Ledger): Promise<OwlError> {
@@ -108,6 +126,26 @@ test("what the disk took and could not keep is no record, and nothing is built o
   expect(report).toMatchObject({ isIntact: true });
   // The row that nobody was told of may be there; none that somebody was told of is missing.
   expect(report.rows).toBeGreaterThanOrEqual(acknowledged + 6);
+});
+
+test("after a failure the log that is synced is the one that is written, not one that is gone", async (context) => {
+  if (!isRoot) context.skip("only root can mount a small disk");
+  const disk = smallDisk(4);
+  const { ledger } = await openTestLedger(disk);
+  await appendMany(ledger, 10);
+  const filler = join(disk, "filler");
+  try {
+    writeFileSync(filler, Buffer.alloc(8 * 1024 * 1024));
+  } catch {
+    // It is full: as wanted.
+  }
+  while (ledger.isHealthy) await ledger.append(entry()).catch(() => undefined);
+  rmSync(filler);
+  // The old connection ends here, and takes its log with it.
+  await collectGarbage();
+  await appendMany(ledger, 1);
+  const open = readdirSync("/proc/self/fd").map((fd) => linkOf(`/proc/self/fd/${fd}`));
+  expect(open.filter((file) => file.startsWith(disk) && file.endsWith("(deleted)"))).toEqual([]);
 });
 
 test("a read-only disk refuses to start, and does no harm", async (context) => {
