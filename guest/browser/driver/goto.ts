@@ -1,0 +1,65 @@
+import type { Response } from "playwright-core";
+import { Failure } from "../../failure.ts";
+import type { BrowserGotoParams, BrowserGotoResult, BrowserHistoryParams } from "../rpc.ts";
+import { toAddress } from "./allowed-addresses.ts";
+import { explainNavigation } from "./navigation-failure.ts";
+import type { BrowserSession } from "./session.ts";
+import { settle } from "./settle.ts";
+import { within } from "./within.ts";
+
+const DOWNLOAD_MAX_MS = 30_000;
+
+export async function goto(
+  session: BrowserSession,
+  { url, waitUntil, timeoutMs }: BrowserGotoParams,
+  signal: AbortSignal,
+): Promise<BrowserGotoResult> {
+  const address = toAddress(url, session.workspace);
+  const page = await session.page();
+  try {
+    return await withStatus(session, await page.goto(address, { waitUntil, timeout: timeoutMs, signal }));
+  } catch (error) {
+    if (isDownload(error)) return await downloaded(session, signal);
+    throw await explainNavigation(error, { address, timeoutMs, proxyPort: session.proxyPort });
+  }
+}
+
+export async function goThroughHistory(
+  session: BrowserSession,
+  { action, timeoutMs }: BrowserHistoryParams,
+  signal: AbortSignal,
+): Promise<BrowserGotoResult> {
+  const page = await session.page();
+  const before = page.url();
+  const options = { timeout: timeoutMs, signal, waitUntil: "load" } as const;
+  try {
+    if (action === "reload") return await withStatus(session, await page.reload(options));
+    const response = action === "back" ? await page.goBack(options) : await page.goForward(options);
+    if (response === null && page.url() === before) {
+      throw new Failure("no_history", `there is no page to go ${action} to`, "use browser_goto with its address");
+    }
+    return await withStatus(session, response);
+  } catch (error) {
+    throw await explainNavigation(error, { address: before, timeoutMs, proxyPort: session.proxyPort });
+  }
+}
+
+/** The proxy's own answers look like a server's; they say who refused. */
+async function withStatus(session: BrowserSession, response: Response | null): Promise<BrowserGotoResult> {
+  const phrase = response?.statusText() ?? "";
+  if (session.proxyPort !== undefined && phrase.startsWith("egress refused")) {
+    throw new Failure("refused_by_policy", phrase, "only the hosts in network.allow can be reached: ask the operator to add it");
+  }
+  const page = await session.describe();
+  return response === null || response.status() === 0 ? page : { ...page, status: response.status() };
+}
+
+function isDownload(error: unknown): boolean {
+  return error instanceof Error && error.message.includes("Download is starting");
+}
+
+async function downloaded(session: BrowserSession, signal: AbortSignal): Promise<BrowserGotoResult> {
+  await settle(session, signal);
+  await within(session.downloads.done(), DOWNLOAD_MAX_MS).catch(() => session.note("the download goes on"));
+  return await session.describe();
+}
