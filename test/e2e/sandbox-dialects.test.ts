@@ -10,6 +10,11 @@ test("the native tools are listed alone, each with a description and an input sc
   const client = await connectStdio(makePlace());
   const { tools } = await client.listTools();
   expect(tools.map(({ name }) => name)).toEqual([
+    "browser_click",
+    "browser_goto",
+    "browser_screenshot",
+    "browser_snapshot",
+    "browser_type",
     "code_run",
     "file_list",
     "file_read",

@@ -1,4 +1,4 @@
-import type { Response } from "playwright-core";
+import type { Page, Response } from "playwright-core";
 import { Failure } from "../../failure.ts";
 import type { BrowserGotoParams, BrowserGotoResult, BrowserHistoryParams } from "../rpc.ts";
 import { toAddress } from "./allowed-addresses.ts";
@@ -17,10 +17,22 @@ export async function goto(
   const address = toAddress(url, session.workspace);
   const page = await session.page();
   try {
-    return await withStatus(session, await page.goto(address, { waitUntil, timeout: timeoutMs, signal }));
+    return await withStatus(session, await open(page, address, { waitUntil, timeout: timeoutMs, signal }));
   } catch (error) {
     if (isDownload(error)) return await downloaded(session, signal);
     throw await explainNavigation(error, { address, timeoutMs, proxyPort: session.proxyPort });
+  }
+}
+
+type GotoOptions = Parameters<Page["goto"]>[1];
+
+/** The page that says that the last address failed may come only now, and get in the way. */
+async function open(page: Page, address: string, options: GotoOptions): Promise<Response | null> {
+  try {
+    return await page.goto(address, options);
+  } catch (error) {
+    if (!(error instanceof Error) || !/interrupted by another navigation to "chrome-error:/.test(error.message)) throw error;
+    return await page.goto(address, options);
   }
 }
 

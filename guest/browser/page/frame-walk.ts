@@ -46,6 +46,10 @@ export class FrameWalk {
     for (const child of composedChildren(parent)) {
       this.#nodes += 1;
       if (this.#nodes > NODES_MAX || depth > DEPTH_MAX) return;
+      if (isFoldedAway(child, parent)) {
+        this.#hide(child.textContent ?? "");
+        continue;
+      }
       if (child instanceof Text) this.#visitText(child, style, around);
       else if (child instanceof Element) this.#visitElement(child, around, depth + 1);
     }
@@ -111,7 +115,12 @@ export class FrameWalk {
   }
 }
 
-/** The contents of a closed `details` are laid out by nobody, and no style says so. */
+/** What a closed `details` holds beside its summary is shown by nobody, and no style says so. */
+function isFoldedAway(child: Node, parent: Element): boolean {
+  if (!(parent instanceof HTMLDetailsElement) || parent.open) return false;
+  return child !== parent.querySelector(":scope > summary");
+}
+
 function isRendered(element: Element, style: CSSStyleDeclaration): boolean {
   return style.display === "contents" || element.checkVisibility();
 }

@@ -34,7 +34,19 @@ function fromLabels(element: Element): string {
     element instanceof HTMLSelectElement ||
     element instanceof HTMLTextAreaElement;
   if (!isField || element.labels === null) return "";
-  return [...element.labels].map((label) => label.innerText).join(" ");
+  return [...element.labels].map(labelText).join(" ");
+}
+
+/** A label around its field does not say what is in the field. */
+function labelText(label: HTMLLabelElement): string {
+  if (label.querySelector("select, textarea, button") === null) return label.innerText;
+  const texts = document.createTreeWalker(label, NodeFilter.SHOW_TEXT);
+  const said: string[] = [];
+  while (texts.nextNode() !== null) {
+    const { currentNode } = texts;
+    if (currentNode.parentElement?.closest("select, textarea, button") === null) said.push(currentNode.nodeValue ?? "");
+  }
+  return said.join(" ");
 }
 
 function fromOwnText(element: Element): string {
