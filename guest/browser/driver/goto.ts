@@ -20,20 +20,34 @@ export async function goto(
     return await withStatus(session, await open(page, address, { waitUntil, timeout: timeoutMs, signal }));
   } catch (error) {
     if (isDownload(error)) return await downloaded(session, signal);
+    await errorPageShown(page, error);
     throw await explainNavigation(error, { address, timeoutMs, proxyPort: session.proxyPort });
   }
 }
 
 type GotoOptions = Parameters<Page["goto"]>[1];
 
-/** The page that says that the last address failed may come only now, and get in the way. */
+const ERROR_PAGE = "chrome-error:";
+const ERROR_PAGE_MS = 1000;
+
+/** The browser's own page about an address that failed comes late, and may get in the way of the next address. */
 async function open(page: Page, address: string, options: GotoOptions): Promise<Response | null> {
+  const wasFailed = page.url().startsWith(ERROR_PAGE);
   try {
     return await page.goto(address, options);
   } catch (error) {
-    if (!(error instanceof Error) || !/interrupted by another navigation to "chrome-error:/.test(error.message)) throw error;
-    return await page.goto(address, options);
+    const isInterrupted = error instanceof Error && /interrupted by another navigation|ERR_ABORTED/.test(error.message);
+    const isByErrorPage = isInterrupted && (wasFailed || error.message.includes(`"${ERROR_PAGE}`));
+    if (isByErrorPage && !isDownload(error)) return await page.goto(address, options);
+    throw error;
   }
+}
+
+async function errorPageShown(page: Page, error: unknown): Promise<void> {
+  if (!(error instanceof Error) || !error.message.includes("net::ERR_")) return;
+  const shown = page.waitForURL((url) => url.protocol === ERROR_PAGE, { timeout: ERROR_PAGE_MS, waitUntil: "commit" });
+  // Some failures have no page.
+  await shown.catch(() => {});
 }
 
 export async function goThroughHistory(
