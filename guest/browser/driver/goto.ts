@@ -77,7 +77,8 @@ async function withStatus(session: BrowserSession, response: Response | null): P
     throw new Failure("refused_by_policy", phrase, "only the hosts in network.allow can be reached: ask the operator to add it");
   }
   const page = await session.describe();
-  return response === null || response.status() === 0 ? page : { ...page, status: response.status() };
+  const isServed = response?.url().startsWith("http") === true;
+  return isServed ? { ...page, status: response.status() } : page;
 }
 
 function isDownload(error: unknown): boolean {
