@@ -36,7 +36,9 @@ async function ask(client: Client, name: string, args: Record<string, unknown>):
 async function connect(args: readonly string[], cwd: string): Promise<Client> {
   const client = new Client({ name: "bench", version: "1" });
   const env = { PATH: process.env["PATH"] ?? "", HOME: cwd, TMPDIR: cwd };
-  await client.connect(new StdioClientTransport({ command: process.execPath, args: [...args], env, cwd, stderr: "ignore" }));
+  await client.connect(
+    new StdioClientTransport({ command: process.execPath, args: [...args], env, cwd, stderr: "ignore" }),
+  );
   return client;
 }
 
@@ -44,7 +46,12 @@ async function connect(args: readonly string[], cwd: string): Promise<Client> {
 export async function startOwlClaw(): Promise<BrowserPeer> {
   const folder = await mkdtemp(path.join(tmpdir(), "owlclaw-bench-"));
   const config = path.join(folder, "mcp-server.yaml");
-  const sandbox = { root: path.join(folder, "data"), flavor: "medium", pool: { size: 0 }, volumes: [`${SITE}:/site:ro`] };
+  const sandbox = {
+    root: path.join(folder, "data"),
+    flavor: "medium",
+    pool: { size: 0 },
+    volumes: [`${SITE}:/site:ro`],
+  };
   const governance = { defaults: { callsPerMinute: 1_000_000, concurrency: 1000 } };
   await writeFile(config, JSON.stringify({ sandbox, governance, tools: { maxResultChars: 5_000_000 } }));
   const client = await connect([MAIN, "mcp-server", "start", "--config", config], folder);

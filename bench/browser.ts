@@ -1,5 +1,11 @@
 import { loadavg } from "node:os";
-import { type BrowserPeer, type PageTruth, preparePlaywright, startOwlClaw, startPlaywrightMcp } from "./browser-peers.ts";
+import {
+  type BrowserPeer,
+  type PageTruth,
+  preparePlaywright,
+  startOwlClaw,
+  startPlaywrightMcp,
+} from "./browser-peers.ts";
 import { startSite } from "./browser-site.ts";
 import { median } from "./statistics.ts";
 
@@ -23,7 +29,10 @@ export interface BrowserResults {
 }
 
 /** All browsers run at the same time and are asked by turns, so that a busy moment meets all of them. */
-export async function measureBrowsers(options: { rounds: number; log: (line: string) => void }): Promise<BrowserResults> {
+export async function measureBrowsers(options: {
+  rounds: number;
+  log: (line: string) => void;
+}): Promise<BrowserResults> {
   const { rounds, log } = options;
   const [loadBefore = Number.NaN] = loadavg();
   const site = await startSite();

@@ -83,7 +83,15 @@ export class SandboxBrowser {
   ): Promise<Reply> {
     const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     const isDone = await isDoneWithin(Promise.race([asked.then(() => {}), aborted]), timeoutMs);
-    if (isDone && (!signal.aborted || (await isDoneWithin(asked.then(() => {}), CANCEL_MS_MAX)))) return await asked;
+    if (
+      isDone &&
+      (!signal.aborted ||
+        (await isDoneWithin(
+          asked.then(() => {}),
+          CANCEL_MS_MAX,
+        )))
+    )
+      return await asked;
     this.#driver = undefined;
     await driver.end();
     if (signal.aborted) throw cancelled();
@@ -117,8 +125,10 @@ export class SandboxBrowser {
       KNOWN_PATHS.find(isExecutable) ??
       KNOWN_NAMES.map((name) => findProgram(name, environment["PATH"])).find((path) => path !== undefined);
     if (found !== undefined && isExecutable(found)) return found;
-    const reason = found === undefined ? "there is no Chromium in the sandbox" : `${found} cannot be run in the sandbox`;
-    const hint = "ask the operator to install it (apt-get install chromium) or to name it in sandbox.browser.executable";
+    const reason =
+      found === undefined ? "there is no Chromium in the sandbox" : `${found} cannot be run in the sandbox`;
+    const hint =
+      "ask the operator to install it (apt-get install chromium) or to name it in sandbox.browser.executable";
     throw new Failure("browser_missing", reason, hint);
   }
 }
@@ -151,7 +161,10 @@ function isFailure(value: unknown): value is GuestFailure {
 function withRestart(result: unknown, wasLost: boolean): unknown {
   if (!wasLost || !isRecord(result) || !Array.isArray(result["events"])) return result;
   const events: unknown[] = result["events"];
-  return { ...result, events: ["the browser had ended and was started again: pages, cookies and refs are gone", ...events] };
+  return {
+    ...result,
+    events: ["the browser had ended and was started again: pages, cookies and refs are gone", ...events],
+  };
 }
 
 function isExecutable(path: string): boolean {

@@ -59,7 +59,10 @@ const READERS: Readers = {
 };
 
 /** What the host sent for a method, read field by field. */
-export function readBrowserParams<M extends keyof BrowserMethods>(method: M, params: unknown): BrowserMethods[M]["params"] {
+export function readBrowserParams<M extends keyof BrowserMethods>(
+  method: M,
+  params: unknown,
+): BrowserMethods[M]["params"] {
   const reader = new ParamReader(params);
   // oxlint-disable-next-line typescript/consistent-type-assertions -- the compiler does not put Omit and the field together again
   return { ...READERS[method](reader), timeoutMs: reader.integer("timeoutMs") } as BrowserMethods[M]["params"];

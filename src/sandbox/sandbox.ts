@@ -159,11 +159,7 @@ export class Sandbox {
   }
 
   /** Asks the browser. Calls wait for their turn, since each acts on what the one before left; their time starts then. */
-  browse<M extends BrowserMethod>(
-    method: M,
-    params: GuestParams[M],
-    { signal }: CallOptions,
-  ): Promise<GuestResult<M>> {
+  browse<M extends BrowserMethod>(method: M, params: GuestParams[M], { signal }: CallOptions): Promise<GuestResult<M>> {
     const timeoutMs = params.timeoutMs + BROWSER_MARGIN_MS;
     return this.#browserQueue.run(() => this.request(method, params, { timeoutMs, signal }), signal);
   }

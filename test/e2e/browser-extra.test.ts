@@ -18,7 +18,9 @@ test("back, forward and reload", async () => {
   expect(await go("forward")).toBe("Form");
   expect(await go("reload")).toBe("Form");
   await call(client, "browser_tabs", { action: "open" });
-  expect((await call(client, "browser_history", { action: "forward" })).content[0]?.text).toContain("there is no page to go forward to");
+  expect((await call(client, "browser_history", { action: "forward" })).content[0]?.text).toContain(
+    "there is no page to go forward to",
+  );
   await call(client, "browser_tabs", { action: "close" });
 });
 
@@ -33,7 +35,9 @@ test("keys, options and a pointer", async () => {
   expect(elements).toContain('checkbox "I agree" checked');
   const none = await call(client, "browser_select", { selector: "select", values: ["Mars"], timeout_seconds: 1 });
   expect(none.content[0]?.text).toContain("there is no such option");
-  expect((await call(client, "browser_press", { key: "Nonsense" })).content[0]?.text).toContain("there is no key Nonsense");
+  expect((await call(client, "browser_press", { key: "Nonsense" })).content[0]?.text).toContain(
+    "there is no key Nonsense",
+  );
 });
 
 test("scrolling to the end brings more of an endless page", async () => {
@@ -60,7 +64,9 @@ test("scripts run in the page, and their faults are told", async () => {
   expect(await value("Promise.resolve({ title: document.title, none: typeof require })")).toBe(
     '{"title":"Front page","none":"undefined"}',
   );
-  expect((await call(client, "browser_evaluate", { expression: "nothing.here" })).content[0]?.text).toContain("nothing is not defined");
+  expect((await call(client, "browser_evaluate", { expression: "nothing.here" })).content[0]?.text).toContain(
+    "nothing is not defined",
+  );
   const hung = await call(client, "browser_evaluate", { expression: "new Promise(() => {})", timeout_seconds: 1 });
   expect(hung.content[0]?.text).toContain("the page did not do it in time");
 });
@@ -81,7 +87,9 @@ test("tabs are opened, chosen and closed", async () => {
   expect(tabs).toHaveLength(2);
   const back = await call(client, "browser_tabs", { action: "select", tab: tabs[0]?.tab });
   expect(back.structuredContent).toMatchObject({ title: "Front page" });
-  expect((await call(client, "browser_tabs", { action: "select", tab: 999 })).content[0]?.text).toContain("there is no tab 999");
+  expect((await call(client, "browser_tabs", { action: "select", tab: 999 })).content[0]?.text).toContain(
+    "there is no tab 999",
+  );
   await call(client, "browser_tabs", { action: "close", tab: tabs[1]?.tab });
   expect((await call(client, "browser_tabs")).structuredContent?.["tabs"]).toBeUndefined();
 });
@@ -92,7 +100,9 @@ test("a page as PDF, and files into a file field", async () => {
   await call(client, "file_write", { path: "two.txt", content: "second" });
   await call(client, "browser_upload", { selector: "input", paths: ["one.txt", "/workspace/two.txt"] });
   await call(client, "browser_wait", { text: "one.txt=first two.txt=second" });
-  expect((await call(client, "browser_upload", { selector: "input", paths: ["/etc/passwd"] })).content[0]?.text).toContain("outside the workspace");
+  expect(
+    (await call(client, "browser_upload", { selector: "input", paths: ["/etc/passwd"] })).content[0]?.text,
+  ).toContain("outside the workspace");
   expect((await call(client, "browser_pdf", { path: "out/page.pdf" })).isError).toBeUndefined();
   const read = await call(client, "file_read", { path: "out/page.pdf", encoding: "latin1", length: 5 });
   expect(read.structuredContent?.["content"]).toBe("%PDF-");

@@ -36,7 +36,11 @@ test(
     const server = new Server(makePlace(), siteSettings());
     const client = await connectHttp(await server.url());
     await openCrowd(client, 1);
-    const pids = new Set(processesBelow(server.child.pid).filter(isBrowser).map(({ pid }) => pid));
+    const pids = new Set(
+      processesBelow(server.child.pid)
+        .filter(isBrowser)
+        .map(({ pid }) => pid),
+    );
     expect(pids.size).toBeGreaterThan(2);
     await server.stop("SIGKILL");
     const left = (): HostProcess[] => allProcesses().filter((found) => pids.has(found.pid) && isBrowser(found));

@@ -1,6 +1,15 @@
 import { join, resolve } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
-import { type Called, call, connect, makePlace, type Place, readText, type Settings, type TransportName } from "./sandbox-client.ts";
+import {
+  type Called,
+  call,
+  connect,
+  makePlace,
+  type Place,
+  readText,
+  type Settings,
+  type TransportName,
+} from "./sandbox-client.ts";
 
 const SITE = resolve(import.meta.dirname, "../fixtures/browser-site");
 
@@ -15,14 +24,22 @@ export function siteSettings(settings: Settings = {}): Settings {
 }
 
 /** A client whose default sandbox serves the site to itself. */
-export async function connectToSite(transport: TransportName, settings: Settings = {}, place: Place = makePlace()): Promise<Client> {
+export async function connectToSite(
+  transport: TransportName,
+  settings: Settings = {},
+  place: Place = makePlace(),
+): Promise<Client> {
   const client = await connect(transport, place, siteSettings(settings));
   await serveSite(client);
   return client;
 }
 
 export async function serveSite(client: Client, session: Record<string, unknown> = {}): Promise<void> {
-  const started = await call(client, "shell_exec", { command: "exec node /site/server.mjs", background: true, ...session });
+  const started = await call(client, "shell_exec", {
+    command: "exec node /site/server.mjs",
+    background: true,
+    ...session,
+  });
   const process_id = started.structuredContent?.["process_id"];
   for (let cursor: unknown = 0, said = ""; !said.includes("ready 8000") || !said.includes("ready 8001");) {
     const output = await call(client, "shell_output", { process_id, cursor, wait_seconds: 5, ...session });

@@ -66,7 +66,11 @@ test("a page cannot lead to a host that is not allowed", async () => {
 test("what a page loads from elsewhere is refused, and listed", async () => {
   await call(client, "browser_goto", { url: "http://good.test/load.html" });
   const failed = textOf(await call(client, "browser_requests"));
-  for (const address of ["http://bad.test/hello.txt", "http://rebound.good.test/x.js", "http://169.254.169.254/latest"]) {
+  for (const address of [
+    "http://bad.test/hello.txt",
+    "http://rebound.good.test/x.js",
+    "http://169.254.169.254/latest",
+  ]) {
     expect(failed).toMatch(new RegExp(`GET ${address}[^"]*: 403 egress refused`));
   }
 });
@@ -77,5 +81,7 @@ test("a script finds no address of the machine by WebRTC, and no way out by WebS
   const found = await call(client, "browser_evaluate", { expression: gather });
   expect(found.structuredContent?.["value"]).toBe("[]");
   const socket = `new Promise((done) => { const s = new WebSocket("ws://bad.test/"); s.onerror = () => done("refused"); s.onopen = () => done("open"); })`;
-  expect((await call(client, "browser_evaluate", { expression: socket })).structuredContent?.["value"]).toBe('"refused"');
+  expect((await call(client, "browser_evaluate", { expression: socket })).structuredContent?.["value"]).toBe(
+    '"refused"',
+  );
 });

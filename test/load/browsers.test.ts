@@ -8,7 +8,10 @@ import { type HostProcess, processesBelow } from "../escape/sandbox-lab.ts";
 const CROWD = 20;
 
 test("twenty sandboxes with a browser each share nothing, and leave nothing", async () => {
-  const server = new Server(makePlace(), siteSettings({ sandbox: { maxPerPrincipal: CROWD, maxTotalMemoryMb: 100_000 } }));
+  const server = new Server(
+    makePlace(),
+    siteSettings({ sandbox: { maxPerPrincipal: CROWD, maxTotalMemoryMb: 100_000 } }),
+  );
   const client = await connectHttp(await server.url());
   const crowd = await openCrowd(client, CROWD);
   const browsers = (): HostProcess[] =>

@@ -110,7 +110,11 @@ export async function press(
     else await (await locate(session, selector)).locator.press(key, { timeout: timeoutMs, signal });
   } catch (error) {
     if (error instanceof Error && error.message.includes("Unknown key")) {
-      throw new Failure("bad_key", `there is no key ${key}`, "use names such as Enter, Escape, Tab, ArrowDown, Control+A, or one character");
+      throw new Failure(
+        "bad_key",
+        `there is no key ${key}`,
+        "use names such as Enter, Escape, Tab, ArrowDown, Control+A, or one character",
+      );
     }
     throw explainAction(error, { selector: selector ?? key, timeoutMs });
   }

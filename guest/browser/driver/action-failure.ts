@@ -17,12 +17,23 @@ export function explainAction(error: unknown, { selector, timeoutMs }: ActionFac
     const hint = "use a ref of browser_snapshot, or a selector that only one element has";
     return new Failure("several_elements", `${several[1]} elements match ${named}`, hint);
   }
-  if (/not a valid selector|Unexpected token|Unsupported token|while parsing (?:css )?selector|Malformed selector/i.test(message)) {
+  if (
+    /not a valid selector|Unexpected token|Unsupported token|while parsing (?:css )?selector|Malformed selector/i.test(
+      message,
+    )
+  ) {
     return new Failure("bad_selector", `it is no CSS selector ${named}`, `correct it, or ${SNAPSHOT_AGAIN}`);
   }
-  const unfit = /Element is not an? (<[^\n]+?)(?:\n|$)|(Input of type "[^"]+" cannot be filled)|(Node is not an HTMLInputElement[^\n]*)|(Element is not a <select> element)/.exec(message);
+  const unfit =
+    /Element is not an? (<[^\n]+?)(?:\n|$)|(Input of type "[^"]+" cannot be filled)|(Node is not an HTMLInputElement[^\n]*)|(Element is not a <select> element)/.exec(
+      message,
+    );
   if (unfit !== null) {
-    return new Failure("wrong_element", `the element cannot be used like this ${named}: ${firstLine(message)}`, "choose a field of browser_snapshot that fits");
+    return new Failure(
+      "wrong_element",
+      `the element cannot be used like this ${named}: ${firstLine(message)}`,
+      "choose a field of browser_snapshot that fits",
+    );
   }
   if (error.name !== "TimeoutError") return error;
   return timedOut(message, named, timeoutMs);
@@ -31,18 +42,43 @@ export function explainAction(error: unknown, { selector, timeoutMs }: ActionFac
 /** Playwright says in its log what it waited for; the last of it is what was in the way. */
 function timedOut(log: string, named: string, timeoutMs: number): Failure {
   const seconds = timeoutMs / 1000;
-  if (!log.includes("locator resolved to")) return new Failure("element_not_found", `element not found ${named}`, SNAPSHOT_AGAIN);
+  if (!log.includes("locator resolved to"))
+    return new Failure("element_not_found", `element not found ${named}`, SNAPSHOT_AGAIN);
   const cover = [...log.matchAll(/(<[^\n]+>[^\n]*) intercepts pointer events/g)].at(-1)?.[1];
   if (cover !== undefined) {
     const hint = "close or move away what covers it (a dialog, banner or menu), then try again";
     return new Failure("element_covered", `the element is covered ${named} by ${cover.slice(0, 200)}`, hint);
   }
   const state = [...log.matchAll(/element is (not \w+|outside of the viewport)/g)].at(-1)?.[1];
-  if (state === "not enabled") return new Failure("element_disabled", `the element is disabled ${named}`, "do first what enables it, such as filling the required fields");
-  if (state === "not editable") return new Failure("element_disabled", `the field is read-only ${named}`, "choose another field, or do first what makes it editable");
-  if (state === "not visible") return new Failure("element_hidden", `the element is not visible ${named}`, "open what hides it (a menu or section), then call browser_snapshot again");
-  if (log.includes("did not find some options")) return new Failure("no_such_option", `there is no such option ${named}`, "use one of the options that browser_snapshot lists");
-  return new Failure("timeout", `nothing could be done with the element in ${seconds} s ${named}: it is ${state ?? "busy"}`, "call browser_snapshot to see the page as it is");
+  if (state === "not enabled")
+    return new Failure(
+      "element_disabled",
+      `the element is disabled ${named}`,
+      "do first what enables it, such as filling the required fields",
+    );
+  if (state === "not editable")
+    return new Failure(
+      "element_disabled",
+      `the field is read-only ${named}`,
+      "choose another field, or do first what makes it editable",
+    );
+  if (state === "not visible")
+    return new Failure(
+      "element_hidden",
+      `the element is not visible ${named}`,
+      "open what hides it (a menu or section), then call browser_snapshot again",
+    );
+  if (log.includes("did not find some options"))
+    return new Failure(
+      "no_such_option",
+      `there is no such option ${named}`,
+      "use one of the options that browser_snapshot lists",
+    );
+  return new Failure(
+    "timeout",
+    `nothing could be done with the element in ${seconds} s ${named}: it is ${state ?? "busy"}`,
+    "call browser_snapshot to see the page as it is",
+  );
 }
 
 function firstLine(message: string): string {

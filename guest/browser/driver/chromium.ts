@@ -13,10 +13,20 @@ const MAX_RENDERERS = 4;
 
 /** The browser knows only the last such list, so that it repeats Playwright's and adds what costs a process that nobody sees. */
 const FEATURES_OFF = [
-  ...["AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades", "PaintHolding"],
-  ...["HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "ThirdPartyStoragePartitioning"],
-  ...["AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints", "NetworkTimeServiceQuerying", "AimEnabled"],
-  ...["PreconnectToSearch", "PreloadTopChromeWebUI"],
+  "AvoidUnnecessaryBeforeUnloadCheckSync",
+  "DestroyProfileOnBrowserClose",
+  "HttpsUpgrades",
+  "PaintHolding",
+  "HttpsFirstBalancedModeAutoEnable",
+  "LensOverlay",
+  "MediaRouter",
+  "ThirdPartyStoragePartitioning",
+  "AvoidCorsURLLoaderRestartOnRedirect",
+  "OptimizationHints",
+  "NetworkTimeServiceQuerying",
+  "AimEnabled",
+  "PreconnectToSearch",
+  "PreloadTopChromeWebUI",
 ];
 
 export interface ChromiumOptions {
@@ -33,7 +43,8 @@ export interface RunningChromium {
 
 export async function startChromium(options: ChromiumOptions): Promise<RunningChromium> {
   rmSync(BROWSER_FOLDER, { recursive: true, force: true });
-  for (const name of ["home", "tmp", "downloads"]) mkdirSync(join(BROWSER_FOLDER, name), { recursive: true, mode: 0o700 });
+  for (const name of ["home", "tmp", "downloads"])
+    mkdirSync(join(BROWSER_FOLDER, name), { recursive: true, mode: 0o700 });
   const { chromium, selectors } = await import("playwright-core");
   const script = readFileSync(join(import.meta.dirname, "page-engine.js"), "utf8");
   await selectors.register("owl", { content: script }, { contentScript: true });
@@ -86,5 +97,9 @@ function proxyArguments(port: number): string[] {
 
 function cannotStart(error: unknown): Failure {
   const said = String(error).replaceAll(/\s+/g, " ").slice(0, 600);
-  return new Failure("browser_missing", `the browser does not start: ${said}`, "destroy the sandbox and use another, or one of a larger flavor");
+  return new Failure(
+    "browser_missing",
+    `the browser does not start: ${said}`,
+    "destroy the sandbox and use another, or one of a larger flavor",
+  );
 }

@@ -76,7 +76,6 @@ export class Downloads {
 /** The name comes from the page or its server. */
 function safeName(suggested: string): string {
   const plain = basename(suggested.replaceAll("\\", "/"))
-    // oxlint-disable-next-line no-control-regex -- that is what must not be in a name
     .replaceAll(/[\u0000-\u001f\u007f/]/g, "_")
     .replace(/^\.+/, "");
   const extension = extname(plain).slice(0, 20);

@@ -2,7 +2,7 @@ import type { Page, Response } from "playwright-core";
 import { Failure } from "../../failure.ts";
 import type { BrowserGotoParams, BrowserGotoResult, BrowserHistoryParams } from "../rpc.ts";
 import { toAddress } from "./allowed-addresses.ts";
-import { explainNavigation } from "./navigation-failure.ts";
+import { ASK_FOR_HOST, explainNavigation } from "./navigation-failure.ts";
 import type { BrowserSession } from "./session.ts";
 import { settle } from "./settle.ts";
 import { within } from "./within.ts";
@@ -74,7 +74,7 @@ export async function goThroughHistory(
 async function withStatus(session: BrowserSession, response: Response | null): Promise<BrowserGotoResult> {
   const phrase = response?.statusText() ?? "";
   if (session.proxyPort !== undefined && phrase.startsWith("egress refused")) {
-    throw new Failure("refused_by_policy", phrase, "only the hosts in network.allow can be reached: ask the operator to add it");
+    throw new Failure("refused_by_policy", phrase, ASK_FOR_HOST);
   }
   const page = await session.describe();
   const isServed = response?.url().startsWith("http") === true;

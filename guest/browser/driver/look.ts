@@ -42,7 +42,11 @@ export async function waitForText(
   } catch (error) {
     if (!(error instanceof Error) || error.name !== "TimeoutError") throw error;
     const said = state === "gone" ? "is still there" : "did not appear";
-    throw new Failure("timeout", `the text ${JSON.stringify(text)} ${said} in ${timeoutMs / 1000} s`, "call browser_snapshot to see the page as it is");
+    throw new Failure(
+      "timeout",
+      `the text ${JSON.stringify(text)} ${said} in ${timeoutMs / 1000} s`,
+      "call browser_snapshot to see the page as it is",
+    );
   }
   return await session.describe();
 }
@@ -59,7 +63,11 @@ export async function evaluate(
     value = await tab.page.evaluate(expression);
   } catch (error) {
     const said = error instanceof Error ? error.message.replace(/^page\.evaluate: /, "") : String(error);
-    throw new Failure("script_error", said.slice(0, 1000), "correct the expression; it runs in the page, with its document and window");
+    throw new Failure(
+      "script_error",
+      said.slice(0, 1000),
+      "correct the expression; it runs in the page, with its document and window",
+    );
   }
   const json = JSON.stringify(value) ?? String(value);
   const isTruncated = json.length > maxChars;
@@ -81,7 +89,9 @@ export async function useTabs(
 ): Promise<rpc.BrowserActResult> {
   if (action === "open") await session.open();
   if (action === "select" || action === "close") {
-    const tab = session.tabs.find((candidate) => candidate.number === number) ?? (number === undefined ? await session.tab() : undefined);
+    const tab =
+      session.tabs.find((candidate) => candidate.number === number) ??
+      (number === undefined ? await session.tab() : undefined);
     if (tab === undefined) {
       const known = session.tabs.map((candidate) => candidate.number).join(", ");
       throw new Failure("no_such_tab", `there is no tab ${number}`, `the tabs are: ${known}`);

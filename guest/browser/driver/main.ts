@@ -42,7 +42,7 @@ async function answer(request: Record<string, unknown>): Promise<object> {
   const timeoutMs = isRecord(params) && typeof params["timeoutMs"] === "number" ? params["timeoutMs"] : 0;
   const late = setTimeout(() => controller.abort(new DeadlineError(timeoutMs)), timeoutMs + MARGIN_MS);
   try {
-    // oxlint-disable-next-line typescript/no-unsafe-argument, typescript/consistent-type-assertions -- the guest has read the parameters of this very method
+    // oxlint-disable-next-line typescript/consistent-type-assertions -- the guest has read the parameters of this very method
     return await until(driverMethods[method](browser, params as never, controller.signal), controller.signal);
   } catch (error) {
     throw await explain(browser, error);
@@ -63,7 +63,12 @@ async function explain(browser: BrowserSession, error: unknown): Promise<unknown
   );
   const hint = "go on with browser_goto; a page that needs more memory needs a sandbox of a larger flavor";
   if (isCrash(error)) return new Failure("page_crashed", "the page crashed and was closed", hint);
-  if (isAlive) return new Failure("timeout", "the page did not do it in time", "call browser_snapshot to see the page as it is, or raise the time-out");
+  if (isAlive)
+    return new Failure(
+      "timeout",
+      "the page did not do it in time",
+      "call browser_snapshot to see the page as it is, or raise the time-out",
+    );
   await browser.close(tab);
   return new Failure("page_hung", "the page does not answer, since its script never ends; it was closed", hint);
 }

@@ -81,7 +81,11 @@ async function elementArea(
     await locator.scrollIntoViewIfNeeded({ timeout: timeoutMs, signal });
     const box = await locator.boundingBox({ timeout: timeoutMs, signal });
     if (box === null || box.width < 1 || box.height < 1) {
-      throw new Failure("element_hidden", `the element is not visible (selector=${JSON.stringify(selector)})`, "open what hides it, then try again");
+      throw new Failure(
+        "element_hidden",
+        `the element is not visible (selector=${JSON.stringify(selector)})`,
+        "open what hides it, then try again",
+      );
     }
     const scroll = toArea(await page.evaluate("({ x: scrollX, y: scrollY, width: 0, height: 0 })"));
     const width = Math.min(SIDE_MAX_PX, Math.ceil(box.width));

@@ -16,7 +16,8 @@ export async function takeSnapshot(
   const { maxChars, timeoutMs } = params;
   const tab = await session.tab();
   await assertAllowedPage(session, tab);
-  const cursor = params.cursor ?? session.snapshots.add(await readPage(session, tab.page.mainFrame(), { timeoutMs, signal }));
+  const cursor =
+    params.cursor ?? session.snapshots.add(await readPage(session, tab.page.mainFrame(), { timeoutMs, signal }));
   const part = session.snapshots.read(cursor, maxChars);
   return { ...(await session.describe()), ...part };
 }

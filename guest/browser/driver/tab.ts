@@ -23,7 +23,9 @@ export class Tab {
     page.on("requestfailed", (request) => this.#onFailed(request));
     page.on("response", (response) => {
       if (response.status() < 400) return;
-      this.requests.add(`${response.request().method()} ${response.url()}: ${response.status()} ${response.statusText()}`);
+      this.requests.add(
+        `${response.request().method()} ${response.url()}: ${response.status()} ${response.statusText()}`,
+      );
     });
     page.on("framenavigated", (frame) => {
       if (frame === page.mainFrame()) this.#endNavigation();

@@ -8,7 +8,13 @@ const OPTION_CHARS_MAX = 40;
 /** One line about an element that can be used: `textbox "Email" value="a@b.c" required`. */
 export function describeElement(element: Element, role: string): string {
   const name = accessibleName(element);
-  const parts = [role, ...(name === "" ? [] : [`"${name}"`]), ...valueOf(element), ...statesOf(element), ...targetOf(element)];
+  const parts = [
+    role,
+    ...(name === "" ? [] : [`"${name}"`]),
+    ...valueOf(element),
+    ...statesOf(element),
+    ...targetOf(element),
+  ];
   return parts.join(" ");
 }
 
@@ -20,27 +26,25 @@ function valueOf(element: Element): string[] {
   return now === null ? [] : quoted("value", now);
 }
 
+const BUTTONS = new Set(["submit", "button", "reset", "image"]);
+
 function inputValue(input: HTMLInputElement): string[] {
-  switch (input.type) {
-    case "checkbox":
-    case "radio":
-      return input.checked ? ["checked"] : input.indeterminate ? ["partly checked"] : ["unchecked"];
-    case "submit":
-    case "button":
-    case "reset":
-    case "image":
-      return [];
-    case "password":
-      return input.value === "" ? [] : [`value of ${input.value.length} characters`];
-    case "file":
-      return quoted("files", [...(input.files ?? [])].map(({ name }) => name).join(", "));
-    default:
-      return quoted("value", input.value);
-  }
+  const { type, value } = input;
+  if (BUTTONS.has(type)) return [];
+  if (type === "checkbox" || type === "radio") return [checkState(input)];
+  if (type === "password") return value === "" ? [] : [`value of ${value.length} characters`];
+  if (type === "file") return quoted("files", [...(input.files ?? [])].map(({ name }) => name).join(", "));
+  return quoted("value", value);
+}
+
+function checkState({ checked, indeterminate }: HTMLInputElement): string {
+  if (indeterminate) return "partly checked";
+  return checked ? "checked" : "unchecked";
 }
 
 function selectValue(select: HTMLSelectElement): string[] {
-  const label = ({ label: text, value }: HTMLOptionElement): string => shorten(squeeze(text || value), OPTION_CHARS_MAX);
+  const label = ({ label: text, value }: HTMLOptionElement): string =>
+    shorten(squeeze(text || value), OPTION_CHARS_MAX);
   const options = [...select.options];
   const chosen = options.filter(({ selected }) => selected).map(label);
   const shown = options.slice(0, OPTIONS_MAX).map(label).join(", ");
@@ -53,7 +57,7 @@ function quoted(name: string, value: string): string[] {
   return text === "" ? [] : [`${name}="${shorten(text, VALUE_MAX)}"`];
 }
 
-const STATES = [
+const ARIA_STATES = [
   ["aria-expanded", "expanded", "collapsed"],
   ["aria-selected", "selected", ""],
   ["aria-pressed", "pressed", ""],
@@ -61,22 +65,22 @@ const STATES = [
   ["aria-current", "current", ""],
 ] as const;
 
+const NATIVE_STATES = [
+  ["details[open] > summary", "expanded"],
+  ["details:not([open]) > summary", "collapsed"],
+  [":disabled, [aria-disabled=true]", "disabled"],
+  [":required", "required"],
+  ["input[readonly], textarea[readonly]", "read-only"],
+] as const;
+
 function statesOf(element: Element): string[] {
-  const states: string[] = [];
-  for (const [attribute, isSet, isNot] of STATES) {
+  const aria = ARIA_STATES.map(([attribute, isSet, isNot]) => {
     const value = element.getAttribute(attribute);
-    if (value === null) continue;
-    const word = value === "false" ? isNot : isSet;
-    if (word !== "") states.push(word);
-  }
-  if (element instanceof HTMLElement && element.tagName === "SUMMARY" && element.parentElement instanceof HTMLDetailsElement)
-    states.push(element.parentElement.open ? "expanded" : "collapsed");
-  if (element.matches(":disabled") || element.getAttribute("aria-disabled") === "true") states.push("disabled");
-  if (element.matches(":required")) states.push("required");
-  if (element.matches(":read-only") && element.matches("input, textarea") && element.hasAttribute("readonly"))
-    states.push("read-only");
-  if (element === document.activeElement) states.push("focused");
-  return states;
+    if (value === null) return "";
+    return value === "false" ? isNot : isSet;
+  });
+  const native = NATIVE_STATES.map(([selector, word]) => (element.matches(selector) ? word : ""));
+  return [...aria, ...native, element === document.activeElement ? "focused" : ""].filter((word) => word !== "");
 }
 
 /** Where a link leads; on the same site the path is enough. */

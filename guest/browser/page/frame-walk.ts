@@ -14,7 +14,18 @@ const HIDDEN_CHARS_MAX = 300;
 
 const SKIPPED = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "HEAD", "META", "LINK", "defs", "style", "script"]);
 /** Their contents are described with them. */
-const CLOSED = new Set(["SELECT", "TEXTAREA", "INPUT", "IFRAME", "FRAME", "OBJECT", "EMBED", "VIDEO", "AUDIO", "CANVAS"]);
+const CLOSED = new Set([
+  "SELECT",
+  "TEXTAREA",
+  "INPUT",
+  "IFRAME",
+  "FRAME",
+  "OBJECT",
+  "EMBED",
+  "VIDEO",
+  "AUDIO",
+  "CANVAS",
+]);
 const FRAMES = new Set(["IFRAME", "FRAME", "OBJECT", "EMBED"]);
 
 /** Walks one frame once, in the order in which it is shown, shadow trees included. */
@@ -133,27 +144,18 @@ function composedChildren(element: Element): Iterable<Node> {
   return (element.shadowRoot ?? element).childNodes;
 }
 
-export type Layout = "inline" | "block" | "table" | "cell" | "item" | `h${1 | 2 | 3 | 4 | 5 | 6}`;
+export type Layout = "inline" | "block" | "table" | "cell" | "item" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6";
+
+const HEADINGS: Readonly<Record<string, Layout>> = { H1: "h1", H2: "h2", H3: "h3", H4: "h4", H5: "h5", H6: "h6" };
+const BOXES: Readonly<Record<string, Layout>> = {
+  contents: "inline",
+  ruby: "inline",
+  "ruby-text": "inline",
+  table: "table",
+  "table-cell": "cell",
+  "list-item": "item",
+};
 
 function layoutOf(element: Element, { display }: CSSStyleDeclaration): Layout {
-  switch (element.tagName) {
-    case "H1":
-      return "h1";
-    case "H2":
-      return "h2";
-    case "H3":
-      return "h3";
-    case "H4":
-      return "h4";
-    case "H5":
-      return "h5";
-    case "H6":
-      return "h6";
-    default:
-      break;
-  }
-  if (display === "table") return "table";
-  if (display === "table-cell") return "cell";
-  if (display === "list-item") return "item";
-  return display.startsWith("inline") || display === "contents" || display.startsWith("ruby") ? "inline" : "block";
+  return HEADINGS[element.tagName] ?? BOXES[display] ?? (display.startsWith("inline") ? "inline" : "block");
 }

@@ -1,7 +1,8 @@
-const WIDGET_ROLES = new Set([
-  ...["button", "link", "checkbox", "radio", "switch", "tab", "menuitem", "menuitemcheckbox", "menuitemradio"],
-  ...["option", "treeitem", "textbox", "searchbox", "combobox", "listbox", "slider", "spinbutton"],
-]);
+const WIDGET_ROLES = new Set(
+  "button link checkbox radio switch tab menuitem menuitemcheckbox menuitemradio option treeitem textbox searchbox combobox listbox slider spinbutton".split(
+    " ",
+  ),
+);
 
 const INPUT_ROLES: Readonly<Record<string, string>> = {
   button: "button",
@@ -17,6 +18,7 @@ const INPUT_ROLES: Readonly<Record<string, string>> = {
   submit: "button",
 };
 
+const LINKS = "a[href], area[href], svg a[*|href]";
 const TAG_ROLES: Readonly<Record<string, string>> = { BUTTON: "button", SUMMARY: "button", TEXTAREA: "textbox" };
 
 /** What the element is to somebody who uses it; nothing when there is nothing to do with it. */
@@ -45,9 +47,7 @@ function nativeRole(element: Element): string | undefined {
   }
   if (element instanceof HTMLSelectElement) return element.multiple || element.size > 1 ? "listbox" : "combobox";
   if (element instanceof HTMLMediaElement) return element.controls ? element.tagName.toLowerCase() : undefined;
-  const isLink = element.tagName === "A" || element.tagName === "a" || element.tagName === "AREA";
-  if (isLink) return element.hasAttribute("href") || element.hasAttribute("xlink:href") ? "link" : undefined;
-  return TAG_ROLES[element.tagName];
+  return element.matches(LINKS) ? "link" : TAG_ROLES[element.tagName];
 }
 
 function isEditable(element: Element): boolean {

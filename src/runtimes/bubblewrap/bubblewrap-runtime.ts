@@ -95,19 +95,31 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
   const groupName = `owlclaw-${serverId}`;
   await records.writeServer({ serverId, owner, groups: await plannedGroups(groupName) });
   const guestCopies = createGuestCopies(join(stateFolder, "guests"));
-  const [bwrap = "bwrap", node, python, browser, controlGroups, seccompFile, privileges, guestFolder] = await Promise.all([
-    findTool("bwrap"),
-    findNode(process.execPath),
-    findPython(options),
-    findBrowser(options.browser ?? ""),
-    controlsOff.has("control-groups") ? undefined : openControlGroups(groupName),
-    writeSeccompFile(stateFolder),
-    rootPrivileges(stateFolder, controlsOff),
-    guestCopies.make(serverId, options.guestFolder),
-    writeOwnEtc(join(stateFolder, "etc")),
-  ]);
+  const [bwrap = "bwrap", node, python, browser, controlGroups, seccompFile, privileges, guestFolder] =
+    await Promise.all([
+      findTool("bwrap"),
+      findNode(process.execPath),
+      findPython(options),
+      findBrowser(options.browser ?? ""),
+      controlsOff.has("control-groups") ? undefined : openControlGroups(groupName),
+      writeSeccompFile(stateFolder),
+      rootPrivileges(stateFolder, controlsOff),
+      guestCopies.make(serverId, options.guestFolder),
+      writeOwnEtc(join(stateFolder, "etc")),
+    ]);
   if (controlGroups !== undefined) await records.writeServer({ serverId, owner, groups: [...controlGroups.folders] });
-  const found = { bwrap, node, python, browser, controlGroups, records, seccompFile, privileges, guestCopies, guestFolder };
+  const found = {
+    bwrap,
+    node,
+    python,
+    browser,
+    controlGroups,
+    records,
+    seccompFile,
+    privileges,
+    guestCopies,
+    guestFolder,
+  };
   const given = { serverId, dataFolder, stateFolder, logger, templates, controlsOff };
   return { ...given, ...found, workspaceWatch: createWorkspaceWatch() };
 }

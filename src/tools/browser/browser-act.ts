@@ -2,7 +2,16 @@ import * as z from "zod";
 import type { GuestResult } from "../../sandbox/guest-methods.ts";
 import { defineSandboxTool, type Outcome, type SandboxTool } from "../sandbox-tool.ts";
 import type { ToolLimits } from "../tool-services.ts";
-import { ACT, ACT_SECONDS, browserTimeout, pageFields, pageName, pageShape, selectorField, toMs } from "./browser-fields.ts";
+import {
+  ACT,
+  ACT_SECONDS,
+  browserTimeout,
+  pageFields,
+  pageName,
+  pageShape,
+  selectorField,
+  toMs,
+} from "./browser-fields.ts";
 
 const AFTERWARDS =
   "It waits until the element can be used, and afterwards for a page that it leads to. Returns where the browser is then, not what the page shows: call browser_snapshot for that.";
@@ -27,7 +36,10 @@ export function browserClick(limits: ToolLimits): SandboxTool {
       timeout_seconds: browserTimeout(limits, ACT_SECONDS),
     },
     output: actShape,
-    run: async ({ sandbox, signal }, { selector, button, double, accept_dialogs: acceptDialogs, timeout_seconds: seconds }) => {
+    run: async (
+      { sandbox, signal },
+      { selector, button, double, accept_dialogs: acceptDialogs, timeout_seconds: seconds },
+    ) => {
       const params = { selector, button, clickCount: double ? 2 : 1, acceptDialogs, timeoutMs: toMs(seconds) };
       return actOutcome("clicked", await sandbox.browse("browser.click", params, { signal }));
     },

@@ -2,7 +2,16 @@ import * as z from "zod";
 import { defineSandboxTool, type SandboxTool } from "../sandbox-tool.ts";
 import type { ToolLimits } from "../tool-services.ts";
 import { actOutcome, actShape } from "./browser-act.ts";
-import { ACT, ACT_SECONDS, browserTimeout, LOOK, NAVIGATE_SECONDS, pageShape, selectorField, toMs } from "./browser-fields.ts";
+import {
+  ACT,
+  ACT_SECONDS,
+  browserTimeout,
+  LOOK,
+  NAVIGATE_SECONDS,
+  pageShape,
+  selectorField,
+  toMs,
+} from "./browser-fields.ts";
 import { toOutcome } from "./browser-goto.ts";
 
 const SEE = "Returns where the browser is then; call browser_snapshot to see the page.";
@@ -71,7 +80,10 @@ export function browserHover(limits: ToolLimits): SandboxTool {
     input: { selector: selectorField, timeout_seconds: browserTimeout(limits, ACT_SECONDS) },
     output: actShape,
     run: async ({ sandbox, signal }, { selector, timeout_seconds: seconds }) =>
-      actOutcome("points at", await sandbox.browse("browser.hover", { selector, timeoutMs: toMs(seconds) }, { signal })),
+      actOutcome(
+        "points at",
+        await sandbox.browse("browser.hover", { selector, timeoutMs: toMs(seconds) }, { signal }),
+      ),
   });
 }
 

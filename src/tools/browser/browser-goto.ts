@@ -18,11 +18,17 @@ export function browserGoto(limits: ToolLimits): SandboxTool {
     effect: { readOnly: false, destructive: false, idempotent: true, openWorld: true },
     scope: "network",
     input: {
-      url: z.string().min(1).max(100_000).describe("The address; without a scheme https:// is meant, for localhost http://."),
+      url: z
+        .string()
+        .min(1)
+        .max(100_000)
+        .describe("The address; without a scheme https:// is meant, for localhost http://."),
       wait_until: z
         .enum(["load", "domcontentloaded", "networkidle", "commit"])
         .default("load")
-        .describe("When the page counts as there: load is everything, domcontentloaded the page without its pictures, commit the first byte."),
+        .describe(
+          "When the page counts as there: load is everything, domcontentloaded the page without its pictures, commit the first byte.",
+        ),
       timeout_seconds: browserTimeout(limits, NAVIGATE_SECONDS),
       timeout: z.number().positive().max(limits.maxTimeoutSeconds).optional().describe("The same as timeout_seconds."),
     },

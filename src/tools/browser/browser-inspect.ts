@@ -3,7 +3,17 @@ import { defineSandboxTool, type SandboxTool } from "../sandbox-tool.ts";
 import { sandboxUri } from "../sandbox-uri.ts";
 import type { ToolLimits } from "../tool-services.ts";
 import { actOutcome, actShape } from "./browser-act.ts";
-import { ACT, ACT_SECONDS, browserTimeout, LOOK, NAVIGATE_SECONDS, pageFields, pageName, pageShape, toMs } from "./browser-fields.ts";
+import {
+  ACT,
+  ACT_SECONDS,
+  browserTimeout,
+  LOOK,
+  NAVIGATE_SECONDS,
+  pageFields,
+  pageName,
+  pageShape,
+  toMs,
+} from "./browser-fields.ts";
 
 const MAX_ENTRIES = 200;
 
@@ -22,7 +32,10 @@ export function browserWait(limits: ToolLimits): SandboxTool {
     output: actShape,
     run: async ({ sandbox, signal }, { text, state, timeout_seconds: seconds }) => {
       const params = { text, state, timeoutMs: toMs(seconds) };
-      return actOutcome(`the text is ${state === "gone" ? "gone" : "there"}`, await sandbox.browse("browser.wait", params, { signal }));
+      return actOutcome(
+        `the text is ${state === "gone" ? "gone" : "there"}`,
+        await sandbox.browse("browser.wait", params, { signal }),
+      );
     },
   });
 }
@@ -31,11 +44,16 @@ export function browserEvaluate(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
     toolset: "browser-extra",
     title: "Run a script in the page",
-    description: "Evaluates a JavaScript expression in the page, with its document and window, and returns the value as JSON. Promises are waited for. It can change the page, and nothing outside it.",
+    description:
+      "Evaluates a JavaScript expression in the page, with its document and window, and returns the value as JSON. Promises are waited for. It can change the page, and nothing outside it.",
     effect: ACT,
     scope: "exec",
     input: {
-      expression: z.string().min(1).max(200_000).describe("As in document.title, or (() => { … })() for several statements."),
+      expression: z
+        .string()
+        .min(1)
+        .max(200_000)
+        .describe("As in document.title, or (() => { … })() for several statements."),
       timeout_seconds: browserTimeout(limits, NAVIGATE_SECONDS),
     },
     output: { ...pageShape, value: z.string().describe("JSON.") },
@@ -51,11 +69,13 @@ export function browserEvaluate(limits: ToolLimits): SandboxTool {
 const LOGS = {
   console: {
     title: "Read the page's console",
-    description: "Messages and errors that the current tab's scripts wrote to the console, oldest first. Changes nothing.",
+    description:
+      "Messages and errors that the current tab's scripts wrote to the console, oldest first. Changes nothing.",
   },
   requests: {
     title: "See requests that failed",
-    description: "Requests of the current tab that failed or were answered with an error, oldest first. Changes nothing.",
+    description:
+      "Requests of the current tab that failed or were answered with an error, oldest first. Changes nothing.",
   },
 } as const;
 
@@ -85,7 +105,8 @@ export function browserTabs(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
     toolset: "browser-extra",
     title: "List, open, choose and close tabs",
-    description: "Lists the tabs of the browser, opens an empty one, makes one the current tab that the other tools work on, or closes one.",
+    description:
+      "Lists the tabs of the browser, opens an empty one, makes one the current tab that the other tools work on, or closes one.",
     effect: ACT,
     scope: "network",
     input: {
@@ -112,7 +133,12 @@ export function browserPdf(limits: ToolLimits): SandboxTool {
       path: z.string().min(1).default("page.pdf"),
       timeout_seconds: browserTimeout(limits, NAVIGATE_SECONDS),
     },
-    output: { ...pageShape, path: z.string(), uri: z.string().describe("The file as a resource."), size_bytes: z.number() },
+    output: {
+      ...pageShape,
+      path: z.string(),
+      uri: z.string().describe("The file as a resource."),
+      size_bytes: z.number(),
+    },
     run: async ({ sandbox, signal }, { path, timeout_seconds: seconds }) => {
       const result = await sandbox.browse("browser.pdf", { path, timeoutMs: toMs(seconds) }, { signal });
       const file = { path: result.path, uri: sandboxUri(sandbox.facts.id, result.path), size_bytes: result.sizeBytes };

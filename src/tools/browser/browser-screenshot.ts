@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { ContentBlock } from "../../capabilities/content.ts";
-import { defineSandboxTool, type SandboxTool } from "../sandbox-tool.ts";
+import type { GuestResult } from "../../sandbox/guest-methods.ts";
+import { defineSandboxTool, type Outcome, type SandboxTool } from "../sandbox-tool.ts";
 import { sandboxUri } from "../sandbox-uri.ts";
 import type { ToolLimits } from "../tool-services.ts";
 import { browserTimeout, NAVIGATE_SECONDS, pageFields, pageShape, selectorField, toMs } from "./browser-fields.ts";
@@ -41,21 +42,18 @@ export function browserScreenshot(limits: ToolLimits): SandboxTool {
         maxSidePx: MAX_SIDE_PX,
         timeoutMs: toMs(seconds),
       };
-      const result = await sandbox.browse("browser.screenshot", params, { signal });
-      const { width, height, sizeBytes, picture } = result;
-      const image: ContentBlock = { type: "image", ...picture };
-      return {
-        summary: `${result.path} (${width}x${height})`,
-        value: {
-          ...pageFields(result),
-          path: result.path,
-          uri: sandboxUri(sandbox.facts.id, result.path),
-          width,
-          height,
-          size_bytes: sizeBytes,
-        },
-        blocks: [image],
-      };
+      return toOutcome(await sandbox.browse("browser.screenshot", params, { signal }), sandbox.facts.id);
     },
   });
+}
+
+function toOutcome(result: GuestResult<"browser.screenshot">, sandboxId: string): Outcome {
+  const { path, width, height, sizeBytes, picture } = result;
+  const file = { path, uri: sandboxUri(sandboxId, path), width, height, size_bytes: sizeBytes };
+  const image: ContentBlock = { type: "image", ...picture };
+  return {
+    summary: `${path} (${width}x${height})`,
+    value: { ...pageFields(result), ...file },
+    blocks: [image],
+  };
 }

@@ -1,14 +1,23 @@
 import type { SandboxTool } from "../sandbox-tool.ts";
 import type { ToolLimits } from "../tool-services.ts";
 import { browserClick, browserType } from "./browser-act.ts";
-import { browserHistory, browserHover, browserPress, browserScroll, browserSelect, browserUpload } from "./browser-extra.ts";
+import {
+  browserHistory,
+  browserHover,
+  browserPress,
+  browserScroll,
+  browserSelect,
+  browserUpload,
+} from "./browser-extra.ts";
 import { browserGoto } from "./browser-goto.ts";
 import { browserEvaluate, browserLog, browserPdf, browserTabs, browserWait } from "./browser-inspect.ts";
 import { browserScreenshot } from "./browser-screenshot.ts";
 import { browserSnapshot } from "./browser-snapshot.ts";
 
 /** The browser's tools: native name, open-sandbox name where that dialect has one. */
-export function browserTools(limits: ToolLimits): [native: string, openSandbox: string | undefined, tool: SandboxTool][] {
+export function browserTools(
+  limits: ToolLimits,
+): [native: string, openSandbox: string | undefined, tool: SandboxTool][] {
   return [
     ["browser_goto", "browser.navigate", browserGoto(limits)],
     ["browser_click", undefined, browserClick(limits)],
