@@ -9,7 +9,7 @@ import { SerialQueue } from "./serial-queue.ts";
 /** What the guest itself needs on top of the time it was given, to end things and to answer. */
 const ANSWER_MARGIN_MS = 5000;
 /** A browser may have to be started first, and a page that hangs to be looked after. */
-const BROWSER_MARGIN_MS = 75_000;
+const BROWSER_MARGIN_MS = 90_000;
 
 export type SandboxState = "create" | "ready" | "busy" | "stopped";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { allProcesses, type HostProcess, processesBelow, processesOfUser } from "../escape/sandbox-lab.ts";
 import { eventually } from "../escape/http-client.ts";
-import { openCrowd } from "./browser-crowd.ts";
+import { destroyCrowd, openCrowd } from "./browser-crowd.ts";
 import { ALL_TOOLSETS, siteSettings } from "./browser-site.ts";
 import { type Account, makeOrdinaryAccount } from "./sandbox-account.ts";
 import { call, connectHttp, makePlace, readText, Server } from "./sandbox-client.ts";
@@ -24,7 +24,7 @@ test(
     const crowd = await openCrowd(client, CROWD);
     const browsers = (): HostProcess[] => processesBelow(server.child.pid).filter(isBrowser);
     expect(browsers().length).toBeGreaterThanOrEqual(CROWD);
-    for (const { id } of crowd) await call(client, "sandbox_destroy", { session_id: id });
+    await destroyCrowd(client, crowd);
     await eventually(browsers, (left) => left.length === 0);
   },
   CROWD_TIMEOUT_MS,

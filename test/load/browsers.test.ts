@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { openCrowd } from "../e2e/browser-crowd.ts";
+import { destroyCrowd, openCrowd } from "../e2e/browser-crowd.ts";
 import { siteSettings } from "../e2e/browser-site.ts";
-import { call, connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
+import { connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
 import { eventually } from "../escape/http-client.ts";
 import { type HostProcess, processesBelow } from "../escape/sandbox-lab.ts";
 
@@ -17,6 +17,6 @@ test("twenty sandboxes with a browser each share nothing, and leave nothing", as
   const browsers = (): HostProcess[] =>
     processesBelow(server.child.pid).filter(({ command, state }) => command.includes("chromium") && state !== "Z");
   expect(browsers().length).toBeGreaterThanOrEqual(CROWD * 4);
-  await Promise.all(crowd.map(({ id }) => call(client, "sandbox_destroy", { session_id: id })));
+  await destroyCrowd(client, crowd);
   await eventually(browsers, (left) => left.length === 0);
 });

@@ -6,7 +6,7 @@ import { Failure } from "../../failure.ts";
 /** Everything that Chromium writes by itself is here: profile, caches, crash reports, downloads on their way. */
 export const BROWSER_FOLDER = "/tmp/.owlclaw-browser";
 
-const LAUNCH_TIMEOUT_MS = 30_000;
+const LAUNCH_TIMEOUT_MS = 60_000;
 const VIEWPORT = { width: 1280, height: 720 };
 /** Each renderer is a process of 50 MiB and more; the smallest sandbox has 1 GiB. */
 const MAX_RENDERERS = 4;
