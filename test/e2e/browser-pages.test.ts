@@ -118,6 +118,8 @@ test("every script is read as it is written", async () => {
     "مرحبا بالعالم",
     "Отправить 🚀",
     "zero width and soft hyphen",
+    "def größe():",
+    "    return 1",
   ]);
   expect(elements).toContain('button "Отправить 🚀"');
 });

@@ -68,9 +68,11 @@ export class FrameWalk {
 
   #visitText(node: Text, style: CSSStyleDeclaration, around: Surroundings): void {
     const text = node.data;
-    if (!/\S/.test(text)) return this.#lines.space();
-    if (isTextHidden(node, style, around)) return this.#hide(text);
-    if (style.whiteSpaceCollapse === "preserve") this.#lines.addPreformatted(text);
+    const isEmpty = !/\S/.test(text);
+    const isPreformatted = style.whiteSpaceCollapse === "preserve";
+    if (isEmpty && (!isPreformatted || around.isHidden)) return this.#lines.space();
+    if (!isEmpty && isTextHidden(node, style, around)) return this.#hide(text);
+    if (isPreformatted) this.#lines.addPreformatted(text);
     else this.#lines.add(text);
   }
 

@@ -17,6 +17,7 @@ export class LineBuilder {
   #text = "";
   #refs: number[] = [];
   #prefix = "";
+  #indent = "";
   /** A cell is open: what is in it stays in its row. */
   #cells = 0;
   /** Tables in cells of tables: the cells that are open around each. */
@@ -62,12 +63,12 @@ export class LineBuilder {
     this.#text += this.#text === "" || this.#text.endsWith(" ") ? squeezed.trimStart() : squeezed;
   }
 
+  /** Lines and what they are set in by mean something: it may be a program. */
   addPreformatted(text: string): void {
-    const [first = "", ...rest] = text.split("\n");
-    this.add(first);
-    for (const line of rest) {
-      if (this.#cells === 0) this.breakLine();
-      this.add(line === "" ? "" : ` ${line}`);
+    for (const [index, line] of text.split("\n").entries()) {
+      if (index > 0) this.breakLine();
+      if (this.#text === "") this.#indent += /^[ \t]*/.exec(line)?.[0].replaceAll("\t", "    ") ?? "";
+      this.add(line);
     }
   }
 
@@ -104,7 +105,8 @@ export class LineBuilder {
 
   #flush(): void {
     const text = this.#text.trim();
-    if (text !== "") this.#lines.push({ text: this.#prefix + text, refs: this.#refs });
+    if (text !== "") this.#lines.push({ text: this.#indent + this.#prefix + text, refs: this.#refs });
+    this.#indent = "";
     if (text !== "" || this.#refs.length > 0) this.#prefix = "";
     this.#text = "";
     this.#refs = [];

@@ -1,6 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { SnapshotPages, type SnapshotLine, type SnapshotPart } from "../../../../guest/browser/driver/snapshot-pages.ts";
+import {
+  SnapshotPages,
+  type SnapshotLine,
+  type SnapshotPart,
+} from "../../../../guest/browser/driver/snapshot-pages.ts";
 
 function readAll(pages: SnapshotPages, first: string, maxChars: number): SnapshotPart[] {
   const parts: SnapshotPart[] = [];
