@@ -3,6 +3,7 @@ import { Failure } from "../../failure.ts";
 import type * as rpc from "../rpc.ts";
 import { explainAction } from "./action-failure.ts";
 import { type Located, locate } from "./locate.ts";
+import { refuseSickPage } from "./page-health.ts";
 import type { BrowserSession } from "./session.ts";
 import { settle } from "./settle.ts";
 
@@ -26,6 +27,7 @@ async function act(
     target = located.label.slice(0, TARGET_MAX);
     await use(located, { timeout: timeoutMs, signal });
   } catch (error) {
+    await refuseSickPage(session, error);
     throw explainAction(error, { selector, timeoutMs });
   }
   await settle(session, signal);
@@ -116,6 +118,7 @@ export async function press(
         "use names such as Enter, Escape, Tab, ArrowDown, Control+A, or one character",
       );
     }
+    await refuseSickPage(session, error);
     throw explainAction(error, { selector: selector ?? key, timeoutMs });
   }
   await settle(session, signal);

@@ -3,6 +3,7 @@ import { Failure } from "../../failure.ts";
 import type { BrowserGotoParams, BrowserGotoResult, BrowserHistoryParams } from "../rpc.ts";
 import { toAddress } from "./allowed-addresses.ts";
 import { ASK_FOR_HOST, explainNavigation } from "./navigation-failure.ts";
+import { refuseSickPage } from "./page-health.ts";
 import type { BrowserSession } from "./session.ts";
 import { settle } from "./settle.ts";
 import { within } from "./within.ts";
@@ -20,6 +21,7 @@ export async function goto(
     return await withStatus(session, await open(page, address, { waitUntil, timeout: timeoutMs, signal }));
   } catch (error) {
     if (isDownload(error)) return await downloaded(session, signal);
+    await refuseSickPage(session, error);
     await errorPageShown(page, error);
     throw await explainNavigation(error, { address, timeoutMs, proxyPort: session.proxyPort });
   }
@@ -66,6 +68,7 @@ export async function goThroughHistory(
     }
     return await withStatus(session, response);
   } catch (error) {
+    await refuseSickPage(session, error);
     throw await explainNavigation(error, { address: before, timeoutMs, proxyPort: session.proxyPort });
   }
 }

@@ -3,6 +3,7 @@ import type * as rpc from "../rpc.ts";
 import { assertAllowedPage } from "./allowed-addresses.ts";
 import { explainAction } from "./action-failure.ts";
 import { locate } from "./locate.ts";
+import { isLate, refuseSickPage } from "./page-health.ts";
 import type { BrowserSession } from "./session.ts";
 import { settle } from "./settle.ts";
 
@@ -23,6 +24,7 @@ export async function scroll(
     try {
       await (await locate(session, selector)).locator.scrollIntoViewIfNeeded({ timeout: timeoutMs, signal });
     } catch (error) {
+      await refuseSickPage(session, error);
       throw explainAction(error, { selector, timeoutMs });
     }
   }
@@ -40,7 +42,8 @@ export async function waitForText(
   try {
     await found.waitFor({ state: state === "gone" ? "hidden" : "visible", timeout: timeoutMs, signal });
   } catch (error) {
-    if (!(error instanceof Error) || error.name !== "TimeoutError") throw error;
+    await refuseSickPage(session, error);
+    if (!isLate(error)) throw error;
     const said = state === "gone" ? "is still there" : "did not appear";
     throw new Failure(
       "timeout",

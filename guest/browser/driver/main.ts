@@ -6,15 +6,20 @@ import { readLines } from "../../processes/line-reader.ts";
 import type { BrowserMethods } from "../rpc.ts";
 import { readDriverSettings } from "./driver-settings.ts";
 import { driverMethods } from "./methods.ts";
+import { isLate, refuseSickPage } from "./page-health.ts";
 import { BrowserSession } from "./session.ts";
-import { DeadlineError, until, within } from "./within.ts";
+import { DeadlineError, until } from "./within.ts";
 
 const REQUESTS_FD = 3;
 const ANSWERS_FD = 4;
 const LINE_BYTES_MAX = 16 * 1024 * 1024;
 /** Playwright ends things by itself at their time; this is for what it does not. */
 const MARGIN_MS = 500;
-const PING_MS = 2000;
+const TOO_LATE = new Failure(
+  "timeout",
+  "the page did not do it in time",
+  "call browser_snapshot to see the page as it is, or raise the time-out",
+);
 
 const answers = new Socket({ fd: ANSWERS_FD, readable: false, writable: true });
 const settings = readDriverSettings();
@@ -45,36 +50,12 @@ async function answer(request: Record<string, unknown>): Promise<object> {
     // oxlint-disable-next-line typescript/consistent-type-assertions -- the guest has read the parameters of this very method
     return await until(driverMethods[method](browser, params as never, controller.signal), controller.signal);
   } catch (error) {
-    throw await explain(browser, error);
+    await refuseSickPage(browser, error);
+    throw isLate(error) ? TOO_LATE : error;
   } finally {
     clearTimeout(late);
     running.delete(id);
   }
-}
-
-/** A page whose script never ends answers nothing, whatever is asked. It is closed, so that the next call works. */
-async function explain(browser: BrowserSession, error: unknown): Promise<unknown> {
-  const isLate = error instanceof DeadlineError || (error instanceof Error && error.name === "TimeoutError");
-  if (!isLate && !isCrash(error)) return error;
-  const tab = await browser.tab();
-  const isAlive = await within(tab.page.mainFrame().locator("owl=ref:0").count(), PING_MS).then(
-    () => true,
-    () => false,
-  );
-  const hint = "go on with browser_goto; a page that needs more memory needs a sandbox of a larger flavor";
-  if (isCrash(error)) return new Failure("page_crashed", "the page crashed and was closed", hint);
-  if (isAlive)
-    return new Failure(
-      "timeout",
-      "the page did not do it in time",
-      "call browser_snapshot to see the page as it is, or raise the time-out",
-    );
-  await browser.close(tab);
-  return new Failure("page_hung", "the page does not answer, since its script never ends; it was closed", hint);
-}
-
-function isCrash(error: unknown): boolean {
-  return error instanceof Error && /Page crashed|Target crashed/.test(error.message);
 }
 
 function isMethod(name: unknown): name is keyof BrowserMethods {

@@ -7,6 +7,7 @@ import type { BrowserPdfParams, BrowserPdfResult, BrowserScreenshotParams, Brows
 import { assertAllowedPage } from "./allowed-addresses.ts";
 import { explainAction } from "./action-failure.ts";
 import { locate } from "./locate.ts";
+import { refuseSickPage } from "./page-health.ts";
 import type { BrowserSession } from "./session.ts";
 
 /** No texture of the browser is longer. */
@@ -91,6 +92,7 @@ async function elementArea(
     const width = Math.min(SIDE_MAX_PX, Math.ceil(box.width));
     return { x: box.x + scroll.x, y: box.y + scroll.y, width, height: Math.min(SIDE_MAX_PX, Math.ceil(box.height)) };
   } catch (error) {
+    await refuseSickPage(session, error);
     throw explainAction(error, { selector, timeoutMs });
   }
 }

@@ -37,6 +37,11 @@ export class Tab {
     });
   }
 
+  /** A page was asked for, and its server has not answered yet. */
+  get isNavigating(): boolean {
+    return this.#navigation !== undefined;
+  }
+
   /** Resolves when the server's answer to a navigation that has begun is there, or the navigation has failed. */
   async navigated(): Promise<void> {
     if (this.#navigation === undefined) return;
