@@ -17,6 +17,7 @@ export interface BrowserCase {
   readonly name: string;
   readonly firstGotoMs: number;
   readonly gotoMs: number;
+  readonly largeGotoMs: number;
   readonly snapshotMs: number;
   readonly snapshotChars: number;
   /** Of what the page shows and offers, what is not in the snapshot. */
@@ -43,8 +44,9 @@ export async function measureBrowsers(options: {
     const first = await byTurns(peers, 1, (peer) => peer.goto(PAGE));
     log(`goto: ${rounds} rounds`);
     const goto = await byTurns(peers, rounds, (peer) => peer.goto(PAGE));
+    log(`goto of the large page: ${rounds} rounds`);
+    const largeGoto = await byTurns(peers, rounds, (peer) => peer.goto(LARGE_PAGE));
     log(`snapshot of the large page: ${rounds} rounds`);
-    await byTurns(peers, 1, (peer) => peer.goto(LARGE_PAGE));
     const texts = new Map<BrowserPeer, string>();
     const snapshot = await byTurns(peers, rounds, async (peer) => void texts.set(peer, await peer.snapshot()));
     const truth = await plain.truth();
@@ -52,7 +54,14 @@ export async function measureBrowsers(options: {
       const text = texts.get(peer) ?? "";
       const ms = (times: ReadonlyMap<BrowserPeer, number[]>): number => median(times.get(peer) ?? []);
       const facts = { snapshotChars: text.length, missing: missingIn(text, truth) };
-      return { name: peer.name, firstGotoMs: ms(first), gotoMs: ms(goto), snapshotMs: ms(snapshot), ...facts };
+      return {
+        name: peer.name,
+        firstGotoMs: ms(first),
+        gotoMs: ms(goto),
+        largeGotoMs: ms(largeGoto),
+        snapshotMs: ms(snapshot),
+        ...facts,
+      };
     });
     return { cases, loadBefore };
   } finally {
