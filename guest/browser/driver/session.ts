@@ -112,7 +112,7 @@ export class BrowserSession {
   }
 
   async #describeTab(tab: Tab): Promise<BrowserTab> {
-    const title = await within(tab.page.title(), TITLE_TIMEOUT_MS).catch(() => "");
+    const title = await within(tab.title(), TITLE_TIMEOUT_MS).catch(() => "");
     const url = tab.page.url().slice(0, 2000);
     return { tab: tab.number, url, title: title.slice(0, TEXT_MAX), isCurrent: tab === this.#current };
   }

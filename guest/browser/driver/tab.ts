@@ -1,4 +1,4 @@
-import type { ConsoleMessage, Page, Request } from "playwright-core";
+import type { CDPSession, ConsoleMessage, Page, Request } from "playwright-core";
 import { LogRing } from "./log-ring.ts";
 
 const ENTRIES_MAX = 200;
@@ -11,6 +11,7 @@ export class Tab {
   readonly console = new LogRing(ENTRIES_MAX, ENTRY_CHARS_MAX);
   readonly requests = new LogRing(ENTRIES_MAX, ENTRY_CHARS_MAX);
   isCrashed = false;
+  #cdp: Promise<CDPSession> | undefined;
   #navigation: Request | undefined;
   #onNavigated: () => void = () => {};
 
@@ -35,6 +36,14 @@ export class Tab {
       this.isCrashed = true;
       this.#endNavigation();
     });
+  }
+
+  /** As the browser knows it: the page itself may be busy with drawing, or for good. */
+  async title(): Promise<string> {
+    this.#cdp ??= this.page.context().newCDPSession(this.page);
+    const cdp = await this.#cdp;
+    const { targetInfo } = await cdp.send("Target.getTargetInfo");
+    return isAddress(targetInfo.title, targetInfo.url) ? "" : targetInfo.title;
   }
 
   /** A page was asked for, and its server has not answered yet. */
@@ -78,4 +87,19 @@ function describeMessage(message: ConsoleMessage): string {
   const { url, lineNumber } = message.location();
   const place = url === "" ? "" : ` (${url}:${lineNumber + 1})`;
   return `${message.type()}: ${message.text()}${place}`;
+}
+
+/** The browser calls a page without a title by its address. */
+function isAddress(title: string, url: string): boolean {
+  const plain = (text: string): string => text.replace(/^[a-z]+:\/\//, "").replace(/\/$/, "");
+  return plain(title) === plain(url) || plain(title) === plain(decodeSafely(url));
+}
+
+function decodeSafely(url: string): string {
+  try {
+    return decodeURI(url);
+  } catch {
+    // Not every percent sign is an escape.
+    return url;
+  }
 }
