@@ -126,7 +126,7 @@ test("another page opens after one whose script never ends, at the second try at
   await hang();
   const url = `${HOME}/index.html`;
   const first = await call(client, "browser_goto", { url, timeout_seconds: 3 });
-  if (first.isError === true) expect(said(first)[0]).toContain("the page does not answer");
+  expect(said(first)[0]).toMatch(/the page does not answer|browser_goto ok/);
   expect((await goto(client, "/index.html")).structuredContent).toMatchObject({ title: "Front page" });
 });
 
