@@ -1,6 +1,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { parseArgs } from "node:util";
+import { browserReport, checkBrowserGoals } from "./browser-report.ts";
+import { measureBrowsers } from "./browser.ts";
 import { checkHandlerGoals, handlerReport, measureHandlers } from "./handlers-list.ts";
 import { checkGoals, goalsReport, soakReport, startReport, throughputReport } from "./report.ts";
 import { checkSandboxGoals, sandboxReport } from "./sandbox-report.ts";
@@ -21,6 +23,7 @@ const USAGE = `npm run bench -- [options]
   --seconds N        length of a round (default 3)
   --connections N    clients at the same time (default 16)
   --sandbox          sandboxes instead of the echo tool: create, code, shell, files, memory
+  --browser          the browser in a sandbox beside @playwright/mcp and plain Playwright
   --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
   --store URL        with --ledger: also postgres://…
   --shared           a governed call on SQLite, on PostgreSQL and Redis, and ungoverned
@@ -39,6 +42,7 @@ const { values } = parseArgs({
     seconds: { type: "string" },
     connections: { type: "string", default: "16" },
     sandbox: { type: "boolean", default: false },
+    browser: { type: "boolean", default: false },
     ledger: { type: "string" },
     store: { type: "string", default: "" },
     shared: { type: "boolean", default: false },
@@ -56,6 +60,7 @@ const UNGOVERNED_NAMES = /^owlclaw-(ungoverned|inline)/;
 const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
 else if (values.sandbox) await runSandbox();
+else if (values.browser) await runBrowser();
 else if (values.ledger !== undefined) await runLedger(Number(values.ledger));
 else if (values.shared) await runShared();
 else if (values.skills) await runSkills();
@@ -102,6 +107,15 @@ async function runSandbox(): Promise<void> {
   const goals = checkSandboxGoals(results);
   console.log([sandboxReport(results), goalsReport(goals)].join("\n\n"));
   await save({ rounds, sandbox: results, goals });
+  if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
+}
+
+async function runBrowser(): Promise<void> {
+  const rounds = Number(values.rounds ?? (values.quick ? 5 : 20));
+  const results = await measureBrowsers({ rounds, log: note });
+  const goals = checkBrowserGoals(results);
+  console.log([browserReport(results), goalsReport(goals)].join("\n\n"));
+  await save({ rounds, browser: results, goals });
   if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
 }
 

@@ -1,3 +1,5 @@
+import type { SandboxBrowser } from "./browser/browser.ts";
+import { browserHandlers } from "./browser/handlers.ts";
 import type { CodeRunner } from "./code/code-runner.ts";
 import { findInterpreter } from "./code/languages.ts";
 import type { Handlers } from "./connection.ts";
@@ -23,11 +25,12 @@ export interface HandlerOptions {
   readonly shell: ShellOptions;
   readonly background: BackgroundProcesses;
   readonly search: SearchOptions;
+  readonly browser: SandboxBrowser;
 }
 
 /** Every method of the guest. */
 export function createHandlers(options: HandlerOptions): Handlers {
-  const { environment, diagnostics, workspace, code, shell, background, search } = options;
+  const { environment, diagnostics, workspace, code, shell, background, search, browser } = options;
   return {
     "guest.hello": () => ({
       version: VERSION,
@@ -51,5 +54,6 @@ export function createHandlers(options: HandlerOptions): Handlers {
     "file.list": (params, signal) => listFiles(workspace, requests.toFileList(params), signal),
     "file.search": (params, signal) => searchFiles(search, requests.toFileSearch(params), signal),
     "file.replace": (params) => replaceInFile(workspace, requests.toFileReplace(params)),
+    ...browserHandlers(browser),
   };
 }

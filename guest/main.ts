@@ -1,3 +1,4 @@
+import { SandboxBrowser } from "./browser/browser.ts";
 import { CodeRunner } from "./code/code-runner.ts";
 import { findInterpreter, startInterpreter, type LanguageOptions } from "./code/languages.ts";
 import { openConnection, serve } from "./connection.ts";
@@ -43,7 +44,15 @@ function main(): void {
   const { egressSocket: socketPath, egressPort: port } = settings;
   if (socketPath !== undefined) startEgressForwarder({ socketPath, port, onDiagnostic });
 
-  serve(connection, createHandlers({ environment, diagnostics, workspace, code, shell, background, search }));
+  const browser = new SandboxBrowser({
+    launcher,
+    workspacePath: settings.workspacePath,
+    environment,
+    executable: settings.chromium,
+    proxyPort: socketPath === undefined ? undefined : port,
+  });
+
+  serve(connection, createHandlers({ environment, diagnostics, workspace, code, shell, background, search, browser }));
   stopWithHost(launcher);
 }
 

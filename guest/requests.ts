@@ -12,7 +12,7 @@ import type {
 } from "./rpc.ts";
 
 /** An optional field is there or not; it is never undefined. */
-function optional<K extends string, V>(name: K, value: V | undefined): { [key in K]?: V } {
+export function optional<K extends string, V>(name: K, value: V | undefined): { [key in K]?: V } {
   const entry: { [key in K]?: V } = {};
   if (value !== undefined) entry[name] = value;
   return entry;

@@ -3,6 +3,8 @@
  * over the guest. Nothing else of the guest is imported by `src/`.
  */
 
+import type { BrowserFailureKind, BrowserMethods } from "./browser/rpc.ts";
+
 export type Language = "python" | "node";
 
 export interface Hello {
@@ -222,7 +224,7 @@ export interface FileReplaceResult {
 }
 
 /** Every method with what it takes and gives. Cancellation is the JSON-RPC library's own. */
-export interface GuestMethods {
+export interface GuestMethods extends BrowserMethods {
   readonly "guest.hello": { readonly params: Record<string, never>; readonly result: Hello };
   /** Starts an interpreter ahead of its first use, with modules imported. */
   readonly "code.warm": {
@@ -269,7 +271,8 @@ export interface GuestFailure {
     | "bad_pattern"
     | "disk_full"
     | "unknown_process"
-    | "interpreter_missing";
+    | "interpreter_missing"
+    | BrowserFailureKind;
   readonly message: string;
   /** What to do next, in the words of a tool result. */
   readonly hint: string;

@@ -9,6 +9,8 @@ export interface Settings {
   readonly workspaceRealPath: string;
   readonly egressSocket: string | undefined;
   readonly egressPort: number;
+  /** The browser that the configuration names. */
+  readonly chromium: string | undefined;
   /** For the processes started inside: everything but what is meant for the guest alone. */
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -27,6 +29,7 @@ export function readSettings(): Settings {
     workspaceRealPath: realpathSync(workspacePath),
     egressSocket: env["OWLCLAW_EGRESS"],
     egressPort: Number(env["OWLCLAW_EGRESS_PORT"] ?? EGRESS_PORT),
+    chromium: env["OWLCLAW_CHROMIUM"],
     environment,
   };
 }

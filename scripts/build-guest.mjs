@@ -9,6 +9,7 @@ const BUNDLES = {
   guest: "guest/main.ts",
   "search-worker": "guest/files/search-worker.ts",
   "node-driver": "guest/node/driver.ts",
+  "browser-driver": "guest/browser/driver/main.ts",
   // Handlers that run in a sandbox, and what "owlclaw" means to them.
   "handler-worker": "src/handlers/workers/node-worker.ts",
   owlclaw: "src/index.ts",
@@ -33,7 +34,7 @@ export async function buildGuest(folder) {
     outdir: folder,
     outExtension: { ".js": ".mjs" },
     format: "esm",
-    external: ["jiti", "tsx"],
+    external: ["jiti", "tsx", "playwright-core"],
     // A bundled CommonJS package asks for Node's own modules with `require`.
     banner: {
       js: 'import { createRequire as owlCreateRequire } from "node:module"; const require = owlCreateRequire(import.meta.url);',
@@ -46,6 +47,20 @@ export async function buildGuest(folder) {
     outExtension: { ".js": ".cjs" },
     format: "cjs",
   });
+  await build({
+    ...OPTIONS,
+    entryPoints: { "page-engine": "guest/browser/page/engine.ts" },
+    outdir: folder,
+    platform: "browser",
+    target: "chrome120",
+    minify: true,
+    format: "iife",
+    globalName: "engine",
+    // Playwright wants an expression.
+    banner: { js: "(() => {" },
+    footer: { js: "return engine.createEngine(); })()" },
+  });
+  await copyPlaywright(folder);
   // Its compiler is looked for beside it when the first TypeScript file comes, so that it cannot be bundled.
   const jiti = join("node_modules", "jiti");
   for (const part of ["package.json", "lib", "dist"]) {
@@ -58,6 +73,18 @@ export async function buildGuest(folder) {
   const python = join(ROOT, "guest", "python");
   for (const name of await readdir(python)) {
     if (name.endsWith(".py")) await copyFile(join(python, name), join(folder, name));
+  }
+}
+
+/** It finds its parts beside itself. Those for people who look at traces are of no use in a sandbox. @param {string} folder */
+async function copyPlaywright(folder) {
+  const playwright = join("node_modules", "playwright-core");
+  const unused = ["vite", "tools", "webp_codec.wasm", "xdg-open"].map((name) => join(ROOT, playwright, "lib", name));
+  for (const part of ["package.json", "index.js", "index.mjs", "browsers.json", "lib", "LICENSE", "NOTICE"]) {
+    await cp(join(ROOT, playwright, part), join(folder, playwright, part), {
+      recursive: true,
+      filter: (path) => !unused.includes(path),
+    });
   }
 }
 

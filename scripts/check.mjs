@@ -10,6 +10,8 @@ const STEPS = [
   { name: "lint", command: ["oxlint", "--type-aware", "--deny-warnings", "--report-unused-disable-directives"] },
   // By its path: the compiler with the API, a dependency, has a bin of the same name.
   { name: "types", command: ["../typescript/bin/tsc", "-p", "tsconfig.json"] },
+  // What runs inside pages knows the DOM, and nothing else does.
+  { name: "types of pages", command: ["../typescript/bin/tsc", "-p", "guest/browser/page/tsconfig.json"] },
   { name: "dead code", command: ["knip"] },
   { name: "generated files", command: ["tsx", "scripts/generate.ts", "--check"] },
 ];

@@ -64,6 +64,11 @@ export class Interpreter {
     return await reply.promise;
   }
 
+  /** Tells the driver that the open request is no longer wanted. Drivers that know no such thing are ended. */
+  cancel(): void {
+    if (this.#pending !== undefined) this.#process.input.write(`${JSON.stringify({ cancel: this.#pending.id })}\n`);
+  }
+
   /** From now on output goes there. */
   listen({ onStdout, onStderr }: OutputListeners): void {
     this.#process.stdout.onData(onStdout);

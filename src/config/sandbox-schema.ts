@@ -44,6 +44,17 @@ const network = z
   .prefault({})
   .describe("What sandboxes may reach.");
 
+const browser = z
+  .strictObject({
+    executable: z
+      .string()
+      .default("")
+      .describe("Chromium or Chrome on this machine, for the browser in sandboxes. Empty: the system's own.")
+      .register(fieldFacts, { path: "file" }),
+  })
+  .prefault({})
+  .describe("The browser in sandboxes.");
+
 export const sandbox = z
   .strictObject({
     enabled: z
@@ -111,6 +122,7 @@ export const sandbox = z
       .describe("Environment variables inside every sandbox.")
       .register(fieldFacts, { secret: true }),
     network,
+    browser,
     pool,
     codeTimeoutSeconds: seconds().default(60).describe("Time that code and commands get when the call says nothing."),
     keepWorkspaces: z.boolean().default(false).describe("Leaves the files of a sandbox on disk when it ends."),

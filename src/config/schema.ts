@@ -159,9 +159,11 @@ const tools = z
         "Names under which the built-in tools are listed: native, microsandbox, open-sandbox. All can be called.",
       ),
     toolsets: z
-      .array(z.enum(["sandbox", "code", "shell", "files"]))
+      .array(z.enum(["sandbox", "code", "shell", "files", "browser", "browser-extra"]))
       .default([])
-      .describe("Groups of built-in tools that are served: sandbox, code, shell, files. Empty: all of them."),
+      .describe(
+        "Groups of built-in tools that are served: sandbox, code, shell, files, browser, browser-extra. Empty: all but browser-extra.",
+      ),
     timeoutSeconds: seconds().default(300).describe("Longest time a tool call may take, unless the tool sets its own."),
     progressAfterSeconds: seconds()
       .default(30)

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { BrowserParams } from "./browser-methods.ts";
 import type { outputSchema, resultSchemas } from "./guest-schemas.ts";
 
 /** What the host says to a guest, and what it gets back. A test holds it against the guest's own side. */
@@ -11,7 +12,7 @@ interface CallLimits {
   readonly maxOutputChars: number;
 }
 
-export interface GuestParams {
+export interface GuestParams extends BrowserParams {
   readonly "guest.hello": Record<string, never>;
   readonly "code.warm": { readonly language: Language; readonly preload: readonly string[] };
   readonly "code.run": CallLimits & { readonly language: Language; readonly code: string };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { browserResultSchemas } from "./browser-schemas.ts";
 
 /** What the host accepts from a guest. Anything else ends the sandbox: user code can take the guest over. */
 
@@ -129,6 +130,7 @@ export const resultSchemas = {
   "file.list": fileList,
   "file.search": fileSearch,
   "file.replace": fileReplace,
+  ...browserResultSchemas,
 } as const;
 
 export const outputSchema = z.object({

@@ -1,5 +1,6 @@
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { BrowserMethod } from "./browser-methods.ts";
 import { type RequestOptions, GuestLost } from "./guest-client.ts";
 import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput } from "./guest-methods.ts";
 import type { Place, PlacePlan, Places } from "./place.ts";
@@ -7,6 +8,8 @@ import { SerialQueue } from "./serial-queue.ts";
 
 /** What the guest itself needs on top of the time it was given, to end things and to answer. */
 const ANSWER_MARGIN_MS = 5000;
+/** A browser may have to be started first, and a page that hangs to be looked after. */
+const BROWSER_MARGIN_MS = 90_000;
 
 export type SandboxState = "create" | "ready" | "busy" | "stopped";
 
@@ -54,6 +57,7 @@ export class Sandbox {
     python: new SerialQueue(),
     node: new SerialQueue(),
   };
+  readonly #browserQueue = new SerialQueue();
   readonly #stopping = new AbortController();
   #opening: Promise<Place>;
   #isCreated = false;
@@ -152,6 +156,12 @@ export class Sandbox {
 
   request<M extends GuestMethod>(method: M, params: GuestParams[M], options: RequestOptions): Promise<GuestResult<M>> {
     return this.#withPlace(({ client }) => client.request(method, params, options));
+  }
+
+  /** Asks the browser. Calls wait for their turn, since each acts on what the one before left; their time starts then. */
+  browse<M extends BrowserMethod>(method: M, params: GuestParams[M], { signal }: CallOptions): Promise<GuestResult<M>> {
+    const timeoutMs = params.timeoutMs + BROWSER_MARGIN_MS;
+    return this.#browserQueue.run(() => this.request(method, params, { timeoutMs, signal }), signal);
   }
 
   /** Stops everything in it and removes its workspace. May be called twice. */

@@ -40,6 +40,7 @@ export const openRuntime: OpenRuntime = async ({ config: { sandbox }, logger, te
     serverId: randomBytes(8).toString("hex"),
     searchPath: userEnvironment().searchPath,
     keepsWorkspaces: sandbox.keepWorkspaces,
+    browser: sandbox.browser.executable,
   });
 };
 

@@ -2,6 +2,7 @@ import { compileTool } from "../capabilities/define-tool.ts";
 import type { Registry } from "../capabilities/registry.ts";
 import type { Config } from "../config/schema.ts";
 import { builtInTools } from "../tools/built-in-tools.ts";
+import type { Toolset } from "../tools/sandbox-tool.ts";
 import { sandboxFiles } from "../tools/sandbox-files.ts";
 import type { ToolServices } from "../tools/tool-services.ts";
 import type { SandboxHomes } from "./sandbox-homes.ts";
@@ -16,7 +17,7 @@ export interface BuiltInsOptions {
 /** Adds the built-in tools. Those of the configured dialects are listed; the others can be called by name. */
 export function registerBuiltIns(registry: Registry, { config: { tools }, services, homes }: BuiltInsOptions): void {
   for (const { definition, dialect, toolset, operation } of builtInTools(services)) {
-    if (tools.toolsets.length > 0 && !tools.toolsets.includes(toolset)) continue;
+    if (!isServed(toolset, tools.toolsets)) continue;
     const compiled = compileTool(definition, operation);
     const tool = homes?.tool(compiled) ?? compiled;
     if (tools.dialects.includes(dialect)) registry.addTool(tool);
@@ -24,4 +25,9 @@ export function registerBuiltIns(registry: Registry, { config: { tools }, servic
   }
   const files = sandboxFiles(services);
   registry.addResource(homes?.files(files) ?? files);
+}
+
+/** Every tool in a list costs a model's attention: what is seldom needed is served where it is asked for. */
+function isServed(toolset: Toolset, wanted: readonly Toolset[]): boolean {
+  return wanted.length === 0 ? toolset !== "browser-extra" : wanted.includes(toolset);
 }

@@ -1,5 +1,6 @@
 import type { HandlerDefinition } from "../capabilities/define.ts";
 import type { Operation } from "../capabilities/registry.ts";
+import { browserTools } from "./browser/browser-tools.ts";
 import { codeRun } from "./code/code-run.ts";
 import { executeCode, executeCommand } from "./dialects/microsandbox.ts";
 import { getSessions, getVolumePath, stopSession } from "./dialects/microsandbox-sessions.ts";
@@ -41,6 +42,7 @@ export function builtInTools(services: ToolServices): BuiltInTool[] {
     ["file_list", "file.list", fileList()],
     ["file_search", "file.search", fileSearch()],
     ["file_replace", "file.replace", fileReplace()],
+    ...browserTools(limits),
   ];
   const serve = (dialect: Dialect, name: string | undefined, tool: SandboxTool): NamedTool[] =>
     name === undefined ? [] : [{ dialect, toolset: tool.toolset, definition: serveSandboxTool(name, tool, services) }];

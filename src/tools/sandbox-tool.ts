@@ -6,7 +6,7 @@ import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { JsonObject } from "./fit-value.ts";
 import type { ToolLimits } from "./tool-services.ts";
 
-export type Toolset = "sandbox" | "code" | "shell" | "files";
+export type Toolset = "sandbox" | "code" | "shell" | "files" | "browser" | "browser-extra";
 
 /** What a tool has to do its work in one sandbox. */
 export interface SandboxCall {

@@ -6,10 +6,15 @@ import { call, connect, connectStdio, makePlace, readText, type TransportName } 
 
 const TRANSPORTS: readonly TransportName[] = ["stdio", "http"];
 
-test("the native tools are listed alone, each with a description and an input schema", async () => {
+test("[002-list] the native tools are listed alone, each with a description and an input schema", async () => {
   const client = await connectStdio(makePlace());
   const { tools } = await client.listTools();
   expect(tools.map(({ name }) => name)).toEqual([
+    "browser_click",
+    "browser_goto",
+    "browser_screenshot",
+    "browser_snapshot",
+    "browser_type",
     "code_run",
     "file_list",
     "file_read",

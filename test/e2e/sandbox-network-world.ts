@@ -73,11 +73,17 @@ function writeSite(folder: string): void {
 /** A client of a server that has nothing but loopback, or a cable to the stand-in hosts good.test and bad.test. */
 export async function connectInNetwork(
   place: Place,
-  options: { readonly allow: readonly string[]; readonly hasCable: boolean; readonly settings?: Settings },
+  options: {
+    readonly allow: readonly string[];
+    readonly hasCable: boolean;
+    readonly settings?: Settings;
+    /** More lines of the hosts file. */
+    readonly hosts?: readonly string[];
+  },
 ): Promise<Client> {
   const hosts = join(place.folder, "hosts");
   const lines = ["127.0.0.1 localhost", `${ADDRESSES.good} good.test`, `${ADDRESSES.bad} bad.test`];
-  writeFileSync(hosts, `${lines.join("\n")}\n`);
+  writeFileSync(hosts, `${[...lines, ...(options.hosts ?? [])].join("\n")}\n`);
   if (options.hasCable) writeSite(place.folder);
   const config = writeConfig(place, { ...options.settings, sandbox: { network: { allow: options.allow } } });
   const server = [process.execPath, BIN, "mcp-server", "start", "--transport", "stdio", "--config", config];

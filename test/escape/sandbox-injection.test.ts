@@ -77,8 +77,9 @@ test("no text of a caller is an option, a program or the end of a string, in any
   await inside.call("file_write", { path: "a.txt", content: "text" });
   let calls = 0;
   for (const { tool, place } of tried) {
-    for (const evil of textsFor(place)) {
-      const filled = place.fill(evil);
+    for (const evil of textsFor(tool, place)) {
+      // A selector that fits nothing is waited for.
+      const filled = { ...place.fill(evil), ...(isOfBrowser(tool) && { timeout_seconds: 0.2 }) };
       const args = "session_id" in filled || tool === "sandbox_create" ? filled : { ...filled, session_id: inside.id };
       const said = await call(client, tool, withoutUnknown(tool, args)).then(textOf, (error: Error) => error.message);
       expect(said, `${tool} ${place.name} ${JSON.stringify(evil)}`).not.toMatch(
@@ -93,12 +94,21 @@ test("no text of a caller is an option, a program or the end of a string, in any
   expect(existsSync(PWNED)).toBe(false);
   expect(await inside.sh("cat a.txt; echo; id -un")).toMatch(/sandbox\n$/);
   expect(server.log.filter(({ level }) => level === "error" || level === "critical")).toEqual([]);
-}, 120_000);
+}, 240_000);
 
-function textsFor({ name }: StringPlace): readonly string[] {
+const FEW = ["$(x)", "--x", "\0", "__proto__"];
+/** What becomes an address or a file; the rest stays in the browser. */
+const OF_BROWSER = new Set(["goto url", "screenshot path"]);
+
+function isOfBrowser(tool: string): boolean {
+  return /^browser[_.]/.test(tool);
+}
+
+function textsFor(tool: string, { name }: StringPlace): readonly string[] {
   if (PROGRAMS.has(name)) return ODD;
+  if (isOfBrowser(tool) && !OF_BROWSER.has(`${tool.replace("browser_", "")} ${name}`)) return FEW;
   // Nothing reads these, and each try starts a sandbox.
-  return name.startsWith("labels") ? ["$(x)", "--x", "\0", "__proto__"] : EVIL;
+  return name.startsWith("labels") ? FEW : EVIL;
 }
 
 /** Tools that do not know a field refuse the whole call: then nothing would be tried. */

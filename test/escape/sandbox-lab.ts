@@ -89,7 +89,7 @@ export function processesOfUser(uid: number): HostProcess[] {
   return allProcesses().filter((process) => process.uid === uid);
 }
 
-function allProcesses(): HostProcess[] {
+export function allProcesses(): HostProcess[] {
   return readdirSync("/proc")
     .filter((entry) => /^\d+$/.test(entry))
     .flatMap((entry) => {

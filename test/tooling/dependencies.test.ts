@@ -16,5 +16,5 @@ test("[003-NFR-001] every dependency says what it is for, run-time ones also why
       .toSorted();
   expect(listed("At run time", 3)).toEqual(Object.keys(dependencies ?? {}).toSorted());
   expect(listed("For development", 2)).toEqual(Object.keys(devDependencies ?? {}).toSorted());
-  expect(Object.keys(dependencies ?? {}).length).toBeLessThanOrEqual(16);
+  expect(Object.keys(dependencies ?? {}).length).toBeLessThanOrEqual(17);
 });

@@ -10,7 +10,7 @@ import { type Controls, NONE_OFF } from "./controls.ts";
 import { createDiskImages } from "./disk-image.ts";
 import { endServerGroups } from "./end-groups.ts";
 import { createGuestCopies } from "./guest-copy.ts";
-import { findNode, findPython } from "./interpreters.ts";
+import { findBrowser, findNode, findPython } from "./interpreters.ts";
 import { probeBubblewrap } from "./probe/probe.ts";
 import { identifyProcess } from "../../processes/identity.ts";
 import { reapDeadServers } from "./reaper.ts";
@@ -38,6 +38,8 @@ export interface BubblewrapOptions {
   readonly templates?: Readonly<Record<string, TemplateTree>>;
   /** The Python to show inside; default: the system's, then the first on the search path. */
   readonly python?: string;
+  /** Path of the browser to show inside; empty or absent: the system's, if there is one. */
+  readonly browser?: string;
   /** The user's PATH, to find interpreters of version managers. */
   readonly searchPath?: string;
   /** Leaves the workspaces of dead servers where they are. */
@@ -93,18 +95,31 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
   const groupName = `owlclaw-${serverId}`;
   await records.writeServer({ serverId, owner, groups: await plannedGroups(groupName) });
   const guestCopies = createGuestCopies(join(stateFolder, "guests"));
-  const [bwrap = "bwrap", node, python, controlGroups, seccompFile, privileges, guestFolder] = await Promise.all([
-    findTool("bwrap"),
-    findNode(process.execPath),
-    findPython(options),
-    controlsOff.has("control-groups") ? undefined : openControlGroups(groupName),
-    writeSeccompFile(stateFolder),
-    rootPrivileges(stateFolder, controlsOff),
-    guestCopies.make(serverId, options.guestFolder),
-    writeOwnEtc(join(stateFolder, "etc")),
-  ]);
+  const [bwrap = "bwrap", node, python, browser, controlGroups, seccompFile, privileges, guestFolder] =
+    await Promise.all([
+      findTool("bwrap"),
+      findNode(process.execPath),
+      findPython(options),
+      findBrowser(options.browser ?? ""),
+      controlsOff.has("control-groups") ? undefined : openControlGroups(groupName),
+      writeSeccompFile(stateFolder),
+      rootPrivileges(stateFolder, controlsOff),
+      guestCopies.make(serverId, options.guestFolder),
+      writeOwnEtc(join(stateFolder, "etc")),
+    ]);
   if (controlGroups !== undefined) await records.writeServer({ serverId, owner, groups: [...controlGroups.folders] });
-  const found = { bwrap, node, python, controlGroups, records, seccompFile, privileges, guestCopies, guestFolder };
+  const found = {
+    bwrap,
+    node,
+    python,
+    browser,
+    controlGroups,
+    records,
+    seccompFile,
+    privileges,
+    guestCopies,
+    guestFolder,
+  };
   const given = { serverId, dataFolder, stateFolder, logger, templates, controlsOff };
   return { ...given, ...found, workspaceWatch: createWorkspaceWatch() };
 }

@@ -105,6 +105,7 @@ export function insideEnvironment(host: CellHost, spec: CellSpec): Record<string
     ...template?.env,
     ...spec.env,
     OWLCLAW_WORKSPACE: spec.workspacePath,
+    ...(host.browser === undefined ? {} : { OWLCLAW_CHROMIUM: host.browser.executable }),
     ...(spec.egressSocket === undefined ? {} : { OWLCLAW_EGRESS: EGRESS_SOCKET }),
   };
 }

@@ -28,6 +28,8 @@ export interface CellHost {
   readonly bwrap: string;
   readonly node: Interpreter;
   readonly python: Interpreter | undefined;
+  /** Where the operator names one; the guest finds the system's own by itself. */
+  readonly browser: Interpreter | undefined;
   readonly templates: Readonly<Record<string, TemplateTree>>;
   readonly seccompFile: string;
   readonly controlGroups: ControlGroupTree | undefined;

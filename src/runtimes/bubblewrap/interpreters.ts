@@ -1,6 +1,7 @@
 import { access, realpath } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { z } from "zod";
+import { OwlError } from "../../errors/owl-error.ts";
 import { runTool, TOOL_FOLDERS } from "./run-tool.ts";
 
 /** A part of the host that an interpreter needs and that is not in the system tree; it appears inside at the same path. */
@@ -30,6 +31,19 @@ export async function findNode(executable: string): Promise<Interpreter> {
     () => false,
   );
   return { executable: real, trees: [isInstallation ? folder(prefix) : { hostPath: real, kind: "file" }] };
+}
+
+/** A browser that is not in the system's own tree shows with its whole folder, in which its parts are. */
+export async function findBrowser(executable: string): Promise<Interpreter | undefined> {
+  if (executable === "") return undefined;
+  const real = await realpath(executable).catch(() => undefined);
+  // Its data lies beside it: so that no folder of something else is shown.
+  if (real === undefined || !(await isThere(join(dirname(real), "icudtl.dat")))) {
+    throw new OwlError("sandbox_unavailable", `there is no Chromium at ${executable}`, {
+      hint: "Name the program itself in sandbox.browser.executable, as in /opt/google/chrome/chrome, or leave it out to use the system's Chromium.",
+    });
+  }
+  return { executable: real, trees: VISIBLE.test(real) ? [] : [folder(dirname(real))] };
 }
 
 /**

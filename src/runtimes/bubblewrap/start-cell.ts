@@ -93,7 +93,7 @@ async function cellMounts(host: CellHost, spec: CellSpec): Promise<CellMount[]> 
     ...mount,
     isReadOnly: true,
   });
-  const interpreters = [...host.node.trees, ...(host.python?.trees ?? [])];
+  const interpreters = [host.node, host.python, host.browser].flatMap((found) => found?.trees ?? []);
   return [
     readOnly({ hostPath: host.guestFolder, guestPath: GUEST_FOLDER, kind: "folder" }),
     ...interpreters.map(({ hostPath, kind }) => readOnly({ hostPath, guestPath: hostPath, kind })),

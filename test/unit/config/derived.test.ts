@@ -29,6 +29,7 @@ const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   "sandbox.network.templates": fc.constantFrom({ node: ["npm"] }, { python: [], node: ["a.example"] }),
   "sandbox.volumes": fc.constantFrom(["/usr/share:/data:ro"], ["/usr/share:/data", "/usr/lib:/lib-of-host:ro"]),
   "sandbox.env": fc.dictionary(fc.stringMatching(/^X_[A-Z]{1,9}$/), fc.stringMatching(/^[a-z]{1,9}$/), { minKeys: 1 }),
+  "sandbox.browser.executable": fc.stringMatching(/^\/[a-z]{1,9}$/),
   "sandbox.pool.size": fc.integer({ min: 0, max: 1000 }),
   "sandbox.pool.preload": fc.constantFrom(["numpy"], ["matplotlib.pyplot", "pandas"]),
   "tools.dialects": fc.constantFrom(["native"], ["microsandbox", "open-sandbox"]),

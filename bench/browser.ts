@@ -1,0 +1,103 @@
+import { loadavg } from "node:os";
+import {
+  type BrowserPeer,
+  type PageTruth,
+  preparePlaywright,
+  startOwlClaw,
+  startPlaywrightMcp,
+} from "./browser-peers.ts";
+import { startSite } from "./browser-site.ts";
+import { median } from "./statistics.ts";
+
+const PAGE = "/form.html";
+/** 1,000 rows of five cells. */
+const LARGE_PAGE = "/table?rows=1000";
+
+export interface BrowserCase {
+  readonly name: string;
+  readonly firstGotoMs: number;
+  readonly gotoMs: number;
+  readonly largeGotoMs: number;
+  readonly snapshotMs: number;
+  readonly snapshotChars: number;
+  /** Of what the page shows and offers, what is not in the snapshot. */
+  readonly missing: number;
+}
+
+export interface BrowserResults {
+  readonly cases: readonly BrowserCase[];
+  readonly loadBefore: number;
+}
+
+/** All browsers run at the same time and are asked by turns, so that a busy moment meets all of them. */
+export async function measureBrowsers(options: {
+  rounds: number;
+  log: (line: string) => void;
+}): Promise<BrowserResults> {
+  const { rounds, log } = options;
+  const [loadBefore = Number.NaN] = loadavg();
+  const site = await startSite();
+  const plain = preparePlaywright(site.origin);
+  const peers: BrowserPeer[] = [await startOwlClaw(), await startPlaywrightMcp(site.origin), plain];
+  try {
+    log("first goto");
+    const first = await byTurns(peers, 1, (peer) => peer.goto(PAGE));
+    log(`goto: ${rounds} rounds`);
+    const goto = await byTurns(peers, rounds, (peer) => peer.goto(PAGE));
+    log(`goto of the large page: ${rounds} rounds`);
+    const largeGoto = await byTurns(peers, rounds, (peer) => peer.goto(LARGE_PAGE));
+    log(`snapshot of the large page: ${rounds} rounds`);
+    const texts = new Map<BrowserPeer, string>();
+    const snapshot = await byTurns(peers, rounds, async (peer) => void texts.set(peer, await peer.snapshot()));
+    const truth = await plain.truth();
+    const cases = peers.map((peer) => {
+      const text = texts.get(peer) ?? "";
+      const ms = (times: ReadonlyMap<BrowserPeer, number[]>): number => median(times.get(peer) ?? []);
+      const facts = { snapshotChars: text.length, missing: missingIn(text, truth) };
+      return {
+        name: peer.name,
+        firstGotoMs: ms(first),
+        gotoMs: ms(goto),
+        largeGotoMs: ms(largeGoto),
+        snapshotMs: ms(snapshot),
+        ...facts,
+      };
+    });
+    return { cases, loadBefore };
+  } finally {
+    for (const peer of peers) await peer.stop();
+    site.stop();
+  }
+}
+
+async function byTurns(
+  peers: readonly BrowserPeer[],
+  rounds: number,
+  act: (peer: BrowserPeer) => Promise<void>,
+): Promise<ReadonlyMap<BrowserPeer, number[]>> {
+  const times = new Map<BrowserPeer, number[]>(peers.map((peer) => [peer, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (let turn = 0; turn < peers.length; turn += 1) {
+      const peer = peers[(round + turn) % peers.length];
+      if (peer === undefined) continue;
+      const startedAt = performance.now();
+      await act(peer);
+      times.get(peer)?.push(performance.now() - startedAt);
+    }
+  }
+  return times;
+}
+
+/** Every text must be there, and every widget as often as the page has it. */
+function missingIn(snapshot: string, { texts, widgets }: PageTruth): number {
+  const quoted = snapshot.replaceAll('\\"', '"');
+  const lost = texts.filter((text) => !quoted.includes(text)).length;
+  const counts = new Map<string, number>();
+  for (const name of widgets) counts.set(name, (counts.get(name) ?? 0) + 1);
+  let missing = lost;
+  for (const [name, count] of counts) {
+    const found = quoted.split(` "${name}"`).length - 1;
+    missing += Math.max(0, count - found);
+  }
+  return missing;
+}

@@ -1,0 +1,191 @@
+import { accessSync, constants } from "node:fs";
+import { join } from "node:path";
+import { execPath } from "node:process";
+import { Interpreter, type Reply } from "../code/interpreter.ts";
+import { isDoneWithin } from "../deferred.ts";
+import { Failure } from "../failure.ts";
+import { findProgram } from "../find-program.ts";
+import { isRecord } from "../params.ts";
+import type { Launcher } from "../processes/running-process.ts";
+import type { GuestFailure } from "../rpc.ts";
+import type { BrowserMethods } from "./rpc.ts";
+
+/** Loading the driver and starting Chromium, on a machine that does much else. */
+const START_MS_MAX = 75_000;
+/** The driver ends what takes too long by itself, and looks after the page then. */
+const ANSWER_MARGIN_MS = 8000;
+const CANCEL_MS_MAX = 2500;
+
+/** Debian's own start script reads settings that are not there inside; the program itself needs none. */
+const KNOWN_PATHS = ["/usr/lib/chromium/chromium", "/usr/lib/chromium-browser/chromium-browser"];
+const KNOWN_NAMES = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
+
+export interface BrowserOptions {
+  readonly launcher: Launcher;
+  readonly workspacePath: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** As the configuration names it; absent: looked for. */
+  readonly executable: string | undefined;
+  readonly proxyPort: number | undefined;
+}
+
+/** The browser of this sandbox: a process of its own that is started at the first call, and anew when it is lost. */
+export class SandboxBrowser {
+  readonly #options: BrowserOptions;
+  #driver: Interpreter | undefined;
+  #hasStarted = false;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(options: BrowserOptions) {
+    this.#options = options;
+  }
+
+  /** One at a time: what a page shows is the result of what was done before. */
+  async ask<M extends keyof BrowserMethods>(
+    method: M,
+    params: BrowserMethods[M]["params"],
+    signal: AbortSignal,
+  ): Promise<BrowserMethods[M]["result"]> {
+    const turn = this.#queue.then(() => this.#ask(method, params, signal));
+    this.#queue = turn.catch(() => {});
+    return await untilAborted(turn, signal);
+  }
+
+  async #ask<M extends keyof BrowserMethods>(
+    method: M,
+    params: BrowserMethods[M]["params"],
+    signal: AbortSignal,
+  ): Promise<BrowserMethods[M]["result"]> {
+    if (signal.aborted) throw cancelled();
+    const wasLost = this.#hasStarted && this.#driver?.isAlive !== true;
+    const driver = await this.#start();
+    const isFirst = wasLost || !this.#hasStarted;
+    this.#hasStarted = true;
+    const asked = driver.ask({ method, params });
+    const cancel = (): void => driver.cancel();
+    signal.addEventListener("abort", cancel, { once: true });
+    try {
+      const reply = await this.#reply(driver, asked, {
+        timeoutMs: params.timeoutMs + ANSWER_MARGIN_MS + (isFirst ? START_MS_MAX : 0),
+        signal,
+      });
+      // oxlint-disable-next-line typescript/consistent-type-assertions -- the driver's methods have these results; the host checks each
+      return withRestart(readAnswer(reply), wasLost) as BrowserMethods[M]["result"];
+    } finally {
+      signal.removeEventListener("abort", cancel);
+    }
+  }
+
+  async #reply(
+    driver: Interpreter,
+    asked: Promise<Reply>,
+    { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  ): Promise<Reply> {
+    const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    const isDone = await isDoneWithin(Promise.race([asked.then(() => {}), aborted]), timeoutMs);
+    if (
+      isDone &&
+      (!signal.aborted ||
+        (await isDoneWithin(
+          asked.then(() => {}),
+          CANCEL_MS_MAX,
+        )))
+    )
+      return await asked;
+    this.#driver = undefined;
+    await driver.end();
+    if (signal.aborted) throw cancelled();
+    throw new Failure("browser_hung", "the browser did not answer and was ended", AGAIN);
+  }
+
+  async #start(): Promise<Interpreter> {
+    if (this.#driver?.isAlive === true) return this.#driver;
+    // Chromium's processes may outlive a driver that crashed.
+    await this.#driver?.end();
+    const { launcher, workspacePath, environment, proxyPort } = this.#options;
+    const { NODE_OPTIONS: _preload, ...rest } = environment;
+    this.#driver = await Interpreter.start({
+      launcher,
+      argv: [execPath, join(import.meta.dirname, "browser-driver.mjs")],
+      cwd: "/",
+      env: {
+        ...rest,
+        OWLCLAW_WORKSPACE: workspacePath,
+        OWLCLAW_CHROMIUM: this.#executable(),
+        ...(proxyPort !== undefined && { OWLCLAW_PROXY_PORT: String(proxyPort) }),
+      },
+    });
+    return this.#driver;
+  }
+
+  #executable(): string {
+    const { executable, environment } = this.#options;
+    const found =
+      executable ??
+      KNOWN_PATHS.find(isExecutable) ??
+      KNOWN_NAMES.map((name) => findProgram(name, environment["PATH"])).find((path) => path !== undefined);
+    if (found !== undefined && isExecutable(found)) return found;
+    const reason =
+      found === undefined ? "there is no Chromium in the sandbox" : `${found} cannot be run in the sandbox`;
+    const hint =
+      "ask the operator to install it (apt-get install chromium) or to name it in sandbox.browser.executable";
+    throw new Failure("browser_missing", reason, hint);
+  }
+}
+
+const AGAIN = "open the page again with browser_goto: a new browser starts by itself";
+
+function readAnswer(reply: Reply): unknown {
+  if (reply.status === "exited") {
+    throw new Failure("browser_crashed", "the browser ended, perhaps because it used too much memory", AGAIN);
+  }
+  const { answer } = reply;
+  if (!isRecord(answer)) throw new Error("the browser's driver answers nothing");
+  if (isFailure(answer["failure"])) {
+    const { kind, message, hint } = answer["failure"];
+    throw new Failure(kind, message, hint);
+  }
+  if (answer["fault"] !== undefined) throw new Failure("browser_crashed", faultText(answer["fault"]), AGAIN);
+  return answer["result"];
+}
+
+function faultText(fault: unknown): string {
+  return `the browser could not do it: ${String(fault).split("\n", 1)[0]?.slice(0, 500) ?? ""}`;
+}
+
+function isFailure(value: unknown): value is GuestFailure {
+  return isRecord(value) && typeof value["message"] === "string" && typeof value["hint"] === "string";
+}
+
+/** The first answer of a browser that replaces a lost one says so. */
+function withRestart(result: unknown, wasLost: boolean): unknown {
+  if (!wasLost || !isRecord(result) || !Array.isArray(result["events"])) return result;
+  const events: unknown[] = result["events"];
+  return {
+    ...result,
+    events: ["the browser had ended and was started again: pages, cookies and refs are gone", ...events],
+  };
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function cancelled(): Failure {
+  return new Failure("cancelled", "the call was cancelled", "repeat it when it is wanted");
+}
+
+/** Whoever waits for his turn need not wait for it to be told that he has left. */
+async function untilAborted<T>(turn: Promise<T>, signal: AbortSignal): Promise<T> {
+  const left = new Promise<never>((_resolve, reject) => {
+    const leave = (): void => void setTimeout(() => reject(cancelled()), CANCEL_MS_MAX + 500);
+    if (signal.aborted) leave();
+    else signal.addEventListener("abort", leave, { once: true });
+  });
+  return await Promise.race([turn, left]);
+}

@@ -1,0 +1,126 @@
+import { closeSync } from "node:fs";
+import { Failure } from "../../failure.ts";
+import type * as rpc from "../rpc.ts";
+import { explainAction } from "./action-failure.ts";
+import { type Located, locate } from "./locate.ts";
+import { refuseSickPage } from "./page-health.ts";
+import type { BrowserSession } from "./session.ts";
+import { settle } from "./settle.ts";
+
+const TARGET_MAX = 300;
+
+interface ActOptions {
+  readonly selector: string;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Finds an element, does something with it, and waits for what that set off. */
+async function act(
+  session: BrowserSession,
+  { selector, timeoutMs, signal }: ActOptions,
+  use: (located: Located, options: { readonly timeout: number; readonly signal: AbortSignal }) => Promise<unknown>,
+): Promise<rpc.BrowserActResult> {
+  let target: string;
+  try {
+    const located = await locate(session, selector);
+    target = located.label.slice(0, TARGET_MAX);
+    await use(located, { timeout: timeoutMs, signal });
+  } catch (error) {
+    await refuseSickPage(session, error);
+    throw explainAction(error, { selector, timeoutMs });
+  }
+  await settle(session, signal);
+  return { ...(await session.describe()), target };
+}
+
+export async function click(
+  session: BrowserSession,
+  params: rpc.BrowserClickParams,
+  signal: AbortSignal,
+): Promise<rpc.BrowserActResult> {
+  const { button, clickCount, acceptDialogs } = params;
+  session.acceptsDialogs = acceptDialogs;
+  try {
+    return await act(session, { ...params, signal }, async ({ locator }, options) => {
+      await locator.click({ ...options, button, clickCount });
+    });
+  } finally {
+    session.acceptsDialogs = false;
+  }
+}
+
+export async function type(
+  session: BrowserSession,
+  params: rpc.BrowserTypeParams,
+  signal: AbortSignal,
+): Promise<rpc.BrowserActResult> {
+  const { text, clear, submit } = params;
+  return await act(session, { ...params, signal }, async ({ locator, page }, options) => {
+    if (clear) await locator.fill(text, options);
+    else {
+      await locator.press("End", options);
+      await page.keyboard.insertText(text);
+    }
+    if (submit) await locator.press("Enter", options);
+  });
+}
+
+export async function hover(
+  session: BrowserSession,
+  params: rpc.BrowserHoverParams,
+  signal: AbortSignal,
+): Promise<rpc.BrowserActResult> {
+  return await act(session, { ...params, signal }, async ({ locator }, options) => await locator.hover(options));
+}
+
+export async function select(
+  session: BrowserSession,
+  params: rpc.BrowserSelectParams,
+  signal: AbortSignal,
+): Promise<rpc.BrowserActResult> {
+  return await act(session, { ...params, signal }, async ({ locator }, options) => {
+    await locator.selectOption([...params.values], options);
+  });
+}
+
+export async function upload(
+  session: BrowserSession,
+  params: rpc.BrowserUploadParams,
+  signal: AbortSignal,
+): Promise<rpc.BrowserActResult> {
+  const paths = params.paths.map((path) => {
+    const { workspace } = session;
+    const absolute = workspace.resolve(path);
+    // Says what is wrong with it in the words of the file tools.
+    closeSync(workspace.openFile(path).fd);
+    return absolute;
+  });
+  return await act(session, { ...params, signal }, async ({ locator }, options) => {
+    await locator.setInputFiles(paths, options);
+  });
+}
+
+export async function press(
+  session: BrowserSession,
+  params: rpc.BrowserPressParams,
+  signal: AbortSignal,
+): Promise<rpc.BrowserActResult> {
+  const { key, selector, timeoutMs } = params;
+  try {
+    if (selector === undefined) await (await session.page()).keyboard.press(key);
+    else await (await locate(session, selector)).locator.press(key, { timeout: timeoutMs, signal });
+  } catch (error) {
+    if (error instanceof Error && error.message.includes("Unknown key")) {
+      throw new Failure(
+        "bad_key",
+        `there is no key ${key}`,
+        "use names such as Enter, Escape, Tab, ArrowDown, Control+A, or one character",
+      );
+    }
+    await refuseSickPage(session, error);
+    throw explainAction(error, { selector: selector ?? key, timeoutMs });
+  }
+  await settle(session, signal);
+  return await session.describe();
+}

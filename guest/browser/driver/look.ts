@@ -1,0 +1,106 @@
+import { Failure } from "../../failure.ts";
+import type * as rpc from "../rpc.ts";
+import { assertAllowedPage } from "./allowed-addresses.ts";
+import { explainAction } from "./action-failure.ts";
+import { locate } from "./locate.ts";
+import { isLate, refuseSickPage } from "./page-health.ts";
+import type { BrowserSession } from "./session.ts";
+import { settle } from "./settle.ts";
+
+const SCROLLS: Readonly<Record<rpc.BrowserScrollParams["to"], string>> = {
+  up: "scrollBy(0, -innerHeight * 0.9)",
+  down: "scrollBy(0, innerHeight * 0.9)",
+  top: "scrollTo(0, 0)",
+  bottom: "scrollTo(0, document.documentElement.scrollHeight)",
+};
+
+export async function scroll(
+  session: BrowserSession,
+  { to, selector, timeoutMs }: rpc.BrowserScrollParams,
+  signal: AbortSignal,
+): Promise<rpc.BrowserActResult> {
+  if (selector === undefined) await (await session.page()).evaluate(SCROLLS[to]);
+  else {
+    try {
+      await (await locate(session, selector)).locator.scrollIntoViewIfNeeded({ timeout: timeoutMs, signal });
+    } catch (error) {
+      await refuseSickPage(session, error);
+      throw explainAction(error, { selector, timeoutMs });
+    }
+  }
+  await settle(session, signal);
+  return await session.describe();
+}
+
+export async function waitForText(
+  session: BrowserSession,
+  { text, state, timeoutMs }: rpc.BrowserWaitParams,
+  signal: AbortSignal,
+): Promise<rpc.BrowserActResult> {
+  const page = await session.page();
+  const found = page.getByText(text).filter({ visible: true }).first();
+  try {
+    await found.waitFor({ state: state === "gone" ? "hidden" : "visible", timeout: timeoutMs, signal });
+  } catch (error) {
+    await refuseSickPage(session, error);
+    if (!isLate(error)) throw error;
+    const said = state === "gone" ? "is still there" : "did not appear";
+    throw new Failure(
+      "timeout",
+      `the text ${JSON.stringify(text)} ${said} in ${timeoutMs / 1000} s`,
+      "call browser_snapshot to see the page as it is",
+    );
+  }
+  return await session.describe();
+}
+
+/** In the page's own world, as a script of the page would. */
+export async function evaluate(
+  session: BrowserSession,
+  { expression, maxChars }: rpc.BrowserEvaluateParams,
+): Promise<rpc.BrowserEvaluateResult> {
+  const tab = await session.tab();
+  await assertAllowedPage(session, tab);
+  let value: unknown;
+  try {
+    value = await tab.page.evaluate(expression);
+  } catch (error) {
+    const said = error instanceof Error ? error.message.replace(/^page\.evaluate: /, "") : String(error);
+    throw new Failure(
+      "script_error",
+      said.slice(0, 1000),
+      "correct the expression; it runs in the page, with its document and window",
+    );
+  }
+  const json = JSON.stringify(value) ?? String(value);
+  const isTruncated = json.length > maxChars;
+  return { ...(await session.describe()), value: json.slice(0, maxChars), isTruncated };
+}
+
+export async function readLog(
+  session: BrowserSession,
+  { kind, maxEntries }: rpc.BrowserLogParams,
+): Promise<rpc.BrowserLogResult> {
+  const tab = await session.tab();
+  const { entries, dropped } = tab[kind].newest(maxEntries);
+  return { ...(await session.describe()), entries, droppedEntries: dropped };
+}
+
+export async function useTabs(
+  session: BrowserSession,
+  { action, tab: number }: rpc.BrowserTabsParams,
+): Promise<rpc.BrowserActResult> {
+  if (action === "open") await session.open();
+  if (action === "select" || action === "close") {
+    const tab =
+      session.tabs.find((candidate) => candidate.number === number) ??
+      (number === undefined ? await session.tab() : undefined);
+    if (tab === undefined) {
+      const known = session.tabs.map((candidate) => candidate.number).join(", ");
+      throw new Failure("no_such_tab", `there is no tab ${number}`, `the tabs are: ${known}`);
+    }
+    if (action === "close") await session.close(tab);
+    else session.select(tab);
+  }
+  return await session.describe();
+}

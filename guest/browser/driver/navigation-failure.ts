@@ -1,0 +1,129 @@
+import { connect } from "node:net";
+import { Failure } from "../../failure.ts";
+import { within } from "./within.ts";
+
+export interface NavigationFacts {
+  readonly address: string;
+  readonly timeoutMs: number;
+  readonly proxyPort: number | undefined;
+}
+
+type Explanation = readonly [
+  kind: "unreachable" | "refused_by_policy" | "bad_certificate" | "bad_address" | "timeout",
+  reason: string,
+  hint: string,
+];
+
+const START_SERVER =
+  "start the server in this sandbox first (shell_exec with background: true), and wait until it listens";
+const NO_NETWORK =
+  "there is no network in this sandbox: only servers started in it, such as http://localhost:3000, can be reached";
+
+const BY_CODE: ReadonlyArray<readonly [pattern: RegExp, explanation: Explanation]> = [
+  [/ERR_CONNECTION_REFUSED/, ["unreachable", "nothing listens there", START_SERVER]],
+  [
+    /ERR_(?:CONNECTION_RESET|CONNECTION_CLOSED|EMPTY_RESPONSE|SOCKET_NOT_CONNECTED)/,
+    [
+      "unreachable",
+      "the server closed the connection without an answer",
+      "check that the server is up and speaks HTTP at that port",
+    ],
+  ],
+  [
+    /ERR_(?:CERT|SSL)_\w+/,
+    [
+      "bad_certificate",
+      "its certificate is not trusted",
+      "use http:// for a server of your own, or a host with a certificate that is trusted",
+    ],
+  ],
+  [/ERR_TOO_MANY_REDIRECTS/, ["unreachable", "it redirects in a circle", "open the page that it should lead to"]],
+  [/ERR_FILE_NOT_FOUND/, ["bad_address", "there is no such file", "list the workspace with file_list"]],
+  [
+    /ERR_UNSAFE_PORT/,
+    ["bad_address", "browsers refuse that port", "let the server listen at another port, such as 3000 or 8080"],
+  ],
+  [
+    /ERR_(?:TIMED_OUT|CONNECTION_TIMED_OUT)/,
+    ["timeout", "the server did not answer in time", "try again, or check that the server is up"],
+  ],
+  [
+    /ERR_(?:UNKNOWN_URL_SCHEME|INVALID_URL|DISALLOWED_URL_SCHEME)|invalid URL/,
+    ["bad_address", "the browser cannot open such an address", "use http:// or https://"],
+  ],
+  [
+    /ERR_ABORTED|interrupted by another navigation/,
+    [
+      "unreachable",
+      "the navigation was broken off, by the page or by an answer without a page",
+      "call browser_snapshot to see where the browser is",
+    ],
+  ],
+];
+
+/** The proxy said which host; only the operator can open it. */
+export const ASK_FOR_HOST = "only the hosts in network.allow can be reached: ask the operator to add it";
+const NOT_FOUND =
+  /ERR_(?:NAME_NOT_RESOLVED|INTERNET_DISCONNECTED|ADDRESS_UNREACHABLE|NETWORK_ACCESS_DENIED|NETWORK_CHANGED|ICANN_NAME_COLLISION)/;
+
+/** What the browser said about a page that did not come, in words and with what to do next. */
+export async function explainNavigation(error: unknown, facts: NavigationFacts): Promise<unknown> {
+  if (error instanceof Failure || !(error instanceof Error)) return error;
+  const { address, proxyPort } = facts;
+  if (/ERR_(?:TUNNEL|PROXY)_CONNECTION_FAILED/.test(error.message)) {
+    return new Failure("refused_by_policy", await askProxy(address, proxyPort), ASK_FOR_HOST);
+  }
+  const explanation = explanationOf(error, facts);
+  if (explanation === undefined) return error;
+  const [kind, reason, hint] = explanation;
+  return new Failure(kind, `${address.slice(0, 300)}: ${reason}`, hint);
+}
+
+function explanationOf({ name, message }: Error, { timeoutMs, proxyPort }: NavigationFacts): Explanation | undefined {
+  if (name === "TimeoutError") {
+    const hint = "raise timeout_seconds, or use wait_until: domcontentloaded or commit and look with browser_snapshot";
+    return ["timeout", `it did not load in ${timeoutMs / 1000} s`, hint];
+  }
+  if (NOT_FOUND.test(message)) {
+    if (proxyPort !== undefined) return ["unreachable", "there is no such host", "check the address"];
+    return [
+      "refused_by_policy",
+      NO_NETWORK,
+      "use a server in the sandbox, or ask the operator to add the host to network.allow",
+    ];
+  }
+  const code = /ERR_\w+/.exec(message)?.[0];
+  const known = BY_CODE.find(([pattern]) => pattern.test(message))?.[1];
+  if (known === undefined) {
+    return code === undefined ? undefined : ["unreachable", code, "check the address, and that its server is up"];
+  }
+  const [kind, reason, hint] = known;
+  return [kind, code === undefined ? reason : `${reason} (${code})`, hint];
+}
+
+const PROXY_TIMEOUT_MS = 3000;
+
+/** The browser does not show why a tunnel was refused; the proxy says it to whoever asks. */
+async function askProxy(address: string, port: number | undefined): Promise<string> {
+  const { hostname, port: given, protocol } = new URL(address);
+  const target = `${hostname}:${given === "" ? (protocol === "https:" ? 443 : 80) : given}`;
+  const fallback = `the egress proxy refused ${target}`;
+  if (port === undefined) return fallback;
+  const socket = connect(port, "127.0.0.1");
+  const answer = new Promise<string>((resolve, reject) => {
+    socket.setEncoding("latin1");
+    socket.once("data", (chunk) => resolve(String(chunk)));
+    socket.once("error", reject);
+    socket.once("close", () => reject(new Error("closed")));
+  });
+  socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
+  try {
+    const [line = ""] = (await within(answer, PROXY_TIMEOUT_MS)).split("\r\n");
+    const phrase = line.replace(/^HTTP\/1\.[01] \d+ ?/, "");
+    return phrase === "" || line.includes(" 200 ") ? fallback : phrase;
+  } catch {
+    return fallback;
+  } finally {
+    socket.destroy();
+  }
+}

@@ -1,0 +1,82 @@
+import type { Frame } from "playwright-core";
+import type { FrameReport } from "../page-report.ts";
+import type { BrowserSnapshotParams, BrowserSnapshotResult } from "../rpc.ts";
+import { assertAllowedPage } from "./allowed-addresses.ts";
+import type { BrowserSession } from "./session.ts";
+import type { SnapshotLine } from "./snapshot-pages.ts";
+
+const FRAMES_MAX = 30;
+const FRAME_TIMEOUT_MS = 3000;
+
+export async function takeSnapshot(
+  session: BrowserSession,
+  params: BrowserSnapshotParams,
+  signal: AbortSignal,
+): Promise<BrowserSnapshotResult> {
+  const { maxChars, timeoutMs } = params;
+  const tab = await session.tab();
+  await assertAllowedPage(session, tab);
+  const cursor =
+    params.cursor ?? session.snapshots.add(await readPage(session, tab.page.mainFrame(), { timeoutMs, signal }));
+  const part = session.snapshots.read(cursor, maxChars);
+  return { ...(await session.describe()), ...part };
+}
+
+interface ReadOptions {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** The page with its frames where they stand; what cannot be seen comes last, and says so. */
+async function readPage(session: BrowserSession, main: Frame, options: ReadOptions): Promise<SnapshotLine[]> {
+  const hidden: string[] = [];
+  const lines = await new FrameReader(session, hidden, options).read(main);
+  return [...lines, ...hidden.map((text) => ({ text: `[hidden] ${text}`, elements: [] }))];
+}
+
+class FrameReader {
+  readonly #session: BrowserSession;
+  readonly #hidden: string[];
+  readonly #options: ReadOptions;
+  #frames = 0;
+
+  constructor(session: BrowserSession, hidden: string[], options: ReadOptions) {
+    this.#session = session;
+    this.#hidden = hidden;
+    this.#options = options;
+  }
+
+  async read(frame: Frame): Promise<SnapshotLine[]> {
+    this.#frames += 1;
+    const report = await readFrame(frame, this.#session.refs.next, this.#options);
+    this.#session.refs.add(report.elements, frame, report.nextRef);
+    this.#hidden.push(...report.hidden);
+    const lines: SnapshotLine[] = [];
+    for (const { text, refs, frame: inner } of report.lines) {
+      lines.push({ text, elements: refs.map((ref) => `[ref_${ref}] ${report.elements[ref] ?? "element"}`) });
+      if (inner !== undefined) lines.push(...(await this.#readInner(frame, inner)));
+    }
+    if (report.isCut) lines.push({ text: "[the page has more than can be shown]", elements: [] });
+    return lines;
+  }
+
+  /** A frame that is slow or gone costs its own lines and no more. */
+  async #readInner(outer: Frame, ref: number): Promise<SnapshotLine[]> {
+    if (this.#frames >= FRAMES_MAX) return [{ text: "  (too many frames to show this one)", elements: [] }];
+    try {
+      const handle = await outer.locator(`owl=ref:${ref}`).elementHandle({ timeout: FRAME_TIMEOUT_MS });
+      const inner = await handle?.contentFrame();
+      await handle?.dispose();
+      if (inner === null || inner === undefined) return [];
+      return (await this.read(inner)).map(({ text, elements }) => ({ text: `  ${text}`, elements }));
+    } catch {
+      return [{ text: "  (this frame could not be read)", elements: [] }];
+    }
+  }
+}
+
+async function readFrame(frame: Frame, nextRef: number, { timeoutMs, signal }: ReadOptions): Promise<FrameReport> {
+  const json = await frame.locator(`owl=snapshot:${nextRef}`).textContent({ timeout: timeoutMs, signal });
+  // oxlint-disable-next-line typescript/consistent-type-assertions -- our own script in a world of its own wrote it; the host checks what comes of it
+  return JSON.parse(json ?? "{}") as FrameReport;
+}

@@ -1,0 +1,30 @@
+import type { Handlers } from "../connection.ts";
+import type { SandboxBrowser } from "./browser.ts";
+import { readBrowserParams } from "./requests.ts";
+import type { BrowserMethods } from "./rpc.ts";
+
+/** The browser's methods of the guest. */
+export function browserHandlers(browser: SandboxBrowser): Pick<Handlers, keyof BrowserMethods> {
+  const ask =
+    <M extends keyof BrowserMethods>(method: M) =>
+    (params: unknown, signal: AbortSignal): Promise<BrowserMethods[M]["result"]> =>
+      browser.ask(method, readBrowserParams(method, params), signal);
+  return {
+    "browser.goto": ask("browser.goto"),
+    "browser.click": ask("browser.click"),
+    "browser.type": ask("browser.type"),
+    "browser.snapshot": ask("browser.snapshot"),
+    "browser.screenshot": ask("browser.screenshot"),
+    "browser.history": ask("browser.history"),
+    "browser.press": ask("browser.press"),
+    "browser.select": ask("browser.select"),
+    "browser.hover": ask("browser.hover"),
+    "browser.scroll": ask("browser.scroll"),
+    "browser.wait": ask("browser.wait"),
+    "browser.evaluate": ask("browser.evaluate"),
+    "browser.log": ask("browser.log"),
+    "browser.tabs": ask("browser.tabs"),
+    "browser.pdf": ask("browser.pdf"),
+    "browser.upload": ask("browser.upload"),
+  };
+}

@@ -1,0 +1,22 @@
+/** What the script inside a page tells the driver about one frame. */
+export interface FrameReport {
+  readonly title: string;
+  /** What can be read, in the page's order. */
+  readonly lines: readonly ReportLine[];
+  /** Ref to what the element is: `button "Sign in"`. */
+  readonly elements: Readonly<Record<string, string>>;
+  /** Texts that are in the page and that nobody sees. */
+  readonly hidden: readonly string[];
+  /** The first ref that no element has. */
+  readonly nextRef: number;
+  /** The page has more than is ever reported. */
+  readonly isCut: boolean;
+}
+
+export interface ReportLine {
+  readonly text: string;
+  /** Refs that stand in the text. */
+  readonly refs: readonly number[];
+  /** The ref of the frame whose lines belong after this one. */
+  readonly frame?: number;
+}

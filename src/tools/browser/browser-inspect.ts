@@ -1,0 +1,148 @@
+import * as z from "zod";
+import { defineSandboxTool, type SandboxTool } from "../sandbox-tool.ts";
+import { sandboxUri } from "../sandbox-uri.ts";
+import type { ToolLimits } from "../tool-services.ts";
+import { actOutcome, actShape } from "./browser-act.ts";
+import {
+  ACT,
+  ACT_SECONDS,
+  browserTimeout,
+  LOOK,
+  NAVIGATE_SECONDS,
+  pageFields,
+  pageName,
+  pageShape,
+  toMs,
+} from "./browser-fields.ts";
+
+const MAX_ENTRIES = 200;
+
+export function browserWait(limits: ToolLimits): SandboxTool {
+  return defineSandboxTool({
+    toolset: "browser-extra",
+    title: "Wait for a text",
+    description: "Waits until a text can be seen on the page, or until it is gone. Changes nothing.",
+    effect: LOOK,
+    scope: "network",
+    input: {
+      text: z.string().min(1).max(1000),
+      state: z.enum(["visible", "gone"]).default("visible"),
+      timeout_seconds: browserTimeout(limits, NAVIGATE_SECONDS),
+    },
+    output: actShape,
+    run: async ({ sandbox, signal }, { text, state, timeout_seconds: seconds }) => {
+      const params = { text, state, timeoutMs: toMs(seconds) };
+      return actOutcome(
+        `the text is ${state === "gone" ? "gone" : "there"}`,
+        await sandbox.browse("browser.wait", params, { signal }),
+      );
+    },
+  });
+}
+
+export function browserEvaluate(limits: ToolLimits): SandboxTool {
+  return defineSandboxTool({
+    toolset: "browser-extra",
+    title: "Run a script in the page",
+    description:
+      "Evaluates a JavaScript expression in the page, with its document and window, and returns the value as JSON. Promises are waited for. It can change the page, and nothing outside it.",
+    effect: ACT,
+    scope: "exec",
+    input: {
+      expression: z
+        .string()
+        .min(1)
+        .max(200_000)
+        .describe("As in document.title, or (() => { … })() for several statements."),
+      timeout_seconds: browserTimeout(limits, NAVIGATE_SECONDS),
+    },
+    output: { ...pageShape, value: z.string().describe("JSON.") },
+    run: async ({ sandbox, signal }, { expression, timeout_seconds: seconds }) => {
+      const params = { expression, maxChars: Math.floor(limits.maxResultChars * 0.4), timeoutMs: toMs(seconds) };
+      const result = await sandbox.browse("browser.evaluate", params, { signal });
+      const cut = result.isTruncated ? { is_truncated: true } : {};
+      return { summary: pageName(result), value: { ...pageFields(result), value: result.value, ...cut } };
+    },
+  });
+}
+
+const LOGS = {
+  console: {
+    title: "Read the page's console",
+    description:
+      "Messages and errors that the current tab's scripts wrote to the console, oldest first. Changes nothing.",
+  },
+  requests: {
+    title: "See requests that failed",
+    description:
+      "Requests of the current tab that failed or were answered with an error, oldest first. Changes nothing.",
+  },
+} as const;
+
+export function browserLog(kind: keyof typeof LOGS, limits: ToolLimits): SandboxTool {
+  return defineSandboxTool({
+    toolset: "browser-extra",
+    ...LOGS[kind],
+    effect: LOOK,
+    scope: "network",
+    input: { limit: z.int().min(1).max(MAX_ENTRIES).default(50).describe("The newest so many.") },
+    output: {
+      ...pageShape,
+      entries: z.array(z.string()),
+      dropped: z.number().optional().describe("Older ones that are not shown."),
+    },
+    run: async ({ sandbox, signal }, { limit }) => {
+      const timeoutMs = toMs(Math.min(ACT_SECONDS, limits.maxTimeoutSeconds));
+      const result = await sandbox.browse("browser.log", { kind, maxEntries: limit, timeoutMs }, { signal });
+      const { entries, droppedEntries } = result;
+      const dropped = droppedEntries > 0 ? { dropped: droppedEntries } : {};
+      return { summary: `${entries.length} entries`, value: { ...pageFields(result), entries, ...dropped } };
+    },
+  });
+}
+
+export function browserTabs(limits: ToolLimits): SandboxTool {
+  return defineSandboxTool({
+    toolset: "browser-extra",
+    title: "List, open, choose and close tabs",
+    description:
+      "Lists the tabs of the browser, opens an empty one, makes one the current tab that the other tools work on, or closes one.",
+    effect: ACT,
+    scope: "network",
+    input: {
+      action: z.enum(["list", "open", "select", "close"]).default("list"),
+      tab: z.int().min(1).optional().describe("The number that tabs lists. Default: the current one."),
+    },
+    output: actShape,
+    run: async ({ sandbox, signal }, { action, tab }) => {
+      const timeoutMs = toMs(Math.min(NAVIGATE_SECONDS, limits.maxTimeoutSeconds));
+      const params = { action, ...(tab !== undefined && { tab }), timeoutMs };
+      return actOutcome(`tabs: ${action}`, await sandbox.browse("browser.tabs", params, { signal }));
+    },
+  });
+}
+
+export function browserPdf(limits: ToolLimits): SandboxTool {
+  return defineSandboxTool({
+    toolset: "browser-extra",
+    title: "Save the page as PDF",
+    description: `Writes the page as PDF to a file in ${limits.workspacePath}.`,
+    effect: { readOnly: false, destructive: true, idempotent: true, openWorld: true },
+    scope: "workspace",
+    input: {
+      path: z.string().min(1).default("page.pdf"),
+      timeout_seconds: browserTimeout(limits, NAVIGATE_SECONDS),
+    },
+    output: {
+      ...pageShape,
+      path: z.string(),
+      uri: z.string().describe("The file as a resource."),
+      size_bytes: z.number(),
+    },
+    run: async ({ sandbox, signal }, { path, timeout_seconds: seconds }) => {
+      const result = await sandbox.browse("browser.pdf", { path, timeoutMs: toMs(seconds) }, { signal });
+      const file = { path: result.path, uri: sandboxUri(sandbox.facts.id, result.path), size_bytes: result.sizeBytes };
+      return { summary: `${result.path} (${result.sizeBytes} bytes)`, value: { ...pageFields(result), ...file } };
+    },
+  });
+}

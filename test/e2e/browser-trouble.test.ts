@@ -1,0 +1,162 @@
+import type { Client } from "@modelcontextprotocol/client";
+import { beforeAll, describe, expect, test } from "vitest";
+import { connectToSite, goto, HOME, refOf, snapshot } from "./browser-site.ts";
+import { call, type Called, readText } from "./sandbox-client.ts";
+
+let client: Client;
+
+beforeAll(async () => {
+  client = await connectToSite("stdio");
+});
+
+function said(result: Called): string[] {
+  return result.content[0]?.text?.split("\n").slice(0, 2) ?? [];
+}
+
+async function click(words: string, args: Record<string, unknown> = {}): Promise<Called> {
+  return await call(client, "browser_click", { selector: refOf(await snapshot(client), words), ...args });
+}
+
+describe("[002-goto] a page that does not come is explained, with what to do", () => {
+  test.each([
+    ["http://localhost:8999/", "nothing listens there (ERR_CONNECTION_REFUSED)", /start the server in this sandbox/],
+    ["https://example.org/", "there is no network in this sandbox", /network\.allow/],
+    [`${HOME}/circle`, "it redirects in a circle (ERR_TOO_MANY_REDIRECTS)", /open the page/],
+    ["https://localhost:8000/", "its certificate is not trusted (ERR_SSL_PROTOCOL_ERROR)", /http:\/\//],
+    ["file:///workspace/none.html", "there is no such file (ERR_FILE_NOT_FOUND)", /file_list/],
+    ["http://localhost:22/", "browsers refuse that port (ERR_UNSAFE_PORT)", /another port/],
+    ["http://", "it is no address", /in full/],
+  ])("%s", async (url, reason, hint) => {
+    const failed = await call(client, "browser_goto", { url });
+    expect(failed.isError).toBe(true);
+    const [head = "", next = ""] = said(failed);
+    expect(head).toContain(`: ${reason}`);
+    expect(next).toMatch(hint);
+  });
+
+  test("a server that does not answer ends with the time-out", async () => {
+    const [head, hint] = said(await call(client, "browser_goto", { url: `${HOME}/never`, timeout_seconds: 1 }));
+    expect(head).toBe(`browser_goto failed: ${HOME}/never: it did not load in 1 s`);
+    expect(hint).toContain("raise timeout_seconds");
+    expect((await call(client, "browser_snapshot")).isError).toBeUndefined();
+    expect((await goto(client, "/slow?ms=300")).structuredContent).toMatchObject({ title: "Slow" });
+  });
+
+  test.each([404, 500])("status %s is a failure that can be looked at", async (code) => {
+    const failed = await goto(client, `/status?code=${code}`);
+    expect(failed.isError).toBe(true);
+    expect(said(failed)[0]).toBe(`browser_goto failed: the server answered ${code} for ${HOME}/status?code=${code}`);
+    expect((await snapshot(client)).text).toBe("# Sorry");
+  });
+});
+
+test("what is in the way of a click is named", async () => {
+  await goto(client, "/trouble.html");
+  const [covered = "", hint = ""] = said(
+    await call(client, "browser_click", { selector: "#covered", timeout_seconds: 1 }),
+  );
+  expect(covered).toMatch(/the element is covered \(selector="#covered"\) by <div id="veil"/);
+  expect(hint).toContain("close or move away what covers it");
+  expect(said(await call(client, "browser_click", { selector: "button", timeout_seconds: 1 }))[0]).toMatch(
+    /\d elements match/,
+  );
+  expect(said(await call(client, "browser_click", { selector: "a[[" }))[0]).toContain("it is no CSS selector");
+  await goto(client, "/form.html");
+  expect(said(await call(client, "browser_click", { selector: "#never", timeout_seconds: 1 }))[0]).toContain(
+    "the element is disabled",
+  );
+  expect(said(await call(client, "browser_type", { selector: "#form", text: "x", timeout_seconds: 1 }))[0]).toContain(
+    "cannot be used like this",
+  );
+});
+
+test("dialogs are answered and reported: alerts accepted, questions declined unless the call says otherwise", async () => {
+  await goto(client, "/dialogs.html");
+  expect((await click('"Alert"')).structuredContent?.["events"]).toEqual(['dialog alert "Mind the gap" was accepted']);
+  expect((await click('"Confirm"')).structuredContent?.["events"]).toEqual([
+    'dialog confirm "Really delete?" was dismissed',
+  ]);
+  expect((await snapshot(client)).text).toContain("confirm: false");
+  await click('"Confirm"', { accept_dialogs: true });
+  expect((await snapshot(client)).text).toContain("confirm: true");
+  await click('"Prompt"', { accept_dialogs: true });
+  expect((await snapshot(client)).text).toContain("prompt: nobody");
+});
+
+test("downloads land in the workspace under harmless names, and replace nothing", async () => {
+  await goto(client, "/downloads.html");
+  expect((await click('"Report"')).structuredContent?.["downloads"]).toEqual(["downloads/report.csv"]);
+  const again = await goto(client, "/file?name=report.csv");
+  expect(again.structuredContent).toMatchObject({ downloads: ["downloads/report-1.csv"] });
+  const { structuredContent } = await call(client, "file_read", { path: "downloads/report-1.csv" });
+  expect(structuredContent).toMatchObject({ content: "a,b\n1,2\n" });
+});
+
+test("a tab that a page opens is followed, and all are listed", async () => {
+  await goto(client, "/popup.html");
+  const opened = await click('"Window"');
+  expect(opened.structuredContent).toMatchObject({
+    url: `${HOME}/form.html`,
+    tabs: [{ title: "Opener" }, { title: "Form", is_current: true }],
+    events: [expect.stringMatching(/^a new tab opened: tab \d+/)],
+  });
+  const closed = await call(client, "browser_tabs", { action: "close" });
+  expect(closed.structuredContent).toMatchObject({ title: "Opener" });
+});
+
+/** The page answers this, and nothing more. */
+async function hang(): Promise<void> {
+  await call(client, "browser_evaluate", { expression: "void setTimeout(() => { for (;;); }, 0)" });
+}
+
+test.each([
+  ["browser_snapshot", {}],
+  ["browser_click", { selector: "#gone" }],
+])("a page whose script never ends is closed when %s finds it so, and the next call works", async (tool, args) => {
+  await goto(client, "/trouble.html");
+  await hang();
+  const [head, hint] = said(await call(client, tool, { ...args, timeout_seconds: 1 }));
+  expect(head).toBe(`${tool} failed: the page does not answer, since its script never ends; it was closed`);
+  expect(hint).toContain("go on with browser_goto");
+  expect((await goto(client, "/index.html")).structuredContent).toMatchObject({ title: "Front page" });
+});
+
+test("another page opens after one whose script never ends, at the second try at the latest", async () => {
+  await goto(client, "/trouble.html");
+  await hang();
+  const url = `${HOME}/index.html`;
+  const first = await call(client, "browser_goto", { url, timeout_seconds: 3 });
+  expect(said(first)[0]).toMatch(/the page does not answer|browser_goto ok/);
+  expect((await goto(client, "/index.html")).structuredContent).toMatchObject({ title: "Front page" });
+});
+
+test("a browser that is killed starts again at the next call, which says so", async () => {
+  await goto(client, "/index.html");
+  await call(client, "shell_exec", { command: "pkill -9 -f 'chromium --disable-field-trial'" });
+  const next = await goto(client, "/index.html");
+  const first = next.isError === true ? await goto(client, "/index.html") : next;
+  expect(first.structuredContent).toMatchObject({
+    title: "Front page",
+    events: ["the browser had ended and was started again: pages, cookies and refs are gone"],
+  });
+});
+
+test("a page whose process dies is replaced, and the next call says so", async () => {
+  await goto(client, "/index.html");
+  await call(client, "shell_exec", { command: "pkill -9 -f -- '--type=renderer'" });
+  const seen = await call(client, "browser_snapshot");
+  const text = seen.content[0]?.text ?? "";
+  expect(text).toMatch(/crashed/);
+  expect((await goto(client, "/index.html")).structuredContent).toMatchObject({ title: "Front page" });
+});
+
+test("a call that is cancelled ends at once, and the browser goes on", async () => {
+  const leaving = new AbortController();
+  const waiting = client.callTool(
+    { name: "browser_goto", arguments: { url: `${HOME}/never` } },
+    { signal: leaving.signal },
+  );
+  setTimeout(() => leaving.abort(), 300);
+  await expect(waiting).rejects.toThrow(/abort/i);
+  expect(readText(await goto(client, "/index.html")).head).toContain("browser_goto ok");
+});

@@ -1,0 +1,139 @@
+import type { Client } from "@modelcontextprotocol/client";
+import { beforeAll, describe, expect, test } from "vitest";
+import { connectToSite, goto, HOME, refOf, snapshot } from "../e2e/browser-site.ts";
+import { call } from "../e2e/sandbox-client.ts";
+import { textOf } from "./sandbox-lab.ts";
+
+/** What the sandbox's own list of users has. */
+const LOOT = "sandbox:x:1000";
+
+let client: Client;
+
+beforeAll(async () => {
+  client = await connectToSite("stdio");
+});
+
+/** Everything that the tools say about the page as it is now. */
+async function everythingSeen(): Promise<string> {
+  const looks = [
+    await call(client, "browser_snapshot"),
+    await call(client, "browser_evaluate", { expression: "document.documentElement.outerHTML" }),
+    await call(client, "browser_screenshot", { path: "seen.png" }),
+    await call(client, "browser_pdf", { path: "seen.pdf" }),
+  ];
+  return looks.map(textOf).join("\n");
+}
+
+test.each([
+  ["file:///etc/passwd", "it is outside the workspace"],
+  ["file:///workspace/../etc/passwd", "it is outside the workspace"],
+  ["file://localhost/etc/passwd", "it is outside the workspace"],
+  ["file:///workspace/%2e%2e/etc/passwd", "it is outside the workspace"],
+  ["FILE:/etc/passwd", "it is outside the workspace"],
+  ["file://elsewhere/workspace/x", "the browser does not open such addresses"],
+  ["view-source:file:///etc/passwd", "the browser does not open such addresses"],
+  [`view-source:${HOME}/index.html`, "the browser does not open such addresses"],
+  ["chrome://version", "the browser does not open such addresses"],
+  ["chrome://crash", "the browser does not open such addresses"],
+  ["about:version", "the browser does not open such addresses"],
+  ["devtools://devtools/bundled/inspector.html", "the browser does not open such addresses"],
+  ["chrome-extension://x/y.html", "the browser does not open such addresses"],
+  ["javascript:document.write(1)", "the browser does not open such addresses"],
+  ["filesystem:http://localhost/x", "the browser does not open such addresses"],
+  ["ftp://localhost/x", "the browser does not open such addresses"],
+])("browser_goto refuses %s", async (url, reason) => {
+  const refused = await call(client, "browser_goto", { url });
+  expect(refused.isError).toBe(true);
+  expect(textOf(refused)).toContain(reason);
+  expect(await everythingSeen()).not.toContain(LOOT);
+});
+
+describe("a page of the workspace that leads out of it shows nothing of what is there", () => {
+  const PAGES: Readonly<Record<string, string>> = {
+    frame: `<iframe src="file:///etc/passwd" width=800 height=300></iframe>`,
+    object: `<object data="file:///etc/passwd" width=800 height=300></object>`,
+    refresh: `<meta http-equiv="refresh" content="0;url=file:///etc/passwd">`,
+    script: `<script>location = "file:///etc/passwd"</script>`,
+    link: `<a href="file:///etc/passwd">Out</a>`,
+    tab: `<a href="file:///etc/passwd" target="_blank">Out</a>`,
+  };
+
+  test.each(Object.entries(PAGES))("%s", async (name, html) => {
+    await call(client, "file_write", { path: `${name}.html`, content: `<title>Way out</title><p>start</p>${html}` });
+    const results = [await call(client, "browser_goto", { url: `file:///workspace/${name}.html` })];
+    const seen = await call(client, "browser_snapshot");
+    results.push(seen);
+    if (html.includes("<a ")) {
+      const page = await snapshot(client);
+      results.push(await call(client, "browser_click", { selector: refOf(page, '"Out"') }));
+    }
+    const said = `${results.map(textOf).join("\n")}\n${await everythingSeen()}`;
+    expect(said).not.toContain(LOOT);
+    expect(said).toContain("/etc/passwd: it is outside the workspace");
+  });
+
+  test("a link in the workspace", async () => {
+    await call(client, "shell_exec", { command: "ln -s /etc/passwd link.txt" });
+    const refused = await call(client, "browser_goto", { url: "file:///workspace/link.txt" });
+    expect(textOf(refused)).toContain("it is outside the workspace");
+  });
+});
+
+test("a page of a server cannot lead to files", async () => {
+  await call(client, "browser_goto", { url: `${HOME}/redirect?to=file:///etc/passwd` });
+  await goto(client, "/index.html");
+  await call(client, "browser_evaluate", { expression: "void (location = 'file:///etc/passwd')" });
+  await call(client, "browser_evaluate", { expression: "fetch('file:///etc/passwd').then((r) => r.text())" });
+  expect(await everythingSeen()).not.toContain(LOOT);
+});
+
+test("pictures and PDFs go nowhere but into the workspace", async () => {
+  await goto(client, "/index.html");
+  await call(client, "shell_exec", { command: "ln -s /tmp out; ln -s /tmp/x.png dangling.png" });
+  for (const path of ["/etc/x.png", "../x.png", "out/x.png", "dangling.png", "/proc/self/root/tmp/x.png", "a\0b.png"]) {
+    for (const tool of ["browser_screenshot", "browser_pdf"]) {
+      const refused = await call(client, tool, { path });
+      expect(refused.isError).toBe(true);
+      expect(textOf(refused)).toMatch(/outside the workspace|NUL character/);
+    }
+  }
+  expect(textOf(await call(client, "shell_exec", { command: "ls /tmp" }))).not.toContain("x.png");
+});
+
+test("a download's name cannot lead out of its folder, nor hide", async () => {
+  const downloads: unknown[] = [];
+  for (const name of ["..%2F..%2Fetc%2Fevil.csv", ".bashrc", "a%5C..%5Cb.csv"]) {
+    const got = await goto(client, `/file?name=${name}`);
+    downloads.push(...(got.structuredContent?.["downloads"] as string[]));
+  }
+  expect(downloads).toHaveLength(3);
+  for (const path of downloads) expect(path).toMatch(/^downloads\/[^./\\][^/\\]*$/);
+  const { structuredContent } = await call(client, "file_list", { path: ".", include_hidden: true });
+  expect(JSON.stringify(structuredContent)).not.toContain(".bashrc");
+});
+
+test("a download into a folder that is a link out of the workspace fails, and says so", async () => {
+  await call(client, "shell_exec", { command: "rm -rf downloads; ln -s /tmp downloads" });
+  const got = await goto(client, "/file?name=loot.csv");
+  expect(textOf(got)).toContain("the download of loot.csv failed");
+  await call(client, "shell_exec", { command: "rm downloads" });
+  expect(textOf(await call(client, "shell_exec", { command: "ls /tmp" }))).not.toContain("loot.csv");
+});
+
+test("there is no port by which a page could drive the browser or reach the guest", async () => {
+  await goto(client, "/index.html");
+  const listening = `awk '$4 == "0A" { print $2 }' /proc/net/tcp /proc/net/tcp6 | cut -d: -f2 | sort -u`;
+  const { structuredContent } = await call(client, "shell_exec", { command: listening });
+  expect(String(structuredContent?.["stdout"]).trim().split("\n")).toEqual(["1F40", "1F41"]);
+  const tried = `Promise.allSettled([9222, 3128, 1, 80].map((p) => fetch("http://127.0.0.1:" + p + "/json/version", { mode: "no-cors" }))).then((all) => all.map((one) => one.status))`;
+  const answer = await call(client, "browser_evaluate", { expression: tried });
+  expect(answer.structuredContent?.["value"]).toBe('["rejected","rejected","rejected","rejected"]');
+});
+
+test("a page that makes itself unreadably deep, long or busy costs a bounded answer", async () => {
+  await goto(client, "/index.html");
+  const deep = `(() => { let at = document.body; for (let n = 0; n < 20000; n += 1) { const next = document.createElement("div"); at.append(next); at = next; } at.append("bottom"); document.body.append("x".repeat(3000000)); return 1; })()`;
+  await call(client, "browser_evaluate", { expression: deep });
+  const seen = await call(client, "browser_snapshot");
+  expect(textOf(seen).length).toBeLessThan(25_100);
+});
