@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { identifyProcess, isAlive } from "../../../../src/runtimes/bubblewrap/process-identity.ts";
+import { identifyProcess, isAlive } from "../../../../src/runtimes/process-identity.ts";
 import { openRecords } from "../../../../src/runtimes/bubblewrap/records.ts";
 import { createUidRange } from "../../../../src/runtimes/bubblewrap/uid-range.ts";
 

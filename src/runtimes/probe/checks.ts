@@ -1,4 +1,4 @@
-import type { ProbeCheck } from "../../runtime.ts";
+import type { ProbeCheck } from "../runtime.ts";
 
 type Cause = Pick<CheckFacts, "problem" | "fix">;
 
