@@ -44,6 +44,41 @@ const network = z
   .prefault({})
   .describe("What sandboxes may reach.");
 
+const RUNTIMES = ["auto", "bubblewrap", "docker", "microsandbox"] as const;
+
+const docker = z
+  .strictObject({
+    host: z
+      .string()
+      .trim()
+      .default("")
+      .describe("Where the engine listens, as unix:///path or tcp://host:2376. Empty: the machine's own Docker.")
+      .register(fieldFacts, { env: ["DOCKER_HOST"] }),
+    certFolder: z
+      .string()
+      .default("")
+      .describe("Folder with ca.pem, cert.pem and key.pem, for an engine on another machine.")
+      .register(fieldFacts, { path: "file", env: ["DOCKER_CERT_PATH"] }),
+    runtime: z
+      .string()
+      .regex(/^[\w.-]*$/, "must be the name of a runtime that the engine knows, such as runsc")
+      .default("")
+      .describe("What the engine starts containers with, such as runsc (gVisor). Empty: its default."),
+  })
+  .prefault({})
+  .describe("The container engine of the runtime docker: Docker or Podman.");
+
+const templates = z
+  .record(
+    z.string().regex(TEMPLATE_NAME, "must be the name of a template"),
+    z.strictObject({
+      runtime: z.enum(RUNTIMES).optional().describe("In place of sandbox.runtime."),
+      image: z.string().trim().min(1).optional().describe("In place of sandbox.image."),
+    }),
+  )
+  .default({})
+  .describe("For sandboxes of a template: template to runtime and image.");
+
 export const sandbox = z
   .strictObject({
     enabled: z
@@ -62,9 +97,17 @@ export const sandbox = z
       .describe("Where the workspace is inside a sandbox.")
       .register(fieldFacts, { env: ["SANDBOX_WORKSPACE"] }),
     runtime: z
-      .enum(["auto", "bubblewrap", "docker", "microsandbox"])
+      .enum(RUNTIMES)
       .default("auto")
-      .describe("What isolates sandboxes. auto: the first one that works here."),
+      .describe("What isolates sandboxes. auto: the first one that works here, bubblewrap and then docker."),
+    image: z
+      .string()
+      .trim()
+      .min(1)
+      .default("owlclaw-sandbox")
+      .describe("With docker: the image that sandboxes start from. It must be on the engine; nothing is pulled."),
+    templates,
+    docker,
     template: z
       .string()
       .regex(TEMPLATE_NAME, "must be lower-case letters, digits, - or _, as template list shows them")

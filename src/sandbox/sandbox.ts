@@ -92,7 +92,7 @@ export class Sandbox {
 
   /** What isolates it. */
   get runtime(): string {
-    return this.#options.places.runtimeName;
+    return this.#options.places.runtimeNameOf(this.plan.template);
   }
 
   get isIdle(): boolean {

@@ -15,7 +15,7 @@ import { probeBubblewrap } from "./probe/probe.ts";
 import { identifyProcess } from "../process-identity.ts";
 import { reapDeadServers } from "./reaper.ts";
 import { openRecords } from "./records.ts";
-import { replaceFile } from "./replace-file.ts";
+import { replaceFile } from "../replace-file.ts";
 import { findTool } from "../run-tool.ts";
 import { encodeProgram } from "../seccomp/bpf-program.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
