@@ -1,5 +1,6 @@
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
+import { LateRuntime } from "./late-runtime.ts";
 import { assertIsolated, type OpenRuntime, type RuntimeName, type RuntimeParts } from "./open-runtime.ts";
 
 /** In the order in which `auto` tries them. */
@@ -15,29 +16,20 @@ export interface ChosenRuntimes {
 /** Opens and probes what the configuration names. What cannot be opened is said, and nothing stays open. */
 export async function chooseRuntimes(parts: RuntimeParts, open: OpenRuntime): Promise<ChosenRuntimes> {
   const { runtime, templates } = parts.config.sandbox;
-  const opened = new Map<string, Promise<Runtime>>();
-  const provide = (wish: RuntimeName | "auto"): Promise<Runtime> => {
-    const known = opened.get(wish) ?? openFirst(parts, open, wish);
-    opened.set(wish, known);
-    return known;
-  };
-  const close = async (): Promise<void> => {
-    const settled = await Promise.allSettled(opened.values());
-    const runtimes = new Set(settled.flatMap((each) => (each.status === "fulfilled" ? [each.value] : [])));
-    await Promise.all([...runtimes].map(async (each) => await each.close()));
-  };
-  try {
-    const usual = await provide(runtime);
-    opened.set(usual.name, Promise.resolve(usual));
-    const byTemplate = new Map<string, Runtime>();
-    for (const [name, { runtime: own }] of Object.entries(templates)) {
-      if (own !== undefined && own !== "auto") byTemplate.set(name, await provide(own));
-    }
-    return { usual, byTemplate, close };
-  } catch (error) {
-    await close();
-    throw error;
+  const usual = await openFirst(parts, open, runtime);
+  const byName = new Map<RuntimeName, Runtime>([[usual.name, usual]]);
+  const byTemplate = new Map<string, Runtime>();
+  for (const [template, own] of Object.entries(templates)) {
+    const name = own.runtime ?? (own.image === undefined ? "auto" : "docker");
+    if (name === "auto") continue;
+    const found = byName.get(name) ?? new LateRuntime(name, () => openFirst(parts, open, name));
+    byName.set(name, found);
+    byTemplate.set(template, found);
   }
+  const close = async (): Promise<void> => {
+    await Promise.all([...byName.values()].map(async (each) => await each.close()));
+  };
+  return { usual, byTemplate, close };
 }
 
 async function openFirst(parts: RuntimeParts, open: OpenRuntime, wish: RuntimeName | "auto"): Promise<Runtime> {
