@@ -1,11 +1,12 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { EngineClient } from "../../src/runtimes/docker/engine-client.ts";
+import { allProcesses, below } from "../escape/sandbox-lab.ts";
 import { engineImage } from "./engine-image.ts";
 
 const run = promisify(execFile);
@@ -67,12 +68,15 @@ export async function startEngine(kind: EngineKind): Promise<ContainerEngine> {
   return {
     ...{ kind, folder, host, client, cli, start },
     image: kind === "docker" ? "base" : "localhost/base",
-    kill: () => end("SIGKILL"),
+    kill: async () => {
+      await end("SIGKILL");
+      await untilGone(join(folder, "exec/containerd/containerd.pid"));
+    },
     stop: async () => {
       const left = (await cli("ps", "-aq").catch(() => "")).split("\n").filter((id) => id !== "");
       if (left.length > 0) await cli("rm", "-f", ...left).catch(() => "");
       await end("SIGTERM");
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+      await clearUp(folder);
     },
   };
 }
@@ -84,10 +88,10 @@ function spawnDocker(folder: string, host: string): ChildProcess {
   mkdirSync(join(folder, "exec"), { recursive: true });
   const places = ["--data-root", join(folder, "data"), "--exec-root", join(folder, "exec"), "--config-file", config];
   const network = ["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"];
-  // What a killed one left would keep the next one from starting.
-  rmSync(join(folder, "dockerd.pid"), { force: true });
+  // What a killed one left would keep the next one from starting: a number whose process is dead and not yet buried.
+  for (const file of ["dockerd.pid", "exec/containerd/containerd.pid"]) rmSync(join(folder, file), { force: true });
   const args = [...places, ...network, "--pidfile", join(folder, "dockerd.pid"), "-H", host];
-  return spawn("/usr/sbin/dockerd", args, { stdio: "ignore" });
+  return spawn("/usr/sbin/dockerd", args, { stdio: ["ignore", "ignore", openSync(join(folder, "log"), "a")] });
 }
 
 function podmanFlags(folder: string): string[] {
@@ -110,4 +114,36 @@ async function untilReady(client: EngineClient, daemon: ChildProcess): Promise<v
       if (Date.now() > deadline) throw error;
     }
   }
+}
+
+/** Docker's own helper dies with it, a moment later; while it does, no other can start. */
+async function untilGone(pidFile: string): Promise<void> {
+  if (!existsSync(pidFile)) return;
+  const stat = `/proc/${readFileSync(pidFile, "utf8").trim()}/stat`;
+  const isRunning = (): boolean => {
+    try {
+      return !/\) [ZX]/.test(readFileSync(stat, "utf8"));
+    } catch {
+      return false;
+    }
+  };
+  while (isRunning()) await delay(20);
+}
+
+/** Ends and unmounts what an engine that died could not, and removes its folder. */
+async function clearUp(folder: string): Promise<void> {
+  const all = allProcesses();
+  const ours = all.filter(({ command }) => command.includes(folder));
+  for (const { pid } of [...ours, ...below(all, new Set(ours.map((each) => each.pid)))]) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It ended by itself.
+    }
+  }
+  const mounts = readFileSync("/proc/self/mounts", "utf8").split("\n");
+  for (const line of mounts.filter((each) => each.includes(folder)).toReversed()) {
+    await run("umount", ["-l", line.split(" ")[1] ?? ""]).catch(() => undefined);
+  }
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
 }

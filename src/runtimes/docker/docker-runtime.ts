@@ -65,9 +65,7 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
     },
     discard: async (folder) => {
       checkBelow(options.dataFolder, folder);
-      const volume = host.ownership.volumeName(folder);
-      host.prepared.delete(volume);
-      await discardVolume(host, volume);
+      await discardVolume(host, host.ownership.volumeName(folder));
     },
     reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
     trouble: () => watch.trouble,
@@ -115,9 +113,9 @@ async function seccompOption(stateFolder: string, { kind, architecture }: Engine
   return file;
 }
 
-async function canReadVolumes({ address }: EngineClient, { volumesFolder }: EngineFacts): Promise<boolean> {
-  if (address.kind !== "socket") return false;
-  return await access(volumesFolder, constants.R_OK | constants.X_OK).then(
+async function canReadVolumes({ address }: EngineClient, { rootFolder }: EngineFacts): Promise<boolean> {
+  if (address.kind !== "socket" || rootFolder === "") return false;
+  return await access(rootFolder, constants.R_OK | constants.X_OK).then(
     () => true,
     () => false,
   );

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { z } from "zod";
 import type { Architecture } from "../seccomp/syscall-numbers.ts";
 import { OwlError } from "../../errors/owl-error.ts";
@@ -22,8 +21,8 @@ export interface EngineFacts {
   readonly architecture: Architecture;
   /** Numbers of users inside are not those of the host: few of them exist. */
   readonly mapsUsers: boolean;
-  /** Where the engine keeps its volumes, on its own machine. */
-  readonly volumesFolder: string;
+  /** Where the engine keeps its volumes and everything else, on its own machine. */
+  readonly rootFolder: string;
 }
 
 const ARCHITECTURES: Readonly<Record<string, Architecture>> = { amd64: "x64", arm64: "arm64" };
@@ -48,6 +47,6 @@ export async function readEngineFacts(engine: EngineClient, contactTimeoutMs: nu
     version: version.Version,
     architecture,
     mapsUsers,
-    volumesFolder: join(info.DockerRootDir, "volumes"),
+    rootFolder: info.DockerRootDir,
   };
 }

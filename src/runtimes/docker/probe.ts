@@ -11,7 +11,7 @@ import { createWorkspaceWatch } from "../workspace-watch.ts";
 import { insideEnvironment } from "./container-request.ts";
 import type { DockerCell } from "./docker-cell.ts";
 import type { DockerHost } from "./docker-host.ts";
-import { removeVolume } from "./reap.ts";
+import { discardVolume } from "./reap.ts";
 import { startContainer } from "./start-container.ts";
 
 const MIB = 1024 * 1024;
@@ -163,8 +163,6 @@ async function withProbeCell<T>(
   } finally {
     signal.removeEventListener("abort", stop);
     await Promise.all(cells.map(async (cell) => await cell.stop()));
-    const volume = host.ownership.volumeName(folder);
-    host.prepared.delete(volume);
-    await removeVolume(host, volume);
+    await discardVolume(host, host.ownership.volumeName(folder));
   }
 }

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { containersSchema, volumesSchema } from "./engine-answers.ts";
 import type { DockerHost } from "./docker-host.ts";
-import { isUnreachable } from "./engine-failure.ts";
+import { EngineError, isUnreachable } from "./engine-failure.ts";
 import { isOrphan, LABELS } from "./ownership.ts";
 import { removeContainer } from "./remove-container.ts";
 
-const VOLUME_TRIES = 20;
+const VOLUME_TIMEOUT_MS = 10_000;
 const VOLUME_PAUSE_MS = 100;
 
 interface Found {
@@ -22,7 +22,7 @@ export async function reapDeadServers(host: DockerHost, keepsWorkspaces: boolean
   }
   if (keepsWorkspaces) return [...removed];
   for (const { id, labels } of (await workspacesOf(host)).filter((each) => isOrphan(each.labels))) {
-    await removeVolume(host, id);
+    await discardVolume(host, id);
     removed.add(labels[LABELS.cell] ?? id);
   }
   return [...removed];
@@ -40,21 +40,22 @@ export async function removeStrays(host: DockerHost): Promise<void> {
 
 /** Removes a workspace, now or when the engine is back. */
 export async function discardVolume(host: DockerHost, name: string): Promise<void> {
+  host.prepared.delete(name);
   try {
     await removeVolume(host, name);
     host.leftVolumes.delete(name);
   } catch (error) {
-    if (!isUnreachable(error)) throw error;
     host.leftVolumes.add(name);
+    if (!isUnreachable(error)) throw error;
   }
 }
 
-export async function removeVolume({ engine }: DockerHost, name: string): Promise<void> {
-  for (let tries = 0; tries < VOLUME_TRIES; tries += 1) {
+async function removeVolume({ engine }: DockerHost, name: string): Promise<void> {
+  for (const deadline = Date.now() + VOLUME_TIMEOUT_MS; ; await delay(VOLUME_PAUSE_MS)) {
     // 409: the container that used it is not quite gone.
-    const answer = await engine.call({ method: "DELETE", path: `/volumes/${name}`, accept: [404, 409] });
-    if (answer.status !== 409) return;
-    await delay(VOLUME_PAUSE_MS);
+    const { status } = await engine.call({ method: "DELETE", path: `/volumes/${name}`, accept: [404, 409] });
+    if (status !== 409) return;
+    if (Date.now() > deadline) throw new EngineError(status, `the volume ${name} is still in use`);
   }
 }
 

@@ -9,6 +9,7 @@ import { DockerCell } from "./docker-cell.ts";
 import type { DockerHost } from "./docker-host.ts";
 import { createdSchema, volumeSchema } from "./engine-answers.ts";
 import { explainEngineError } from "./engine-failure.ts";
+import { discardVolume } from "./reap.ts";
 import { removeContainer } from "./remove-container.ts";
 import { packTar } from "./tar-archive.ts";
 
@@ -36,11 +37,13 @@ export async function startContainer(host: DockerHost, request: StartRequest): P
     await openDoorTo(spec, uid);
     const command = request.command ?? spec.program ?? guestCommand(image);
     const json = containerRequest(host, { spec, image, mounts, uid, command });
-    const created = await host.engine.call({ method: "POST", path: "/containers/create", json, signal });
+    // Not given up half-way: a container that is made after all would be nobody's.
+    const created = await host.engine.call({ method: "POST", path: "/containers/create", json });
     const id = createdSchema.parse(created.json).Id;
     host.own.add(id);
     host.logger.info("container created", { container: id.slice(0, 12), sandbox: spec.id, image: name });
-    return await orRemoved(host, id, async () => {
+    return await orRemoved(host, { id, spec }, async () => {
+      signal.throwIfAborted();
       await prepareWorkspace(host, { id, spec, uid, mounts });
       return await attachAndStart(host, { id, spec, mounts, signal });
     });
@@ -61,7 +64,8 @@ async function attachAndStart(host: DockerHost, starting: Starting & { signal: A
   const socket = await engine.hijack(`/containers/${id}/attach`, ATTACH, signal);
   const attached = splitAttached(socket);
   try {
-    await engine.call({ method: "POST", path: `/containers/${id}/start`, signal });
+    await engine.call({ method: "POST", path: `/containers/${id}/start` });
+    signal.throwIfAborted();
   } catch (error) {
     socket.destroy();
     throw error;
@@ -72,11 +76,19 @@ async function attachAndStart(host: DockerHost, starting: Starting & { signal: A
   return cell;
 }
 
-async function orRemoved<T>(host: DockerHost, id: string, start: () => Promise<T>): Promise<T> {
+/** A workspace that was there before stays. */
+async function orRemoved<T>(
+  host: DockerHost,
+  { id, spec }: Pick<Starting, "id" | "spec">,
+  start: () => Promise<T>,
+): Promise<T> {
+  const volume = host.ownership.volumeName(spec.folder);
+  const isNew = !host.prepared.has(volume);
   try {
     return await start();
   } catch (error) {
     await removeContainer(host, id);
+    if (isNew) await discardVolume(host, volume);
     throw error;
   }
 }

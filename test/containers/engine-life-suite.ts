@@ -1,0 +1,175 @@
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Client } from "@modelcontextprotocol/client";
+import { describe, expect, test, vi } from "vitest";
+import { call, connectHttp, makePlace, type Place, Server } from "../e2e/sandbox-client.ts";
+import { openInside, textOf } from "../escape/sandbox-lab.ts";
+import type { ContainerEngine } from "../services/container-engine.ts";
+import { settingsFor } from "./engine-runtime.ts";
+
+const PATIENCE = { timeout: 120_000, interval: 100 };
+
+interface Opened {
+  readonly place: Place;
+  readonly server: Server;
+  readonly client: Client;
+  health(): Promise<number>;
+}
+
+/** How containers live and end, beside what all sandboxes do. */
+export function defineLifeSuite(engine: () => ContainerEngine): void {
+  async function open(sandbox: Record<string, unknown> = {}, place: Place = makePlace()): Promise<Opened> {
+    const server = new Server(place, { sandbox: { ...settingsFor(engine()), ...sandbox } });
+    const url = await server.url();
+    const client = await connectHttp(url);
+    return { place, server, client, health: async () => (await fetch(new URL("/health", url))).status };
+  }
+
+  const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");
+  const ofOurs = async (...more: string[]): Promise<string[]> =>
+    lines(
+      await engine().cli("ps", "--no-trunc", "--filter", "label=owlclaw.kind=cell", "--format", "{{.ID}}", ...more),
+    );
+  const workspaces = async (): Promise<string[]> =>
+    lines(await engine().cli("volume", "ls", "-q", "--filter", "label=owlclaw.kind=workspace"));
+  const containerIn = (log: Server["log"], message: string): unknown =>
+    log.findLast((line) => line["message"] === message)?.["container"];
+
+  test("[002-docker] [002-logs] a sandbox is a container, whose id is logged when it is made and when it is removed", async () => {
+    const { server, client } = await open();
+    const inside = await openInside(client);
+    expect(await inside.sh("cat /proc/1/cmdline | tr '\\0' ' '")).toMatch(
+      /^\/bin\/sh -c .* \/opt\/owlclaw\/guest.mjs $/,
+    );
+    const id = String(containerIn(server.log, "container created"));
+    expect(id).toMatch(/^[0-9a-f]{12}$/);
+    expect((await ofOurs()).map((each) => each.slice(0, 12))).toContain(id);
+    await inside.call("sandbox_destroy");
+    expect(containerIn(server.log, "container removed")).toBe(id);
+    expect(await ofOurs("-a")).toEqual([]);
+    expect(await workspaces()).toEqual([]);
+    expect(await server.stop()).toBe(0);
+  });
+
+  test("waiting sandboxes are containers too, and one is there at once", async () => {
+    const { server, client } = await open({ pool: { size: 1 } });
+    await vi.waitFor(async () => expect(await ofOurs()).toHaveLength(1), PATIENCE);
+    await vi.waitFor(async () => {
+      await openInside(client);
+      expect(server.log.find((line) => line["message"] === "sandbox created" && line["warm"] === true)).toBeDefined();
+    }, PATIENCE);
+    expect(await server.stop()).toBe(0);
+    expect(await ofOurs("-a")).toEqual([]);
+  });
+
+  test("a killed server leaves nothing running; the next one removes the rest, and nothing of others", async () => {
+    const { cli, image } = engine();
+    const labels = ["--label", "owlclaw.kind=cell", "--label", "owlclaw.data=another", "--label", "owlclaw.owner={}"];
+    const foreign = await cli("run", "-d", "--network", "none", ...labels, image, "sleep", "100000");
+    const { server, client, place } = await open();
+    await openInside(client);
+    expect(await ofOurs()).toHaveLength(2);
+    await server.stop("SIGKILL");
+    await vi.waitFor(async () => expect(await ofOurs()).toEqual([foreign]), PATIENCE);
+    expect(await workspaces()).toHaveLength(1);
+    const next = await open({}, place);
+    expect(await ofOurs("-a")).toEqual([foreign]);
+    expect(await workspaces()).toEqual([]);
+    await next.server.stop();
+    await cli("rm", "-f", foreign);
+  });
+
+  test("a container that somebody kills starts again on the same files", async () => {
+    const { server, client } = await open();
+    const inside = await openInside(client);
+    await inside.call("file_write", { path: "kept.txt", content: "kept" });
+    const [id = ""] = await ofOurs();
+    await engine().cli("kill", id);
+    await vi.waitFor(() => expect(containerIn(server.log, "container removed")).toBe(id.slice(0, 12)), PATIENCE);
+    const read = await inside.call("file_read", { path: "kept.txt" });
+    expect(read.structuredContent).toMatchObject({ content: "kept", sandbox_restarted: true });
+    await server.stop();
+  });
+
+  test("while the engine is away every call and /health say so; when it is back, sandboxes go on with their files", async () => {
+    const { server, client, health } = await open();
+    const inside = await openInside(client);
+    await inside.call("file_write", { path: "kept.txt", content: "kept" });
+    expect(await health()).toBe(200);
+    await engine().kill();
+    await vi.waitFor(async () => {
+      await expect(inside.call("code_run", { code: "1" })).rejects.toThrow(/container engine .* cannot be reached/);
+    }, PATIENCE);
+    await expect(call(client, "sandbox_create")).rejects.toThrow(/container engine .* cannot be reached/);
+    await vi.waitFor(async () => expect(await health()).toBe(503), PATIENCE);
+    await engine().start();
+    await vi.waitFor(async () => expect(await health()).toBe(200), PATIENCE);
+    expect((await inside.call("file_read", { path: "kept.txt" })).structuredContent).toMatchObject({ content: "kept" });
+    await inside.call("sandbox_destroy");
+    await vi.waitFor(async () => expect(await ofOurs("-a")).toEqual([]), PATIENCE);
+    expect(await workspaces()).toEqual([]);
+    expect(await server.stop()).toBe(0);
+  });
+
+  test("a server whose image is missing says so, and serves when it is there", async () => {
+    const { cli, image } = engine();
+    const name = `${image}-later`;
+    const { server, client, health } = await open({ image: name });
+    await expect(call(client, "sandbox_create")).rejects.toThrow(`the engine has no image ${name}`);
+    expect(await health()).toBe(503);
+    await cli("tag", image, name);
+    await vi.waitFor(async () => expect(await health()).toBe(200), PATIENCE);
+    expect(await (await openInside(client)).sh("echo served")).toBe("served\n");
+    await server.stop();
+  });
+
+  test("an image on musl is refused in clear words", async () => {
+    const { cli, folder, image } = engine();
+    const tree = join(folder, "musl");
+    mkdirSync(join(tree, "lib"), { recursive: true });
+    mkdirSync(join(tree, "bin"));
+    const made = await cli("create", image, "true");
+    await cli("cp", `${made}:/bin/busybox`, join(tree, "bin", "sh"));
+    await cli("rm", made);
+    writeFileSync(join(tree, "lib", "ld-musl-x86_64.so.1"), "");
+    const { promisify } = await import("node:util");
+    const { execFile } = await import("node:child_process");
+    await promisify(execFile)("tar", ["-cf", `${tree}.tar`, "-C", tree, "."]);
+    await cli("import", `${tree}.tar`, "musl");
+    const { server, client } = await open({ image: image.replace("base", "musl") });
+    await expect(call(client, "sandbox_create")).rejects.toThrow("it is built on musl (Alpine)");
+    await server.stop();
+  });
+
+  test("folders of the host are seen inside, and written as their owner", async () => {
+    const place = makePlace();
+    for (const name of ["read", "write"]) mkdirSync(join(place.folder, name));
+    writeFileSync(join(place.folder, "read", "given.txt"), "given");
+    const { chownSync } = await import("node:fs");
+    chownSync(join(place.folder, "write"), 4321, 4321);
+    const volumes = [`${place.folder}/read:/given:ro`, `${place.folder}/write:/shared`];
+    const { server, client } = await open({ volumes }, place);
+    const inside = await openInside(client);
+    expect(await inside.sh("cat /given/given.txt; touch /given/x 2> /dev/null || echo refused")).toBe("givenrefused\n");
+    await inside.sh("echo made > /shared/made.txt");
+    expect(readFileSync(join(place.folder, "write", "made.txt"), "utf8")).toBe("made\n");
+    expect(statSync(join(place.folder, "write", "made.txt")).uid).toBe(4321);
+    await server.stop();
+  });
+
+  describe("a template may have a runtime and an image of its own,", () => {
+    test("beside bubblewrap", async () => {
+      const { image, host } = engine();
+      const sandbox = { runtime: "bubblewrap", docker: { host }, templates: { boxed: { image } } };
+      const { server, client } = await open(sandbox);
+      const [usual, boxed] = [await openInside(client), await openInside(client, { template: "boxed" })];
+      const isContainer = "cat /proc/1/cmdline | grep -c guest.mjs";
+      expect(await usual.sh("readlink /proc/1/exe; cat /etc/hostname")).toContain("sandbox");
+      expect(await boxed.sh(isContainer)).toBe("1\n");
+      expect(await ofOurs()).toHaveLength(1);
+      expect(textOf(await boxed.call("code_run", { code: "6 * 7" }))).toContain("42");
+      await server.stop();
+      expect(await ofOurs("-a")).toEqual([]);
+    });
+  });
+}
