@@ -4,6 +4,7 @@ import { defineAttackSuite } from "../escape/sandbox-attack-suite.ts";
 import { defineFloodSuite } from "../escape/sandbox-flood-suite.ts";
 import { type ContainerEngine, type EngineKind, startEngine, whyNoEngine } from "../services/container-engine.ts";
 import { defineLifeSuite } from "./engine-life-suite.ts";
+import { defineReachSuite } from "./engine-reach-suite.ts";
 import { containers, settingsFor } from "./engine-runtime.ts";
 
 const IS_LONG = process.env["OWLCLAW_TEST_LONG"] === "1";
@@ -25,6 +26,7 @@ export function defineEngineSuite(kind: EngineKind): void {
     defineToolSuite(["http"], () => settingsFor(engine));
     describe("attacks:", () => defineAttackSuite(containers(() => engine)));
     describe("lives:", () => defineLifeSuite(() => engine));
+    describe("reach:", () => defineReachSuite(() => engine));
     // Minutes long. The probe of each server that starts here tries the same limits.
     if (IS_LONG) describe("floods:", () => defineFloodSuite(containers(() => engine)));
   });

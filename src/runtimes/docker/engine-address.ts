@@ -40,7 +40,8 @@ export function parseEngineAddress(host: string, certFolder: string): EngineAddr
 }
 
 export function describeAddress(address: EngineAddress): string {
-  return address.kind === "socket" ? address.path : `${address.host}:${address.port}`;
+  if (address.kind === "socket") return address.path;
+  return `${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
 function readCertificates(folder: string): SecureContextOptions {

@@ -41,6 +41,11 @@ export class EngineClient {
     this.#open = (options) => (isSecure ? httpsRequest : httpRequest)({ ...options, ...place, agent: false });
   }
 
+  /** Also what the engine's certificate must name. */
+  get #hostHeader(): string {
+    return this.address.kind === "socket" ? "engine" : this.name;
+  }
+
   get name(): string {
     return describeAddress(this.address);
   }
@@ -55,7 +60,7 @@ export class EngineClient {
         method: call.method,
         path: pathOf(call),
         headers: {
-          host: "engine",
+          host: this.#hostHeader,
           ...(call.tar !== undefined && { "content-type": "application/x-tar" }),
           ...(call.json !== undefined && { "content-type": "application/json" }),
           "content-length": body?.byteLength ?? 0,
@@ -77,7 +82,7 @@ export class EngineClient {
       const request = this.#open({
         method: "POST",
         path: pathOf({ path, query }),
-        headers: { host: "engine", connection: "Upgrade", upgrade: "tcp", "content-length": 0 },
+        headers: { host: this.#hostHeader, connection: "Upgrade", upgrade: "tcp", "content-length": 0 },
         signal,
       });
       request.once("upgrade", (_response, socket: Duplex, head: Buffer) => {
