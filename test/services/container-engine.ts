@@ -66,7 +66,12 @@ export async function startEngine(kind: EngineKind): Promise<ContainerEngine> {
   await start();
   await cli("import", tar, "base");
   return {
-    ...{ kind, folder, host, client, cli, start },
+    kind,
+    folder,
+    host,
+    client,
+    cli,
+    start,
     image: kind === "docker" ? "base" : "localhost/base",
     kill: async () => {
       await end("SIGKILL");

@@ -22,8 +22,9 @@ export function parseEngineAddress(host: string, certFolder: string): EngineAddr
   if (host === "") return { kind: "socket", path: DEFAULT_SOCKET };
   if (host.startsWith("/")) return { kind: "socket", path: host };
   if (host.startsWith("unix://")) return { kind: "socket", path: host.slice("unix://".length) };
-  const url = URL.canParse(host) ? new URL(host.replace(/^(tcp|https?):/, "http:")) : undefined;
-  if (url === undefined || !/^(tcp|https?):\/\//.test(host)) {
+  const text = host.replace(/^(tcp|https?):/, "http:");
+  const url = text.startsWith("http://") && URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined) {
     throw unusable(`"${host}" is no address of an engine that can be used`, "Write unix:///path or tcp://host:2376.");
   }
   const name = url.hostname.replace(/^\[(.*)\]$/, "$1");

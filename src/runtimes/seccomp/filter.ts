@@ -23,7 +23,7 @@ export const ENOSYS = 38;
 const EAFNOSUPPORT = 97;
 
 /** Refused whole: what no program in a sandbox needs, and what past escapes went through. */
-const REFUSED: readonly SyscallName[] = [
+export const REFUSED: readonly SyscallName[] = [
   // Other processes' memory and descriptors.
   ...(["ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd"] as const),
   // Kernel subsystems with a long history of holes, and no namespace of their own.
