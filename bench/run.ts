@@ -6,6 +6,7 @@ import { checkGoals, goalsReport, soakReport, startReport, throughputReport } fr
 import { checkSandboxGoals, sandboxReport } from "./sandbox-report.ts";
 import { ledgerReport, measureLedger } from "./ledger.ts";
 import { measureSandboxes } from "./sandbox.ts";
+import { measureRuntimes, runtimesReport } from "./sandbox-runtimes.ts";
 import { checkSkillGoals, measureSkills, skillReport } from "./skills.ts";
 import { soak, type SoakResult } from "./soak.ts";
 import { measureStart } from "./start-time.ts";
@@ -20,6 +21,7 @@ const USAGE = `npm run bench -- [options]
   --seconds N        length of a round (default 3)
   --connections N    clients at the same time (default 16)
   --sandbox          sandboxes instead of the echo tool: create, code, shell, files, memory
+  --runtimes         with --sandbox: bubblewrap and docker side by side
   --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
   --store URL        with --ledger: also postgres://…
   --skills           2,000 skills instead of the echo tool alone: read, list, search, reload
@@ -37,6 +39,7 @@ const { values } = parseArgs({
     seconds: { type: "string" },
     connections: { type: "string", default: "16" },
     sandbox: { type: "boolean", default: false },
+    runtimes: { type: "boolean", default: false },
     ledger: { type: "string" },
     store: { type: "string", default: "" },
     skills: { type: "boolean", default: false },
@@ -50,6 +53,7 @@ const { values } = parseArgs({
 
 const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
+else if (values.sandbox && values.runtimes) await runRuntimes();
 else if (values.sandbox) await runSandbox();
 else if (values.ledger !== undefined) await runLedger(Number(values.ledger));
 else if (values.skills) await runSkills();
@@ -84,6 +88,13 @@ async function runSandbox(): Promise<void> {
   console.log([sandboxReport(results), goalsReport(goals)].join("\n\n"));
   await save({ rounds, sandbox: results, goals });
   if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
+}
+
+async function runRuntimes(): Promise<void> {
+  const rounds = Number(values.rounds ?? (values.quick ? 10 : 100));
+  const results = await measureRuntimes({ rounds, log: note });
+  console.log(runtimesReport(results));
+  await save({ rounds, runtimes: results });
 }
 
 async function runSkills(): Promise<void> {

@@ -61,7 +61,7 @@ const docker = z
       .register(fieldFacts, { path: "file", env: ["DOCKER_CERT_PATH"] }),
     runtime: z
       .string()
-      .regex(/^[\w.-]*$/, "must be the name of a runtime that the engine knows, such as runsc")
+      .trim()
       .default("")
       .describe("What the engine starts containers with, such as runsc (gVisor). Empty: its default."),
   })
@@ -116,21 +116,29 @@ export const sandbox = z
     flavor: z
       .enum(["small", "medium", "large"])
       .default("small")
-      .describe("How much a sandbox may use when nobody asks: small 1 CPU and 1 GiB, medium 2 and 2, large 4 and 4."),
+      .describe("How much a sandbox may use when nobody asks: small 1 CPU and 1 GiB, medium 2 and 2, large 4 and 4.")
+      .register(fieldFacts, { env: ["MSB_DEFAULT_FLAVOR"] }),
     autoCreate: z
       .boolean()
       .default(true)
       .describe("A call without session_id makes a sandbox. false: only sandbox_create does."),
-    idleTimeoutSeconds: seconds().default(1800).describe("A sandbox that is not used for this long ends."),
+    idleTimeoutSeconds: seconds()
+      .default(1800)
+      .describe("A sandbox that is not used for this long ends.")
+      .register(fieldFacts, { env: ["MSB_SESSION_TIMEOUT"] }),
     maxAgeSeconds: seconds().default(86_400).describe("A sandbox ends at this age at the latest."),
     maxPerPrincipal: count().default(10).describe("Most sandboxes of one caller."),
-    maxTotal: count().default(50).describe("Most sandboxes of all callers."),
+    maxTotal: count()
+      .default(50)
+      .describe("Most sandboxes of all callers.")
+      .register(fieldFacts, { env: ["MSB_MAX_SESSIONS"] }),
     maxTotalMemoryMb: z
       .int()
       .min(0)
       .max(1_000_000_000)
       .default(0)
-      .describe("Most memory, in MiB, that all flavors together may promise. 0: twice what the machine has."),
+      .describe("Most memory, in MiB, that all flavors together may promise. 0: twice what the machine has.")
+      .register(fieldFacts, { env: ["MSB_MAX_TOTAL_MEMORY_MB"] }),
     limits: z
       .enum(["required", "best-effort"])
       .default("required")
@@ -141,7 +149,7 @@ export const sandbox = z
       .describe(
         "Folders of this machine that every sandbox sees, as host:guest or host:guest:ro; host alone is the workspace.",
       )
-      .register(fieldFacts, { path: "volume" }),
+      .register(fieldFacts, { path: "volume", env: ["MSB_SHARED_VOLUME_PATH"] }),
     env: z
       .record(z.string(), z.string())
       .superRefine((env, context) => {
@@ -155,7 +163,10 @@ export const sandbox = z
       .register(fieldFacts, { secret: true }),
     network,
     pool,
-    codeTimeoutSeconds: seconds().default(60).describe("Time that code and commands get when the call says nothing."),
+    codeTimeoutSeconds: seconds()
+      .default(60)
+      .describe("Time that code and commands get when the call says nothing.")
+      .register(fieldFacts, { env: ["MSB_EXECUTION_TIMEOUT"] }),
     keepWorkspaces: z.boolean().default(false).describe("Leaves the files of a sandbox on disk when it ends."),
   })
   .prefault({})

@@ -7,6 +7,8 @@ const STDERR = 2;
 export interface AttachedStream {
   readonly stream: CellStream;
   readonly diagnostics: PassThrough;
+  /** The container said its last, or the engine is gone. */
+  readonly ended: Promise<void>;
 }
 
 /** Takes the two outputs of a container apart that the engine sends as one: a header of eight bytes before each piece. */
@@ -14,16 +16,21 @@ export function splitAttached(socket: Duplex): AttachedStream {
   const stdout = new PassThrough();
   const diagnostics = new PassThrough();
   const splitter = new Splitter(stdout, diagnostics);
+  let tell: () => void = () => undefined;
+  const ended = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
   const end = (): void => {
     stdout.end();
     diagnostics.end();
+    tell();
   };
   socket.pipe(splitter);
   socket.on("error", end).on("close", end);
   splitter.on("finish", end).on("error", () => socket.destroy());
   // Whoever stops listening ends the line; the container's input ends with it.
   stdout.on("close", () => socket.destroy());
-  return { stream: new CellStream(socket, stdout), diagnostics };
+  return { stream: new CellStream(socket, stdout), diagnostics, ended };
 }
 
 class Splitter extends Writable {

@@ -18,6 +18,7 @@ export interface DockerCellOptions {
   readonly containerId: string;
   readonly stream: CellStream;
   readonly diagnostics: PassThrough;
+  readonly ended: Promise<void>;
 }
 
 /** One running container with the guest in it. */
@@ -32,13 +33,13 @@ export class DockerCell implements Cell {
   #endReason: CellExit["reason"];
   #removed: Promise<void> | undefined;
 
-  constructor({ host, cellId, containerId, stream, diagnostics }: DockerCellOptions) {
+  constructor({ host, cellId, containerId, stream, diagnostics, ended }: DockerCellOptions) {
     this.#host = host;
     this.id = cellId;
     this.containerId = containerId;
     this.stream = stream;
     this.diagnostics = diagnostics;
-    this.exited = this.#follow();
+    this.exited = this.#follow(ended);
   }
 
   /** Ends everything in it, without waiting. */
@@ -70,11 +71,16 @@ export class DockerCell implements Cell {
     if (this.#endReason === undefined) await Promise.race([this.exited, delay(OWN_END_MS, undefined, { ref: false })]);
     await removeContainer(this.#host, this.containerId);
     // An engine that hangs must not keep the server from going on.
-    setTimeout(() => this.#following.abort(), OWN_END_MS).unref();
+    setTimeout(() => {
+      this.stream.destroy();
+      this.#following.abort();
+    }, OWN_END_MS).unref();
   }
 
   /** Never rejects: an engine that is away, or a container that somebody removed, is an end as well. */
-  async #follow(): Promise<CellExit> {
+  async #follow(ended: Promise<void>): Promise<CellExit> {
+    // Podman looks all the time while somebody waits: it is asked when there is something to know.
+    await ended;
     const { engine } = this.#host;
     const path = `/containers/${this.containerId}`;
     try {
