@@ -26,64 +26,67 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
   }
 
   const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");
-  const ofOurs = async (...more: string[]): Promise<string[]> =>
-    lines(
-      await engine().cli("ps", "--no-trunc", "--filter", "label=owlclaw.kind=cell", "--format", "{{.ID}}", ...more),
-    );
-  const workspaces = async (): Promise<string[]> =>
-    lines(await engine().cli("volume", "ls", "-q", "--filter", "label=owlclaw.kind=workspace"));
+  /** Of the servers of one data folder: others of this file may live at the same time. */
+  const label = ({ dataFolder }: Place): string =>
+    `label=owlclaw.data=${readFileSync(join(dataFolder, "docker", "id"), "utf8")}`;
+  const containersOf = async (place: Place, ...more: string[]): Promise<string[]> =>
+    lines(await engine().cli("ps", "--no-trunc", "--filter", label(place), "--format", "{{.ID}}", ...more));
+  const workspacesOf = async (place: Place): Promise<string[]> =>
+    lines(await engine().cli("volume", "ls", "-q", "--filter", label(place)));
   const containerIn = (log: Server["log"], message: string): unknown =>
     log.findLast((line) => line["message"] === message)?.["container"];
 
   test("[002-docker] [002-logs] a sandbox is a container, whose id is logged when it is made and when it is removed", async () => {
-    const { server, client } = await open();
+    const { place, server, client } = await open();
     const inside = await openInside(client);
     expect(await inside.sh("cat /proc/1/cmdline | tr '\\0' ' '")).toMatch(
       /^\/bin\/sh -c .* \/opt\/owlclaw\/guest.mjs $/,
     );
     const id = String(containerIn(server.log, "container created"));
     expect(id).toMatch(/^[0-9a-f]{12}$/);
-    expect((await ofOurs()).map((each) => each.slice(0, 12))).toContain(id);
+    expect((await containersOf(place)).map((each) => each.slice(0, 12))).toContain(id);
     await inside.call("sandbox_destroy");
     expect(containerIn(server.log, "container removed")).toBe(id);
-    expect(await ofOurs("-a")).toEqual([]);
-    expect(await workspaces()).toEqual([]);
+    expect(await containersOf(place, "-a")).toEqual([]);
+    expect(await workspacesOf(place)).toEqual([]);
     expect(await server.stop()).toBe(0);
   });
 
   test("waiting sandboxes are containers too, and one is there at once", async () => {
-    const { server, client } = await open({ pool: { size: 1 } });
-    await vi.waitFor(async () => expect(await ofOurs()).toHaveLength(1), PATIENCE);
+    const { place, server, client } = await open({ pool: { size: 1 } });
+    await vi.waitFor(async () => expect(await containersOf(place)).toHaveLength(1), PATIENCE);
     await vi.waitFor(async () => {
       await openInside(client);
       expect(server.log.find((line) => line["message"] === "sandbox created" && line["warm"] === true)).toBeDefined();
     }, PATIENCE);
     expect(await server.stop()).toBe(0);
-    expect(await ofOurs("-a")).toEqual([]);
+    expect(await containersOf(place, "-a")).toEqual([]);
   });
 
   test("a killed server leaves nothing running; the next one removes the rest, and nothing of others", async () => {
     const { cli, image } = engine();
     const labels = ["--label", "owlclaw.kind=cell", "--label", "owlclaw.data=another", "--label", "owlclaw.owner={}"];
-    const foreign = await cli("run", "-d", "--network", "none", ...labels, image, "sleep", "100000");
+    const small = ["--network", "none", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"];
+    const foreign = await cli("run", "-d", ...small, ...labels, image, "sleep", "100000");
     const { server, client, place } = await open();
     await openInside(client);
-    expect(await ofOurs()).toHaveLength(2);
+    expect(await containersOf(place)).toHaveLength(1);
     await server.stop("SIGKILL");
-    await vi.waitFor(async () => expect(await ofOurs()).toEqual([foreign]), PATIENCE);
-    expect(await workspaces()).toHaveLength(1);
+    await vi.waitFor(async () => expect(await containersOf(place)).toEqual([]), PATIENCE);
+    expect(await workspacesOf(place)).toHaveLength(1);
     const next = await open({}, place);
-    expect(await ofOurs("-a")).toEqual([foreign]);
-    expect(await workspaces()).toEqual([]);
+    expect(await containersOf(place, "-a")).toEqual([]);
+    expect(await workspacesOf(place)).toEqual([]);
+    expect(await cli("ps", "-q", "--no-trunc", "--filter", `id=${foreign}`)).toBe(foreign);
     await next.server.stop();
     await cli("rm", "-f", foreign);
   });
 
   test("a container that somebody kills starts again on the same files", async () => {
-    const { server, client } = await open();
+    const { place, server, client } = await open();
     const inside = await openInside(client);
     await inside.call("file_write", { path: "kept.txt", content: "kept" });
-    const [id = ""] = await ofOurs();
+    const [id = ""] = await containersOf(place);
     await engine().cli("kill", id);
     await vi.waitFor(() => expect(containerIn(server.log, "container removed")).toBe(id.slice(0, 12)), PATIENCE);
     const read = await inside.call("file_read", { path: "kept.txt" });
@@ -92,7 +95,7 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
   });
 
   test("while the engine is away every call and /health say so; when it is back, sandboxes go on with their files", async () => {
-    const { server, client, health } = await open();
+    const { place, server, client, health } = await open();
     const inside = await openInside(client);
     await inside.call("file_write", { path: "kept.txt", content: "kept" });
     expect(await health()).toBe(200);
@@ -106,8 +109,8 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     await vi.waitFor(async () => expect(await health()).toBe(200), PATIENCE);
     expect((await inside.call("file_read", { path: "kept.txt" })).structuredContent).toMatchObject({ content: "kept" });
     await inside.call("sandbox_destroy");
-    await vi.waitFor(async () => expect(await ofOurs("-a")).toEqual([]), PATIENCE);
-    expect(await workspaces()).toEqual([]);
+    await vi.waitFor(async () => expect(await containersOf(place, "-a")).toEqual([]), PATIENCE);
+    expect(await workspacesOf(place)).toEqual([]);
     expect(await server.stop()).toBe(0);
   });
 
@@ -161,15 +164,15 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     test("beside bubblewrap", async () => {
       const { image, host } = engine();
       const sandbox = { runtime: "bubblewrap", docker: { host }, templates: { boxed: { image } } };
-      const { server, client } = await open(sandbox);
+      const { place, server, client } = await open(sandbox);
       const [usual, boxed] = [await openInside(client), await openInside(client, { template: "boxed" })];
       const isContainer = "cat /proc/1/cmdline | grep -c guest.mjs";
       expect(await usual.sh("readlink /proc/1/exe; cat /etc/hostname")).toContain("sandbox");
       expect(await boxed.sh(isContainer)).toBe("1\n");
-      expect(await ofOurs()).toHaveLength(1);
+      expect(await containersOf(place)).toHaveLength(1);
       expect(textOf(await boxed.call("code_run", { code: "6 * 7" }))).toContain("42");
       await server.stop();
-      expect(await ofOurs("-a")).toEqual([]);
+      expect(await containersOf(place, "-a")).toEqual([]);
     });
   });
 }
