@@ -99,30 +99,15 @@ function mountRequests(host: DockerHost, { spec, image, mounts }: ContainerParts
     ...image.volumes.map(({ name, folder }) => volumeRequest(name, folder, { isReadOnly: true })),
     ...(hasOwnWorkspace
       ? []
-      : [
-          volumeRequest(host.ownership.volumeName(spec.folder), spec.workspacePath, {
-            isReadOnly: false,
-            labels: host.ownership.labels("workspace", spec.id),
-          }),
-        ]),
+      : [volumeRequest(host.ownership.volumeName(spec.folder), spec.workspacePath, { isReadOnly: false })]),
     ...tree.map(({ hostPath, guestPath }) => bindRequest(hostPath, guestPath, true)),
     ...mounts.map(({ hostPath, guestPath, isReadOnly }) => bindRequest(hostPath, guestPath, isReadOnly)),
     ...(spec.egressSocket === undefined ? [] : [bindRequest(spec.egressSocket, EGRESS_SOCKET, false)]),
   ];
 }
 
-function volumeRequest(
-  name: string,
-  folder: string,
-  { isReadOnly, labels = {} }: { isReadOnly: boolean; labels?: Readonly<Record<string, string>> },
-): unknown {
-  return {
-    Type: "volume",
-    Source: name,
-    Target: folder,
-    ReadOnly: isReadOnly,
-    VolumeOptions: { NoCopy: true, Labels: labels },
-  };
+function volumeRequest(name: string, folder: string, { isReadOnly }: { readonly isReadOnly: boolean }): unknown {
+  return { Type: "volume", Source: name, Target: folder, ReadOnly: isReadOnly, VolumeOptions: { NoCopy: true } };
 }
 
 function bindRequest(hostPath: string, guestPath: string, isReadOnly: boolean): unknown {

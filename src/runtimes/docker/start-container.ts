@@ -36,6 +36,7 @@ export async function startContainer(host: DockerHost, request: StartRequest): P
     const uid = uidOf(host, spec, mounts);
     await openDoorTo(spec, uid);
     const command = request.command ?? spec.program ?? guestCommand(image);
+    await makeWorkspace(host, spec, mounts);
     const json = containerRequest(host, { spec, image, mounts, uid, command });
     // Not given up half-way: a container that is made after all would be nobody's.
     const created = await host.engine.call({ method: "POST", path: "/containers/create", json });
@@ -91,6 +92,14 @@ async function orRemoved<T>(
     if (isNew) await discardVolume(host, volume);
     throw error;
   }
+}
+
+/** By itself, since not every engine labels the volumes that it makes for a container. */
+async function makeWorkspace(host: DockerHost, spec: CellSpec, mounts: readonly CellMount[]): Promise<void> {
+  const name = host.ownership.volumeName(spec.folder);
+  if (host.prepared.has(name) || mounts.some(({ guestPath }) => guestPath === spec.workspacePath)) return;
+  const json = { Name: name, Driver: "local", Labels: host.ownership.labels("workspace", spec.id) };
+  await host.engine.call({ method: "POST", path: "/volumes/create", json });
 }
 
 /** A new volume belongs to root. It is given to the cell's user before anything runs in it. */
