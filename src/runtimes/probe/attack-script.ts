@@ -142,7 +142,7 @@ def _():
 def _():
     first = {line.split("=")[0] for line in open("/proc/1/environ").read().split("\\0") if line}
     if first - set(given["initVariables"]):
-        return f"the first process has more variables than it should: {sorted(first)}"
+        return f"the first process has {len(first)} variables, more than it should"
     more = set(os.environ) - set(given["variables"])
     if more:
         return f"unexpected variables: {sorted(more)}"
