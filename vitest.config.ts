@@ -1,9 +1,12 @@
+import { availableParallelism } from "node:os";
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
 import { RequirementsReporter, type RequirementsMode } from "./test/setup/requirements-reporter.ts";
 
 export default defineConfig({
   test: {
     pool: "forks",
+    // The runner's own choice leaves one processor of two idle, and most of our tests wait for other processes.
+    maxWorkers: Math.max(2, availableParallelism()),
     retry: 0,
     // Our reporter comes first, so that a run ends with the runner's own summary.
     reporters: [new RequirementsReporter(requirementsMode()), "default"],

@@ -13,7 +13,9 @@ import { MAIN } from "./targets.ts";
 
 const LISTED = 100;
 const STARTED = 200;
-const LISTS_PER_ROUND = 400;
+/** In one slice of a round. Linux counts CPU time in hundredths of a second: the faster one needs more to be seen. */
+const LISTS = { owlclaw: 600, "sdk-v2-handler": 60 } as const;
+const SLICES = 4;
 const CONNECTIONS = 8;
 const STARTS = 5;
 /** A second on a machine that starts Node in 40 ms: as a ratio, the goal holds on slower and busier ones too. */
@@ -98,16 +100,14 @@ async function measureLists(
     for (let round = 0; round <= rounds; round += 1) {
       log(`round ${round} of ${rounds}`);
       for (const door of DOORS) {
-        for (const server of ["owlclaw", "sdk-v2-handler"] as const) {
-          const { perSecond, cpuMicros } = await listRound(servers[server], door);
+        for (const [server, { lists, seconds, cpuSeconds }] of await listRound(servers, door)) {
           const key = `${door} ${server}`;
           const all = measured.get(key) ?? { door, server, perSecond: [], cpu: [] };
           measured.set(key, all);
           // The first round warms up.
-          if (round > 0) {
-            all.perSecond.push(perSecond);
-            all.cpu.push(cpuMicros);
-          }
+          if (round === 0) continue;
+          all.perSecond.push(lists / seconds);
+          all.cpu.push((cpuSeconds / lists) * 1e6);
         }
       }
     }
@@ -122,7 +122,39 @@ async function measureLists(
   }));
 }
 
-async function listRound(server: ServerProcess, door: Door): Promise<{ perSecond: number; cpuMicros: number }> {
+type ServerName = ListCase["server"];
+
+interface Spent {
+  readonly lists: number;
+  readonly seconds: number;
+  readonly cpuSeconds: number;
+}
+
+/** The servers take turns in short slices, so that whatever else the machine does falls on both alike. */
+async function listRound(
+  servers: Readonly<Record<ServerName, ServerProcess>>,
+  door: Door,
+): Promise<ReadonlyMap<ServerName, Spent>> {
+  const spent = new Map<ServerName, Spent>();
+  for (let slice = 0; slice < SLICES; slice += 1) {
+    for (const name of ["owlclaw", "sdk-v2-handler"] as const) {
+      const before = spent.get(name) ?? { lists: 0, seconds: 0, cpuSeconds: 0 };
+      const { seconds, cpuSeconds } = await listSlice(servers[name], door, LISTS[name]);
+      spent.set(name, {
+        lists: before.lists + LISTS[name],
+        seconds: before.seconds + seconds,
+        cpuSeconds: before.cpuSeconds + cpuSeconds,
+      });
+    }
+  }
+  return spent;
+}
+
+async function listSlice(
+  server: ServerProcess,
+  door: Door,
+  lists: number,
+): Promise<{ readonly seconds: number; readonly cpuSeconds: number }> {
   const connections = await Promise.all(
     Array.from({ length: CONNECTIONS }, () => HttpConnection.open(new URL("/mcp", server.origin))),
   );
@@ -130,7 +162,7 @@ async function listRound(server: ServerProcess, door: Door): Promise<{ perSecond
   const startedAt = performance.now();
   let next = 0;
   const keepAsking = async (connection: HttpConnection): Promise<void> => {
-    while (next < LISTS_PER_ROUND) {
+    while (next < lists) {
       next += 1;
       const body = await list(server, connection, { door, id: next });
       if (!body.includes("tool_99")) throw new Error(`tools/list: ${body.slice(0, 500)}`);
@@ -142,8 +174,7 @@ async function listRound(server: ServerProcess, door: Door): Promise<{ perSecond
     for (const connection of connections) connection.close();
   }
   const seconds = (performance.now() - startedAt) / 1000;
-  const cpuMicros = (((await server.cpuSeconds()) - cpuBefore) / LISTS_PER_ROUND) * 1e6;
-  return { perSecond: LISTS_PER_ROUND / seconds, cpuMicros };
+  return { seconds, cpuSeconds: (await server.cpuSeconds()) - cpuBefore };
 }
 
 async function list(
@@ -223,7 +254,10 @@ async function writeHandlers(folder: string, count: number): Promise<string> {
   const config = path.join(folder, "../", `${path.basename(folder)}.yaml`);
   const paths = count === 0 ? [] : [folder];
   const root = path.join(folder, "../data", path.basename(folder));
-  await writeFile(config, JSON.stringify({ handlers: { paths }, sandbox: { enabled: false, root } }));
+  // Calls are counted as always, against limits that no benchmark reaches.
+  const defaults = { callsPerMinute: 1e9, callsPerDay: 1e9, concurrency: 10_000 };
+  const settings = { handlers: { paths }, sandbox: { enabled: false, root }, governance: { defaults } };
+  await writeFile(config, JSON.stringify(settings));
   return config;
 }
 

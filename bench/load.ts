@@ -7,6 +7,7 @@ import type { Door } from "./targets.ts";
 export interface LoadOptions {
   readonly server: ServerProcess;
   readonly door: Door;
+  readonly token?: string | undefined;
   readonly connections: number;
   /** When to stop: after so long, or after so many calls. */
   readonly until: { readonly seconds: number } | { readonly calls: number };
@@ -56,11 +57,13 @@ function stopRule(until: LoadOptions["until"], startedAt: number, done: readonly
   return () => performance.now() >= endsAt;
 }
 
-async function openClient({ server, door }: LoadOptions): Promise<Client> {
+async function openClient({ server, door, token }: LoadOptions): Promise<Client> {
   if (door === "stdio") return { call: (id) => server.request(id, callBody(door, id)), close: () => Promise.resolve() };
   const url = new URL("/mcp", server.origin);
   const connection = await HttpConnection.open(url);
-  const headers = door === "http-2025" ? await handshake(connection, url) : callHeaders(door);
+  const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+  const session = door === "http-2025" ? await handshake(connection, url, authorization) : {};
+  const headers = { ...callHeaders(door), ...authorization, ...session };
   return {
     async call(id) {
       const { status, body } = await connection.exchange(
@@ -70,21 +73,24 @@ async function openClient({ server, door }: LoadOptions): Promise<Client> {
       return body;
     },
     async close() {
-      if ("Mcp-Session-Id" in headers) await connection.exchange(encode({ method: "DELETE", url, headers, body: "" }));
+      if ("Mcp-Session-Id" in session) await connection.exchange(encode({ method: "DELETE", url, headers, body: "" }));
       connection.close();
     },
   };
 }
 
 /** As a 2025-11-25 client does it. Whether there is a session is for the server to say. */
-async function handshake(connection: HttpConnection, url: URL): Promise<Readonly<Record<string, string>>> {
-  const first = await connection.exchange(
-    encode({ method: "POST", url, headers: callHeaders("http-plain"), body: INITIALIZE }),
-  );
+async function handshake(
+  connection: HttpConnection,
+  url: URL,
+  authorization: Readonly<Record<string, string>>,
+): Promise<Readonly<Record<string, string>>> {
+  const plain = { ...callHeaders("http-plain"), ...authorization };
+  const first = await connection.exchange(encode({ method: "POST", url, headers: plain, body: INITIALIZE }));
   if (first.status !== 200) throw new Error(`initialize was answered with ${first.status}: ${first.body}`);
-  const session = headerOf(first.head, "mcp-session-id");
-  const headers =
-    session === undefined ? callHeaders("http-2025") : { ...callHeaders("http-2025"), "Mcp-Session-Id": session };
+  const id = headerOf(first.head, "mcp-session-id");
+  const session: Readonly<Record<string, string>> = id === undefined ? {} : { "Mcp-Session-Id": id };
+  const headers = { ...callHeaders("http-2025"), ...authorization, ...session };
   await connection.exchange(encode({ method: "POST", url, headers, body: INITIALIZED }));
-  return headers;
+  return session;
 }

@@ -10,6 +10,7 @@ import { measureRuntimes, runtimesReport } from "./sandbox-runtimes.ts";
 import { checkSkillGoals, measureSkills, skillReport } from "./skills.ts";
 import { soak, type SoakResult } from "./soak.ts";
 import { measureStart } from "./start-time.ts";
+import { buildUngoverned } from "./build-ungoverned.ts";
 import { DOORS, TARGETS, type Target } from "./targets.ts";
 import { measureThroughput } from "./throughput.ts";
 
@@ -24,6 +25,7 @@ const USAGE = `npm run bench -- [options]
   --runtimes         with --sandbox: bubblewrap and docker side by side
   --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
   --store URL        with --ledger: also postgres://…
+  --shared           a governed call on SQLite, on PostgreSQL and Redis, and ungoverned
   --skills           2,000 skills instead of the echo tool alone: read, list, search, reload
   --handlers         100 tools listed, the start with 200 handlers, the reload of one
   --soak CALLS       memory over so many calls, instead of speed
@@ -42,6 +44,7 @@ const { values } = parseArgs({
     runtimes: { type: "boolean", default: false },
     ledger: { type: "string" },
     store: { type: "string", default: "" },
+    shared: { type: "boolean", default: false },
     skills: { type: "boolean", default: false },
     handlers: { type: "boolean", default: false },
     soak: { type: "string" },
@@ -51,11 +54,14 @@ const { values } = parseArgs({
   },
 });
 
+/** Those that the package has no entry for. */
+const UNGOVERNED_NAMES = /^owlclaw-(ungoverned|inline)/;
 const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
 else if (values.sandbox && values.runtimes) await runRuntimes();
 else if (values.sandbox) await runSandbox();
 else if (values.ledger !== undefined) await runLedger(Number(values.ledger));
+else if (values.shared) await runShared();
 else if (values.skills) await runSkills();
 else if (values.handlers) await runHandlers();
 else if (values.soak === undefined) await runSpeed();
@@ -63,6 +69,7 @@ else await runSoak(Number(values.soak));
 
 async function runSpeed(): Promise<void> {
   const targets = selectTargets(values.only);
+  if (targets.some(({ name }) => UNGOVERNED_NAMES.test(name))) await buildUngoverned();
   const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
   const secondsPerRound = Number(values.seconds ?? (values.quick ? 1 : 3));
   const warmupSeconds = secondsPerRound / 2;
@@ -78,6 +85,18 @@ async function runSpeed(): Promise<void> {
   const goals = checkGoals(throughput, starts);
   console.log([throughputReport(throughput), startReport(starts), goalsReport(goals)].join("\n\n"));
   await save({ rounds, secondsPerRound, connections, throughput, starts, goals });
+  if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
+}
+
+async function runShared(): Promise<void> {
+  const { checkSharedGoals, measureShared, sharedReport } = await import("./shared.ts");
+  const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
+  const secondsPerRound = Number(values.seconds ?? (values.quick ? 1 : 3));
+  const warmupSeconds = secondsPerRound / 2;
+  const results = await measureShared({ rounds, secondsPerRound, warmupSeconds, connections, log: note });
+  const goals = checkSharedGoals(results);
+  console.log([sharedReport(results), goalsReport(goals)].join("\n\n"));
+  await save({ rounds, secondsPerRound, connections, shared: results, goals });
   if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
 }
 
@@ -152,10 +171,9 @@ function selectTargets(only: string): readonly Target[] {
     );
   }
   return (servers.length === 0 ? TARGETS : servers)
-    .map(({ name, args, doors: all }) => ({
-      name,
-      args,
-      doors: doors.length === 0 ? all : all.filter((door) => doors.includes(door)),
+    .map((target) => ({
+      ...target,
+      doors: doors.length === 0 ? target.doors : target.doors.filter((door) => doors.includes(door)),
     }))
     .filter((target) => target.doors.length > 0);
 }

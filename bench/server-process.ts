@@ -15,14 +15,18 @@ const KEPT_LOG_LINES = 50;
 
 const running = new Set<ChildProcessWithoutNullStreams>();
 
-/** What measured servers count and record is nobody's data. */
-const dataFolder = mkdtempSync(path.join(tmpdir(), "owlclaw-bench-"));
+/** What measured servers count and record is nobody's data. Each has a folder of its own, as servers do. */
+const dataFolders = mkdtempSync(path.join(tmpdir(), "owlclaw-bench-"));
 
 // An HTTP server does not notice that its benchmark has failed.
 process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");
-  rmSync(dataFolder, { recursive: true, force: true });
+  rmSync(dataFolders, { recursive: true, force: true });
 });
+
+export function newDataFolder(): string {
+  return mkdtempSync(path.join(dataFolders, "server-"));
+}
 
 /** A server under measurement: a process of its own that speaks HTTP or stdio. */
 export class ServerProcess {
@@ -33,7 +37,7 @@ export class ServerProcess {
   #warmCreates = 0;
   origin = "";
 
-  private constructor(args: readonly string[]) {
+  private constructor(args: readonly string[], dataFolder = newDataFolder()) {
     this.#child = spawn(process.execPath, [...args], {
       stdio: "pipe",
       env: { ...process.env, SANDBOX_ROOT: dataFolder },
@@ -60,8 +64,8 @@ export class ServerProcess {
   }
 
   /** Resolves when a stdio server has answered `initialize`. */
-  static async startStdio(args: readonly string[]): Promise<ServerProcess> {
-    const server = new ServerProcess(args);
+  static async startStdio(args: readonly string[], dataFolder?: string): Promise<ServerProcess> {
+    const server = new ServerProcess(args, dataFolder);
     await Promise.race([server.request(0, INITIALIZE), server.#earlyEnd(args)]);
     server.#child.stdin.write(`${INITIALIZED}\n`);
     return server;

@@ -1,4 +1,5 @@
 import path from "node:path";
+import { governedToken } from "./governed-token.ts";
 
 /** How a client talks: the newest revision, the one before it with its handshake, plain JSON-RPC, or over pipes. */
 export type Door = "http-2026" | "http-2025" | "http-plain" | "stdio";
@@ -9,6 +10,8 @@ export interface Target {
   readonly name: string;
   readonly doors: readonly Door[];
   readonly args: readonly string[];
+  /** Who does not send it is not let in. */
+  readonly token?: string;
 }
 
 /** What the other servers are compared with: the official SDK as its own documentation serves it. */
@@ -19,15 +22,24 @@ export const BASELINE: Readonly<Record<Door, string>> = {
   stdio: "sdk-v2-stdio",
 };
 
-export const OURS: Readonly<Record<Door, string>> = {
-  "http-2026": "owlclaw",
-  "http-2025": "owlclaw",
-  "http-plain": "owlclaw",
-  stdio: "owlclaw-stdio",
+/** Ours with pipeline and trace ids: as much as the others do, and the base that governance is measured from. */
+export const UNGOVERNED: Readonly<Record<Door, string>> = {
+  "http-2026": "owlclaw-ungoverned",
+  "http-2025": "owlclaw-ungoverned",
+  "http-plain": "owlclaw-ungoverned",
+  // Over HTTP a process of its own for handlers is no matter; over pipes it would be what is measured.
+  stdio: "owlclaw-inline-stdio",
 };
+
+export const GOVERNED = "owlclaw-governed";
+export const STARTED = "owlclaw-stdio";
 
 export const MAIN = path.join(import.meta.dirname, "../dist/main.js");
 const CONFIG = path.join(import.meta.dirname, "mcp-server.yaml");
+const INLINE_CONFIG = path.join(import.meta.dirname, "inline.yaml");
+const GOVERNED_CONFIG = path.join(import.meta.dirname, "governed.yaml");
+/** Where `buildUngoverned` puts it. */
+export const UNGOVERNED_BUILD: string = path.join(import.meta.dirname, "../.cache/bench/dist");
 const HTTP_DOORS: readonly Door[] = ["http-2026", "http-2025", "http-plain"];
 
 export const TARGETS: readonly Target[] = [
@@ -38,13 +50,16 @@ export const TARGETS: readonly Target[] = [
   { name: "sdk-v2-stateful", doors: ["http-2025"], args: peer("sdk-v2", "stateful") },
   { name: "fastmcp-stateful", doors: ["http-2025"], args: peer("fastmcp", "stateful") },
   { name: "fastmcp-stateless", doors: ["http-2025", "http-plain"], args: peer("fastmcp", "stateless") },
-  { name: "owlclaw", doors: HTTP_DOORS, args: ours("http", "--port", "0") },
-  { name: "owlclaw-ungoverned", doors: HTTP_DOORS, args: peer("owlclaw-ungoverned", "http") },
+  { name: "owlclaw", doors: HTTP_DOORS, args: ours(CONFIG, "http") },
+  { name: GOVERNED, doors: HTTP_DOORS, args: ours(GOVERNED_CONFIG, "http"), token: governedToken() },
+  { name: "owlclaw-ungoverned", doors: HTTP_DOORS, args: ungoverned("http") },
   { name: "raw-stdio", doors: ["stdio"], args: peer("raw", "stdio") },
   { name: "sdk-v1-stdio", doors: ["stdio"], args: peer("sdk-v1", "stdio") },
   { name: "sdk-v2-stdio", doors: ["stdio"], args: peer("sdk-v2", "stdio") },
   { name: "fastmcp-stdio", doors: ["stdio"], args: peer("fastmcp", "stdio") },
-  { name: "owlclaw-stdio", doors: ["stdio"], args: ours("stdio") },
+  { name: "owlclaw-stdio", doors: ["stdio"], args: ours(CONFIG, "stdio") },
+  { name: "owlclaw-ungoverned-stdio", doors: ["stdio"], args: ungoverned("stdio") },
+  { name: "owlclaw-inline-stdio", doors: ["stdio"], args: ungoverned("stdio", INLINE_CONFIG) },
 ];
 
 /** Peers are plain JavaScript, so that no loader stands between them and Node: ours is compiled too. */
@@ -52,6 +67,11 @@ function peer(file: string, mode: string): readonly string[] {
   return [path.join(import.meta.dirname, "peers", `${file}.mjs`), mode];
 }
 
-function ours(transport: string, ...more: readonly string[]): readonly string[] {
-  return [MAIN, "mcp-server", "start", "--transport", transport, "--config", CONFIG, ...more];
+function ours(config: string, transport: "http" | "stdio"): readonly string[] {
+  const port = transport === "http" ? ["--port", "0"] : [];
+  return [MAIN, "mcp-server", "start", "--transport", transport, "--config", config, ...port];
+}
+
+function ungoverned(transport: "http" | "stdio", config = CONFIG): readonly string[] {
+  return [path.join(UNGOVERNED_BUILD, "owlclaw-ungoverned.js"), transport, config];
 }

@@ -71,7 +71,7 @@ export function startServer(target: Target, door: Door): Promise<ServerProcess> 
 
 async function load({ server, door, target }: Case, connections: number, seconds: number): ReturnType<typeof runLoad> {
   try {
-    return await runLoad({ server, door, connections, until: { seconds } });
+    return await runLoad({ server, door, token: target.token, connections, until: { seconds } });
   } catch (error) {
     throw new Error(`${target.name} over ${door}`, { cause: error });
   }

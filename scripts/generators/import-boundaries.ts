@@ -2,15 +2,17 @@ import { readdirSync } from "node:fs";
 import type { Generator } from "./generator.ts";
 
 /** At the bottom: any folder may import these. `principal` stands for `auth/principal.ts` alone. */
-const BOTTOM = ["errors", "config", "telemetry", "principal"];
+const BOTTOM = ["errors", "config", "telemetry", "processes", "principal"];
 
 /** "Imports go one way" of the architecture: what each folder of `src/` may import beside itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   config: ["errors"],
   telemetry: ["errors", "config"],
+  processes: [],
   redis: BOTTOM,
-  cluster: [...BOTTOM, "redis"],
+  postgres: BOTTOM,
+  cluster: [...BOTTOM, "redis", "postgres"],
   auth: BOTTOM,
   network: BOTTOM,
   runtimes: BOTTOM,
@@ -20,8 +22,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   watching: BOTTOM,
   handlers: [...BOTTOM, "capabilities", "sandbox", "watching"],
   skills: [...BOTTOM, "capabilities", "sandbox", "watching"],
-  governance: [...BOTTOM, "redis"],
-  ledger: BOTTOM,
+  governance: [...BOTTOM, "redis", "postgres"],
+  ledger: [...BOTTOM, "postgres"],
   pipeline: [...BOTTOM, "governance", "ledger", "capabilities"],
   protocol: [...BOTTOM, "pipeline", "governance", "ledger", "capabilities"],
   transports: [...BOTTOM, "auth", "cluster", "protocol", "pipeline", "governance", "ledger", "capabilities"],

@@ -1,19 +1,6 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import {
-  access,
-  chmod,
-  constants,
-  cp,
-  mkdir,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  utimes,
-  writeFile,
-} from "node:fs/promises";
+import { access, constants, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { announce, SetupError } from "./announce.mjs";
 import { findOnPath } from "./find-on-path.mjs";
@@ -28,6 +15,7 @@ const INPUTS = [
   "tsconfig.json",
   "tsconfig.build.json",
   "scripts/build-guest.mjs",
+  "scripts/build-server.mjs",
   "scripts/system-packages.txt",
 ];
 
@@ -71,19 +59,15 @@ export async function ensureBuild(root, inputs) {
   await mkdir(fresh, { recursive: true });
   try {
     const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
-    const args = [compiler, "-p", "tsconfig.build.json", "--outDir", fresh];
+    const args = [compiler, "-p", "tsconfig.build.json", "--emitDeclarationOnly", "--outDir", fresh];
     if (!(await runCommand(process.execPath, args, { cwd: root }))) {
       throw new SetupError("the build failed; the compiler's messages are above");
     }
-    // Needs packages, which are there only now.
+    // They need packages, which are there only now.
+    const { buildServer } = await import("../build-server.mjs");
     const { buildGuest } = await import("../build-guest.mjs");
+    await buildServer(root, fresh);
     await buildGuest(join(fresh, "guest"));
-    const python = join("handlers", "python", "owlclaw");
-    await cp(join(root, "src", python), join(fresh, python), {
-      recursive: true,
-      filter: (path) => !path.includes("__pycache__"),
-    });
-    if (existsSync(join(fresh, "main.js"))) await chmod(join(fresh, "main.js"), 0o755);
     if (existsSync(join(root, "dist"))) await rename(join(root, "dist"), old);
     await rename(fresh, join(root, "dist"));
   } finally {

@@ -79,6 +79,8 @@ export interface ReadWish {
 /** What a capability sees of the call it serves. Nothing of MCP, of governance or of the transport shows through. */
 export interface CallContext {
   readonly principal: Principal;
+  /** What the client calls itself (`X-MCP-Client-ID`); it proves nothing. */
+  readonly label?: string | undefined;
   readonly traceId: string;
   /** The MCP session, where the transport has one; calls of stateless clients have none. */
   readonly sessionId: string | undefined;

@@ -1,7 +1,8 @@
 import { createRequire } from "node:module";
 import type * as formatsModule from "ajv-formats";
 import type * as ajvModule from "ajv/dist/2020.js";
-import type { Ajv2020, ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
+import type { Ajv2020, ValidateFunction } from "ajv/dist/2020.js";
+import { toIssues } from "./schema-issues.ts";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -101,7 +102,7 @@ function fromJsonSchema(json: JsonSchema): CompiledSchema {
       // Defaults are filled in where they are missing, which must not change what the caller sent.
       const value: unknown = hasDefaults ? structuredClone(sent) : sent;
       if (validate(value)) return { ok: true, value };
-      return { ok: false, issues: (validate.errors ?? []).map(fromAjv) };
+      return { ok: false, issues: toIssues(validate.errors ?? [], json) };
     },
   };
 }
@@ -116,7 +117,7 @@ function ajv(): Ajv2020 {
     const formats = load("ajv-formats");
     if (!isAjvModule(validators) || !isFormatsModule(formats))
       throw new Error("the JSON Schema validator is not what it was");
-    shared = new validators.Ajv2020({ allErrors: true, strict: false, useDefaults: true });
+    shared = new validators.Ajv2020({ allErrors: true, strict: false, useDefaults: true, verbose: true });
     formats.default(shared);
   }
   return shared;
@@ -128,14 +129,4 @@ function isAjvModule(value: unknown): value is typeof ajvModule {
 
 function isFormatsModule(value: unknown): value is typeof formatsModule.default {
   return typeof value === "function" && "default" in value;
-}
-
-function fromAjv(error: ErrorObject): SchemaIssue {
-  const path = error.instancePath
-    .slice(1)
-    .replace(/\/(\d+)/g, "[$1]")
-    .replaceAll("/", ".");
-  const parameter: unknown = Object.values(error.params)[0];
-  const detail = error.keyword === "additionalProperties" && typeof parameter === "string" ? ` ("${parameter}")` : "";
-  return { path, message: `${error.message ?? error.keyword}${detail}` };
 }

@@ -17,5 +17,8 @@ async function checkSkills(terminal: Terminal, dir: string): Promise<number> {
   const { printProblems, readSkills } = await import("./skills-library.ts");
   const { problems } = await readSkills(dir);
   printProblems(terminal, problems);
-  return problems.some(({ severity }) => severity === "error") ? EXIT.failure : EXIT.ok;
+  const errors = problems.filter(({ severity }) => severity === "error").length;
+  if (errors === 0) return EXIT.ok;
+  terminal.err(`${errors} of the problems above keep skills or files in ${dir} from being served.\n`);
+  return EXIT.failure;
 }

@@ -1,5 +1,5 @@
 import { explain, type Explanation } from "../governance/explain.ts";
-import { GROUP_FLAG } from "../governance/policy/asker-policy.ts";
+import { GROUP_FLAG, MAX_GROUP_FLAGS } from "../governance/policy/asker-policy.ts";
 import type { LedgerRow } from "../ledger/row.ts";
 import type { LedgerReader } from "../ledger/store.ts";
 import type { CommandCall } from "./command-action.ts";
@@ -11,67 +11,121 @@ const PAGE_ROWS = 1000;
 const SHOWN = 50;
 const REPLAYED = new Set(["tool", "resource", "prompt"]);
 
-interface Change {
+interface Held {
   readonly seq: number;
   readonly time: string;
   readonly client: string;
   readonly name: string;
   readonly was: string;
+}
+
+interface Change extends Held {
   readonly wouldBe: string;
   readonly rule: string;
 }
 
-/** What the ledger does not keep cannot be replayed: claims, which say more of people than a record needs; and counts, which depend on time. */
-const NOTE = "Claims are not in the ledger, and limits are not counted again: both are left out here.";
+/** A call of which nobody can say what would become of it: the ledger does not keep what that depends on. */
+interface Unknown extends Held {
+  readonly dependsOn: "claims" | "arguments" | "groups";
+}
+
+const KEPT_NOT: Readonly<Record<Unknown["dependsOn"], string>> = {
+  claims: "claims, which are not recorded",
+  arguments: "arguments that were cut or redacted",
+  groups: `groups beyond the first ${MAX_GROUP_FLAGS}, which are not recorded`,
+};
+const NOTE = "Limits are not counted again.";
 
 export async function policyReplayCommand(call: CommandCall): Promise<number> {
   const { terminal, flags, args } = call;
   const filter = filterFromFlags(flags);
+  const changes: Change[] = [];
+  const unknown: Unknown[] = [];
   let replayed = 0;
-  const changes = await withPolicy(call, args[0], async (session) =>
+  await withPolicy(call, args[0], async (session) =>
     withLedger(flags, async (reader) => {
-      const found: Change[] = [];
       for await (const row of rowsOf(reader, filter)) {
         if (!REPLAYED.has(row.kind)) continue;
         replayed += 1;
-        const change = compare(session, row);
-        if (change !== undefined) found.push(change);
+        const found = compare(session, row);
+        if (found === undefined) continue;
+        if ("dependsOn" in found) unknown.push(found);
+        else changes.push(found);
       }
-      return found;
     }),
   );
   if (flags["json"] === true) {
-    terminal.out(`${JSON.stringify({ replayed, changes, note: NOTE }, null, 2)}\n`);
+    terminal.out(`${JSON.stringify({ replayed, changes, unknown, note: NOTE }, null, 2)}\n`);
     return 0;
   }
-  if (changes.length > 0) {
-    const rows = changes
-      .slice(0, SHOWN)
-      .map(({ seq, time, client, name, was, wouldBe, rule }) => [
-        String(seq),
-        time,
-        client,
-        name,
-        `${was} → ${wouldBe}`,
-        rule,
-      ]);
+  const rows = [...changes.map(changeRow), ...unknown.map(unknownRow)].slice(0, SHOWN);
+  if (rows.length > 0) {
     const columns = ["SEQ", "TIME", "CLIENT", "NAME", "CHANGE", "RULE"];
     terminal.out(renderTable({ columns, rows, width: terminal.width, color: terminal.outColor }));
   }
-  terminal.err(`${changes.length} of ${replayed} calls would be decided otherwise. ${NOTE}\n`);
+  const open =
+    unknown.length === 0 ? "" : ` Of ${unknown.length} nobody can say, since they depend on ${reasonsOf(unknown)}.`;
+  terminal.err(`${changes.length} of ${replayed} calls would be decided otherwise.${open} ${NOTE}\n`);
   return 0;
 }
 
-function compare({ policy, server }: PolicySession, row: LedgerRow): Change | undefined {
-  const { seq, time, principal, label, kind, name, args, flags } = row;
+function changeRow({ seq, time, client, name, was, wouldBe, rule }: Change): string[] {
+  return [String(seq), time, client, name, `${was} → ${wouldBe}`, rule];
+}
+
+function unknownRow({ seq, time, client, name, was, dependsOn }: Unknown): string[] {
+  return [String(seq), time, client, name, `${was} → ?`, `depends on ${dependsOn}`];
+}
+
+function reasonsOf(unknown: readonly Unknown[]): string {
+  return [...new Set(unknown.map(({ dependsOn }) => KEPT_NOT[dependsOn]))].join("; ");
+}
+
+function compare({ policy, server }: PolicySession, row: LedgerRow): Change | Unknown | undefined {
+  const { seq, principal, label, kind, name, flags, transport } = row;
   const was = decisionOf(row);
   if (was === undefined) return undefined;
+  const held = { seq, time: new Date(row.time).toISOString(), client: principal, name, was };
   const subject = server.subjectNamed(kind === "prompt" ? `prompt:${name}` : name);
-  const supposed = { client: principal, groups: groupsOf(flags), claims: {}, label: label ?? undefined, subject };
-  const { decision, rule } = explain(policy, { ...supposed, args: parseJson(args, {}) });
+  const groups = groupsOf(flags);
+  const { args, isMissed } = recordedArguments(row.args);
+  const supposed = { client: principal, groups, claims: {}, label: label ?? undefined, subject, args };
+  const { decision, rule, lookedAt } = explain(policy, supposed);
+  // Over stdio nobody has claims.
+  if (lookedAt.includes("claims") && transport !== "stdio") return { ...held, dependsOn: "claims" };
+  if (isMissed(lookedAt)) return { ...held, dependsOn: "arguments" };
+  if (groups.length >= MAX_GROUP_FLAGS) return { ...held, dependsOn: "groups" };
   const wouldBe = decision === "deny" ? "deny" : "allow";
-  if (was === wouldBe) return undefined;
-  return { seq, time: new Date(time).toISOString(), client: principal, name, was, wouldBe, rule };
+  return was === wouldBe ? undefined : { ...held, wouldBe, rule };
+}
+
+/** What the ledger writes in the place of what it leaves out. */
+const DAMAGE =
+  /\[redacted\]|… \[\d+ (?:characters|items)\]|\[cut\]|\[too deep\]|\[\d+ bytes\]|\[base64, \d+ characters\]|"…":/;
+
+/** The arguments as they were recorded, and whether a rule looked at one of which something is missing. */
+function recordedArguments(text: string): {
+  readonly args: object;
+  readonly isMissed: (lookedAt: readonly string[]) => boolean;
+} {
+  const parsed = parseJson(text, undefined);
+  const fields: readonly [string, unknown][] = isObject(parsed) ? Object.entries(parsed) : [];
+  const isWhole = isObject(parsed) && !("…" in parsed);
+  let isMissed = false;
+  const args = {};
+  for (const [name, value] of fields) {
+    const isDamaged = DAMAGE.test(JSON.stringify(value));
+    const get = (): unknown => {
+      isMissed ||= isDamaged;
+      return value;
+    };
+    Object.defineProperty(args, name, { enumerable: true, get });
+  }
+  return { args, isMissed: (lookedAt) => isMissed || (!isWhole && lookedAt.includes("args")) };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function groupsOf(flags: string): readonly string[] {

@@ -4,11 +4,12 @@ import { renderTable } from "./table.ts";
 
 export async function toolsListCommand(call: CommandCall): Promise<number> {
   const { terminal, flags } = call;
-  const tools = await withLocalServer(call, (server) => server.listTools());
   if (flags["json"] === true) {
+    const tools = await withLocalServer(call, (server) => server.wireTools());
     terminal.out(`${JSON.stringify({ tools }, null, 2)}\n`);
     return 0;
   }
+  const tools = await withLocalServer(call, (server) => server.listTools());
   if (tools.length === 0) {
     terminal.err("There are no tools yet. Name your handlers with --handlers or handlers.paths.\n");
     return 0;

@@ -1,14 +1,39 @@
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
-import { type ForwardMessage, readMessage, writeError, writeValue } from "./forward-message.ts";
+import {
+  type ForwardMessage,
+  type ForwardNews,
+  readMessage,
+  writeError,
+  writeNews,
+  writeValue,
+} from "./forward-message.ts";
+import { PieceWriter } from "./forward-pieces.ts";
 import { type Envelope, type ForwardSeal, TOLERANCE_MS } from "./forward-seal.ts";
 import { UsedNonces } from "./used-nonces.ts";
+
+/** What a call that is run for another server needs of its line. */
+export interface ForwardLine {
+  readonly signal: AbortSignal;
+  readonly tell: (news: ForwardNews) => void;
+}
+
+/** The way back to the other server. */
+export interface AnswerLine {
+  /** Aborts when it hangs up. */
+  readonly signal: AbortSignal;
+  /** How much it has not taken yet. */
+  readonly waitingBytes: number;
+  write(piece: Buffer): void;
+}
 
 export interface ForwardDoorOptions {
   readonly seal: ForwardSeal;
   readonly serverId: string;
   /** Runs it for its principal, and for nobody's more. */
-  readonly run: (message: ForwardMessage, signal: AbortSignal) => Promise<unknown>;
+  readonly run: (message: ForwardMessage, line: ForwardLine) => Promise<unknown>;
 }
+
+const MAX_WAITING_BYTES = 1024 * 1024;
 
 /** Takes calls of other servers of the cluster, and of nobody else. */
 export class ForwardDoor {
@@ -27,15 +52,25 @@ export class ForwardDoor {
     return envelope;
   }
 
-  /** The sealed answer, whatever came of it. @throws OwlError when the body is not what its envelope says. */
-  async serve(envelope: Envelope, sealed: Buffer, signal: AbortSignal): Promise<Buffer> {
+  /**
+   * Writes what the call tells and how it ended, sealed, whatever came of it.
+   * @throws OwlError when the body is not what its envelope says.
+   */
+  async serve(envelope: Envelope, sealed: Buffer, line: AnswerLine): Promise<void> {
     const { seal, run } = this.#options;
     const text = seal.open(envelope, "call", sealed);
+    const pieces = new PieceWriter(seal, envelope);
+    const tell = (news: ForwardNews): void => {
+      // Words wait for nobody; what must be paid is always told.
+      if (news.news === "egress" || line.waitingBytes < MAX_WAITING_BYTES) line.write(pieces.write(writeNews(news)));
+    };
+    let outcome: string;
     try {
-      return seal.seal(envelope, "answer", writeValue(await run(toMessage(text), signal)));
+      outcome = writeValue(await run(toMessage(text), { signal: line.signal, tell }));
     } catch (thrown) {
-      return seal.seal(envelope, "answer", writeError(toOwlError(thrown)));
+      outcome = writeError(toOwlError(thrown));
     }
+    line.write(pieces.write(outcome));
   }
 }
 

@@ -3,8 +3,10 @@ import { ERROR_KINDS, type ErrorKind } from "../errors/kinds.ts";
 import { OwlError } from "../errors/owl-error.ts";
 
 const call = {
-  /** Whose sandbox it must be. Nothing else of the caller travels: no scope, no claim, no token. */
+  /** Whose sandbox it must be. Nothing else of the caller travels that could open anything: no scope, no claim, no token. */
   principal: z.string().min(1).max(4096),
+  /** What the client calls itself, for the log. */
+  label: z.string().max(4096).optional(),
   traceId: z.string().max(64),
   protocolVersion: z.string().max(32),
   timeoutMs: z.number().positive().max(2_147_483_647),
@@ -23,7 +25,27 @@ const messageSchema = z.discriminatedUnion("kind", [
 /** A call that runs on another server: the first one has governed it, and will record it. */
 export type ForwardMessage = z.output<typeof messageSchema>;
 
-const answerSchema = z.union([
+const newsSchema = z.discriminatedUnion("news", [
+  z.strictObject({
+    news: z.literal("progress"),
+    done: z.number(),
+    total: z.number().optional(),
+    message: z.string().optional(),
+  }),
+  z.strictObject({
+    news: z.literal("log"),
+    level: z.enum(["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]),
+    data: z.unknown(),
+    logger: z.string().optional(),
+  }),
+  /** What the call has moved over its sandbox's network so far, to be paid where it was governed. */
+  z.strictObject({ news: z.literal("egress"), bytes: z.number().int().nonnegative() }),
+]);
+
+/** What the server with the sandbox tells while the call runs. */
+export type ForwardNews = z.output<typeof newsSchema>;
+
+const outcomeSchema = z.union([
   z.strictObject({ value: z.unknown() }),
   z.strictObject({
     error: z.strictObject({
@@ -36,8 +58,21 @@ const answerSchema = z.union([
   }),
 ]);
 
+/** How the call ended. */
+export type ForwardOutcome = z.output<typeof outcomeSchema>;
+
+const pieceSchema = z.union([newsSchema, outcomeSchema]);
+
 export function readMessage(text: string): ForwardMessage {
   return messageSchema.parse(JSON.parse(text));
+}
+
+export function readPiece(text: string): ForwardNews | ForwardOutcome {
+  return pieceSchema.parse(JSON.parse(text));
+}
+
+export function writeNews(news: ForwardNews): string {
+  return JSON.stringify(news);
 }
 
 export function writeValue(value: unknown): string {
@@ -49,9 +84,8 @@ export function writeError({ kind, message, hint, retryable, facts }: OwlError):
 }
 
 /** @throws OwlError that the other server has thrown. */
-export function readAnswer(text: string): unknown {
-  const answer = answerSchema.parse(JSON.parse(text));
-  if (!("error" in answer)) return answer.value;
-  const { kind, message, hint, retryable, facts } = answer.error;
+export function valueOf(outcome: ForwardOutcome): unknown {
+  if (!("error" in outcome)) return outcome.value;
+  const { kind, message, hint, retryable, facts } = outcome.error;
   throw new OwlError(kind, message, { hint, retryable, facts });
 }

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { OwlError } from "../errors/owl-error.ts";
 
-const VERSION = "v1";
+const VERSION = "v2";
 const NONCE_BYTES = 16;
 const TAG_BYTES = 16;
 /** How far the clocks of two servers may be apart, the way between them included. */
@@ -39,7 +39,7 @@ export class ForwardSeal {
 
   /** @throws OwlError when it was not written with this key, for this server, just now. */
   read(text: string | undefined, me: string): Envelope {
-    const match = /^v1 ([A-Za-z0-9_-]{12}) (\d{1,15}) ([A-Za-z0-9_-]{22}) ([A-Za-z0-9_-]{43})$/.exec(text ?? "");
+    const match = /^v2 ([A-Za-z0-9_-]{12}) (\d{1,15}) ([A-Za-z0-9_-]{22}) ([A-Za-z0-9_-]{43})$/.exec(text ?? "");
     const [, to = "", time = "", nonce = "", mac = ""] = match ?? [];
     const envelope = { to, timeMs: Number(time), nonce };
     const given = Buffer.from(mac, "base64url");
@@ -81,7 +81,8 @@ export class ForwardSeal {
   }
 }
 
-export type Direction = "call" | "answer";
+/** An answer comes in pieces, each at its place. */
+export type Direction = "call" | `answer ${number}`;
 
 /** The key for states that clients carry between the servers of one cluster. */
 export function stateKeyOf(clusterKey: string): Buffer {
@@ -96,7 +97,7 @@ function textOf({ to, timeMs, nonce }: Envelope): string {
   return `${VERSION} ${to} ${timeMs} ${nonce}`;
 }
 
-function refused(reason: string): OwlError {
+export function refused(reason: string): OwlError {
   return new OwlError("forbidden", `this is for servers of the same cluster, and the request is refused: ${reason}`, {
     facts: { reason: "not_forwarded" },
     hint: "call /mcp; operators: give all servers the same cluster.key and keep their clocks together",

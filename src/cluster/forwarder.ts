@@ -1,10 +1,10 @@
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
-import { finished } from "node:stream/promises";
-import { OwlError } from "../errors/owl-error.ts";
+import { isOwlError, OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type ForwardMessage, readAnswer } from "./forward-message.ts";
-import type { Envelope, ForwardSeal } from "./forward-seal.ts";
+import { type ForwardMessage, type ForwardNews, type ForwardOutcome, readPiece, valueOf } from "./forward-message.ts";
+import { PieceReader } from "./forward-pieces.ts";
+import type { ForwardSeal } from "./forward-seal.ts";
 import type { ServerRegistry } from "./server-registry.ts";
 
 /** Where servers take calls of other servers. */
@@ -17,7 +17,11 @@ export interface ForwarderOptions {
   readonly logger: Logger;
 }
 
-const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
+export interface ForwardCall {
+  readonly signal: AbortSignal;
+  readonly hear: (news: ForwardNews) => void;
+}
+
 /** Below the time after which the other side closes a line that nobody uses. */
 const IDLE_LINE_MS = 30_000;
 const CONNECT_MS = 5000;
@@ -32,26 +36,32 @@ export class Forwarder {
     this.#options = options;
   }
 
-  /** What the other server answered. @throws OwlError of its own, or `session_elsewhere` when it is gone. */
-  async send(to: string, message: ForwardMessage, signal: AbortSignal): Promise<unknown> {
+  /**
+   * What the other server answered; what it tells until then goes to `hear`.
+   * @throws OwlError of its own, or `session_elsewhere` when it is gone.
+   */
+  async send(to: string, message: ForwardMessage, { signal, hear }: ForwardCall): Promise<unknown> {
     const { seal, registry, logger } = this.#options;
     const url = await registry.find(to);
     if (url === undefined) throw gone();
     const envelope = seal.newEnvelope(to);
     const body = seal.seal(envelope, "call", JSON.stringify(message));
-    let response: { readonly status: number; readonly body: Buffer };
+    let outcome: ForwardOutcome | number;
     try {
-      response = await this.#post(`${url}${FORWARD_PATH}`, { header: seal.write(envelope), body, signal });
+      const response = await this.#post(`${url}${FORWARD_PATH}`, { header: seal.write(envelope), body, signal });
+      const status = response.statusCode ?? 0;
+      if (status !== 200) response.destroy();
+      outcome = status === 200 ? await readOutcome(response, new PieceReader(seal, envelope), hear) : status;
     } catch (error) {
       if (signal.aborted) throw new OwlError("cancelled", "the call was cancelled", { cause: error });
-      logger.warning("a call could not be forwarded", { server: to, trace_id: message.traceId, error });
+      if (isOwlError(error))
+        logger.error("what answered in the name of a server does not have the key of the cluster", { server: to });
+      else logger.warning("a call could not be forwarded", { server: to, trace_id: message.traceId, error });
       throw unreachable(error);
     }
-    if (response.status !== 200) {
-      logger.warning("a server refused a forwarded call", { server: to, status: response.status });
-      throw refusedBy(response.status);
-    }
-    return readAnswer(this.#openAnswer(envelope, response.body));
+    if (typeof outcome !== "number") return valueOf(outcome);
+    logger.warning("a server refused a forwarded call", { server: to, status: outcome });
+    throw refusedBy(outcome);
   }
 
   close(): void {
@@ -59,22 +69,10 @@ export class Forwarder {
     this.#https.destroy();
   }
 
-  #openAnswer(envelope: Envelope, sealed: Buffer): string {
-    const { seal, logger } = this.#options;
-    try {
-      return seal.open(envelope, "answer", sealed);
-    } catch (error) {
-      logger.error("what answered in the name of a server does not have the key of the cluster", {
-        server: envelope.to,
-      });
-      throw unreachable(error);
-    }
-  }
-
   #post(
     url: string,
     { header, body, signal }: { readonly header: string; readonly body: Buffer; readonly signal: AbortSignal },
-  ): Promise<{ readonly status: number; readonly body: Buffer }> {
+  ): Promise<IncomingMessage> {
     const isTls = url.startsWith("https:");
     const options = {
       method: "POST",
@@ -97,25 +95,44 @@ export class Forwarder {
         socket.once("connect", () => clearTimeout(timer));
         socket.once("close", () => clearTimeout(timer));
       });
-      request.once("error", reject);
-      request.once("response", (response) => {
-        readAll(response).then((whole) => resolve({ status: response.statusCode ?? 0, body: whole }), reject);
-      });
+      request.on("error", reject);
+      request.once("response", resolve);
       request.end(body);
     });
   }
 }
 
-async function readAll(response: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  response.on("data", (chunk: Buffer) => {
-    size += chunk.length;
-    if (size <= MAX_ANSWER_BYTES) chunks.push(chunk);
-    else response.destroy(new RangeError("the answer is too large"));
+/** Reads pieces until the one that says how it ended. A line that ends before it was cut. */
+function readOutcome(
+  response: IncomingMessage,
+  pieces: PieceReader,
+  hear: ForwardCall["hear"],
+): Promise<ForwardOutcome> {
+  return new Promise((resolve, reject) => {
+    let isOver = false;
+    const read = (chunk: Buffer): void => {
+      for (const text of pieces.read(chunk)) {
+        const piece = readPiece(text);
+        if ("news" in piece) hear(piece);
+        else return end(() => resolve(piece));
+      }
+    };
+    const end = (settle: () => void): void => {
+      isOver = true;
+      settle();
+    };
+    response.on("data", (chunk: Buffer) => {
+      if (isOver) return;
+      try {
+        read(chunk);
+      } catch (error) {
+        end(() => reject(error));
+        response.destroy();
+      }
+    });
+    response.on("error", reject);
+    response.once("close", () => reject(new Error("the answer has no end")));
   });
-  await finished(response);
-  return Buffer.concat(chunks);
 }
 
 function gone(): OwlError {

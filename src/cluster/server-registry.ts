@@ -1,7 +1,7 @@
-import type { RedisConnection } from "../redis/redis-connection.ts";
+import type { ServerDirectory } from "./server-directory.ts";
 
 export interface ServerRegistryOptions {
-  readonly connection: RedisConnection;
+  readonly directory: ServerDirectory;
   readonly serverId: string;
   /** How long after its last sign of life a server is still looked for. */
   readonly leaseMs: number;
@@ -17,8 +17,8 @@ export class ServerRegistry {
 
   constructor(options: ServerRegistryOptions) {
     this.#options = options;
-    // A Redis that lost its memory hears of this server at once.
-    options.connection.onReturn(() => void this.#beat());
+    // One that lost its memory hears of this server at once.
+    options.directory.onReturn(() => void this.#beat());
   }
 
   /** Tells the others where this server is, until `leave`. */
@@ -29,10 +29,9 @@ export class ServerRegistry {
     await this.#put(url);
   }
 
-  /** Nothing when it does not live, as far as anybody knows. @throws OwlError when Redis does not answer. */
-  async find(serverId: string): Promise<string | undefined> {
-    const url = await this.#options.connection.send(["GET", keyOf(serverId)]);
-    return typeof url === "string" ? url : undefined;
+  /** Nothing when it does not live, as far as anybody knows. @throws OwlError when nobody can be asked. */
+  find(serverId: string): Promise<string | undefined> {
+    return this.#options.directory.find(serverId);
   }
 
   async leave(): Promise<void> {
@@ -40,20 +39,16 @@ export class ServerRegistry {
     if (this.#url === undefined) return;
     this.#url = undefined;
     // A server that cannot say good-bye is missed a lease later.
-    await this.#options.connection.send(["DEL", keyOf(this.#options.serverId)]).catch(() => undefined);
+    await this.#options.directory.remove(this.#options.serverId).catch(() => undefined);
   }
 
   async #beat(): Promise<void> {
-    // The connection has said that it is lost; the next beat tries again.
+    // Whoever calls hears that it is lost; the next beat tries again.
     if (this.#url !== undefined) await this.#put(this.#url).catch(() => undefined);
   }
 
   async #put(url: string): Promise<void> {
-    const { connection, serverId, leaseMs } = this.#options;
-    await connection.send(["SET", keyOf(serverId), url, "PX", String(Math.ceil(leaseMs))]);
+    const { directory, serverId, leaseMs } = this.#options;
+    await directory.put(serverId, url, leaseMs);
   }
-}
-
-function keyOf(serverId: string): string {
-  return `owlclaw:server:${serverId}`;
 }

@@ -98,15 +98,13 @@ function* tlsFindings({ http: { tls } }: Config): Iterable<Finding> {
 
 /** What several servers must share, they share as a whole. */
 function* sharingFindings({ store, limits, cluster, http }: Config): Iterable<Finding> {
-  const isAlone = limits.url === "";
-  const shared = store.url !== "" ? "store.url" : "cluster.key";
-  if (isAlone && (store.url !== "" || cluster.key !== "")) {
+  if (limits.url === "" && store.url === "" && cluster.key !== "") {
     yield {
       path: "limits.url",
       value: "",
       involves: ["store.url", "cluster.key"],
-      reason: `${shared} is for several servers, and each of them would count calls and money for itself`,
-      fix: "set limits.url to the redis:// URL that all of them count in",
+      reason: "cluster.key is for several servers, and each of them would count calls and money for itself",
+      fix: "set store.url to the postgres:// URL, or limits.url to the redis:// URL, that all of them count in",
     };
   }
   if (cluster.url !== "" && cluster.key === "") {

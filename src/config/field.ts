@@ -7,7 +7,7 @@ export interface FieldFacts {
   /** Further environment variables that set this key, beside the derived `MCP_SERVER_…`. */
   readonly env?: readonly string[];
   /** Relative paths are resolved against the place they were written in. `pem`: PEM text, or the path of a file with it. */
-  readonly path?: "file" | "glob" | "pem" | "volume";
+  readonly path?: "file" | "glob" | "pem" | "program" | "volume";
 }
 
 export const fieldFacts: z.core.$ZodRegistry<FieldFacts> = z.registry<FieldFacts>();

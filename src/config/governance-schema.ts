@@ -138,13 +138,15 @@ export const limits = z
       .string()
       .refine((text) => text === "" || /^rediss?:\/\//.test(text), "must be a redis:// or rediss:// URL")
       .default("")
-      .describe("Where calls are counted, as redis://… Empty: in the data folder.")
+      .describe("Where calls are counted, as redis://… Empty: in the store, that is store.url or the data folder.")
       .register(fieldFacts, { secret: true }),
     leaseSeconds: seconds()
       .min(1)
       .max(3600)
       .default(15)
-      .describe("In Redis: a server that gives no sign of life for so long is dead, and what it held is free."),
+      .describe(
+        "Where servers count together: one that gives no sign of life for so long is dead, and what it held is free.",
+      ),
   })
   .prefault({})
   .describe("Where limits and budgets are counted.");

@@ -21,7 +21,7 @@ export const handlers = z
       .string()
       .default("")
       .describe("The Python for .py handlers, 3.9 or later: a program or a virtualenv's folder. Empty: python3.")
-      .register(fieldFacts, { path: "file" }),
+      .register(fieldFacts, { path: "program" }),
     watch: z.boolean().default(true).describe("A change of a handler file changes the tools, without a restart."),
     inlineSkills: z
       .boolean()

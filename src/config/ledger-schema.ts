@@ -9,7 +9,9 @@ export const store = z
       .string()
       .refine((text) => text === "" || isStoreUrl(text), "must be a URL such as postgres://user@host/database")
       .default("")
-      .describe("Where the ledger is kept. Empty: SQLite in the data folder; or postgres://… for several servers.")
+      .describe(
+        "Where the ledger is kept, and calls are counted unless limits.url says where. Empty: SQLite in the data folder; or postgres://… for several servers.",
+      )
       .register(fieldFacts, { secret: true }),
   })
   .prefault({})

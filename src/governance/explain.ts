@@ -1,5 +1,6 @@
-import type { AskerPolicy } from "./policy/asker-policy.ts";
+import type { AskerPolicy, Watched } from "./policy/asker-policy.ts";
 import type { Policy } from "./policy/policy.ts";
+import type { RuleVerdict } from "./policy/rule.ts";
 import { fromMicros, stricter, type Confirmation } from "./policy/terms.ts";
 import type { Subject } from "./subject.ts";
 
@@ -24,6 +25,8 @@ export interface Explanation {
   readonly limits: readonly { readonly rule: string; readonly limit: number; readonly counts: string }[];
   /** What is set aside before it runs, in units. */
   readonly reserves: number;
+  /** What the rules looked at: with other arguments, or other claims, they might decide otherwise. */
+  readonly lookedAt: readonly Watched[];
 }
 
 /** What the policy says to a call, and by which rule. Counts of the moment are not looked at. */
@@ -31,7 +34,7 @@ export function explain(policy: Policy, { client, groups, claims, label, subject
   const known = groups.length === 0 ? claims : { ...claims, [policy.config.groupsClaim]: groups };
   const asker = policy.for({ principal: { id: client, scopes: [], claims: known }, label });
   const terms = asker.termsOf(subject);
-  const { rule, reason, decision, confirm } = decide(asker, subject, args);
+  const { rule, reason, decision, confirm, lookedAt } = decide(asker, subject, args);
   return {
     policy: policy.revision,
     operation: subject.name,
@@ -45,16 +48,25 @@ export function explain(policy: Policy, { client, groups, claims, label, subject
       ...(budget === undefined ? [] : [{ rule: budget.rule, limit: fromMicros(budget.limit), counts: key }]),
     ]),
     reserves: fromMicros(terms.reserveMicros),
+    lookedAt,
   };
 }
 
 type Decision = Pick<Explanation, "decision" | "rule" | "reason" | "confirm">;
 
-function decide(asker: AskerPolicy, subject: Subject, args: unknown): Decision {
+function decide(asker: AskerPolicy, subject: Subject, args: unknown): Decision & Pick<Explanation, "lookedAt"> {
+  const { verdict, lookedAt } = asker.judgeWatched(subject, args);
+  const { hidden, denied } = asker.termsOf(subject);
+  const objection = hidden ?? denied;
+  // Layers come first, and look at no claim but the groups. What the rules deny to every call is among the denied.
+  const isLayers = objection !== undefined && !objection.rule.startsWith("rules.");
+  return { ...decideBy(asker, subject, verdict), lookedAt: isLayers ? [] : [...lookedAt] };
+}
+
+function decideBy(asker: AskerPolicy, subject: Subject, verdict: RuleVerdict | undefined): Decision {
   const { hidden, denied, confirm, maxCost, reserveMicros } = asker.termsOf(subject);
   const objection = hidden ?? denied;
   if (objection !== undefined) return { ...objection, decision: "deny", confirm: undefined };
-  const verdict = asker.judge(subject, args);
   const rule = verdict === undefined ? "default" : `rules.${verdict.rule.id}`;
   if (verdict?.effect === "deny") return { decision: "deny", rule, reason: verdict.reason, confirm: undefined };
   if (maxCost !== undefined && reserveMicros > maxCost.limit)

@@ -1,4 +1,5 @@
 import { isOwlError } from "../errors/owl-error.ts";
+import type { Alerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Approvals } from "./approval/approvals.ts";
 import { type Approver, confirmed } from "./approval/confirm.ts";
@@ -16,6 +17,8 @@ export interface GovernorOptions {
   readonly limits: LimitStore;
   readonly approvals: Approvals;
   readonly logger: Logger;
+  /** Who hears of budgets that are nearly spent. */
+  readonly alerts: Pick<Alerts, "send">;
   /** Lets calls through that cannot be counted. */
   readonly failOpen: boolean;
 }
@@ -152,10 +155,15 @@ export class Governor {
     if (lease.counted !== undefined) await lease.counted;
   }
 
+  /** What a month has cost only grows, and one booking alone passes each share of it: it is told once, by whoever booked. */
   #alert(crossings: readonly Crossing[]): void {
+    const { logger, alerts } = this.#options;
     for (const { key, rule, percent, spentMicros, limitMicros } of crossings) {
       const facts = { of: key, rule, percent, spent: fromMicros(spentMicros), limit: fromMicros(limitMicros) };
-      this.#options.logger.warning("budget threshold passed", facts);
+      logger.warning("budget threshold passed", facts);
+      const severity = percent >= 100 ? "error" : "warning";
+      const message = `${percent} % of a monthly budget is spent (${rule})`;
+      alerts.send({ event: "budget_threshold", severity, message, facts });
     }
   }
 }

@@ -6,6 +6,7 @@ import { type DescribedFile, describeFiles, type DescribeOptions } from "./descr
 import { FileShelf } from "./file-shelf.ts";
 import { findHandlerFiles } from "./find-files.ts";
 import { Generation, type GenerationOptions } from "./generation.ts";
+import { nameClashes } from "./name-clashes.ts";
 import type { RemoteTarget } from "./workers/remote-call.ts";
 
 const SOURCE = "handlers";
@@ -28,6 +29,7 @@ export class HandlerLibrary {
   readonly #shelves = new Map<string, FileShelf>();
   readonly #generationOf = new Map<string, Generation>();
   readonly #reported = new Map<string, string>();
+  #clashes: ReadonlySet<string> = new Set();
   readonly #generations = new Set<Generation>();
   readonly #retired = new Set<Generation>();
   #current: Generation;
@@ -45,17 +47,29 @@ export class HandlerLibrary {
 
   /** Finds, imports and registers everything. A file that fails is reported and takes no other with it. */
   async load(): Promise<void> {
-    const { paths, logger } = this.#options;
+    const { paths } = this.#options;
     const files = await findHandlerFiles(paths);
-    if (files.length === 0) {
-      for (const path of paths) logger.error("handler file cannot be used", { file: path, reason: "no file matches" });
-    }
+    await this.#reportEmpty(paths);
     for (const described of await this.#describe(files, this.#current)) {
       this.#shelve(described, this.#current);
-      this.#report(described.file, this.#shelves.get(described.file)?.problems ?? described.problems);
+      const shelf = this.#shelves.get(described.file);
+      this.#report(described.file, shelf?.problems ?? described.problems, shelf !== undefined);
     }
     this.#publish();
     this.#watchResources(this.#current);
+  }
+
+  async #reportEmpty(paths: readonly string[]): Promise<void> {
+    for (const path of paths.filter((each) => !each.startsWith("!"))) {
+      const found = await findHandlerFiles([path]);
+      if (found.length > 0) continue;
+      const facts = {
+        file: path,
+        reason: "no file matches",
+        fix: "correct handlers.paths: a file, a folder or a glob",
+      };
+      this.#options.logger.error("handler file cannot be used", facts);
+    }
   }
 
   /** Follows the files from now on. */
@@ -125,7 +139,8 @@ export class HandlerLibrary {
       const shelf = this.#shelves.get(file);
       if (shelf !== undefined && isWorse(description, shelf)) this.#keep(shelf, kept);
       else this.#shelve(description, next);
-      this.#report(file, kept.has(file) ? problems : (this.#shelves.get(file)?.problems ?? problems));
+      const served = kept.has(file) ? undefined : this.#shelves.get(file);
+      this.#report(file, served?.problems ?? problems, served !== undefined);
     }
     for (const [file, shelf] of this.#shelves) {
       if (kept.has(file) || this.#isPinned(file, affected)) continue;
@@ -187,7 +202,7 @@ export class HandlerLibrary {
   }
 
   /** Once for each problem: an editor saves a broken file many times. */
-  #report(file: string, problems: FileShelf["problems"]): void {
+  #report(file: string, problems: FileShelf["problems"], isServed: boolean): void {
     const text = JSON.stringify(problems);
     if (problems.length === 0) {
       if (this.#reported.delete(file)) this.#options.logger.info("handler file works again", { file });
@@ -195,8 +210,10 @@ export class HandlerLibrary {
     }
     if (this.#reported.get(file) === text) return;
     this.#reported.set(file, text);
+    // A problem of one function keeps only that from being served.
+    const what = isServed ? "handler" : "handler file";
     for (const { file: at, line, column, message, fix } of problems) {
-      this.#options.logger.error("handler file cannot be used", { file: at, line, column, reason: message, fix });
+      this.#options.logger.error(`${what} cannot be used`, { file: at, line, column, reason: message, fix });
     }
   }
 
@@ -208,13 +225,11 @@ export class HandlerLibrary {
       resources: shelves.flatMap(({ resources }) => resources.map(({ definition }) => definition)),
       prompts: shelves.flatMap(({ prompts }) => prompts),
     });
-    for (const { list, name } of refused) {
-      logger.error("handler cannot be used", {
-        list,
-        name,
-        reason: "its name is another's already: rename one of them",
-      });
+    const clashes = nameClashes(refused, shelves);
+    for (const clash of clashes) {
+      if (!this.#clashes.has(JSON.stringify(clash))) logger.error("handler cannot be used", { ...clash });
     }
+    this.#clashes = new Set(clashes.map((clash) => JSON.stringify(clash)));
     for (const list of changed) changes.listChanged(list);
   }
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import type { Draft } from "./row.ts";
 import type { Appended } from "./store.ts";
@@ -12,12 +13,11 @@ export interface AppendQueueOptions {
   readonly write: (drafts: readonly Draft[]) => Promise<Appended>;
   readonly onWritten: (appended: Appended) => void;
   readonly onFailed: (error: OwlError) => void;
+  /** Resolves when no more rows are about to come. */
+  readonly gathered: () => Promise<void>;
 }
 
 const MAX_BATCH_ROWS = 512;
-/** One turn reads what the sockets hold, the next ones run it: a call takes a few of them to get here. */
-const MAX_IDLE_TURNS = 4;
-const MAX_GATHER_MS = 1;
 const MAX_WAITING_ROWS = 20_000;
 /** A disk that does not answer at all must not keep callers waiting. */
 const DEADLINE_MS = 10_000;
@@ -52,31 +52,13 @@ export class AppendQueue {
   async #run(): Promise<void> {
     this.#isWriting = true;
     while (this.#waiting.length > 0) {
-      await this.#gather();
+      // A commit costs many times what a row does. What this turn of the loop brings is here when it is over.
+      await nextTurn();
+      await this.#options.gathered();
       await this.#writeBatch();
     }
     this.#isWriting = false;
     for (const resolve of this.#idle.splice(0)) resolve();
-  }
-
-  /**
-   * A commit costs many times what a row does: as long as turns of the loop bring more rows, they are let in. A call that
-   * comes alone waits for a few empty turns, which take microseconds.
-   */
-  #gather(): Promise<void> {
-    const endsAtMs = performance.now() + MAX_GATHER_MS;
-    return new Promise((resolve) => {
-      let before = this.#waiting.length;
-      let turnsLeft = MAX_IDLE_TURNS;
-      const look = (): void => {
-        const { length } = this.#waiting;
-        turnsLeft = length === before ? turnsLeft - 1 : MAX_IDLE_TURNS;
-        before = length;
-        if (turnsLeft === 0 || length >= MAX_BATCH_ROWS || performance.now() >= endsAtMs) resolve();
-        else setImmediate(look);
-      };
-      setImmediate(look);
-    });
   }
 
   async #writeBatch(): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Config } from "../config/schema.ts";
 import type { OwlError } from "../errors/owl-error.ts";
 import { type Alerts, createAlerts } from "../telemetry/alerts.ts";
+import type { CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createRedactor, type Redactor } from "../telemetry/redact.ts";
 import { Anchor } from "./anchor.ts";
@@ -19,6 +20,8 @@ export interface OpenLedgerOptions {
   readonly logger: Logger;
   /** Default: those of the configuration. */
   readonly alerts?: Alerts;
+  /** Whose rows are about to come. */
+  readonly inFlight?: CallsInFlight;
 }
 
 /** Refusals that repeat within this time are counted in one row. */
@@ -31,7 +34,8 @@ export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
   const { store, keys } = await openStore(options);
   const alerts = options.alerts ?? createAlerts({ webhook: config.alerts.webhook, logger });
   const anchor = new Anchor(keyFolderOf(options), keys);
-  const ledger = new StoredLedger({ store, alerts, anchor, logger, redactor: createRedactor(config.ledger.redact) });
+  const redactor = createRedactor(config.ledger.redact);
+  const ledger = new StoredLedger({ store, alerts, anchor, logger, redactor, inFlight: options.inFlight });
   await ledger.start(config.ledger.retentionDays);
   return ledger;
 }
@@ -42,6 +46,7 @@ interface Parts {
   readonly anchor: Anchor;
   readonly logger: Logger;
   readonly redactor: Redactor;
+  readonly inFlight: CallsInFlight | undefined;
 }
 
 class StoredLedger implements Ledger {
@@ -61,6 +66,7 @@ class StoredLedger implements Ledger {
       write: (drafts) => parts.store.append(drafts),
       onWritten: (appended) => this.#onWritten(appended),
       onFailed: (error) => this.#onFailed(error),
+      gathered: () => parts.inFlight?.settled() ?? Promise.resolve(),
     });
     this.#refusals = new RefusalCounter({
       windowMs: REFUSAL_WINDOW_MS,

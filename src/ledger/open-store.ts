@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { type LedgerKeys, loadLedgerKeys } from "./keys.ts";
 import { SqliteReader } from "./sqlite/reader.ts";
-import { ThreadedSqliteStore } from "./sqlite/threaded-store.ts";
+import { SqliteStore } from "./sqlite/sqlite-store.ts";
 import type { LedgerReader, LedgerStore } from "./store.ts";
 
 export interface LedgerPlace {
@@ -33,7 +33,7 @@ export async function openStore(place: LedgerPlace): Promise<OpenStore> {
     ? await (
         await import("./postgres/postgres-store.ts")
       ).openPostgresStore({ url: config.store.url, keys, checkpointEvery })
-    : new ThreadedSqliteStore({ path, keyFolder, checkpointEvery });
+    : new SqliteStore({ path, keys, keyFolder, checkpointEvery });
   try {
     await store.append([]);
     return { store, keys };

@@ -42,6 +42,7 @@ export function contextOf(call: Call, life: Lifeline, sight?: Sight): CallContex
   const { caller, traceId, conversation, charge, meter, wish } = call;
   return {
     principal: caller.principal,
+    label: caller.label,
     traceId,
     sessionId: caller.sessionId,
     ...(wish !== undefined && { wish }),

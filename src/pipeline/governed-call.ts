@@ -4,6 +4,7 @@ import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import { type Quota, toQuota } from "../governance/quota.ts";
 import type { Subject } from "../governance/subject.ts";
 import type { Ledger, LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
+import type { CallInFlight, CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import { approverOf } from "./approver.ts";
 import { type Call, CallSuspended } from "./call.ts";
 import { EgressMeter } from "./egress-meter.ts";
@@ -12,6 +13,8 @@ import { sandboxFacts, verdictOf } from "./ledger-facts.ts";
 export interface GovernanceParts {
   readonly governor: Governor;
   readonly ledger: Ledger;
+  /** For whoever writes something down for each of them. */
+  readonly inFlight?: CallsInFlight;
 }
 
 /** One thing that somebody wants to have done. */
@@ -24,6 +27,8 @@ export interface GovernedWork<I, T> {
   /** Reads the arguments. What it throws is the caller's mistake, and counts as a call. */
   readonly check: () => I | Promise<I>;
   readonly perform: (input: I, call: Call) => Promise<T>;
+  /** What the ledger keeps of the value. Default: all of it, bounded. */
+  readonly toRecord?: ((value: T) => unknown) | undefined;
 }
 
 export interface Governed<T> {
@@ -128,10 +133,12 @@ class CallRecord<I, T> {
   readonly #work: GovernedWork<I, T>;
   readonly #time = Date.now();
   readonly #startMs = performance.now();
+  readonly #inFlight: CallInFlight | undefined;
 
   constructor(parts: GovernanceParts, work: GovernedWork<I, T>) {
     this.#parts = parts;
     this.#work = work;
+    this.#inFlight = parts.inFlight?.begin();
   }
 
   /** A refusal stays what it is; what nobody could record must not leave, unless the operator wants it so. */
@@ -140,7 +147,9 @@ class CallRecord<I, T> {
     // Both are waited for, one after the other: whoever fails first must not go unheard.
     booked?.catch(() => undefined);
     try {
-      await this.#parts.ledger.append(this.#entry(ending));
+      const written = this.#parts.ledger.append(this.#entry(ending));
+      this.#inFlight?.end();
+      await written;
       await booked;
     } catch (error) {
       if (!this.#parts.governor.failOpen && !isRefusal(ending.thrown)) throw error;
@@ -148,9 +157,10 @@ class CallRecord<I, T> {
   }
 
   #entry({ policy, value, thrown, grant, settled }: Ending<T>): LedgerEntry {
-    const { kind, subject, calledAs, args, call } = this.#work;
+    const { kind, subject, calledAs, args, call, toRecord } = this.#work;
     const { caller, traceId } = call;
-    const { outcome, errorKind, decision, rule, result } = verdictOf(thrown, value);
+    const kept = toRecord === undefined || value === undefined ? value : toRecord(value);
+    const { outcome, errorKind, decision, rule, result } = verdictOf(thrown, kept);
     return {
       time: this.#time,
       principal: caller.principal.id,

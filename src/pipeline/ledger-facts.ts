@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { ResourceContents } from "../capabilities/content.ts";
 import { isOwlError, toOwlError } from "../errors/owl-error.ts";
 import type { LedgerDecision, LedgerEntry, LedgerOutcome } from "../ledger/ledger.ts";
 import { CallSuspended } from "./call.ts";
@@ -36,6 +37,11 @@ function outcomeOf(thrown: unknown): LedgerOutcome {
   if (!isOwlError(thrown)) return "failed";
   if (thrown.kind === "cancelled") return "cancelled";
   return thrown.kind === "timeout" ? "timeout" : "failed";
+}
+
+/** Which bytes of a skill were read is said by its digest; a part of its text would say less and fill the ledger. */
+export function contentsByDigest(contents: readonly ResourceContents[]): unknown {
+  return contents.map(({ uri, mimeType, _meta }) => ({ uri, mimeType, _meta }));
 }
 
 const SHOWN_CHARS = 16;

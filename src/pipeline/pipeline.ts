@@ -14,6 +14,7 @@ import { renderResult } from "./render-result.ts";
 import { runBounded } from "./run-bounded.ts";
 import { completionSubject, promptSubject, resourceSubject, toolSubject } from "./subjects.ts";
 import { describeIssues } from "../capabilities/bad-arguments.ts";
+import { contentsByDigest } from "./ledger-facts.ts";
 import { validateArguments } from "./validate-arguments.ts";
 import { View } from "./view.ts";
 
@@ -108,6 +109,7 @@ export class Pipeline {
         });
         return toContents(output, uri, definition);
       },
+      toRecord: definition.skill === undefined ? undefined : contentsByDigest,
     });
   }
 

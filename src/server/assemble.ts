@@ -9,6 +9,7 @@ import type { FileTransfer } from "../sandbox/file-transfer.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { OperatorDesk } from "../transports/http/operator-api.ts";
 import type { ControlSocket } from "./control-socket.ts";
+import type { EarlyWorker } from "./early-worker.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import type { Cluster, Sharing } from "./open-sharing.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
@@ -43,6 +44,8 @@ export interface AssembleOptions {
   readonly isGoverned?: boolean;
   /** Default: yes. */
   readonly withPool?: boolean;
+  /** A process for handlers that is under way already. */
+  readonly earlyWorker?: EarlyWorker;
 }
 
 /** Wires everything behind the transports. What is started here is stopped by `close`, in reverse. */
@@ -131,14 +134,14 @@ async function openGoverned({
   sharing,
 }: AssembleOptions & { readonly sharing: Sharing | undefined }): Promise<OpenGovernance> {
   const { openGovernance } = await import("./open-governance.ts");
-  return openGovernance({ config, logger, loaded, connection: sharing?.connection });
+  return openGovernance({ config, logger, loaded, engine: sharing?.engine });
 }
 
 async function openShared(
   { config, logger, isGoverned = true }: AssembleOptions,
   changes: Changes,
 ): Promise<Sharing | undefined> {
-  if (config.limits.url === "" || !isGoverned) return undefined;
+  if ((config.limits.url === "" && config.store.url === "") || !isGoverned) return undefined;
   const { openSharing } = await import("./open-sharing.ts");
   return openSharing({ config, logger, changes });
 }

@@ -17,6 +17,7 @@ export interface LinkedSkillsOptions {
 export class LinkedSkills implements SkillTexts {
   readonly #options: LinkedSkillsOptions;
   #texts: ReadonlyMap<string, string> = new Map();
+  #missing: ReadonlySet<string> = new Set();
   #version = 0;
 
   constructor(options: LinkedSkillsOptions) {
@@ -50,10 +51,22 @@ export class LinkedSkills implements SkillTexts {
       const text = await skills.describe(uri, { inline });
       if (text !== undefined) texts.set(uri, text);
     }
+    this.#tellMissing([...uris].filter((uri) => !texts.has(uri)));
     const isSame = texts.size === this.#texts.size && [...texts].every(([uri, text]) => this.#texts.get(uri) === text);
     if (isSame) return false;
     this.#texts = texts;
     this.#version += 1;
     return true;
+  }
+
+  /** Each once, until it is there. */
+  #tellMissing(uris: readonly string[]): void {
+    const { registry, logger } = this.#options;
+    for (const skill of uris.filter((uri) => !this.#missing.has(uri))) {
+      const tools = registry.tools().filter((tool) => tool.skill === skill);
+      const fix = "correct the name that the handler gives, or add the skill below skills.dir";
+      logger.warning("tools name a skill that is not there", { skill, tools: tools.map(({ name }) => name), fix });
+    }
+    this.#missing = new Set(uris);
   }
 }

@@ -5,8 +5,9 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Caller } from "../pipeline/caller.ts";
 import { Lifeline } from "../pipeline/lifeline.ts";
 import { silentConversation } from "../protocol/conversations/silent.ts";
+import { allTools } from "../protocol/methods/list-tools.ts";
 import { newTraceId } from "../protocol/trace-id.ts";
-import { LEGACY_VERSIONS } from "../protocol/versions.ts";
+import { LEGACY_VERSIONS, MODERN_VERSIONS } from "../protocol/versions.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Subject } from "../governance/subject.ts";
 import { assemble } from "./assemble.ts";
@@ -15,11 +16,9 @@ import { subjectNamed } from "./policy-desk.ts";
 
 export interface ToolSummary {
   readonly name: string;
-  readonly title?: string;
   readonly description: string;
   readonly version: string;
   readonly scope: PermissionScope;
-  readonly inputSchema: Readonly<Record<string, unknown>>;
 }
 
 export interface ResourceSummary {
@@ -33,6 +32,8 @@ export interface ResourceSummary {
 /** What the server would serve, without any transport: for commands that look or try. */
 export interface LocalServer {
   listTools(): Promise<readonly ToolSummary[]>;
+  /** The same tools as a client of the newest revision gets them. */
+  wireTools(): Promise<readonly Readonly<Record<string, unknown>>[]>;
   listResources(): Promise<readonly ResourceSummary[]>;
   callTool(
     name: string,
@@ -68,6 +69,7 @@ export async function openLocal({
   };
   return {
     listTools: async () => pipeline.visibleTools(caller).map(toToolSummary),
+    wireTools: async () => allTools(assembly.mcp, { ...caller, protocolVersion: MODERN_VERSIONS[0] }),
     listResources: async () =>
       [...pipeline.view.resources(caller), ...pipeline.view.templates(caller)].map(toResourceSummary),
     callTool: async (name, args, { signal }) => {
@@ -80,8 +82,8 @@ export async function openLocal({
   };
 }
 
-function toToolSummary({ name, title, description, version, scope, input }: Tool): ToolSummary {
-  return { name, ...(title !== undefined && { title }), description, version, scope, inputSchema: input.json };
+function toToolSummary({ name, description, version, scope }: Tool): ToolSummary {
+  return { name, description, version, scope };
 }
 
 function toResourceSummary({ definition: { uri, name, description, mimeType } }: Resource): ResourceSummary {

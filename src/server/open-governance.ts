@@ -5,13 +5,15 @@ import type { Config } from "../config/schema.ts";
 import { Approvals } from "../governance/approval/approvals.ts";
 import { Governor } from "../governance/governor.ts";
 import type { LimitStore } from "../governance/limits/limit-store.ts";
-import { RedisLimitStore } from "../governance/limits/redis/redis-limit-store.ts";
+import type { LimitEngine } from "../governance/limits/shared/limit-engine.ts";
+import { SharedLimitStore } from "../governance/limits/shared/shared-limit-store.ts";
 import { SqliteLimitStore } from "../governance/limits/sqlite-limit-store.ts";
 import { PolicyError } from "../governance/policy/policy-error.ts";
 import { PolicySource } from "../governance/policy/policy-source.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import type { GovernanceParts } from "../pipeline/governed-call.ts";
-import type { RedisConnection } from "../redis/redis-connection.ts";
+import { createAlerts } from "../telemetry/alerts.ts";
+import { CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** Files may be swapped in ways that no event tells of, such as a link above them: they are looked at instead. */
@@ -30,7 +32,7 @@ export interface OpenGovernanceOptions {
   /** Where the configuration came from, to read it again. */
   readonly loaded?: Pick<LoadedConfig, "file" | "reload"> | undefined;
   /** Where calls are counted together with other servers. */
-  readonly connection?: RedisConnection | undefined;
+  readonly engine?: LimitEngine | undefined;
 }
 
 /** Opens policy, limits, approvals and ledger, in this order; closes them in reverse. */
@@ -40,16 +42,20 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
   const source = await PolicySource.open({ origin: governance, logger }).catch((error: unknown) => {
     throw error instanceof PolicyError ? new Error(`the policy cannot be used:\n${error.message}`) : error;
   });
-  const limits = openLimits(options, source);
+  const inFlight = new CallsInFlight();
+  const limits = openLimits(options, { source, inFlight });
   const approvals = new Approvals({ timeoutMs: governance.approvalTimeoutSeconds * 1000 });
   try {
-    const ledger = await openLedger({ config, dataFolder: sandbox.root, logger });
-    const governor = new Governor({ source, limits, approvals, logger, failOpen: governance.failOpen });
+    // The ledger closes them, after its last word.
+    const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
+    const ledger = await openLedger({ config, dataFolder: sandbox.root, logger, alerts, inFlight });
+    const governor = new Governor({ source, limits, approvals, logger, alerts, failOpen: governance.failOpen });
     const watched = [governance.policyFile, loaded?.file ?? ""].filter((file) => file !== "");
     const look = (): void => void source.reload(async () => (await loaded?.reload())?.config.governance ?? governance);
     return {
       governor,
       ledger,
+      inFlight,
       source,
       watch: () => watched.forEach((file) => watchFile(file, { interval: LOOK_MS, persistent: false }, look)),
       async close() {
@@ -65,8 +71,13 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
   }
 }
 
-function openLimits({ config, connection }: OpenGovernanceOptions, source: PolicySource): LimitStore {
+function openLimits(
+  { config, engine }: OpenGovernanceOptions,
+  { source, inFlight }: { readonly source: PolicySource; readonly inFlight: CallsInFlight },
+): LimitStore {
   const timeZone = (): string => source.current.config.timeZone;
-  if (connection === undefined) return new SqliteLimitStore({ path: join(config.sandbox.root, "limits.db"), timeZone });
-  return new RedisLimitStore({ connection, timeZone, leaseMs: config.limits.leaseSeconds * 1000 });
+  if (engine === undefined) {
+    return new SqliteLimitStore({ path: join(config.sandbox.root, "limits.db"), timeZone, inFlight });
+  }
+  return new SharedLimitStore({ engine, timeZone, leaseMs: config.limits.leaseSeconds * 1000 });
 }

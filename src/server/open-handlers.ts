@@ -10,9 +10,9 @@ import { HandlerLibrary } from "../handlers/handler-library.ts";
 import type { LaunchWorker } from "../handlers/workers/launched-worker.ts";
 import type { UseSandbox } from "../handlers/workers/remote-call.ts";
 import { launchProcess } from "../handlers/workers/launch-process.ts";
-import { nodeWorkerCommand } from "../handlers/workers/node-command.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ToolServices } from "../tools/tool-services.ts";
+import { type EarlyWorker, launchNodeWorker } from "./early-worker.ts";
 import type { SandboxLayer } from "./sandbox-layer.ts";
 
 /** Handlers are trusted not to flood: this only keeps a mistake from filling the memory. */
@@ -25,16 +25,18 @@ export interface OpenHandlersOptions {
   readonly logger: Logger;
   /** Where there are sandboxes. */
   readonly layer?: SandboxLayer | undefined;
+  readonly earlyWorker?: EarlyWorker | undefined;
 }
 
 /** The operator's handlers, with the processes they run in. */
-export function openHandlers({ config, registry, changes, logger, layer }: OpenHandlersOptions): HandlerLibrary {
+export function openHandlers(options: OpenHandlersOptions): HandlerLibrary {
+  const { config, registry, changes, logger, layer, earlyWorker } = options;
   const { paths, isolation, workers } = config.handlers;
   const cacheFolder = join(config.sandbox.root, "cache", "handlers");
-  const env = workerEnvironment();
-  const node: LaunchWorker = async () => launchProcess(nodeWorkerCommand({ cacheFolder, env }));
+  const node: LaunchWorker = async () => earlyWorker?.take() ?? launchNodeWorker(config);
   const python: LaunchWorker = async () => {
     const { pythonWorkerCommand } = await import("../handlers/python/python-command.ts");
+    const env = workerEnvironment();
     return launchProcess(await pythonWorkerCommand({ python: config.handlers.python, env, cacheFolder }));
   };
   return new HandlerLibrary({

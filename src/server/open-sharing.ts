@@ -1,10 +1,13 @@
 import { randomBytes } from "node:crypto";
 import type { Changes } from "../capabilities/changes.ts";
-import { ForwardDoor } from "../cluster/forward-door.ts";
+import { ForwardDoor, type ForwardDoorOptions } from "../cluster/forward-door.ts";
 import { ForwardSeal } from "../cluster/forward-seal.ts";
 import { Forwarder } from "../cluster/forwarder.ts";
+import { openPostgresDirectory, redisDirectory, type ServerDirectory } from "../cluster/server-directory.ts";
 import { ServerRegistry } from "../cluster/server-registry.ts";
 import type { Config } from "../config/schema.ts";
+import { redisLimitEngine } from "../governance/limits/redis/redis-limit-engine.ts";
+import type { LimitEngine } from "../governance/limits/shared/limit-engine.ts";
 import { RedisConnection } from "../redis/redis-connection.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { SandboxHomes } from "./sandbox-homes.ts";
@@ -19,7 +22,8 @@ export interface SharingOptions {
 
 /** What this server has in common with others. */
 export interface Sharing {
-  readonly connection: RedisConnection;
+  /** Where calls are counted together. */
+  readonly engine: LimitEngine;
   readonly cluster: Cluster | undefined;
   close(): Promise<void>;
 }
@@ -34,37 +38,71 @@ export interface Cluster {
   leave(): Promise<void>;
 }
 
+/** In Redis if there is one, or else in the store. */
 export async function openSharing(options: SharingOptions): Promise<Sharing> {
   const { config, logger } = options;
-  const connection = await RedisConnection.open({ url: config.limits.url, logger });
-  if (config.cluster.key === "") {
+  const place = await (config.limits.url === "" ? openPostgresPlace(config) : openRedisPlace(config, logger));
+  const { engine, directory } = place;
+  if (directory === undefined) {
     if (config.transport === "http")
       logger.warning("limits are shared and sandboxes are not: set cluster.key, or let the balancer be sticky");
-    return { connection, cluster: undefined, close: async () => connection.close() };
+    return { engine, cluster: undefined, close: () => place.close() };
   }
-  const { cluster, forwarder } = openCluster(options, connection);
+  const { cluster, forwarder } = openCluster(options, directory);
   return {
-    connection,
+    engine,
     cluster,
     async close() {
       await cluster.leave();
       forwarder.close();
-      connection.close();
+      await place.close();
     },
   };
 }
 
+interface SharedPlace {
+  readonly engine: LimitEngine;
+  /** Where servers find each other, if they have a key in common. */
+  readonly directory: ServerDirectory | undefined;
+  close(): Promise<void>;
+}
+
+async function openRedisPlace({ limits, cluster }: Config, logger: Logger): Promise<SharedPlace> {
+  const connection = await RedisConnection.open({ url: limits.url, logger });
+  return {
+    engine: redisLimitEngine(connection),
+    directory: cluster.key === "" ? undefined : redisDirectory(connection),
+    close: async () => connection.close(),
+  };
+}
+
+async function openPostgresPlace({ store, cluster }: Config): Promise<SharedPlace> {
+  const { PostgresLimitEngine } = await import("../governance/limits/postgres/postgres-limit-engine.ts");
+  const engine = await PostgresLimitEngine.open(store.url);
+  if (cluster.key === "") return { engine, directory: undefined, close: () => engine.close() };
+  const directory = await openPostgresDirectory(store.url).catch(async (error: unknown) => {
+    await engine.close();
+    throw error;
+  });
+  return { engine, directory, close: async () => void (await Promise.all([directory.close(), engine.close()])) };
+}
+
 function openCluster(
   { config, logger, changes }: SharingOptions,
-  connection: RedisConnection,
+  directory: ServerDirectory,
 ): { readonly cluster: Cluster; readonly forwarder: Forwarder } {
   const serverId = randomBytes(ID_BYTES).toString("base64url");
   const seal = new ForwardSeal(config.cluster.key);
-  const registry = new ServerRegistry({ connection, serverId, leaseMs: config.limits.leaseSeconds * 1000 });
+  const registry = new ServerRegistry({ directory, serverId, leaseMs: config.limits.leaseSeconds * 1000 });
   const forwarder = new Forwarder({ seal, registry, logger });
   const timeoutMs = config.tools.timeoutSeconds * 1000;
   const homes = new SandboxHomes({ serverId, forwarder, changes, timeoutMs });
-  const door = new ForwardDoor({ seal, serverId, run: (message, signal) => homes.run(message, signal) });
+  const run: ForwardDoorOptions["run"] = (message, line) => {
+    const { kind, principal, label, traceId } = message;
+    logger.debug("runs a call of another server", { kind, client: principal, label, trace_id: traceId });
+    return homes.run(message, line);
+  };
+  const door = new ForwardDoor({ seal, serverId, run });
   const announce = async (listeningUrl: string): Promise<void> => {
     const url = config.cluster.url === "" ? listeningUrl : config.cluster.url;
     await registry.announce(url);

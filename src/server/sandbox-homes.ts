@@ -3,10 +3,12 @@ import { isResourceContents, type ResourceContents } from "../capabilities/conte
 import type { CallContext } from "../capabilities/context.ts";
 import type { ResourceDefinition } from "../capabilities/define.ts";
 import type { Tool } from "../capabilities/registry.ts";
-import type { ForwardMessage } from "../cluster/forward-message.ts";
-import type { Forwarder } from "../cluster/forwarder.ts";
+import type { ForwardLine } from "../cluster/forward-door.ts";
+import type { ForwardMessage, ForwardNews } from "../cluster/forward-message.ts";
+import type { ForwardCall, Forwarder } from "../cluster/forwarder.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import { type Call, contextOf } from "../pipeline/call.ts";
+import { type Call, contextOf, type Conversation } from "../pipeline/call.ts";
+import { EgressMeter } from "../pipeline/egress-meter.ts";
 import { Lifeline } from "../pipeline/lifeline.ts";
 import { runBounded } from "../pipeline/run-bounded.ts";
 import { validateArguments } from "../pipeline/validate-arguments.ts";
@@ -22,7 +24,10 @@ export interface SandboxHomesOptions {
   readonly timeoutMs: number;
 }
 
-type CallFacts = Pick<ForwardMessage, "principal" | "traceId" | "protocolVersion">;
+type CallFacts = Pick<ForwardMessage, "principal" | "label" | "traceId" | "protocolVersion">;
+
+/** How far behind the bill of a call may be that is cut off. */
+const EGRESS_MS = 200;
 
 /**
  * Sends a call to the server that has its sandbox, and takes such calls of others. The first server governs and records;
@@ -49,7 +54,7 @@ export class SandboxHomes {
         const home = this.#otherHome(sessionIdOf(input));
         if (home === undefined) return tool.run(input, context);
         const message = { kind: "tool", name, input, timeoutMs, ...factsOf(context) } as const;
-        return toOutput(await this.#options.forwarder.send(home, message, context.signal));
+        return toOutput(await this.#options.forwarder.send(home, message, listen(context)));
       },
     };
   }
@@ -63,14 +68,23 @@ export class SandboxHomes {
         const home = this.#otherHome(variables["session_id"]);
         if (home === undefined) return definition.read(uri, variables, context);
         const message = { kind: "file", uri, variables: { ...variables }, timeoutMs, ...factsOf(context) } as const;
-        return toContents(await forwarder.send(home, message, context.signal));
+        return toContents(await forwarder.send(home, message, listen(context)));
       },
     };
   }
 
   /** A call of another server, for its principal alone. */
-  async run(message: ForwardMessage, signal: AbortSignal): Promise<unknown> {
-    const call = this.#callOf(message, signal);
+  async run(message: ForwardMessage, line: ForwardLine): Promise<unknown> {
+    const egress = new EgressMeter();
+    const stop = tellEgress(egress, line.tell);
+    try {
+      return await this.#run(message, this.#callOf(message, line, egress));
+    } finally {
+      stop();
+    }
+  }
+
+  async #run(message: ForwardMessage, call: Call): Promise<unknown> {
     const { timeoutMs } = message;
     if (message.kind === "file") {
       const { uri, variables } = message;
@@ -97,24 +111,68 @@ export class SandboxHomes {
     throw new OwlError("session_not_found", "a forwarded call must name a sandbox of the server that it is sent to");
   }
 
-  #callOf({ principal, traceId, protocolVersion }: ForwardMessage, signal: AbortSignal): Call {
+  #callOf(message: ForwardMessage, { signal, tell }: ForwardLine, egress: EgressMeter): Call {
+    const { principal, label, traceId, protocolVersion } = message;
     return {
       caller: {
         principal: { id: principal, scopes: [], claims: {} },
-        label: undefined,
+        label,
         transport: "http",
         protocolVersion,
         sessionId: undefined,
       },
       traceId,
       life: Lifeline.of(signal),
-      conversation: silentConversation(this.#options.changes),
+      conversation: { ...silentConversation(this.#options.changes), ...telling(tell) },
+      meter: (bytesMoved) => egress.add(bytesMoved),
     };
   }
 }
 
-function factsOf({ principal, traceId, protocolVersion }: CallContext): CallFacts {
-  return { principal: principal.id, traceId, protocolVersion };
+function factsOf({ principal, label, traceId, protocolVersion }: CallContext): CallFacts {
+  return { principal: principal.id, ...(label !== undefined && { label }), traceId, protocolVersion };
+}
+
+/** What is told while the call runs goes on to the client, and what was moved on its bill. */
+function listen(context: CallContext): ForwardCall {
+  let movedBytes = 0;
+  context.meter?.(() => movedBytes);
+  const hear = (news: ForwardNews): void => {
+    if (news.news === "egress") movedBytes = Math.max(movedBytes, news.bytes);
+    else if (news.news === "log") context.log(news.level, news.data, news.logger);
+    else context.progress(news.done, optionsOf(news));
+  };
+  return { signal: context.signal, hear };
+}
+
+type Progress = Extract<ForwardNews, { readonly news: "progress" }>;
+
+function optionsOf({ total, message }: Pick<Progress, "total" | "message">): { total?: number; message?: string } {
+  return { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
+}
+
+function telling(tell: ForwardLine["tell"]): Pick<Conversation, "wantsProgress" | "progress" | "log"> {
+  return {
+    wantsProgress: true,
+    progress: (done, options = {}) => tell({ news: "progress", done, ...optionsOf(options) }),
+    log: (level, data, logger) => tell({ news: "log", level, data, ...(logger !== undefined && { logger }) }),
+  };
+}
+
+/** Tells it now and then, so that somebody can pay for a call that is cut off, and once more when it is over. */
+function tellEgress(egress: EgressMeter, tell: ForwardLine["tell"]): () => void {
+  let toldBytes = 0;
+  const look = (): void => {
+    const bytes = egress.bytes();
+    if (bytes === toldBytes) return;
+    toldBytes = bytes;
+    tell({ news: "egress", bytes });
+  };
+  const timer = setInterval(look, EGRESS_MS).unref();
+  return () => {
+    clearInterval(timer);
+    look();
+  };
 }
 
 function toOutput(value: unknown): object {

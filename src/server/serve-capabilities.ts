@@ -4,6 +4,7 @@ import type { Config } from "../config/schema.ts";
 import type { HandlerLibrary } from "../handlers/handler-library.ts";
 import type { SkillTexts } from "../pipeline/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { EarlyWorker } from "./early-worker.ts";
 import type { LinkedSkillsOptions } from "./linked-skills.ts";
 import type { OpenHandlersOptions } from "./open-handlers.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
@@ -19,6 +20,7 @@ export interface CapabilityOptions {
   readonly openRuntime?: OpenRuntime | undefined;
   readonly withPool?: boolean;
   readonly homes?: SandboxHomes | undefined;
+  readonly earlyWorker?: EarlyWorker | undefined;
 }
 
 /** Whatever the configuration asks for: sandboxes with their tools, skills, the users' own handlers. */
@@ -35,12 +37,14 @@ export interface Capabilities {
 
 /** What is not asked for is not loaded: a server need not wait for code that it does not use. */
 export async function serveCapabilities(options: CapabilityOptions): Promise<Capabilities> {
-  const { config, logger, registry, changes } = options;
+  const { config, logger, registry, changes, earlyWorker } = options;
   const sandboxes = config.sandbox.enabled ? await addSandboxes(options) : undefined;
   const layer = sandboxes?.layer;
   const skills = config.skills.dir === "" ? undefined : await addSkills({ registry, changes, config, logger });
   const handlers =
-    config.handlers.paths.length > 0 ? await loadHandlers({ config, registry, changes, logger, layer }) : undefined;
+    config.handlers.paths.length > 0
+      ? await loadHandlers({ config, registry, changes, logger, layer, earlyWorker })
+      : undefined;
   const skillTexts = skills === undefined ? undefined : await linkSkills({ config, registry, changes, logger, skills });
   const watching = new AbortController();
   watchResources(options, watching.signal);

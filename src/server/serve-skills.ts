@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Changes } from "../capabilities/changes.ts";
 import type { ResourceDefinition } from "../capabilities/define.ts";
 import { compileTool } from "../capabilities/define-tool.ts";
@@ -38,7 +39,13 @@ export async function serveSkills(options: ServeSkillsOptions): Promise<ServedSk
   const shelf = new SkillShelf(library, options);
   await library.refresh();
   shelf.put();
-  const follower = new Follower({ library, config, logger, onChange: (updated) => shelf.renew(updated) });
+  const follower = new Follower({
+    library,
+    config,
+    logger,
+    onChange: (updated) => shelf.renew(updated),
+    onSame: () => shelf.tellProblems(),
+  });
   return {
     describe: (uri, { inline }) => describeSkill(library, uri, { inline }),
     onChange: (listener) => shelf.listeners.push(listener),
@@ -73,7 +80,7 @@ class SkillShelf {
       resources: [...resources, this.#template],
     });
     for (const { name } of refused) logger.error("skill cannot be served: its name is another's", { name });
-    this.#tellProblems();
+    this.tellProblems();
     return changed.includes("resources");
   }
 
@@ -87,16 +94,20 @@ class SkillShelf {
   }
 
   /** Each problem once, until it is gone. */
-  #tellProblems(): void {
+  tellProblems(): void {
     const { logger } = this.#options;
-    const lines = new Set(this.#library.problems.map(describeProblem));
-    const news = [...lines].filter((line) => !this.#told.has(line));
-    for (const problem of news.slice(0, MAX_LOGGED_PROBLEMS)) logger.warning("skill", { problem });
+    const problems = new Map(this.#library.problems.map((problem) => [describeProblem(problem), problem]));
+    const news = [...problems].filter(([line]) => !this.#told.has(line)).map(([, problem]) => problem);
+    for (const { path, line, severity, message, fix } of news.slice(0, MAX_LOGGED_PROBLEMS)) {
+      const facts = { file: join(this.#library.root, path), line, reason: message, fix };
+      if (severity === "error") logger.error("skill cannot be used", facts);
+      else logger.warning("skill should be corrected", facts);
+    }
     if (news.length > MAX_LOGGED_PROBLEMS)
       logger.warning("skills have more problems: owlclaw mcp-server skills validate lists them", {
         count: news.length,
       });
-    this.#told = lines;
+    this.#told = new Set(problems.keys());
   }
 
   #definitionOf(skill: Skill): ResourceDefinition {
@@ -114,6 +125,8 @@ interface FollowerOptions {
   readonly config: Config["skills"];
   readonly logger: Logger;
   readonly onChange: (updated: readonly string[]) => void;
+  /** What is served is what it was; what is on the disk may have got worse. */
+  readonly onSame: () => void;
 }
 
 /** Looks at the disk when something changed there, and when what is known has become old. */
@@ -147,10 +160,12 @@ class Follower {
 
   async #look(files?: ReadonlySet<string>): Promise<void> {
     if (this.#isClosed) return;
-    const { library, logger, onChange } = this.#options;
+    const { library, logger, onChange, onSame } = this.#options;
     try {
       const { isChanged, updated } = await library.refresh(files);
-      if (isChanged && !this.#isClosed) onChange(updated);
+      if (this.#isClosed) return;
+      if (isChanged) onChange(updated);
+      else onSame();
     } catch (error) {
       logger.error("skills cannot be looked at", { error });
     }

@@ -1,8 +1,9 @@
 import type { Writable } from "node:stream";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type Assembly, assemble } from "./assemble.ts";
+import type { Assembly, AssembleOptions } from "./assemble.ts";
 import { claimStdout } from "./claim-stdout.ts";
+import { EarlyWorker } from "./early-worker.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
 import type { SandboxHealth } from "./sandbox-health.ts";
 import { onParentDeath, onStopSignal, onStrayErrors } from "./signals.ts";
@@ -29,7 +30,7 @@ export interface RunningServer {
 /** Starts what the port needs before it opens, and stops in reverse on a signal, on EOF or on `close`. */
 export async function startServer({ loaded, logger, openRuntime }: StartOptions): Promise<RunningServer> {
   const output = loaded.config.transport === "stdio" ? claimStdout() : undefined;
-  const assembly = await assemble({ config: loaded.config, logger, openRuntime, loaded });
+  const assembly = await assembled({ config: loaded.config, logger, openRuntime, loaded });
   try {
     await assembly.start();
     await assembly.openControl();
@@ -41,6 +42,17 @@ export async function startServer({ loaded, logger, openRuntime }: StartOptions)
   } catch (error) {
     await assembly.close();
     throw error;
+  }
+}
+
+/** The greater part of the code is loaded only after the first process has been started. */
+async function assembled(options: AssembleOptions): Promise<Assembly> {
+  const earlyWorker = new EarlyWorker(options.config);
+  try {
+    const { assemble } = await import("./assemble.ts");
+    return await assemble({ ...options, earlyWorker });
+  } finally {
+    earlyWorker.dismiss();
   }
 }
 

@@ -1,6 +1,6 @@
 import { readFrontmatter } from "./frontmatter.ts";
 import { readHeadInside } from "./read-inside.ts";
-import type { FoundSkill } from "./scan-skills.ts";
+import type { FoundSkill, SkillFile } from "./scan-skills.ts";
 import { decode } from "./skill-contents.ts";
 import { readMetadata, type SkillMetadata } from "./skill-metadata.ts";
 import type { SkillProblem } from "./skill-problem.ts";
@@ -29,6 +29,10 @@ export interface LoadedSkill {
   /** Undefined when it cannot be served. */
   readonly skill: Skill | undefined;
   readonly problems: readonly SkillProblem[];
+  /** Its SKILL.md as it was read, unless that is too long to be held in memory. */
+  readonly manifest?: SkillFile | undefined;
+  /** What SKILL.md says is broken, as after a save in the middle of the work: what it said before may stay. */
+  readonly isUnfinished?: boolean;
 }
 
 /** Reads a skill's own words about itself. Whatever is wrong with it is told, and harms no other skill. */
@@ -40,6 +44,7 @@ export function loadSkill(root: string, found: FoundSkill): LoadedSkill {
   const refuse = (message: string, fix: string, line?: number): LoadedSkill => ({
     skill: undefined,
     problems: [{ path, severity: "error", message, fix, ...(line !== undefined && { line }) }],
+    isUnfinished: true,
   });
   if (manifest.sizeBytes > MAX_MANIFEST_BYTES)
     return refuse(`it is larger than ${MAX_MANIFEST_BYTES} bytes`, "move details into files under references/");
@@ -47,7 +52,9 @@ export function loadSkill(root: string, found: FoundSkill): LoadedSkill {
   try {
     head = readHeadInside(root, manifest.diskPath, { maxBytes: HEAD_BYTES });
   } catch (error) {
-    return refuse(`it cannot be read: ${error instanceof Error ? error.message : String(error)}`, "make it readable");
+    const reason = `it cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    // Whoever takes away the right to read it does not want it to be served.
+    return { ...refuse(reason, "make it readable"), isUnfinished: false };
   }
   const text = decodeHead(head);
   if (text === undefined) return refuse("it is no UTF-8 text", "save it as UTF-8");
@@ -62,7 +69,14 @@ export function loadSkill(root: string, found: FoundSkill): LoadedSkill {
     fix,
     line: 1,
   }));
-  return { skill: toSkill(found, metadata), problems };
+  const isWhole = head.length === manifest.sizeBytes && head.length < HEAD_BYTES;
+  const kept = isWhole ? { ...manifest, bytes: head } : undefined;
+  return { skill: toSkill(withManifest(found, kept), metadata), problems, manifest: kept };
+}
+
+/** The skill with this SKILL.md in place of the one on the disk. */
+export function withManifest(found: FoundSkill, manifest: SkillFile | undefined): FoundSkill {
+  return manifest === undefined ? found : { ...found, files: new Map([...found.files, [MANIFEST, manifest]]) };
 }
 
 /** The last character may be cut in the middle. */

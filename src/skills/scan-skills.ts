@@ -18,6 +18,8 @@ export interface SkillFile extends FileState {
   readonly path: SkillPath;
   /** As the disk writes it, below `skills.dir`: names there need not be in normal form. */
   readonly diskPath: string;
+  /** Held in memory: what stands on the disk may be something else by now. */
+  readonly bytes?: Buffer;
 }
 
 /** A folder with a SKILL.md, as it stands on the disk. */

@@ -1,7 +1,8 @@
 import { realpath } from "node:fs/promises";
 import { relative } from "node:path";
 import { Breather } from "./breather.ts";
-import { fingerprintOf, type LoadedSkill, loadSkill, type Skill, toSkill } from "./load-skill.ts";
+import { type SkillState, stateAfter, stateBeside } from "./last-good.ts";
+import { loadSkill, type Skill } from "./load-skill.ts";
 import { readInside } from "./read-inside.ts";
 import { type FoundSkill, MAX_FILE_BYTES, scanSkills, type SkillFile } from "./scan-skills.ts";
 import { ContentCache, type SkillContent, toContent } from "./skill-contents.ts";
@@ -17,17 +18,12 @@ export interface LibraryChange {
   readonly updated: readonly string[];
 }
 
-interface Entry {
-  readonly found: FoundSkill;
-  readonly loaded: LoadedSkill;
-}
-
 /** The skills below one folder, held in memory and renewed as far as the disk changed. */
 export class SkillLibrary {
   readonly dir: string;
   readonly #cache = new ContentCache(CACHE_BYTES);
   #root: string;
-  #entries: ReadonlyMap<string, Entry> = new Map();
+  #entries: ReadonlyMap<string, SkillState> = new Map();
   #scanProblems: readonly SkillProblem[] = [];
   #problems: readonly SkillProblem[] = [];
   #skills: ReadonlyMap<string, Skill> = new Map();
@@ -68,10 +64,13 @@ export class SkillLibrary {
     return undefined;
   }
 
-  async content({ diskPath, fingerprint }: SkillFile): Promise<SkillContent> {
+  async content(file: SkillFile): Promise<SkillContent> {
+    const { diskPath, fingerprint, bytes } = file;
     const cached = this.#cache.get(diskPath, fingerprint);
     if (cached !== undefined) return cached;
-    const content = toContent(await readInside(this.#root, diskPath, { maxBytes: MAX_FILE_BYTES }));
+    const content = toContent(
+      bytes === undefined ? await readInside(this.#root, diskPath, { maxBytes: MAX_FILE_BYTES }) : { ...file, bytes },
+    );
     this.#cache.set(diskPath, content);
     return content;
   }
@@ -96,19 +95,16 @@ export class SkillLibrary {
     return this.#settle(entries, problems);
   }
 
-  /** Only what changed is read again; what did not stays the same object. */
-  #load(found: FoundSkill): Entry {
+  /** Only what changed is read again. */
+  #load(found: FoundSkill): SkillState {
     const before = this.#entries.get(found.path.join("/"));
     const manifest = found.files.get(MANIFEST);
-    if (before !== undefined && manifest?.fingerprint === before.found.files.get(MANIFEST)?.fingerprint) {
-      const { skill, problems } = before.loaded;
-      if (skill === undefined || skill.fingerprint === fingerprintOf(found)) return { found, loaded: before.loaded };
-      return { found, loaded: { skill: toSkill(found, skill.metadata), problems } };
-    }
-    return { found, loaded: loadSkill(this.#root, found) };
+    return before !== undefined && manifest?.fingerprint === before.found.files.get(MANIFEST)?.fingerprint
+      ? stateBeside(before, found)
+      : stateAfter(before, found, loadSkill(this.#root, found));
   }
 
-  #settle(entries: ReadonlyMap<string, Entry>, scanProblems: readonly SkillProblem[]): LibraryChange {
+  #settle(entries: ReadonlyMap<string, SkillState>, scanProblems: readonly SkillProblem[]): LibraryChange {
     const before = this.#skills;
     const loaded = [...entries.values()].map((entry) => entry.loaded);
     const named = settleNames(loaded.map(({ skill }) => skill).filter((skill) => skill !== undefined));

@@ -1,3 +1,4 @@
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call, headersOf, rpc, SECRET, token } from "../integration/governance-lab.ts";
 import { type HttpServer, until } from "../integration/harness.ts";
@@ -10,6 +11,7 @@ const CONFIG = {
   sandbox: { enabled: true, pool: { size: 0 } },
   handlers: { paths: [] },
   tools: { timeoutSeconds: 30 },
+  logging: { level: "debug" },
 };
 
 describe.skipIf(SERVICES_MISSING !== undefined)(
@@ -119,6 +121,59 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
       };
       await until(processes, (list) => !list.includes("sleep 15"));
       expect(await files()).not.toContain("finished");
+    });
+
+    test("progress of a call comes from the server that runs it, to a client of another; so goes its label", async () => {
+      const made = await call(servers[0]!.url, "sandbox_create", {}, ada);
+      const { session_id } = made.body.result?.["structuredContent"] ?? {};
+      const client = new Client({ name: "watcher", version: "1.0.0" });
+      const headers = headersOf({ ...ada, label: "nightly" });
+      await client.connect(new StreamableHTTPClientTransport(new URL(servers[1]!.url), { requestInit: { headers } }));
+      const seen: string[] = [];
+      // It ends when its first line has been seen: what came only with the result would be too late.
+      const command = "echo first; until [ -e go ]; do sleep 0.05; done; echo last";
+      const result = client.callTool(
+        { name: "shell_exec", arguments: { command, session_id } },
+        { onprogress: ({ message = "" }) => void seen.push(message) },
+      );
+      await until(
+        async () => seen.join(""),
+        (text) => text.includes("first"),
+      );
+      await call(servers[2]!.url, "file_write", { path: "go", content: "", session_id }, ada);
+      expect((await result).structuredContent).toMatchObject({ stdout: "first\nlast\n" });
+      await client.close();
+      const lines = servers[0]!.logs.filter(({ message }) => message === "runs a call of another server");
+      expect(lines).toContainEqual(expect.objectContaining({ client: "ada", label: "nightly" }));
+      const rows = services.postgres.sql("SELECT count(*) FROM ledger WHERE name = 'shell_exec' AND label = 'nightly'");
+      expect(rows).toBe("1");
+    });
+
+    test("a call that is cancelled by its client ends at the other server", async () => {
+      const made = await call(servers[0]!.url, "sandbox_create", {}, ada);
+      const { session_id } = made.body.result?.["structuredContent"] ?? {};
+      const client = new Client({ name: "canceller", version: "1.0.0" });
+      const requestInit = { headers: headersOf(ada) };
+      await client.connect(new StreamableHTTPClientTransport(new URL(servers[1]!.url), { requestInit }));
+      const stop = new AbortController();
+      const command = "touch began; sleep 20; touch over";
+      const result = client
+        .callTool({ name: "shell_exec", arguments: { command, session_id } }, { signal: stop.signal })
+        .catch(() => "cancelled");
+      const shell = async (line: string): Promise<string> =>
+        JSON.stringify((await call(servers[2]!.url, "shell_exec", { command: line, session_id }, ada)).body.result);
+      await until(
+        () => shell("ls"),
+        (list) => list.includes("began"),
+      );
+      stop.abort();
+      expect(await result).toBe("cancelled");
+      await until(
+        () => shell("cat /proc/[0-9]*/cmdline | tr '\\0' ' '"),
+        (list) => !list.includes("sleep 20"),
+      );
+      expect(await shell("ls")).not.toContain("over");
+      await client.close();
     });
 
     test("the sandboxes of a killed server are elsewhere for everybody, and nobody gets a new one in silence", async () => {

@@ -56,16 +56,23 @@ const DESCRIPTORS = { control: "descriptor-limit", wanted: 8000, most: 4096 } as
 
 const MEMORY = { control: "control-groups", wanted: 400, most: 260 } as const;
 
-const memoryOf = (takeMb: string): string => `
-import mmap
+const memoryOf = (take: string): string => `
+import ctypes, mmap
 kept, got = [], 0
-def shared(size):
-    area = mmap.mmap(-1, size)
-    area.write(b"x" * size)
+libc = ctypes.CDLL(None)
+libc.sbrk.restype = ctypes.c_void_p
+def mapped(size, flags):
+    try: area = mmap.mmap(-1, size, flags=flags | mmap.MAP_ANONYMOUS)
+    except OSError: raise MemoryError
+    for page in range(0, size, 4096): area[page] = 1
     return area
+def heap(size):
+    start = libc.sbrk(ctypes.c_ssize_t(size))
+    if start in (None, ctypes.c_void_p(-1).value): raise MemoryError
+    ctypes.memset(start, 1, size)
 try:
     while got < 400:
-        kept.append(${takeMb})
+        kept.append(${take})
         got += 20
         print(got, flush=True)
 except MemoryError: pass
@@ -93,7 +100,7 @@ const DISK = { ...FILL, control: "disk-image" } as const;
 /** An ordinary user has none of these limits, or has them late: docs/security.md. */
 const ROOT_ATTACKS: Readonly<Record<string, LimitAttack>> = {
   "memory of many processes": { ...MEMORY, code: MEMORY_OF_MANY },
-  "memory shared between processes": { ...MEMORY, code: memoryOf("shared(20 << 20)") },
+  "memory shared between processes": { ...MEMORY, code: memoryOf("mapped(20 << 20, mmap.MAP_SHARED)") },
   "filling the workspace": { ...DISK, code: fillOf("/workspace") },
   "filling the workspace from folders below": { ...DISK, code: fillOf("/workspace/a/b") },
   "reserving the workspace": {
@@ -111,6 +118,8 @@ print(got)
 
 const LIMIT_ATTACKS: Readonly<Record<string, LimitAttack>> = {
   "memory of one process": { ...MEMORY, code: memoryOf("b'x' * (20 << 20)") },
+  "memory mapped by one process": { ...MEMORY, code: memoryOf("mapped(20 << 20, mmap.MAP_PRIVATE)") },
+  "memory of one process's heap": { ...MEMORY, code: memoryOf("heap(20 << 20)") },
   "a bomb of forks": { ...BOMB, code: bombOf("if os.fork() == 0: signal.pause()") },
   "a bomb of new sessions": { ...BOMB, code: bombOf("subprocess.Popen(['sleep', '1000'], start_new_session=True)") },
   "a bomb of threads": { ...BOMB, code: bombOf("threading.Thread(target=time.sleep, args=(5,), daemon=True).start()") },

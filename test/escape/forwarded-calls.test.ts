@@ -2,6 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FORWARD_HEADER, FORWARD_PATH } from "../../src/cluster/forwarder.ts";
+import { PieceReader, PieceWriter } from "../../src/cluster/forward-pieces.ts";
 import { type Envelope, ForwardSeal, TOLERANCE_MS } from "../../src/cluster/forward-seal.ts";
 import { call, SECRET, token } from "../integration/governance-lab.ts";
 import { type HttpServer, startHttp } from "../integration/harness.ts";
@@ -118,7 +119,8 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
     /** As somebody who has the key would send it. */
     async function forward(text: string, envelope: Envelope = seal.newEnvelope(homeId), by = seal): Promise<unknown> {
       const answer = await send(home.origin, by.write(envelope), by.seal(envelope, "call", text));
-      return answer.status === 200 ? JSON.parse(by.open(envelope, "answer", answer.body)) : answer.status;
+      if (answer.status !== 200) return answer.status;
+      return JSON.parse([...new PieceReader(by, envelope).read(answer.body)].at(-1) ?? "");
     }
 
     test.each<[string, (envelope: Envelope) => string | undefined]>([
@@ -168,10 +170,10 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
       const other = new ForwardSeal("another key of at least thirty-two bytes");
       wire.forge = () => Buffer.from(JSON.stringify({ value: { content: [{ type: "text", text: "pwned" }] } }));
       expect(await run("x")).not.toContain("pwned");
-      wire.forge = () => other.seal(other.newEnvelope(homeId), "answer", JSON.stringify({ value: "pwned" }));
+      wire.forge = () => new PieceWriter(other, other.newEnvelope(homeId)).write(JSON.stringify({ value: "pwned" }));
       expect(await run("x")).toContain("does not answer");
       // An answer to another question, sealed with the right key.
-      wire.forge = () => seal.seal(seal.newEnvelope(homeId), "answer", JSON.stringify({ value: "pwned" }));
+      wire.forge = () => new PieceWriter(seal, seal.newEnvelope(homeId)).write(JSON.stringify({ value: "pwned" }));
       expect(await run("x")).toContain("does not answer");
       wire.forge = undefined;
       expect(await run("x")).toContain('"value":"0"');

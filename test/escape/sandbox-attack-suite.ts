@@ -2,10 +2,11 @@ import { chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
-import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { mintToken } from "../../src/auth/mint-token.ts";
 import { call, connectHttp, makePlace, type Place, Server } from "../e2e/sandbox-client.ts";
-import { ATTEMPT, cellIds, type Inside, openInside, textOf } from "./sandbox-lab.ts";
+import { ATTEMPT, cellIds, openInside, textOf } from "./sandbox-lab.ts";
+import { definePathSuite } from "./sandbox-path-suite.ts";
 import type { TestRuntime } from "./test-runtime.ts";
 
 const CANARY = `canary-${Math.random().toString(36).slice(2)}`;
@@ -31,131 +32,7 @@ export function defineAttackSuite(runtime: TestRuntime): void {
     if (place.account !== undefined) chownSync(canary, place.account.uid, place.account.uid);
   });
 
-  describe("paths of the file tools", () => {
-    const OUTSIDE = [
-      "../etc/passwd",
-      "a/../../etc/passwd",
-      "/etc/passwd",
-      "/workspace/../etc/passwd",
-      "//etc//passwd",
-      "/proc/self/root/etc/passwd",
-      "/proc/self/environ",
-      "/proc/self/cwd/../etc/passwd",
-      "/workspace2/secret.txt",
-      "../workspace2/secret.txt",
-      "/workspace-other/x",
-      "/tmp/outside.txt",
-      "to-file",
-      "to-dir/passwd",
-      "chain",
-      "loop",
-      "to-new",
-      "secret.txt\0",
-      "\0/etc/passwd",
-    ];
-    /** Of those above: what is there for every program inside, so that nothing but the tools' own check refuses it. */
-    const READABLE = OUTSIDE.filter((path) => !/^(\/workspace-other|loop$|to-new$)|\0/.test(path));
-    const fileCalls = (path: string): [string, Record<string, unknown>][] => [
-      ["file_read", { path }],
-      ["file_search", { path, pattern: "root|canary" }],
-      ["file_replace", { path, old_text: "root", new_text: "x" }],
-      ["file_write", { path, content: "x" }],
-    ];
-    let inside: Inside;
-    beforeAll(async () => {
-      inside = await openInside(client);
-      await inside.sh(`mkdir a; ln -s /etc/passwd to-file; ln -s /etc to-dir; ln -s to-dir c1; ln -s c1/../etc/passwd c2
-      ln -s c2 chain; ln -s loop loop; ln -s /tmp/new to-new; ln -s /workspace2 to-volume; echo root: > /tmp/outside.txt`);
-    });
-
-    test.each(OUTSIDE)("%j is refused by every one of them", async (path) => {
-      for (const [name, args] of fileCalls(path)) {
-        const answer = await inside.call(name, args);
-        expect(answer.isError, `${name}: ${textOf(answer)}`).toBe(true);
-        expect(textOf(answer)).not.toMatch(/root:|canary-/);
-      }
-      await expect(client.readResource({ uri: `sandbox://${inside.id}/${encodeURIComponent(path)}` })).rejects.toThrow(
-        /outside the workspace|NUL|lead in a circle/,
-      );
-      expect(await inside.sh("cat /tmp/outside.txt; ls /tmp/new")).toBe("root:\n");
-    });
-
-    test.each(READABLE)("%j would be read without their check, as by a program inside", async (path) => {
-      expect(await inside.sh(`cat ${path} | wc -c`)).not.toBe("0\n");
-    });
-
-    test("a path that leads through links inside is taken by every one of them", async () => {
-      await inside.sh("mkdir in; echo root > in/file; ln -s in to-in; ln -s /workspace/to-in/../in/file to-in-file");
-      for (const path of ["in/../to-in-file", "/workspace/to-in/file"]) {
-        for (const [name, args] of fileCalls(path)) {
-          const answer = await inside.call(name, args);
-          expect(answer.isError, `${name} ${path}: ${textOf(answer)}`).toBeUndefined();
-          if (name === "file_write") await inside.sh("echo root > in/file");
-        }
-      }
-      expect((await inside.call("file_list", { path: "to-in" })).isError).toBeUndefined();
-    });
-
-    test.each(["..", "/", "/etc", "to-dir", "/workspace2", "to-volume", "/proc/self/cwd/.."])(
-      "the folder %j is neither listed nor searched",
-      async (path) => {
-        for (const [name, args] of [
-          ["file_list", { path }],
-          ["file_search", { path, pattern: "root|canary" }],
-        ] as const) {
-          const answer = await inside.call(name, { ...args });
-          expect(textOf(answer), `tool ${name}`).toContain("outside the workspace");
-        }
-      },
-    );
-
-    test.each(["%2e%2e/etc/passwd", "..%2fetc%2fpasswd", "%2Fetc%2Fpasswd", "%00"])(
-      "%j is a name like any other, and nothing is decoded",
-      async (path) => {
-        expect((await inside.call("file_read", { path })).isError).toBe(true);
-        await inside.call("file_write", { path, content: "literal" });
-        expect(await inside.sh(`cat -- '/workspace/${path}'`)).toBe("literal");
-      },
-    );
-
-    test("a search or a list from above does not follow links out", async () => {
-      const found = textOf(await inside.call("file_search", { path: ".", pattern: "root:|canary-" }));
-      expect(found).not.toMatch(/root:x|canary-/);
-      const listed = textOf(await inside.call("file_list", { path: ".", recursive: true }));
-      expect(listed).not.toMatch(/to-dir\/passwd|to-volume\/secret/);
-    });
-
-    test("a folder that is exchanged for a link all the time leads nowhere else", async () => {
-      const racing = await openInside(client);
-      await racing.sh(
-        "mkdir a /tmp/target; ln -s /tmp/target l; echo mine > a/passwd; echo theirs | tee /tmp/target/passwd > /tmp/target/only-theirs",
-      );
-      const exchange = `import ctypes
-libc = ctypes.CDLL(None)
-while True: libc.renameat2(-100, b"a", -100, b"l", 2)`;
-      await racing.call("shell_exec", { background: true, command: `python3 -c '${exchange}'` });
-      const seen = new Set<unknown>();
-      const found: string[] = [];
-      for (let round = 0; round < runtime.races; round += 1) {
-        const read = await racing.call("file_read", { path: "a/passwd" });
-        seen.add(read.structuredContent?.["content"]);
-        await racing.call("file_write", { path: `a/new-${round}`, content: "x" });
-        await racing.call("file_replace", { path: "a/passwd", old_text: "theirs", new_text: "changed" });
-        for (const name of ["file_list", "file_search"]) {
-          const answer = await racing.call(name, { path: "a", ...(name === "file_search" && { pattern: "theirs" }) });
-          found.push(textOf(answer));
-        }
-      }
-      expect(found.filter((text) => /only-theirs|"text":"theirs"/.test(text))).toEqual([]);
-      expect(seen).toContain("mine\n");
-      expect(seen).not.toContain("theirs\n");
-      const careless = `seen = set()
-while len(seen) < 2: seen.add(open("a/passwd").read().strip())
-print(sorted(seen))`;
-      expect(await racing.python(careless)).toBe("['mine', 'theirs']\n");
-      expect(await racing.sh("ls /tmp/target")).toBe("only-theirs\npasswd\n");
-    });
-  });
+  definePathSuite(() => client, runtime.races);
 
   test("nothing inside holds the server's environment, files or configuration", async () => {
     const inside = await openInside(client);
@@ -294,13 +171,22 @@ for pid in ${JSON.stringify(pids)}:
     expect(await mine.sh("cat secret.txt; pgrep -c sleep")).toBe(`${CANARY}1\n`);
   });
 
-  test("a session_id opens its sandbox for anybody where nobody has a name, and so must stay secret", async () => {
-    const mine = await openInside(client);
-    await mine.call("file_write", { path: "secret.txt", content: CANARY });
-    const stranger = await connectHttp(url);
-    const read = await call(stranger, "file_read", { path: "secret.txt", session_id: mine.id });
-    expect(read.structuredContent).toMatchObject({ content: CANARY });
-  });
+  test.each([
+    ["file_read", { path: "secret.txt" }, { content: CANARY }],
+    ["code_run", { code: "open('secret.txt').read()" }, { value: `'${CANARY}'` }],
+    ["shell_exec", { command: "cat secret.txt" }, { stdout: CANARY }],
+    ["file_write", { path: "secret.txt", content: "x" }, { path: "secret.txt" }],
+    ["sandbox_destroy", {}, { destroyed: true }],
+  ])(
+    "a session_id opens its sandbox for anybody's %s where nobody has a name, and so must stay secret",
+    async (name, args, found) => {
+      const mine = await openInside(client);
+      await mine.call("file_write", { path: "secret.txt", content: CANARY });
+      const stranger = await connectHttp(url);
+      const answer = await call(stranger, name, { ...args, session_id: mine.id });
+      expect(answer.structuredContent).toMatchObject(found);
+    },
+  );
 
   test("the MCP port, the host's loopback and every other address are out of reach", async () => {
     const listener = createServer((socket) => socket.end("reached"));

@@ -75,8 +75,10 @@ function killInside(lab: Lab, next: () => number): void {
 
 /** Disks in use that belong to no sandbox of a server that lives. */
 function strayDisks(place: Place): string[] {
+  // The pool goes on meanwhile: a sandbox is written down before it has a disk, so disks are looked at first.
+  const disks = runningOf(place, []).loopDevices;
   const known = cellIds(place);
-  return runningOf(place, []).loopDevices.filter((file) => !known.some((id) => file.includes(id)));
+  return disks.filter((file) => !known.some((id) => file.includes(id)));
 }
 
 const patience = { timeout: 20_000, interval: 20 };

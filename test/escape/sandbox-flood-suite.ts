@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "@modelcontextprotocol/client";
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
+import { type Called, connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
 import { type Inside, openInside, textOf } from "./sandbox-lab.ts";
 import type { TestRuntime } from "./test-runtime.ts";
 
@@ -115,7 +115,9 @@ export function defineFloodSuite(runtime: TestRuntime): void {
     ] as const)("a fill of %s", async ([what, command, file, wantedMb], context) => {
       const inside = await openInside(client);
       if (runtime.limits.workspace === "watch" && what === "the workspace")
-        context.skip("the workspace is limited by a watch, which is late: the next test, docs/security.md");
+        context.skip(
+          "an ordinary user's workspace is limited by a watch, which is late: the next test, docs/security.md",
+        );
       await whileOthersWork(inside.call("shell_exec", { command }));
       const size = Number(await inside.sh(`stat -c %s ${file} || echo 0`));
       expect(size).toBeLessThan(wantedMb * 1024 * 1024);
@@ -156,13 +158,30 @@ export function defineFloodSuite(runtime: TestRuntime): void {
       await inside.call("sandbox_destroy");
     });
 
-    test("a flood of output comes whole where the limit on results is lifted", async () => {
-      const unlimited = new Server(makePlace(runtime.account()), {
-        sandbox: runtime.settings(),
-        tools: { maxResultChars: 20_000_000 },
+    describe("where the limit on results is lifted,", () => {
+      let inside: Inside;
+      beforeAll(async () => {
+        const settings = { sandbox: runtime.settings(), tools: { maxResultChars: 20_000_000 } };
+        inside = await openInside(await connectHttp(await new Server(makePlace(runtime.account()), settings).url()));
       });
-      const inside = await openInside(await connectHttp(await unlimited.url()));
-      expect((await inside.sh("yes | head -c 3000000")).length).toBe(3_000_000);
+
+      test.each([
+        ["stdout", "yes | head -c 3000000", { stdout: 3_000_000 }],
+        [
+          "stderr and stdout",
+          "yes err | head -c 2000000 >&2 & yes out | head -c 2000000 & wait",
+          { stdout: 2_000_000, stderr: 2_000_000 },
+        ],
+        ["one endless line", "head -c 3000000 /dev/zero | tr '\\0' x", { stdout: 3_000_000 }],
+      ])("a flood of output on %s comes whole", async (_what, command, lengths) => {
+        const answer = await inside.call("shell_exec", { command, timeout_seconds: 30 });
+        expect(lengthsOf(answer, Object.keys(lengths))).toEqual(lengths);
+      });
+
+      test("a flood of code's output comes whole", async () => {
+        const answer = await inside.call("code_run", { code: "for _ in range(3000): print('x' * 999)" });
+        expect(lengthsOf(answer, ["stdout"])).toEqual({ stdout: 3_000_000 });
+      });
     });
 
     test("a flood of code's output with progress wanted", async () => {
@@ -203,8 +222,7 @@ trap '' TERM HUP INT; sleep ${seconds}`;
       const inside = await openInside(client);
       const seconds = String((mark += 1));
       const left = (): string[] =>
-        runtime
-          .processes(server)
+        runtime.processes(server)
           .filter(({ command }) => command === `sleep ${seconds}`)
           .map(({ state }) => state);
       const running = inside.call(name, { ...argsOf(leave(Number(seconds))), timeout_seconds: 3 });
@@ -217,17 +235,35 @@ trap '' TERM HUP INT; sleep ${seconds}`;
       await vi.waitFor(() => expect(runtime.processes(server).filter(({ state }) => state === "Z")).toEqual([]));
     });
 
-    test("daemons would stay if the command alone were ended, as when it ends by itself", async () => {
+    test.concurrent.each([
+      ["shell_exec", { command: "timeout -s KILL 2 bash leave.sh; true" }],
+      [
+        "code_run",
+        {
+          language: "python",
+          code: `import subprocess
+try: subprocess.run(["bash", "leave.sh"], timeout=2)
+except subprocess.TimeoutExpired: pass`,
+        },
+      ],
+      [
+        "code_run",
+        {
+          language: "node",
+          code: 'const { spawnSync } = await import("node:child_process"); spawnSync("bash", ["leave.sh"], { timeout: 2000, killSignal: "SIGKILL", stdio: "ignore" });',
+        },
+      ],
+    ])("daemons of %s (%#) would stay if the command alone were ended", async (name, args) => {
       const inside = await openInside(client);
       const seconds = (mark += 1);
       await inside.call("file_write", { path: "leave.sh", content: leave(seconds) });
-      const command = "timeout -s KILL 1 bash leave.sh; true";
-      const answer = await inside.call("shell_exec", { command, timeout_seconds: 30 });
+      const answer = await inside.call(name, { ...args, timeout_seconds: 30 });
       expect(JSON.stringify(answer.structuredContent?.["left_running"])).toContain(`sleep ${seconds}`);
-      const left = runtime.processes(server).filter(({ command: each }) => each === `sleep ${seconds}`);
-      expect(left.length).toBeGreaterThanOrEqual(3);
+      const left = (): unknown[] =>
+        runtime.processes(server).filter(({ command }) => command === `sleep ${seconds}`);
+      await vi.waitFor(() => expect(left().length).toBeGreaterThanOrEqual(3), { timeout: 10_000 });
       await inside.call("sandbox_destroy");
-      expect(runtime.processes(server).filter(({ command: each }) => each === `sleep ${seconds}`)).toEqual([]);
+      expect(left()).toEqual([]);
     });
 
     test("zombies of a program that never waits are nobody's burden", async () => {
@@ -236,4 +272,8 @@ trap '' TERM HUP INT; sleep ${seconds}`;
       await vi.waitFor(() => expect(runtime.processes(server).filter(({ state }) => state === "Z")).toEqual([]));
     });
   });
+}
+
+function lengthsOf({ structuredContent }: Called, names: readonly string[]): Record<string, number> {
+  return Object.fromEntries(names.map((name) => [name, String(structuredContent?.[name]).length]));
 }

@@ -137,7 +137,7 @@ describe("groups", () => {
     config = writeConfig({ config: { sandbox: { root, enabled: false } } });
   });
 
-  test("[003-FR-012] are in the ledger with the call, so that replay knows them; claims are not", async () => {
+  test("are in the ledger with the call, so that replay knows them", async () => {
     const server = await startGoverned({ root, hasAuth: true });
     await call(server.url, "echo", { text: "x" }, { token: await token("ada", { groups: ["interns"] }) });
     await call(server.url, "echo", { text: "x" }, { token: await token("bob", { groups: ["staff"] }) });
@@ -156,4 +156,31 @@ describe("groups", () => {
       changes: [{ client: "ada", name: "echo", was: "allow", wouldBe: "deny" }],
     });
   });
+
+  test("replay says of each call that depends on claims, or on what was cut or redacted, that it cannot know", async () => {
+    const folder = newFolder();
+    const server = await startGoverned({ root: folder, hasAuth: true });
+    const eve = { token: await token("eve", { scope: "x" }) };
+    await call(server.url, "echo", { text: "x" }, eve);
+    await call(server.url, "echo", { text: "password=hunter22-and-more" }, eve);
+    await call(server.url, "add", { a: 1, b: 2 }, eve);
+    await server.stop();
+    const rules = [
+      { id: "claims", when: 'tool == "add" && claims.level == 3', effect: "deny" },
+      { id: "words", when: 'tool == "echo" && args.text == "x"', effect: "deny" },
+    ];
+    const candidate = writeFile("claims.yaml", { rules });
+    const own = writeConfig({ config: { sandbox: { root: folder, enabled: false } } });
+    const argv = ["mcp-server", "policy", "replay", candidate, "--from", "1h", "--config", own];
+    const { replayed, changes, unknown } = JSON.parse((await runCli([...argv, "--json"])).out);
+    expect(replayed).toBe(3);
+    expect(changes).toMatchObject([{ name: "echo", was: "allow", wouldBe: "deny", rule: "rules.words" }]);
+    expect(unknown).toMatchObject([
+      { name: "echo", was: "allow", dependsOn: "arguments" },
+      { name: "add", was: "allow", dependsOn: "claims" },
+    ]);
+    const said = await runCli(argv);
+    expect(said.out).toMatch(/allow → \?\s+depends on claims/);
+    expect(said.err).toContain("1 of 3 calls would be decided otherwise. Of 2 nobody can say");
+  }, 120_000);
 });

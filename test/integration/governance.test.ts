@@ -1,8 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { openSession } from "../escape/http-client.ts";
 import { call, newFolder, rpc, startGoverned, token, toolNames, writeFile } from "./governance-lab.ts";
 import { until } from "./harness.ts";
-import { modern } from "./http-client.ts";
+import { BOTH, modern, postJson } from "./http-client.ts";
 
 const DENIED = { kind: "governance_denied", retryable: false };
 
@@ -55,7 +56,7 @@ describe("visibility", () => {
 });
 
 describe("rates", () => {
-  test("[004-R5.4] [004-R5.5] [004-R8.5] [004-R8.9] [004-R9.3] the call over the limit says when to come back", async () => {
+  test("[004-R5.5] [004-R8.5] [004-R8.9] the call over the limit says when to come back", async () => {
     const { url, stop } = await started({ governance: { defaults: { callsPerMinute: 2 } } });
     const first = await call(url, "echo", { text: "1" });
     expect(first.body.result?.["_meta"]["owlclaw/quota"]).toMatchObject({
@@ -85,6 +86,16 @@ describe("rates", () => {
     });
     const inNewest = await modern(url, "tools/call", { name: "echo", arguments: { text: "4" } });
     expect(inNewest.body.error).toMatchObject({ code: -31003, data: { kind: "governance_denied" } });
+    await stop();
+  });
+
+  test("[004-R8.4] the call over the limit of the day is told when the day ends", async () => {
+    const { url, stop } = await started({ governance: { defaults: { callsPerDay: 1 }, timeZone: "Asia/Tokyo" } });
+    await call(url, "echo", { text: "1" });
+    const { body } = await call(url, "echo", { text: "2" });
+    expect(body.error?.data).toMatchObject({ rule: "defaults.callsPerDay", limit: 1, used: 1, retryable: true });
+    // Midnight in Tokyo.
+    expect(body.error?.data?.["reset"]).toMatch(/T15:00:00\.000Z$/);
     await stop();
   });
 
@@ -120,6 +131,48 @@ describe("rates", () => {
     });
     await stop();
   });
+});
+
+test("[004-R5.4] what policy, a rule, a limit, a budget or an operator refuses has not run", async () => {
+  const governance = {
+    approvalTimeoutSeconds: 1,
+    clients: {
+      hidden: { hidden: ["hold"] },
+      denied: { deny: ["hold"] },
+      limited: { callsPerMinute: 1 },
+      poor: { monthlyBudget: 0.5 },
+      watched: { confirm: { hold: "operator" } },
+    },
+    tools: { hold: { cost: 1 } },
+    rules: [{ id: "no", when: 'principal == "ruled" && args.label != ""', effect: "deny" }],
+  };
+  const { url, stop } = await started({ governance, hasAuth: true });
+  const callAs = async (who: string, name: string, args: Record<string, unknown>) =>
+    (await call(url, name, args, { token: await token(who) })).body;
+  await callAs("limited", "echo", { text: "x" });
+  const refusals = {
+    hidden: "clients.hidden.hidden",
+    denied: "clients.denied.deny",
+    limited: "clients.limited.callsPerMinute",
+    poor: "clients.poor.monthlyBudget",
+    watched: "clients.watched.confirm",
+    ruled: "rules.no",
+  };
+  for (const [who, rule] of Object.entries(refusals)) {
+    const { error } = await callAs(who, "hold", { label: who });
+    expect(error?.data).toMatchObject({ kind: "governance_denied", rule });
+  }
+  const isStarted = async (label: string): Promise<unknown> =>
+    (await callAs("ada", "observe", { label })).result?.["structuredContent"].started;
+  for (const who of Object.keys(refusals)) expect(await isStarted(who)).toBe(false);
+  const allowed = callAs("ada", "hold", { label: "ada" });
+  await until(
+    () => isStarted("ada"),
+    (yes) => yes === true,
+  );
+  await callAs("ada", "release", { label: "ada" });
+  expect((await allowed).result).toBeDefined();
+  await stop();
 });
 
 describe("budgets", () => {
@@ -244,19 +297,48 @@ test("[004-R8.10] statistics: one's own, and everybody's for an operator", async
   await stop();
 });
 
-test("[004-R5.6] [004-R8.6] [004-R7.8] calls and reads are in the ledger with arguments, result, duration and cost", async () => {
-  const { url, origin, stop } = await started({ hasAuth: true, handlers: "priced" });
+test("[004-R5.6] [004-R8.6] [004-R7.8] calls and reads are in the ledger with client, arguments, result, duration and cost", async () => {
+  const tools = { echo: { cost: 0.25 } };
+  const { url, origin, stop } = await started({ hasAuth: true, governance: { tools } });
   const ada = { token: await token("ada"), label: "cursor" };
-  await call(url, "priced", { text: "hello" }, ada);
+  await call(url, "echo", { text: "hello" }, ada);
+  await rpc(url, "resources/read", { uri: "fixture://greeting" }, ada);
   await call(url, "nothing", {}, ada);
   const admin = await token("root", { scope: "owlclaw:admin" });
   const answer = await fetch(`${origin}/api/ledger?client=ada`, { headers: { authorization: `Bearer ${admin}` } });
   const { rows } = (await answer.json()) as { rows: Record<string, unknown>[] };
-  expect(rows.map(({ name, outcome }) => [name, outcome])).toEqual([
-    ["nothing", "failed"],
-    ["priced", "ok"],
+  const common = { principal: "ada", label: "cursor", transport: "http", decision: "allow", rule: "default" };
+  expect(rows).toMatchObject([
+    { ...common, kind: "tool", name: "nothing", outcome: "failed", error_kind: "tool_not_found" },
+    { ...common, kind: "resource", name: "fixture://greeting", outcome: "ok", cost_micros: 0 },
+    { ...common, kind: "tool", name: "echo", outcome: "ok", cost_micros: 250_000 },
   ]);
-  expect(JSON.stringify(rows[1])).toMatch(/hello.*done|done.*hello/);
+  for (const { duration_us: micros, trace_id: trace } of rows) {
+    expect(micros).toBeGreaterThan(0);
+    expect(trace).toMatch(/^[0-9a-f]{32}$/);
+  }
+  const text = (row: number, column: string): string => JSON.stringify(rows[row]?.[column]);
+  expect(text(2, "args")).toContain("hello");
+  expect(text(2, "result")).toContain("hello");
+  expect(text(1, "result")).not.toBe("null");
+  await stop();
+});
+
+test("[004-R9.3] what is not there, or not allowed, has the codes -32001, -32002 and -32003, or those that the newest revision allows", async () => {
+  const { url, origin, stop } = await started({ governance: { defaults: { deny: ["add"] } } });
+  const wrong: readonly (readonly [string, Record<string, unknown>])[] = [
+    ["tools/call", { name: "nothing", arguments: {} }],
+    ["resources/read", { uri: "fixture://nothing" }],
+    ["tools/call", { name: "add", arguments: { a: 1, b: 2 } }],
+  ];
+  const codes = async (ask: typeof rpc | typeof modern): Promise<unknown[]> =>
+    Promise.all(wrong.map(async ([method, params]) => (await ask(url, method, params)).body.error?.code));
+  expect(await codes(rpc)).toEqual([-32001, -32002, -32003]);
+  expect(await codes(modern)).toEqual([-32602, -32602, -31003]);
+  const session = await openSession(origin);
+  const older = (at: string, method: string, params: Record<string, unknown> = {}) =>
+    postJson(at, { jsonrpc: "2.0", id: 9, method, params }, { accept: BOTH, ...session });
+  expect(await codes(older)).toEqual([-32001, -32002, -32003]);
   await stop();
 });
 

@@ -23,7 +23,7 @@ afterAll(async () => {
 });
 
 /** The Inspector as its users run it, with a home folder of its own. */
-function inspect(args: readonly string[]): Promise<Record<string, Unchecked>> {
+function inspectText(args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const env = { ...environment(), HOME: home };
     execFile(
@@ -32,10 +32,14 @@ function inspect(args: readonly string[]): Promise<Record<string, Unchecked>> {
       { env },
       (error, stdout, stderr) => {
         if (stdout.trim() === "") reject(error ?? new Error(stderr));
-        else resolve(JSON.parse(stdout) as Record<string, Unchecked>);
+        else resolve(stdout);
       },
     );
   });
+}
+
+async function inspect(args: readonly string[]): Promise<Record<string, Unchecked>> {
+  return JSON.parse(await inspectText(args)) as Record<string, Unchecked>;
 }
 
 const targets: Record<string, () => string[]> = {
@@ -71,6 +75,39 @@ describe.each([
     expect(read["contents"]).toMatchObject([{ text: "hello" }]);
     const got = resultOf(await run("--method", "prompts/get", "--prompt-name", "review", "--prompt-args", "code=1+1"));
     expect(got["messages"]).toMatchObject([{ content: { text: "Review this code: 1+1" } }]);
+  }, 120_000);
+});
+
+describe("the Inspector's CLI, with the shop of the examples", () => {
+  const shop = path.resolve(import.meta.dirname, "../../examples/shop");
+  let shopServer: HttpServer;
+
+  beforeAll(async () => {
+    const handlers = { paths: [path.join(shop, "handlers/*.ts"), path.join(shop, "handlers/*.py")] };
+    shopServer = await startHttp({ config: { handlers, skills: { dir: path.join(shop, "skills") } } });
+  });
+
+  afterAll(() => shopServer.stop());
+
+  const run = (...args: string[]): Promise<string> =>
+    inspectText(["--transport", "http", "--server-url", shopServer.url, "--protocol-era", "modern", ...args]);
+
+  test("finds every file of every skill to be what skills/list promises", async () => {
+    const lines = (await run("--method", "skills/list", "--verify")).trim().split("\n");
+    const found = lines.map((line) => JSON.parse(line) as Record<string, Unchecked>);
+    expect(found.map(({ name, outcome, ok }) => ({ name, outcome, ok }))).toEqual(
+      ["order-status", "refund", "tone-of-voice"].map((name) => ({ name, outcome: "verified", ok: true })),
+    );
+    expect(found.flatMap(({ files }) => files.map(({ status }: { status: string }) => status))).toEqual(
+      Array.from({ length: 6 }, () => "verified"),
+    );
+  });
+
+  test("finds nothing unportable in schemas that were made of types", async () => {
+    const { tools } = resultOf(
+      JSON.parse(await run("--method", "tools/list", "--strict")) as Record<string, Unchecked>,
+    );
+    expect(tools.map(({ name }: { name: string }) => name)).toContain("order_refund");
   });
 });
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startServices, SERVICES_MISSING, type Services } from "../services/cluster.ts";
 import { type As, call, headersOf, SECRET, token } from "./governance-lab.ts";
 import { type HttpServer, until } from "./harness.ts";
@@ -14,118 +14,119 @@ const CONFIG = {
   },
 };
 
-describe.skipIf(SERVICES_MISSING !== undefined)(
-  `three servers on one PostgreSQL and one Redis${SERVICES_MISSING === undefined ? "" : `: ${SERVICES_MISSING}`}`,
-  () => {
-    let services: Services;
-    let servers: [HttpServer, HttpServer, HttpServer];
+// Databases, and three servers or four, take their time on a busy machine.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
-    beforeAll(async () => {
-      services = await startServices();
-      // The first makes the ledger's keys and tables; the others find them.
-      const first = await services.start({ config: CONFIG });
-      servers = [
-        first,
-        ...(await Promise.all([services.start({ config: CONFIG }), services.start({ config: CONFIG })])),
-      ];
-    }, 60_000);
-    afterAll(async () => {
-      await Promise.all(servers.map((server) => server.stop()));
-      await services.stop();
-    });
+const MISSING = SERVICES_MISSING === undefined ? "" : `: ${SERVICES_MISSING}`;
 
-    async function as(subject: string): Promise<As> {
-      return { token: await token(subject) };
-    }
+describe.skipIf(SERVICES_MISSING !== undefined).each([
+  { shared: "one PostgreSQL and one Redis", hasRedis: true },
+  { shared: "one PostgreSQL and nothing else", hasRedis: false },
+])(`three servers on $shared${MISSING}`, ({ hasRedis }) => {
+  let services: Services;
+  let servers: [HttpServer, HttpServer, HttpServer];
 
-    /** Calls until one is let through. */
-    async function passed({ url }: HttpServer, who: As): Promise<void> {
-      await until(
-        async () => (await call(url, "echo", { text: "x" }, who)).body.result,
-        (result) => result !== undefined,
-      );
-    }
+  beforeAll(async () => {
+    services = await startServices({ hasRedis });
+    // The first makes the ledger's keys and tables; the others find them.
+    const first = await services.start({ config: CONFIG });
+    servers = [first, ...(await Promise.all([services.start({ config: CONFIG }), services.start({ config: CONFIG })]))];
+  });
+  afterAll(async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    await services.stop();
+  });
 
-    test("[004-R8.2] 50 clients at once and money for 1,000 calls: exactly 1,000 pass, on one ledger that verifies", async () => {
-      const spender = await as("spender");
-      let left = 1100;
-      const counts = { passed: 0, refused: 0 };
-      await Promise.all(
-        Array.from({ length: 50 }, async () => {
-          while (left > 0) {
-            const { url } = servers[left-- % 3] ?? servers[0];
-            const { body } = await call(url, "echo", { text: "x" }, spender);
-            if (body.result !== undefined) counts.passed += 1;
-            else if (body.error?.data?.["rule"] === "clients.spender.monthlyBudget") counts.refused += 1;
-          }
-        }),
-      );
-      expect(counts).toEqual({ passed: 1000, refused: 100 });
-      const rows = services.postgres.sql(
-        "SELECT count(*) FROM ledger WHERE principal = 'spender' AND name = 'echo' AND outcome = 'ok'",
-      );
-      expect(rows).toBe("1000");
-      expect(await services.verify()).toMatchObject({ code: 0 });
-    }, 60_000);
+  async function as(subject: string): Promise<As> {
+    return { token: await token(subject) };
+  }
 
-    test("a question that one server asked is answered at another", async () => {
-      const headers = headersOf(await as("ada"));
-      const params = { name: "ask_name", arguments: {} };
-      const options = { capabilities: { elicitation: {} }, headers };
-      const asked = await modern(servers[0].url, "tools/call", params, options);
-      expect(asked.body.result).toMatchObject({ resultType: "input_required" });
-      const { requestState, inputRequests } = asked.body.result ?? {};
-      const [key = ""] = Object.keys(inputRequests);
-      const inputResponses = { [key]: { action: "accept", content: { name: "Ada" } } };
-      const more = { ...params, requestState, inputResponses };
-      expect(text((await modern(servers[1].url, "tools/call", more, options)).body)).toBe("hello Ada");
-    });
-
-    test.each(["redis", "postgres"] as const)(
-      "without %s every server refuses calls, and goes on by itself when it is back",
-      async (name) => {
-        const ada = await as("ada");
-        await services[name].kill();
-        for (const { url } of servers) {
-          const { body } = await call(url, "echo", { text: "x" }, ada);
-          expect(body.error?.data).toMatchObject({ kind: "store_unavailable", retryable: true });
-        }
-        await services[name].start();
-        for (const server of servers) await passed(server, ada);
-        expect(await services.verify()).toMatchObject({ code: 0 });
-      },
+  /** Calls until one is let through. */
+  async function passed({ url }: HttpServer, who: As): Promise<void> {
+    await until(
+      async () => (await call(url, "echo", { text: "x" }, who)).body.result,
+      (result) => result !== undefined,
     );
+  }
 
-    test("a server killed in the middle of calls loses what they held, and the ledger verifies", async () => {
-      const holder = await as("holder");
-      const dying = await services.start({ config: CONFIG });
-      const held = Array.from({ length: 20 }, (_, index) =>
-        call(dying.url, "hold", { label: `h${index}` }, holder).catch(() => "gone"),
-      );
-      const [, second, third] = servers;
+  test("[004-R8.2] 50 clients at once and money for 1,000 calls: exactly 1,000 pass, on one ledger that verifies", async () => {
+    const spender = await as("spender");
+    let left = 1100;
+    const counts = { passed: 0, refused: 0 };
+    await Promise.all(
+      Array.from({ length: 50 }, async () => {
+        while (left > 0) {
+          const { url } = servers[left-- % 3] ?? servers[0];
+          const { body } = await call(url, "echo", { text: "x" }, spender);
+          if (body.result !== undefined) counts.passed += 1;
+          else if (body.error?.data?.["rule"] === "clients.spender.monthlyBudget") counts.refused += 1;
+        }
+      }),
+    );
+    expect(counts).toEqual({ passed: 1000, refused: 100 });
+    const rows = services.postgres.sql(
+      "SELECT count(*) FROM ledger WHERE principal = 'spender' AND name = 'echo' AND outcome = 'ok'",
+    );
+    expect(rows).toBe("1000");
+    expect(await services.verify()).toMatchObject({ code: 0 });
+  });
+
+  test("a question that one server asked is answered at another", async () => {
+    const headers = headersOf(await as("ada"));
+    const params = { name: "ask_name", arguments: {} };
+    const options = { capabilities: { elicitation: {} }, headers };
+    const asked = await modern(servers[0].url, "tools/call", params, options);
+    expect(asked.body.result).toMatchObject({ resultType: "input_required" });
+    const { requestState, inputRequests } = asked.body.result ?? {};
+    const [key = ""] = Object.keys(inputRequests);
+    const inputResponses = { [key]: { action: "accept", content: { name: "Ada" } } };
+    const more = { ...params, requestState, inputResponses };
+    expect(text((await modern(servers[1].url, "tools/call", more, options)).body)).toBe("hello Ada");
+  });
+
+  test.each(hasRedis ? (["redis", "postgres"] as const) : (["postgres"] as const))(
+    "without %s every server refuses calls, and goes on by itself when it is back",
+    async (name) => {
       const ada = await as("ada");
-      for (const index of held.keys())
-        await until(
-          async () =>
-            (await call(dying.url, "observe", { label: `h${index}` }, ada)).body.result?.["structuredContent"],
-          (seen) => seen?.started === true,
-        );
-      const refused = await call(second.url, "echo", { text: "x" }, holder);
-      expect(refused.body.error?.data).toMatchObject({ rule: "clients.holder.concurrency", used: 20 });
-      dying.child.kill("SIGKILL");
-      expect(new Set(await Promise.all(held))).toEqual(new Set(["gone"]));
-      // A lease later its places and its money are free.
-      await passed(third, holder);
-      const after = await Promise.all(
-        Array.from({ length: 20 }, (_, index) =>
-          call(index % 2 === 0 ? second.url : third.url, "echo", { text: "x" }, holder),
-        ),
-      );
-      expect(after.filter(({ body }) => body.result === undefined)).toEqual([]);
-      const spent = services.postgres.sql("SELECT sum(cost_micros) / 1000000 FROM ledger WHERE principal = 'holder'");
-      const { body } = await call(second.url, "echo", { text: "x" }, holder);
-      expect(body.result?.["_meta"]["owlclaw/quota"].budget.remaining).toBe(2000 - Number(spent) - 1);
+      await services[name]?.kill();
+      for (const { url } of servers) {
+        const { body } = await call(url, "echo", { text: "x" }, ada);
+        expect(body.error?.data).toMatchObject({ kind: "store_unavailable", retryable: true });
+      }
+      await services[name]?.start();
+      for (const server of servers) await passed(server, ada);
       expect(await services.verify()).toMatchObject({ code: 0 });
-    });
-  },
-);
+    },
+  );
+
+  test("a server killed in the middle of calls loses what they held, and the ledger verifies", async () => {
+    const holder = await as("holder");
+    const dying = await services.start({ config: CONFIG });
+    const held = Array.from({ length: 20 }, (_, index) =>
+      call(dying.url, "hold", { label: `h${index}` }, holder).catch(() => "gone"),
+    );
+    const [, second, third] = servers;
+    const ada = await as("ada");
+    for (const index of held.keys())
+      await until(
+        async () => (await call(dying.url, "observe", { label: `h${index}` }, ada)).body.result?.["structuredContent"],
+        (seen) => seen?.started === true,
+      );
+    const refused = await call(second.url, "echo", { text: "x" }, holder);
+    expect(refused.body.error?.data).toMatchObject({ rule: "clients.holder.concurrency", used: 20 });
+    dying.child.kill("SIGKILL");
+    expect(new Set(await Promise.all(held))).toEqual(new Set(["gone"]));
+    // A lease later its places and its money are free.
+    await passed(third, holder);
+    const after = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        call(index % 2 === 0 ? second.url : third.url, "echo", { text: "x" }, holder),
+      ),
+    );
+    expect(after.filter(({ body }) => body.result === undefined)).toEqual([]);
+    const spent = services.postgres.sql("SELECT sum(cost_micros) / 1000000 FROM ledger WHERE principal = 'holder'");
+    const { body } = await call(second.url, "echo", { text: "x" }, holder);
+    expect(body.result?.["_meta"]["owlclaw/quota"].budget.remaining).toBe(2000 - Number(spent) - 1);
+    expect(await services.verify()).toMatchObject({ code: 0 });
+  });
+});

@@ -1,6 +1,8 @@
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { runCli } from "./cli-process.ts";
 import { type HttpServer, startHttp } from "./harness.ts";
 import { connect, type TestClient } from "./sdk-clients.ts";
 
@@ -31,6 +33,24 @@ describe.each([false, true])("the shop, with inlineSkills: %s", (inlineSkills) =
     expect(refund.description).toContain("skill://orders/refund");
     expect(refund.description).toContain("Pays money back for an order that came back.");
     expect(refund.description.includes(text.trim())).toBe(inlineSkills);
+  });
+
+  test("[004-R4.2] tools list --json prints what a client of the newest revision gets", async () => {
+    const door = { client: "v2", transport: "http", version: "2026-07-28", mode: { mode: "auto" } } as const;
+    const newest = await connect(door, server.url);
+    const { tools } = await newest.listTools();
+    await newest.close();
+    const root = mkdtempSync(path.join(tmpdir(), "owlclaw-shop-"));
+    onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+    const { out } = await runCli(["mcp-server", "tools", "list", "--json"], {
+      env: {
+        SANDBOX_ROOT: root,
+        MCP_SERVER_SKILLS_DIR: files.skills.dir,
+        MCP_SERVER_HANDLERS_PATHS: paths.join(","),
+        MCP_SERVER_HANDLERS_INLINE_SKILLS: String(inlineSkills),
+      },
+    });
+    expect(JSON.parse(out).tools).toEqual(tools);
   });
 
   test("its functions and its knowledge answer", async () => {

@@ -22,7 +22,8 @@ export const CLUSTER_KEY = "the servers of these tests share this key of theirs"
 /** What servers share, for real. */
 export interface Services {
   readonly postgres: PostgresService;
-  readonly redis: RedisService;
+  /** None where servers count in PostgreSQL. */
+  readonly redis: RedisService | undefined;
   /** One server of several; each has a data folder of its own. */
   start(options?: ServerOptions): Promise<HttpServer>;
   /** What `ledger verify` says of the ledger that all of them wrote. */
@@ -30,12 +31,12 @@ export interface Services {
   stop(): Promise<void>;
 }
 
-export async function startServices(): Promise<Services> {
-  const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+export async function startServices({ hasRedis = true }: { readonly hasRedis?: boolean } = {}): Promise<Services> {
+  const [postgres, redis] = await Promise.all([startPostgres(), hasRedis ? startRedis() : undefined]);
   const folder = mkdtempSync(join(tmpdir(), "owlclaw-cluster-"));
   const shared = {
     store: { url: postgres.url },
-    limits: { url: redis.url, leaseSeconds: 2 },
+    limits: { url: redis?.url ?? "", leaseSeconds: 2 },
     ledger: { keyFolder: join(folder, "keys") },
     cluster: { key: CLUSTER_KEY },
   };
@@ -58,7 +59,7 @@ export async function startServices(): Promise<Services> {
       );
     },
     async stop() {
-      await Promise.all([postgres.stop(), redis.stop()]);
+      await Promise.all([postgres.stop(), redis?.stop()]);
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -40,6 +40,7 @@ describe("imports go one way", () => {
   it.each([
     ["src/errors/a.ts", ["../config/schema.ts"]],
     ["src/config/a.ts", ["../telemetry/logger.ts"]],
+    ["src/processes/a.ts", ["../errors/owl-error.ts", "../telemetry/logger.ts"]],
     ["src/auth/a.ts", ["../protocol/a.ts"]],
     ["src/governance/a.ts", ["../tools/code/run.ts", "../capabilities/registry.ts", "../auth/bearer-token.ts"]],
     ["src/governance/deep/a.ts", ["../../tools/code/run.ts", "../../auth/bearer-token.ts"]],
@@ -56,7 +57,7 @@ describe("imports go one way", () => {
 
   it.each([
     ["src/governance/a.ts", ["../auth/principal.ts", "../errors/owl-error.ts", "./budget.ts", "node:fs"]],
-    ["src/governance/deep/a.ts", ["../../auth/principal.ts", "../budget.ts"]],
+    ["src/governance/deep/a.ts", ["../../auth/principal.ts", "../../processes/identity.ts", "../budget.ts"]],
     ["src/tools/code/a.ts", ["../../sandbox/a.ts", "../sandbox/create.ts", "../../capabilities/define-tool.ts"]],
     ["src/protocol/a.ts", ["../pipeline/a.ts", "../capabilities/a.ts", "@modelcontextprotocol/server"]],
     ["src/server/a.ts", ["../transports/a.ts", "../handlers/a.ts", "../auth/bearer-token.ts"]],

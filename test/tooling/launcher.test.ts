@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
 import { chmod, cp, mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ENTRIES } from "../../scripts/build-server.mjs";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const COPIED = [
@@ -26,12 +27,12 @@ beforeEach(async () => {
   clone = await mkdtemp(join(tmpdir(), "owlclaw-clone-"));
   await chmod(clone, 0o755);
   for (const name of COPIED) await cp(join(ROOT, name), join(clone, name), { recursive: true });
-  await mkdir(join(clone, "src", "handlers", "workers"), { recursive: true });
   await mkdir(join(clone, "src", "handlers", "python", "owlclaw"), { recursive: true });
-  await writeFile(join(clone, "src", "main.ts"), MAIN);
-  // What the build puts beside the guest, for handlers in sandboxes.
-  for (const entry of ["index.ts", "handlers/workers/node-worker.ts"])
-    await writeFile(join(clone, "src", entry), "export const none = true;\n");
+  for (const entry of ENTRIES) {
+    const file = join(clone, "src", `${entry}.ts`);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, entry === "main" ? MAIN : "export const none = true;\n");
+  }
   await symlink(join(ROOT, "node_modules"), join(clone, "node_modules"));
 });
 
@@ -87,7 +88,7 @@ describe("./owlclaw", () => {
     expect(await start()).toEqual({ code: 0, stdout: "changed\n", stderr: "owlclaw: building\n" });
     await rm(join(clone, "src", "extra.ts"));
     expect((await start()).stderr).toBe("owlclaw: building\n");
-    await expect(stat(join(clone, "dist", "extra.js"))).rejects.toThrow("ENOENT");
+    await expect(stat(join(clone, "dist", "extra.d.ts"))).rejects.toThrow("ENOENT");
   });
 
   it("does not build again when a source was only touched", async () => {

@@ -1,4 +1,4 @@
-import { isAlive, ownIdentity, type ProcessIdentity } from "./process-identity.ts";
+import { identifySelf, isSharerAlive, type SharerIdentity } from "../../processes/identity.ts";
 import type { LimitsDatabase } from "./limits-database.ts";
 
 /** One that cannot be looked at, in another container, is dead when it has not moved for this long. */
@@ -8,7 +8,7 @@ const BEAT_MS = 5000;
 export interface ProcessTableOptions {
   readonly steadyMs: () => number;
   /** For tests: who lives and who does not. */
-  readonly isAlive?: (identity: ProcessIdentity, id: number) => boolean | undefined;
+  readonly isAlive?: (identity: SharerIdentity, id: number) => boolean | undefined;
 }
 
 /** The processes that share the store. What a dead one held is free again. */
@@ -23,7 +23,7 @@ export class ProcessTable {
   constructor(db: LimitsDatabase, options: ProcessTableOptions) {
     this.#db = db;
     this.#options = options;
-    const { pid, startedAt, namespace } = ownIdentity();
+    const { pid, startedAt, namespace } = identifySelf();
     const insert = db.prepare("INSERT INTO processes (pid, started, namespace, beat) VALUES (?, ?, ?, 0)");
     this.id = Number(insert.run(pid, startedAt, namespace).lastInsertRowid);
     const beat = db.prepare("UPDATE processes SET beat = beat + 1 WHERE id = ?");
@@ -54,8 +54,8 @@ export class ProcessTable {
     clearInterval(this.#timer);
   }
 
-  #isDead(id: number, identity: ProcessIdentity, beat: number): boolean {
-    const verdict = (this.#options.isAlive ?? isAlive)(identity, id);
+  #isDead(id: number, identity: SharerIdentity, beat: number): boolean {
+    const verdict = (this.#options.isAlive ?? isSharerAlive)(identity, id);
     if (verdict !== undefined) return !verdict;
     const now = this.#options.steadyMs();
     const seen = this.#seen.get(id);

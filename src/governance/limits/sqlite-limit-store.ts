@@ -1,4 +1,5 @@
 import { OwlError } from "../../errors/owl-error.ts";
+import type { CallsInFlight } from "../../telemetry/calls-in-flight.ts";
 import type { Counter } from "../policy/terms.ts";
 import { Calendar } from "./calendar.ts";
 import { type Clock, systemClock } from "./clock.ts";
@@ -17,6 +18,8 @@ export interface SqliteLimitStoreOptions {
   readonly timeZone: () => string;
   readonly clock?: Clock;
   readonly isAlive?: ProcessTableOptions["isAlive"];
+  /** Whose counts are about to come. */
+  readonly inFlight?: CallsInFlight;
 }
 
 const REAP_MS = 200;
@@ -63,7 +66,11 @@ export class SqliteLimitStore implements LimitStore {
   #reapedAtMs = Number.NEGATIVE_INFINITY;
   /** What cannot be written is not counted on in memory either. */
   #isBehind = false;
-  readonly #behind = new WriteBehind({ write: () => this.#writeDown(), onIdle: () => this.#release() });
+  readonly #behind = new WriteBehind({
+    write: () => this.#writeDown(),
+    onIdle: () => this.#release(),
+    gathered: () => this.#options.inFlight?.settled() ?? Promise.resolve(),
+  });
   #isClosed = false;
 
   constructor(options: SqliteLimitStoreOptions) {

@@ -10,15 +10,15 @@ export interface WriteBehindOptions {
   readonly write: () => void;
   /** Nothing has come for a while. */
   readonly onIdle: () => void;
+  /** Resolves when nothing more is about to come. */
+  readonly gathered: () => Promise<void>;
 }
 
 /** A call that runs long is on file by then; one that is short waits for the end of its own. */
 const LATEST_MS = 5;
 const IDLE_MS = 20;
-const MAX_GATHER_MS = 1;
-const MAX_IDLE_TURNS = 3;
 
-/** Decides when what was counted in memory is written: together with what the next turns of the loop bring. */
+/** Decides when what was counted in memory is written: together with what is about to come. */
 export class WriteBehind {
   readonly #options: WriteBehindOptions;
   #batch: Batch | undefined;
@@ -43,7 +43,7 @@ export class WriteBehind {
   hurry(): void {
     if (this.#batch === undefined || this.#isGathering) return;
     this.#isGathering = true;
-    this.#gather(performance.now() + MAX_GATHER_MS, MAX_IDLE_TURNS);
+    setImmediate(() => void this.#gather());
   }
 
   /** Whether everything is on file now. */
@@ -81,14 +81,9 @@ export class WriteBehind {
     this.#isGathering = false;
   }
 
-  #gather(endsAtMs: number, turnsLeft: number): void {
-    const before = this.#changes;
-    setImmediate(() => {
-      if (!this.#isGathering) return;
-      const left = this.#changes === before ? turnsLeft - 1 : MAX_IDLE_TURNS;
-      if (left === 0 || performance.now() >= endsAtMs) this.flush();
-      else this.#gather(endsAtMs, left);
-    });
+  async #gather(): Promise<void> {
+    await this.#options.gathered();
+    if (this.#isGathering) this.flush();
   }
 }
 

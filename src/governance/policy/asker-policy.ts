@@ -18,7 +18,10 @@ export interface AskerParts {
 }
 
 export const GROUP_FLAG = "group:";
-const MAX_GROUP_FLAGS = 16;
+export const MAX_GROUP_FLAGS = 16;
+
+/** What of a call the ledger keeps in part or not at all. */
+export type Watched = "args" | "claims";
 
 /** The policy as it is for one principal under one label. Terms are worked out once for each operation. */
 export class AskerPolicy {
@@ -73,6 +76,27 @@ export class AskerPolicy {
   /** What the rules say of this very call. */
   judge(subject: Subject, args: unknown): RuleVerdict | undefined {
     return firstVerdict(this.rules, () => this.#factsOf(subject, args));
+  }
+
+  /** The same, and what of the call the rules looked at that were tried. */
+  judgeWatched(
+    subject: Subject,
+    args: unknown,
+  ): { readonly verdict: RuleVerdict | undefined; readonly lookedAt: ReadonlySet<Watched> } {
+    const lookedAt = new Set<Watched>();
+    const facts = this.#factsOf(subject, args);
+    const watched: Facts = {
+      ...facts,
+      get args() {
+        lookedAt.add("args");
+        return facts.args;
+      },
+      get claims() {
+        lookedAt.add("claims");
+        return facts.claims;
+      },
+    };
+    return { verdict: firstVerdict(this.rules, () => watched), lookedAt };
   }
 
   #factsOf({ kind, name, scope }: Subject, args: unknown): Facts {

@@ -32,7 +32,9 @@ function isHollow(policy: AskerPolicy): boolean {
 function isRefused(policy: AskerPolicy, subject: Subject): boolean {
   const { hidden, denied } = policy.termsOf(subject);
   if (hidden !== undefined || denied !== undefined) return true;
-  return policy.judge(subject, {})?.effect === "deny";
+  // A rule that looks at arguments refuses some calls, not the tool.
+  const { verdict, lookedAt } = policy.judgeWatched(subject, {});
+  return verdict?.effect === "deny" && !lookedAt.has("args");
 }
 
 function somebody(id: string, claims: Readonly<Record<string, unknown>>): Principal {

@@ -80,8 +80,8 @@ function configured(python: string, env: ProcessCommand["env"]): readonly string
   ];
   const within = inEnvironment.filter((path) => existsSync(path));
   if (within.length > 0) return within;
-  // A bare name was meant for the PATH, and was taken for a file beside the configuration.
-  return existsSync(python) ? [python] : onPath([basename(python)], env);
+  // Another Python than the one that was named would have other packages.
+  return basename(python) === python ? onPath([python], env) : [python].filter((path) => existsSync(path));
 }
 
 function onPath(names: readonly string[], env: ProcessCommand["env"]): readonly string[] {

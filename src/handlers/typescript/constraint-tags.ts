@@ -35,8 +35,18 @@ const CONSTRAINTS: Readonly<Record<string, Constraint>> = {
   uniqueItems: { type: "array", expected: "true or false", parse: parseFlag },
 };
 
+/** Every tag that says something about one field. */
+export const CONSTRAINT_TAGS: readonly string[] = [
+  ...Object.keys(CONSTRAINTS),
+  "integer",
+  "default",
+  "title",
+  "deprecated",
+  "example",
+];
+
 export function isConstraint(name: string): boolean {
-  return CONSTRAINTS[name] !== undefined || ["integer", "default", "title", "deprecated", "example"].includes(name);
+  return CONSTRAINT_TAGS.includes(name);
 }
 
 /** Adds what a doc comment says of a field: its text, and the tags that JSON Schema knows. */

@@ -1,5 +1,6 @@
 import type ts from "typescript-6";
 import { TOOL_NAME } from "../../capabilities/define-tool.ts";
+import type { JsonSchema } from "../../capabilities/schema.ts";
 import type { HandlerDescription, HandlerProblem } from "../handler-description.ts";
 import { compiler } from "./compiler.ts";
 import { describeInput } from "./describe-input.ts";
@@ -11,6 +12,7 @@ import type { Refusal } from "./mapping.ts";
 import { parametersOf, type Parameter } from "./parameters.ts";
 import { type ProblemSite, problemAt } from "./problem-site.ts";
 import { isPublicType } from "./public-types.ts";
+import { strayTags } from "./stray-tags.ts";
 
 const CONTEXTS = ["CallContext", "HandlerContext"];
 
@@ -35,7 +37,7 @@ export function describeFunction(program: ts.Program, exported: ExportedFunction
   const tags = handlerTags(doc);
   const problems = [
     ...[...misplaced, ...input.refusals, ...output.refusals].map((refusal) => problemAt(site, refusal)),
-    ...tags.problems.map((problem) => problemAt(site, problem)),
+    ...[...tags.problems, ...strayTags(doc, fieldsOf(input.schema))].map((problem) => problemAt(site, problem)),
   ];
   if (problems.length > 0) return { problems };
   return {
@@ -52,6 +54,10 @@ export function describeFunction(program: ts.Program, exported: ExportedFunction
       isGenerator: output.isGenerator,
     },
   };
+}
+
+function fieldsOf({ properties }: JsonSchema): readonly string[] {
+  return typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
 }
 
 function assertUsable({ name, doc, signatures }: ExportedFunction): { message: string; fix: string } | undefined {

@@ -2,9 +2,9 @@ import type ts from "typescript-6";
 import type { JsonSchema } from "../../capabilities/schema.ts";
 import type { CallStyle } from "../handler-description.ts";
 import { compiler } from "./compiler.ts";
-import { constrained, isConstraint } from "./constraint-tags.ts";
+import { constrained, documentedSchema, isConstraint } from "./constraint-tags.ts";
 import { ambiguousDates } from "./date-places.ts";
-import type { Doc, DocTag } from "./doc-comment.ts";
+import { type Doc, type DocTag, docOfNode } from "./doc-comment.ts";
 import { literalOf } from "./literal-values.ts";
 import type { Place, Refusal } from "./mapping.ts";
 import { isOptionalField } from "./object-to-schema.ts";
@@ -134,7 +134,10 @@ function parameterSchema(
       ? bracketDefault(declaration)
       : literalOf(writer.checker, declaration.initializer);
   const withDefault = value === undefined ? schema : { ...schema, default: value };
-  return fieldDoc(writer, { schema: withDefault, doc, names: [place.path], node });
+  const own = declaration === undefined ? undefined : docOfNode(declaration);
+  const described =
+    own === undefined ? withDefault : documentedSchema(writer, { schema: withDefault, doc: own, place });
+  return fieldDoc(writer, { schema: described, doc, names: [place.path], node });
 }
 
 function refuseUntyped(writer: SchemaWriter, place: Place): JsonSchema {

@@ -14,6 +14,21 @@ export interface TagProblem {
   readonly fix: string;
 }
 
+/** Every tag that says something about the tool as a whole. */
+export const HANDLER_TAGS: readonly string[] = [
+  "hidden",
+  "version",
+  "readonly",
+  "destructive",
+  "idempotent",
+  "openWorld",
+  "scope",
+  "timeout",
+  "cost",
+  "confirm",
+  "skill",
+];
+
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 const EFFECTS: Readonly<Record<string, keyof Effect>> = {
   readonly: "readOnly",

@@ -38,7 +38,8 @@ export function tupleToSchema(mapping: Mapping, type: ts.TypeReference, place: P
   return {
     type: "array",
     ...(prefixItems.length > 0 ? { prefixItems } : {}),
-    items: rest === undefined ? false : mapping.toSchema(rest, restPlace),
+    // Not "items: false": validators of clients that know less than JSON Schema stumble over a bare boolean.
+    ...(rest === undefined ? { maxItems: fixed.length } : { items: mapping.toSchema(rest, restPlace) }),
     ...(target.minLength > 0 ? { minItems: target.minLength } : {}),
   };
 }

@@ -62,18 +62,26 @@ export class LoadedFile {
   #add({ kind, definition }: Definition): void {
     switch (kind) {
       case "handler":
+        assertNew(this.handlers, "tool", definition.name);
         this.handlers.set(definition.name, { definition, tool: compileTool(definition) });
         return;
       case "resource":
+        assertNew(this.resources, "resource", definition.uri);
         this.resources.set(definition.uri, definition);
         return;
       case "prompt": {
         const schema = definition.arguments;
         const compiled = schema === undefined ? undefined : compileSchema(schema, "input");
+        assertNew(this.prompts, "prompt", definition.name);
         this.prompts.set(definition.name, { definition, arguments: compiled });
       }
     }
   }
+}
+
+/** Of two with one name, one is served whole: the code of the one under the words of the other would be worse. */
+function assertNew(known: ReadonlyMap<string, unknown>, what: string, name: string): void {
+  if (known.has(name)) throw new TypeError(`the file defines the ${what} "${name}" twice: rename one of them`);
 }
 
 /** Whether this process checks: a schema library's rules exist nowhere else. */

@@ -2,14 +2,11 @@ import { OwlError } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { LaunchWorker, WorkerExit } from "./launched-worker.ts";
 import { RemoteCall, type RemoteCallOptions, type RemoteTarget, type UseSandbox } from "./remote-call.ts";
+import { RestartPause } from "./restart-pause.ts";
 import { WorkerProcess } from "./worker-process.ts";
 
 /** Long enough that a busy machine does not look like a blocked worker. */
 const PULSE_MS = 200;
-const FIRST_BACKOFF_MS = 100;
-const MAX_BACKOFF_MS = 10_000;
-/** A worker that lived this long did not fail because of its start. */
-const STEADY_MS = 10_000;
 const MAX_FAILED_STARTS = 3;
 const LONGEST_END_MS = 3000;
 
@@ -39,7 +36,7 @@ export class WorkerPool {
   readonly #launches = new Set<Promise<void>>();
   #launching = 0;
   #failedStarts = 0;
-  #backoffMs = 0;
+  readonly #pause = new RestartPause();
   #pulse: NodeJS.Timeout | undefined;
   #lead: WorkerProcess | undefined;
   #closing: Promise<void> | undefined;
@@ -160,7 +157,8 @@ export class WorkerPool {
 
   #spawn(): void {
     this.#launching += 1;
-    if (this.#backoffMs > 0) setTimeout(this.#start, this.#backoffMs).unref();
+    const pauseMs = this.#pause.leftMs();
+    if (pauseMs > 0) setTimeout(this.#start, pauseMs).unref();
     else this.#start();
   }
 
@@ -168,6 +166,7 @@ export class WorkerPool {
     if (this.#isClosed) return;
     const launch = this.#launch().catch((error: unknown) => {
       this.#launching -= 1;
+      this.#pause.ended({ livedMs: 0, wasReady: false, isForCall: false });
       this.#onFailedStart(error instanceof Error ? error.message : String(error));
     });
     this.#launches.add(launch);
@@ -199,9 +198,10 @@ export class WorkerPool {
     if (this.#lead === worker) this.#lead = undefined;
     if (this.#isClosed) return;
     if (this.#isRetired && this.#queue.length === 0) return this.#endIfDone();
-    this.#options.logger.error("a worker process of handlers ended", { reason, last_words: worker.lastWords });
-    this.#backoffMs =
-      livedMs > STEADY_MS ? 0 : Math.min(MAX_BACKOFF_MS, Math.max(FIRST_BACKOFF_MS, this.#backoffMs * 2));
+    const { isReady: wasReady, isEndedForCall: isForCall } = worker;
+    const pause = Math.round(this.#pause.ended({ livedMs, wasReady, isForCall }));
+    const facts = { reason, last_words: worker.lastWords, pause_ms: pause };
+    this.#options.logger.error("a worker process of handlers ended", facts);
     if (!worker.isReady) return this.#onFailedStart(`${reason}\n${worker.lastWords}`.trim());
     // After the calls of the one that is gone have come back.
     setImmediate(() => {
@@ -216,7 +216,6 @@ export class WorkerPool {
       const error = new OwlError("execution_error", `handlers cannot run: ${reason}`, { retryable: true });
       for (const call of this.#queue.splice(0)) call.fail(error);
     }
-    this.#backoffMs = Math.min(MAX_BACKOFF_MS, Math.max(FIRST_BACKOFF_MS, this.#backoffMs * 2));
     if (this.#queue.length > 0) this.#grow();
   }
 

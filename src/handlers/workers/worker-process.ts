@@ -48,6 +48,8 @@ export class WorkerProcess {
   isReady = false;
   isStuck = false;
   isOver = false;
+  /** A call did not stop when it should: its process was ended for that, and for nothing else. */
+  isEndedForCall = false;
 
   constructor(options: WorkerProcessOptions) {
     this.#options = options;
@@ -201,11 +203,16 @@ export class WorkerProcess {
     const heard = this.#heard;
     const check = (): void => {
       if (this.isOver || !this.#calls.has(id)) return;
-      if (call.isExclusive) this.kill(`${call.what} went on after it was stopped`);
-      else if (this.#heard === heard) this.kill(`${call.what} blocked it beyond its time`);
+      if (call.isExclusive) this.#endFor(`${call.what} went on after it was stopped`);
+      else if (this.#heard === heard) this.#endFor(`${call.what} blocked it beyond its time`);
       this.#options.onFree();
     };
     setTimeout(check, CANCEL_GRACE_MS).unref();
+  }
+
+  #endFor(reason: string): void {
+    this.isEndedForCall = true;
+    this.kill(reason);
   }
 
   #take(id: number): RemoteCall | undefined {

@@ -1,4 +1,5 @@
 import { OwlError } from "../../errors/owl-error.ts";
+import { beginLocked, Database, type PostgresClient } from "../../postgres/database.ts";
 import { chainCheckpoint, chainDrafts, type ChainedBatch, type ChainOptions } from "../chain.ts";
 import { type Cut, signCut } from "../checkpoint.ts";
 import type { LedgerKeys } from "../keys.ts";
@@ -7,9 +8,8 @@ import type { LedgerFilter, LedgerStats, Page } from "../query.ts";
 import { COLUMNS, type Draft, type LedgerRow, systemDraft } from "../row.ts";
 import { type Appended, CUT_ROWS, type LedgerReader, type LedgerStore } from "../store.ts";
 import type { VerifyOptions, VerifyReport } from "../verify.ts";
-import { beginLocked, Database, type PostgresClient } from "./database.ts";
 import { PostgresReader, toHead } from "./reader.ts";
-import { HEAD_SQL, INSERT_SQL } from "./schema.ts";
+import { HEAD_SQL, INSERT_SQL, MIGRATIONS } from "./schema.ts";
 
 export interface PostgresStoreOptions {
   readonly url: string;
@@ -21,7 +21,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { url, keys } = options;
   const database = new Database({ url, use: "write" });
   try {
-    await database.migrate();
+    await database.migrate("ledger", MIGRATIONS);
     await claimKey(database, keys);
     return new PostgresStore(database, options);
   } catch (error) {
@@ -106,7 +106,7 @@ class PostgresStore implements LedgerStore {
 
   #write(make: (head: LedgerHead, client: PostgresClient) => Promise<ChainedBatch>): Promise<Appended> {
     return this.#database.transaction(async (client) => {
-      const head = toHead(await beginLocked(client, HEAD_SQL));
+      const head = toHead(await beginLocked(client, "ledger", HEAD_SQL));
       if (head.seq < this.#acknowledgedSeq) throw shortened(head.seq, this.#acknowledgedSeq);
       const { rows, seqs, checkpoints, head: newHead } = await make(head, client);
       if (rows.length > 0) await client.query({ name: "append", text: INSERT_SQL, values: [toJson(rows)] });

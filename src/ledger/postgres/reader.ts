@@ -1,3 +1,4 @@
+import type { Database } from "../../postgres/database.ts";
 import { encodeRow, GENESIS } from "../chain.ts";
 import { type Cut, readCut } from "../checkpoint.ts";
 import type { LedgerKeys } from "../keys.ts";
@@ -8,7 +9,6 @@ import { collectStats, toCount } from "../stats.ts";
 import type { LedgerReader } from "../store.ts";
 import { toRow } from "../stored-row.ts";
 import { type ChainRecord, type ChainSource, verifyChain, type VerifyOptions, type VerifyReport } from "../verify.ts";
-import type { Database } from "./database.ts";
 import { HEAD_SQL, RECORDS_SQL, ROW_COLUMNS } from "./schema.ts";
 
 export const POSTGRES_DIALECT: SqlDialect = {

@@ -7,24 +7,30 @@ import { MIGRATIONS } from "./schema.ts";
 export type SqliteConnection = InstanceType<typeof Database>;
 
 /** How long a write waits for another process; a commit takes milliseconds. */
-const BUSY_TIMEOUT_MS = 5000;
+export const BUSY_TIMEOUT_MS = 5000;
+
+/**
+ * `write` waits for locks and for the disk. `write-unsynced` waits for neither, so that an event loop can do it: whoever
+ * uses it syncs the log and empties it.
+ */
+export type ConnectionMode = "read" | "write" | "write-unsynced";
 
 export interface ConnectionOptions {
   readonly path: string;
-  readonly mode: "write" | "read";
+  readonly mode: ConnectionMode;
 }
 
 export function openConnection({ path, mode }: ConnectionOptions): SqliteConnection {
-  if (mode === "write") makeFile(path);
+  if (mode !== "read") makeFile(path);
   else if (!existsSync(path)) throw noLedger(path);
   const db = new Database(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-    if (mode === "write") prepareToWrite(db);
-    else {
+    if (mode === "read") {
       db.exec("PRAGMA query_only = ON");
       if (schemaVersion(db) === 0) throw noLedger(path);
-    }
+    } else prepareToWrite(db);
+    if (mode === "write-unsynced") leaveWaitingToOthers(db);
     return db;
   } catch (error) {
     db.close();
@@ -60,6 +66,12 @@ function prepareToWrite(db: SqliteConnection): void {
     db.exec("ROLLBACK");
     throw error;
   }
+}
+
+function leaveWaitingToOthers(db: SqliteConnection): void {
+  db.exec("PRAGMA synchronous = NORMAL");
+  db.exec("PRAGMA wal_autocheckpoint = 0");
+  db.exec("PRAGMA busy_timeout = 0");
 }
 
 function schemaVersion(db: SqliteConnection): number {

@@ -15,6 +15,12 @@ const REASONS: readonly (readonly [RegExp, string, string])[] = [
   [/SQLITE_BUSY|SQLITE_LOCKED|is locked/i, "another process holds its lock", "Find the process that keeps it locked."],
 ];
 
+/** Whether somebody else holds the lock that a write needs. Nothing was done then. */
+export function isLocked(thrown: unknown): boolean {
+  const error = isOwlError(thrown) ? thrown.cause : thrown;
+  return error instanceof Error && "code" in error && error.code === "SQLITE_BUSY";
+}
+
 /** Whatever the database says, as one kind of error that names the cause and the way out. */
 export function storeError(thrown: unknown, path: string): OwlError {
   if (isOwlError(thrown)) return thrown;

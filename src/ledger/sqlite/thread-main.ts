@@ -1,27 +1,22 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { loadLedgerKeys } from "../keys.ts";
-import { SqliteReader } from "./reader.ts";
+import { LongWork } from "./long-work.ts";
 import { storeError } from "./store-error.ts";
 import type { ThreadData, ThreadReply, ThreadRequest } from "./thread-messages.ts";
-import { SqliteWriter } from "./writer.ts";
 
 type Serve = (...params: readonly never[]) => unknown;
 
-/** The thread that owns a connection: waiting for the disk must not hold up the server's own loop. */
-function main({ role, path, keyFolder, checkpointEvery }: ThreadData): void {
+/** The thread for whatever may take long: it must not hold up the server's own loop. */
+function main({ path, keyFolder, checkpointEvery }: ThreadData): void {
   const loadKeys = () => loadLedgerKeys({ folder: keyFolder, create: false });
-  const store =
-    role === "write"
-      ? new SqliteWriter({ path, keys: loadKeys(), checkpointEvery })
-      : new SqliteReader({ path, loadKeys });
+  const store = new LongWork({ path, loadKeys, checkpointEvery });
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
   const reply = (message: ThreadReply): void => parentPort?.postMessage(message);
   const answer = async ({ id, method, params }: ThreadRequest): Promise<void> => {
     try {
       const serve: unknown = Reflect.get(store, method);
       if (!isServe(serve)) throw new TypeError(`no method ${method}`);
-      const given = method === "append" ? params.map((drafts): unknown => JSON.parse(String(drafts))) : params;
-      reply({ id, value: await Reflect.apply(serve, store, given) });
+      reply({ id, value: await Reflect.apply(serve, store, params) });
     } catch (error) {
       const { message, hint, retryable } = storeError(error, path);
       reply({ id, failure: { message, hint, retryable } });

@@ -1,20 +1,18 @@
 import type { Cut } from "../checkpoint.ts";
-import type { Appended, LedgerStore } from "../store.ts";
+import type { LedgerReader } from "../store.ts";
 
 /** What a thread is told when it starts. */
 export interface ThreadData {
-  readonly role: "write" | "read";
   readonly path: string;
   readonly keyFolder: string;
   readonly checkpointEvery: number;
 }
 
-/** The calls that a thread answers. */
-export interface ThreadMethods extends Omit<LedgerStore, "append" | "seal" | "cut"> {
-  /** The drafts as one JSON text: copying a text between threads is far cheaper than copying a tree. */
-  append(drafts: string): Promise<Appended> | Appended;
-  seal(): Promise<Appended> | Appended;
+/** The calls that a thread answers: whatever may take long. */
+export interface ThreadMethods extends LedgerReader {
   cut(beforeMs: number): Promise<Cut | undefined> | Cut | undefined;
+  /** Moves what is in the log to the file, and lets the log begin anew. */
+  emptyLog(): Promise<void> | void;
 }
 
 export interface ThreadRequest {

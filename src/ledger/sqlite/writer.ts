@@ -5,14 +5,16 @@ import type { LedgerKeys } from "../keys.ts";
 import type { LedgerHead } from "../ledger.ts";
 import { type Draft, systemDraft } from "../row.ts";
 import { type Appended, CUT_ROWS } from "../store.ts";
-import { fileIdentity, openConnection, type SqliteConnection } from "./connection.ts";
+import { type ConnectionMode, fileIdentity, openConnection, type SqliteConnection } from "./connection.ts";
 import { INSERT_SQL } from "./schema.ts";
-import { storeError } from "./store-error.ts";
+import { isLocked, storeError } from "./store-error.ts";
 
 export interface SqliteWriterOptions {
   readonly path: string;
   readonly keys: LedgerKeys;
   readonly checkpointEvery: number;
+  /** Default: `write`. */
+  readonly mode?: Exclude<ConnectionMode, "read">;
 }
 
 interface OpenFile {
@@ -24,7 +26,7 @@ interface OpenFile {
   readonly identity: string | undefined;
 }
 
-/** Appends to the ledger's file. A file that fails is closed and opened again by the next write. */
+/** Appends to the ledger's file. A file that fails is closed and opened again by the next write; one that is locked is not. */
 export class SqliteWriter {
   readonly #options: SqliteWriterOptions;
   #file: OpenFile | undefined;
@@ -61,6 +63,15 @@ export class SqliteWriter {
     return cut;
   }
 
+  /** Moves what is in the log to the file. Writers wait only while the rest of it is moved. */
+  emptyLog(): void {
+    this.#attempt(({ db }) => {
+      db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+      const [row] = db.prepare("PRAGMA wal_checkpoint(RESTART)").raw().all();
+      if (Array.isArray(row) && row[0] !== 0) throw new Error("the log is in use");
+    });
+  }
+
   close(): void {
     const file = this.#file;
     this.#file = undefined;
@@ -94,17 +105,17 @@ export class SqliteWriter {
       if (fileIdentity(this.#options.path) !== file.identity) throw replaced(this.#options.path);
       return act(file);
     } catch (error) {
-      this.#abandon();
+      if (!isLocked(error) || this.#file?.db.inTransaction === true) this.abandon();
       throw storeError(error, this.#options.path);
     }
   }
 
   #openFile(): OpenFile {
     if (this.#file !== undefined) return this.#file;
-    const { path, keys } = this.#options;
+    const { path, keys, mode = "write" } = this.#options;
     // Making a new file in place of one that held rows would hide that they are gone.
     if (this.#acknowledgedSeq > 0 && fileIdentity(path) === undefined) throw replaced(path);
-    const db = openConnection({ path, mode: "write" });
+    const db = openConnection({ path, mode });
     try {
       claimKey(db, keys, path);
       this.#file = {
@@ -123,7 +134,7 @@ export class SqliteWriter {
   }
 
   /** Closing alone would leave the transaction, and with it the lock, until the statements are collected. */
-  #abandon(): void {
+  abandon(): void {
     const file = this.#file;
     this.#file = undefined;
     if (file === undefined) return;

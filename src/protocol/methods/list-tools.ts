@@ -37,6 +37,18 @@ export async function listTools(
   return page;
 }
 
+/** Every page of the list, one after the other, as this caller would get them. */
+export function allTools(mcp: Mcp, caller: Caller): readonly Readonly<Record<string, unknown>>[] {
+  const all: Readonly<Record<string, unknown>>[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = listPage(mcp, cursor, caller);
+    all.push(...page.tools);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return all;
+}
+
 /** A page that is ready to be sent, made once for all who see the same tools. */
 function listPage(mcp: Mcp, cursor: string | undefined, caller: Caller): Page {
   const tools = mcp.pipeline.visibleTools(caller);

@@ -12,7 +12,7 @@ import { endServerGroups } from "./end-groups.ts";
 import { createGuestCopies } from "./guest-copy.ts";
 import { findNode, findPython } from "./interpreters.ts";
 import { probeBubblewrap } from "./probe/probe.ts";
-import { identifyProcess } from "../process-identity.ts";
+import { identifyProcess } from "../../processes/identity.ts";
 import { reapDeadServers } from "./reaper.ts";
 import { openRecords } from "./records.ts";
 import { replaceFile } from "../replace-file.ts";

@@ -5,7 +5,7 @@ import type { CellHost } from "./cell-host.ts";
 import type { ControlGroup } from "./cgroups/control-group.ts";
 import { endGroups, tryKill } from "./end-groups.ts";
 import { type LaunchedProcess, readBounded } from "./launched-process.ts";
-import { identifyProcess, isAlive, type ProcessIdentity } from "../process-identity.ts";
+import { identifyProcess, isAlive, type ProcessIdentity } from "../../processes/identity.ts";
 import { processTreeUsage } from "./process-tree.ts";
 import type { CellRecord } from "./records.ts";
 

@@ -4,7 +4,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import { endGroups, endServerGroups, tryKill } from "./end-groups.ts";
 import type { GuestCopies } from "./guest-copy.ts";
 import { waitUntilDetached } from "./loop-devices.ts";
-import { isAlive } from "../process-identity.ts";
+import { isAlive } from "../../processes/identity.ts";
 import type { CellRecord, Records } from "./records.ts";
 import { readUid, type UidRange } from "./uid-range.ts";
 

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { link, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { identifyProcess, isAlive, processIdentitySchema } from "../process-identity.ts";
+import { identifyProcess, isAlive, processIdentitySchema } from "../../processes/identity.ts";
 import { draftName } from "../replace-file.ts";
 
 /** Labels by which containers and volumes of ours are known; nothing without them is ever touched. */

@@ -26,9 +26,17 @@ export class ForwardEndpoint {
     if (request.method !== "POST") throw new OwlError("method_not_allowed", "only POST is allowed here");
     const envelope = door.admit(header(request, FORWARD_HEADER));
     const sealed = await readBytes(request, maxBodyBytes + ENVELOPE_BYTES);
-    const answer = await door.serve(envelope, sealed, lifeOf(response).signal);
-    if (response.destroyed) return;
-    response.writeHead(200, { "content-type": "application/octet-stream", "content-length": answer.length });
-    response.end(answer);
+    await door.serve(envelope, sealed, {
+      signal: lifeOf(response).signal,
+      get waitingBytes() {
+        return response.writableLength;
+      },
+      write(piece) {
+        if (response.destroyed) return;
+        if (!response.headersSent) response.writeHead(200, { "content-type": "application/octet-stream" });
+        response.write(piece);
+      },
+    });
+    response.end();
   }
 }

@@ -192,7 +192,10 @@ describe("Python handlers", () => {
 
   test("[004-R5.2] [004-R5.3] what does not fit is refused with its path, and the function is not called", async () => {
     const { error } = await call("price", { item: { name: 1 } });
-    expect(error).toMatchObject({ code: -32602, data: { issues: [{ path: "item.name", message: "must be string" }] } });
+    expect(error).toMatchObject({
+      code: -32602,
+      data: { issues: [{ path: "item.name", message: "must be string, not number" }] },
+    });
     expect((await call("price", { item: { name: "apple" }, extra: 1 })).error?.code).toBe(-32602);
   });
 
@@ -260,7 +263,7 @@ describe("Python handlers", () => {
   });
 
   test("bad types, broken syntax and missing modules are named with file, line and fix; the rest is served", async () => {
-    const problems = server.logs.filter(({ message }) => message === "handler file cannot be used");
+    const problems = server.logs.filter(({ message }) => String(message).endsWith("cannot be used"));
     expect(problems).toEqual(
       expect.arrayContaining([
         expect.objectContaining({

@@ -70,6 +70,21 @@ describe("a handler in a worker process", () => {
     await own.stop();
   });
 
+  test("[004-R5.7] that blocks beyond its time again and again makes nobody wait longer each time", async () => {
+    const own = await startHttp({ handlers: "workers" });
+    const ended = (): readonly unknown[] =>
+      own.logs
+        .filter(({ message }) => message === "a worker process of handlers ended")
+        .map(({ pause_ms }) => pause_ms);
+    for (let round = 1; round <= 3; round += 1) {
+      expect((await call("block_too_long", {}, own)).error?.data).toEqual(expectedData("timeout"));
+      await until(ended, ({ length }) => length === round);
+      await pidOf(own);
+    }
+    expect(ended()).toEqual([0, 0, 0]);
+    await own.stop();
+  });
+
   test.each(["exits", "throws_later", "runs_out_of_memory", "kills_itself"])(
     "[004-R5.9] that %s fails its own call with the reason, and the next one works",
     async (how) => {

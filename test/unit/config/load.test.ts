@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ConfigError, type ConfigIssue } from "../../../src/config/config-error.ts";
 import { loadConfig, type LoadOptions } from "../../../src/config/load.ts";
@@ -183,6 +183,14 @@ describe("keys", () => {
     expect(fromFile.handlers.paths).toEqual([join(folder, "tools/*.ts"), `!${join(folder, "tools/x.ts")}`]);
     expect(fromFile.sandbox.root).toBe(join(folder, "data"));
     expect((await load({ cwd, file, env: { SANDBOX_ROOT: "here" } })).config.sandbox.root).toBe(join(cwd, "here"));
+  });
+
+  test("a program is found where it was written, or by its bare name on the PATH", async () => {
+    const python = async (value: string): Promise<string> =>
+      (await load({ yaml: `handlers: { python: ${value} }` })).config.handlers.python;
+    expect(await python("python3.12")).toBe("python3.12");
+    expect(await python("/opt/python")).toBe("/opt/python");
+    expect(isAbsolute(await python("./venv"))).toBe(true);
   });
 
   test("an empty variable counts as not set", async () => {

@@ -242,13 +242,13 @@ describe("several servers", () => {
   const REDIS = { MCP_SERVER_LIMITS_URL: "redis://counter.example" };
   const KEY = { MCP_SERVER_CLUSTER_KEY: "a-secret-of-at-least-thirty-two-bytes" };
 
-  test("with a store in common count in common, or do not start", async () => {
+  test("count in common, in the store or in Redis, or do not start", async () => {
     const store = { MCP_SERVER_STORE_URL: "postgres://owlclaw@db.example/owlclaw" };
-    expect(await problems(store)).toMatchObject([
-      { path: "limits.url", reason: expect.stringContaining("store.url"), fix: expect.stringContaining("redis://") },
+    expect(await problems(KEY)).toMatchObject([
+      { path: "limits.url", reason: expect.stringContaining("cluster.key"), fix: expect.stringContaining("redis://") },
     ]);
-    expect(await problems(KEY)).toMatchObject([{ path: "limits.url", reason: expect.stringContaining("cluster.key") }]);
-    expect(await problems({ ...store, ...REDIS, ...KEY })).toEqual([]);
+    for (const shared of [store, REDIS, { ...store, ...REDIS }]) expect(await problems({ ...shared, ...KEY })).toEqual([]);
+    expect(await problems(store)).toEqual([]);
   });
 
   test("have a key that nobody guesses, and an address that another server can call", async () => {

@@ -173,6 +173,14 @@ test.each([
   expect(policyWarnings(policy({ defaults: { deny: ["scope:exec"] } }))).toEqual([]);
 });
 
+test("a rule that refuses some arguments of shell_exec gets no warning, and hides none", () => {
+  const rules = [{ id: "x", when: 'tool == "shell_exec" && args.command.contains("rm")', effect: "deny" }];
+  expect(policyWarnings(policy({ rules }))).toEqual([]);
+  expect(policyWarnings(policy({ rules, clients: { ada: { deny: ["shell_exec"] } } }))).toEqual([
+    expect.stringContaining('the client "ada"'),
+  ]);
+});
+
 describe("policy files", () => {
   const base = policySchema.parse({ defaults: { callsPerMinute: 5 } });
   const write = (name: string, content: string | Buffer): string => {

@@ -21,6 +21,7 @@ function heldStore() {
       }),
     onWritten: () => undefined,
     onFailed: (error: OwlError) => void failures.push(error.message),
+    gathered: () => Promise.resolve(),
   });
   return { queue, commits, failures };
 }

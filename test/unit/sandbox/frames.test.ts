@@ -87,3 +87,53 @@ for (const [side, { FrameReader, FrameWriter }] of Object.entries({ guest, host 
     await expect(writer.write(message("x"))).rejects.toThrow("destroyed");
   });
 }
+
+interface Verdict {
+  readonly messages: readonly string[];
+  readonly error: string | undefined;
+}
+
+/** What a reader makes of bytes that come in pieces. */
+async function verdictOf(side: typeof guest | typeof host, bytes: Buffer, step: number): Promise<Verdict> {
+  const stream = new PassThrough();
+  const reader = new side.FrameReader(stream);
+  const messages: string[] = [];
+  let error: string | undefined;
+  reader.onError((found) => (error = found.message));
+  reader.listen((each) => messages.push(JSON.stringify(each)));
+  for (let at = 0; at < bytes.length; at += step) stream.write(bytes.subarray(at, at + step));
+  stream.end().resume();
+  await finished(stream);
+  return { messages, error };
+}
+
+const PIECES = [
+  "Content-Length: 2\r\n\r\n{}",
+  'Content-Length: 14\r\n\r\n{"a":"é😀"}',
+  "Content-Length: 0\r\n\r\n",
+  "Content-Length: 4\r\n\r\nnull",
+  "Content-Length: 3\r\n\r\n{x}",
+  "Content-Length: -1\r\n\r\n",
+  "Content-Length: 0x2\r\n\r\n{}",
+  "Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}",
+  "content-length: 2\r\n\r\n{}",
+  "Content-Length: 99999999999999999999\r\n\r\n",
+  "Content-Length: 900\r\n\r\n",
+  " ",
+  "\r\n\r\n",
+  "\0",
+  "{}",
+];
+
+test("the guest's twin and the host's come to the same verdict on the same bytes", async () => {
+  const seen = new Set<string>();
+  for (const [first, second] of PIECES.flatMap((each) => PIECES.map((other) => [each, other] as const))) {
+    const bytes = Buffer.from(first + second);
+    for (const step of [1, 7, bytes.length]) {
+      const verdict = await verdictOf(host, bytes, step);
+      expect(await verdictOf(guest, bytes, step), `${first}${second} by ${step}`).toEqual(verdict);
+      seen.add(`${verdict.messages.length} ${verdict.error !== undefined}`);
+    }
+  }
+  expect([...seen].toSorted()).toEqual(["0 false", "0 true", "1 false", "1 true", "2 false"]);
+});

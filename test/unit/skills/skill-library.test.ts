@@ -213,15 +213,48 @@ describe("a look at what changed", () => {
     expect([...library.skills.keys()]).toEqual(["b/one", "b/three", "c/four"]);
   });
 
-  it("a broken save takes only that skill away, and mending it brings it back", async () => {
+  const textOf = async (library: SkillLibrary, key: string): Promise<string | undefined> => {
+    const file = library.skills.get(key)?.files.get("SKILL.md");
+    return file === undefined ? undefined : (await library.content(file)).text;
+  };
+
+  it.each([
+    ["bad YAML", "---\nname: ["],
+    ["nothing", ""],
+    ["no UTF-8", Buffer.from([0xff, 0xfe, 0xfd])],
+    ["too much", Buffer.alloc(2 ** 20 + 1, "a")],
+  ])("a save with %s is told, and the skill is served as it was", async (_what, broken) => {
     const library = await open(FILES);
-    await writeFiles(library.dir, { "a/one/SKILL.md": "---\nname: [" });
-    await change(library, "a/one/SKILL.md");
-    expect([...library.skills.keys()]).toEqual(["a/two", "b/three"]);
-    expect(library.problems).toHaveLength(1);
-    await writeFiles(library.dir, { "a/one/SKILL.md": manifest("one") });
-    await change(library, "a/one/SKILL.md");
-    expect([...library.skills.keys()]).toEqual(["a/one", "a/two", "b/three"]);
+    const before = library.skills;
+    await writeFiles(library.dir, { "a/one/SKILL.md": broken });
+    expect(await change(library, "a/one/SKILL.md")).toEqual({ isChanged: false, updated: [] });
+    expect(library.skills).toBe(before);
+    expect(await textOf(library, "a/one")).toBe(manifest("one"));
+    expect(told(library)).toEqual([
+      expect.stringMatching(/^a\/one\/SKILL\.md: error: .*; the skill is served as it was$/),
+    ]);
+    // Its other files are those of the disk all the while.
+    await writeFiles(library.dir, { "a/one/references/y.md": "new" });
+    expect((await change(library, "a/one/references/y.md")).updated).toEqual(["skill://a/one/references/y.md"]);
+    expect(await textOf(library, "a/one")).toBe(manifest("one"));
+    await writeFiles(library.dir, { "a/one/SKILL.md": "broken in another way" });
+    expect((await change(library, "a/one/SKILL.md")).isChanged).toBe(false);
+    await library.refresh();
+    expect(await textOf(library, "a/one")).toBe(manifest("one"));
+    await writeFiles(library.dir, { "a/one/SKILL.md": manifest("one", "", "Mended") });
+    expect((await change(library, "a/one/SKILL.md")).updated).toEqual(["skill://a/one", "skill://a/one/SKILL.md"]);
+    expect(await textOf(library, "a/one")).toBe(manifest("one", "", "Mended"));
     expect(library.problems).toEqual([]);
+  });
+
+  it("a skill that was broken from the start, or whose SKILL.md is gone or a link now, is not served", async () => {
+    const library = await open({ ...FILES, "a/bad/SKILL.md": "---\nname: [" });
+    expect([...library.skills.keys()]).toEqual(["a/one", "a/two", "b/three"]);
+    await rm(join(library.dir, "a/one/SKILL.md"));
+    await change(library, "a/one/SKILL.md");
+    await rm(join(library.dir, "a/two/SKILL.md"));
+    await symlink("/etc/hostname", join(library.dir, "a/two/SKILL.md"));
+    await change(library, "a/two/SKILL.md");
+    expect([...library.skills.keys()]).toEqual(["b/three"]);
   });
 });

@@ -16,6 +16,8 @@ interface Row {
   readonly type: string;
   readonly isMixedUnion: boolean;
   readonly schema: JsonSchema;
+  /** Of a function that returns the type; undefined where the type promises nothing. */
+  readonly output: JsonSchema | undefined;
   readonly values: readonly unknown[];
   readonly verdicts: readonly boolean[];
 }
@@ -27,7 +29,7 @@ beforeAll(async () => {
   const names = CASES.map((_, index) => `case-${index}.ts`);
   const sources = CASES.map(
     ({ given = "", type }) =>
-      `${given}\n/** Takes one. */\nexport function take(value: ${type}, last?: boolean): void {}`,
+      `${given}\n/** Takes one. */\nexport function take(value: ${type}, last?: boolean): void {}\n/** Gives one. */\nexport declare function give(): ${type};`,
   );
   files = await HandlerFiles.make(Object.fromEntries(names.map((name, index) => [name, sources[index] ?? ""])));
   const described = await files.describe(...names);
@@ -46,6 +48,7 @@ beforeAll(async () => {
     type,
     isMixedUnion,
     schema: described[index]?.handlers[0]?.inputSchema ?? {},
+    output: described[index]?.handlers[1]?.outputSchema,
     values: values[index] ?? [],
     verdicts: verdicts[index] ?? [],
   }));
@@ -64,6 +67,18 @@ describe("[004-R14.2] [004-R14.4] [004-R14.5] the schema takes exactly what the 
     });
     expect(differing, `seed ${SEED}`).toEqual([]);
   });
+
+  test.each(CASES.map(({ type }, index) => ({ type, index })))(
+    "a result of the type $type is let through",
+    ({ index }) => {
+      const { output, values, verdicts } = rows[index]!;
+      const accepts = output === undefined ? () => true : validator(output);
+      expect(
+        values.filter((value, at) => verdicts[at] === true && !accepts(value)),
+        `seed ${SEED}`,
+      ).toEqual([]);
+    },
+  );
 
   test("the values that were tried are of both kinds", () => {
     const all = rows.flatMap(({ verdicts }) => verdicts);

@@ -86,6 +86,17 @@ export function badTags(): void {}
 export function badConstraints(a: number, b: string, c: string, d: string, e: boolean): void {}
 /** @param a only a parameter */
 export function noText(a: string): void {}
+/** Inline. @readOnly */
+export function inline(/** how many @minimum 1 */ count: number, /** @maxLength 3 */ code = "abc"): void {}
+/**
+ * Strays.
+ * @minimum missing 1
+ * @maximum 5
+ * @param old gone @minLength 3
+ * @Timeout 5s
+ * @minlength a 3
+ */
+export function strays(a: string): void {}
 `;
 
 let files: HandlerFiles;
@@ -187,5 +198,29 @@ test("a tag that cannot be read is a problem of its function alone, with what to
   expect(of("noText")).toEqual([
     "noText: its doc comment has no text, and that is all that a model knows of it -> say what it does in the first line, or add the tag @hidden",
   ]);
-  expect([...handlers.keys()]).toEqual(["convert", "order"]);
+  expect([...handlers.keys()]).toEqual(["convert", "order", "inline"]);
+});
+
+test("the doc comment of a parameter gives its text and constraints", () => {
+  expect(handlers.get("inline")).toMatchObject({
+    effect: { readOnly: true },
+    inputSchema: {
+      properties: {
+        count: { type: "number", description: "how many", minimum: 1 },
+        code: { type: "string", default: "abc", maxLength: 3 },
+      },
+    },
+  });
+});
+
+test("a tag that nobody would read is a problem: a limit that was written must hold", () => {
+  expect(
+    problems.filter(({ message }) => message.startsWith("strays:")).map(({ message, fix }) => `${message} -> ${fix}`),
+  ).toEqual([
+    "strays: @minimum missing 1 names no parameter -> write @minimum NAME VALUE, or put it on the line of its @param; the names are a",
+    "strays: @maximum 5 names no parameter -> write @maximum NAME VALUE, or put it on the line of its @param; the names are a",
+    "strays: @minLength on the line of @param old names no parameter -> write @minLength NAME VALUE, or put it on the line of its @param; the names are a",
+    "strays: @Timeout is not a tag -> write @timeout",
+    "strays: @minlength is not a tag -> write @minLength",
+  ]);
 });

@@ -193,7 +193,7 @@ describe("[004-R4.4] [004-R14.1] parameters as the input of a tool", () => {
     ],
     [
       "restTuple",
-      input({ pair: { type: "array", prefixItems: [STRING, NUMBER], items: false, minItems: 2 } }, ["pair"]),
+      input({ pair: { type: "array", prefixItems: [STRING, NUMBER], maxItems: 2, minItems: 2 } }, ["pair"]),
       { ...positional("pair"), rest: true },
     ],
     [

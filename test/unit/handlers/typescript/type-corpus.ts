@@ -177,12 +177,12 @@ const LISTS: readonly TypeCase[] = [
   { type: "never[]", schema: { type: "array", maxItems: 0 }, samples: [[]] },
   {
     type: "[string, number]",
-    schema: { type: "array", prefixItems: [STRING, NUMBER], items: false, minItems: 2 },
+    schema: { type: "array", prefixItems: [STRING, NUMBER], maxItems: 2, minItems: 2 },
     samples: [["a", 1]],
   },
   {
     type: "[x: number, y?: number]",
-    schema: { type: "array", prefixItems: [NUMBER, NUMBER], items: false, minItems: 1 },
+    schema: { type: "array", prefixItems: [NUMBER, NUMBER], maxItems: 2, minItems: 1 },
     samples: [[1], [1, 2]],
   },
   {
@@ -192,10 +192,10 @@ const LISTS: readonly TypeCase[] = [
   },
   {
     type: "readonly [boolean, string?]",
-    schema: { type: "array", prefixItems: [BOOLEAN, STRING], items: false, minItems: 1 },
+    schema: { type: "array", prefixItems: [BOOLEAN, STRING], maxItems: 2, minItems: 1 },
     samples: [[true], [true, "a"]],
   },
-  { type: "[]", schema: { type: "array", items: false }, samples: [[]] },
+  { type: "[]", schema: { type: "array", maxItems: 0 }, samples: [[]] },
   { type: "[...string[]]", schema: list(STRING), samples: [["a"], []] },
 ];
 
@@ -384,7 +384,7 @@ const DATES: readonly TypeCase[] = [
   },
   {
     type: "[Date, string]",
-    schema: { type: "array", prefixItems: [DATE, STRING], items: false, minItems: 2 },
+    schema: { type: "array", prefixItems: [DATE, STRING], maxItems: 2, minItems: 2 },
     dates: ["/value/0"],
     samples: [],
     judge: false,
@@ -434,7 +434,7 @@ const RECURSIVE: readonly TypeCase[] = [
       Leaf: object(
         {
           branch: object({
-            leaves: { type: "array", prefixItems: [{ $ref: "#/$defs/Leaf" }], items: false, minItems: 1 },
+            leaves: { type: "array", prefixItems: [{ $ref: "#/$defs/Leaf" }], maxItems: 1, minItems: 1 },
           }),
         },
         ["branch"],

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { identifyProcess, isAlive } from "../../../../src/runtimes/process-identity.ts";
+import { identifyProcess } from "../../../../src/processes/identity.ts";
 import { openRecords } from "../../../../src/runtimes/bubblewrap/records.ts";
 import { createUidRange } from "../../../../src/runtimes/bubblewrap/uid-range.ts";
 
@@ -11,17 +11,6 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "owlclaw-records-"));
 });
 afterEach(async () => await rm(folder, { recursive: true }));
-
-describe("a process's identity", () => {
-  it("is that of one process alone: neither its number, its start nor the boot is enough", () => {
-    const self = identifyProcess(process.pid)!;
-    expect(isAlive(self)).toBe(true);
-    expect(isAlive({ ...self, startTicks: "1" })).toBe(false);
-    expect(isAlive({ ...self, bootId: "another" })).toBe(false);
-    expect(isAlive({ ...self, pid: 1 })).toBe(false);
-    expect(identifyProcess(2 ** 30)).toBeUndefined();
-  });
-});
 
 describe("records", () => {
   const cell = () => ({

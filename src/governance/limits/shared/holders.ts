@@ -19,7 +19,7 @@ export class Holders {
     return this.#current;
   }
 
-  /** Whether Redis has never heard of the current one. */
+  /** Whether the store has never heard of the current one. */
   get isNew(): boolean {
     return this.#isNew;
   }

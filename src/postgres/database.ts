@@ -1,7 +1,5 @@
 import pg from "pg";
-import { isOwlError, OwlError } from "../../errors/owl-error.ts";
-import type { Value } from "../row.ts";
-import { MIGRATIONS } from "./schema.ts";
+import { isOwlError, OwlError } from "../errors/owl-error.ts";
 
 export type PostgresClient = pg.PoolClient;
 
@@ -9,14 +7,14 @@ const CONNECT_TIMEOUT_MS = 3000;
 const STATEMENT_TIMEOUT_MS = 5000;
 /** Statistics and pages of verification look at many rows. */
 const READ_TIMEOUT_MS = 120_000;
-/** Advisory locks are numbers that everybody on the database shares: this one is "owlclaw" in ASCII, cut to 48 bits. */
-const LEDGER_LOCK = 0x6f_77_6c_63_6c_61;
+/** Advisory locks are numbers that everybody on the database shares: these begin with "owlclaw" in ASCII, cut to 48 bits. */
+const LOCKS = { ledger: 0x6f_77_6c_63_6c_61, limits: 0x6f_77_6c_63_6c_62, servers: 0x6f_77_6c_63_6c_63 };
 
-/**
- * `BEGIN` and the lock that makes appends of several servers one after another; it ends with the transaction. In this
- * isolation level each statement sees what was committed before it began, so what follows is younger than the lock.
- */
-const BEGIN_LOCKED_SQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(${LEDGER_LOCK})`;
+/** What has tables of its own in the store. */
+export type StorePart = keyof typeof LOCKS;
+
+/** What a column takes. */
+export type PostgresValue = string | number | null;
 
 export interface DatabaseOptions {
   readonly url: string;
@@ -43,7 +41,7 @@ export class Database {
     this.#pool.on("error", () => undefined);
   }
 
-  async query(sql: string, values: readonly Value[] = []): Promise<readonly unknown[]> {
+  async query(sql: string, values: readonly PostgresValue[] = []): Promise<readonly unknown[]> {
     try {
       const { rows } = await this.#pool.query<Record<string, unknown>>(sql, [...values]);
       return rows;
@@ -68,20 +66,22 @@ export class Database {
     }
   }
 
-  async migrate(): Promise<void> {
+  /** Steps of the schema, in order; `owlclaw_schema` says how many have run. */
+  async migrate(part: StorePart, steps: readonly string[]): Promise<void> {
     await this.transaction(async (client) => {
-      await beginLocked(client);
+      // One at a time: servers that start together make their tables together.
+      await beginLocked(client, "ledger");
       await client.query("CREATE TABLE IF NOT EXISTS owlclaw_schema (part TEXT PRIMARY KEY, version INTEGER NOT NULL)");
-      const { rows } = await client.query<{ version: number }>(
-        "SELECT version FROM owlclaw_schema WHERE part = 'ledger'",
-      );
+      const { rows } = await client.query<{ version: number }>("SELECT version FROM owlclaw_schema WHERE part = $1", [
+        part,
+      ]);
       const version = rows[0]?.version ?? 0;
-      if (version > MIGRATIONS.length) throw tooNew(version);
-      for (const step of MIGRATIONS.slice(version)) await client.query(step);
-      await client.query(
-        "INSERT INTO owlclaw_schema VALUES ('ledger', $1) ON CONFLICT (part) DO UPDATE SET version = $1",
-        [MIGRATIONS.length],
-      );
+      if (version > steps.length) throw tooNew({ part, version, known: steps.length });
+      for (const step of steps.slice(version)) await client.query(step);
+      await client.query("INSERT INTO owlclaw_schema VALUES ($1, $2) ON CONFLICT (part) DO UPDATE SET version = $2", [
+        part,
+        steps.length,
+      ]);
       await client.query("COMMIT");
     });
   }
@@ -91,9 +91,18 @@ export class Database {
   }
 }
 
-/** Begins, waits for the lock, and asks one question behind it, all in one round trip. Hands back the first row. */
-export async function beginLocked(client: PostgresClient, question = "SELECT 1"): Promise<unknown> {
-  const results: unknown = await client.query(`${BEGIN_LOCKED_SQL}; ${question}`);
+export function lockSql(part: StorePart): string {
+  return `pg_advisory_xact_lock(${LOCKS[part]})`;
+}
+
+/**
+ * Begins, waits for the lock that makes servers come one after another, and asks one question behind it, all in one
+ * round trip. In this isolation level each statement sees what was committed before it began, so what follows is
+ * younger than the lock, which ends with the transaction. Hands back the first row.
+ */
+export async function beginLocked(client: PostgresClient, part: StorePart, question = "SELECT 1"): Promise<unknown> {
+  const begin = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${lockSql(part)}`;
+  const results: unknown = await client.query(`${begin}; ${question}`);
   // Several statements at once have several results, which the driver's types do not know.
   const last: unknown = Array.isArray(results) ? results.at(-1) : results;
   const rows: unknown = typeof last === "object" && last !== null ? Reflect.get(last, "rows") : undefined;
@@ -105,16 +114,24 @@ function storeError(thrown: unknown): OwlError {
   if (isOwlError(thrown)) return thrown;
   const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
   const reason = code === "" && thrown instanceof Error ? thrown.message : code;
-  return new OwlError("store_unavailable", `the ledger's database cannot be used: ${reason || "no connection"}`, {
+  return new OwlError("store_unavailable", `the database in store.url cannot be used: ${reason || "no connection"}`, {
     hint: "Check that the PostgreSQL server in store.url runs, and that its user may create and write the tables.",
     cause: thrown,
   });
 }
 
-function tooNew(version: number): OwlError {
+function tooNew({
+  part,
+  version,
+  known,
+}: {
+  readonly part: StorePart;
+  readonly version: number;
+  readonly known: number;
+}): OwlError {
   return new OwlError(
     "store_unavailable",
-    `the ledger has the schema ${version}, and this version knows ${MIGRATIONS.length}`,
+    `${part} in store.url have the schema ${version}, and this version knows ${known}`,
     {
       hint: "A newer OwlClaw wrote it: use that version, or another database.",
       retryable: false,

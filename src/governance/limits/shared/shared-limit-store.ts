@@ -1,27 +1,25 @@
 import { OwlError } from "../../../errors/owl-error.ts";
-import type { RedisConnection } from "../../../redis/redis-connection.ts";
 import type { Counter } from "../../policy/terms.ts";
 import { Calendar, type Day } from "../calendar.ts";
 import type { Clock } from "../clock.ts";
 import type { Admission, AdmitRequest, Crossing, Lease, LimitStore, Used } from "../limit-store.ts";
 import { Holders } from "./holders.ts";
 import { type BatchMoment, readAdmission, readCrossings, readUsage, toWire } from "./limit-answers.ts";
-import { LIMIT_SCRIPT } from "./limit-script.ts";
+import type { LimitEngine } from "./limit-engine.ts";
 
-export interface RedisLimitStoreOptions {
-  readonly connection: RedisConnection;
+export interface SharedLimitStoreOptions {
+  readonly engine: LimitEngine;
   /** Asked with every batch: a reload may change it. */
   readonly timeZone: () => string;
   /** How long after its last sign of life a server's places are kept. */
   readonly leaseMs: number;
-  readonly prefix?: string;
-  /** In place of Redis' own; for tests. */
+  /** In place of the engine's own; for tests. */
+  readonly space?: string;
   readonly clock?: Pick<Clock, "wallMs" | "steadyMs">;
 }
 
-const PREFIX = "owlclaw:{limits}:";
 const MAX_UNBOOKED = 100_000;
-/** A batch that Redis cannot place at once is sent again: with the right day, under a new name. */
+/** A batch that cannot be placed at once is sent again: with the right day, under a new name. */
 const MAX_TRIES = 4;
 const BEATS_PER_LEASE = 5;
 const SLOWEST_BEAT_MS = 60_000;
@@ -43,11 +41,11 @@ interface Unbooked {
 }
 
 /**
- * Counts in a Redis that several servers share, by Redis' clock. What is asked while one batch is under way goes into the
+ * Counts in a place that several servers share, by its clock. What is asked while one batch is under way goes into the
  * next one. A server that gives no sign of life loses what it held.
  */
-export class RedisLimitStore implements LimitStore {
-  readonly #options: RedisLimitStoreOptions;
+export class SharedLimitStore implements LimitStore {
+  readonly #options: SharedLimitStoreOptions;
   readonly #holders = new Holders();
   readonly #heart: NodeJS.Timeout;
   #calendar: Calendar;
@@ -59,11 +57,11 @@ export class RedisLimitStore implements LimitStore {
   #batch: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor(options: RedisLimitStoreOptions) {
+  constructor(options: SharedLimitStoreOptions) {
     this.#options = options;
     this.#calendar = new Calendar(options.timeZone());
     this.#today = this.#dayAt(options.clock?.wallMs() ?? Date.now());
-    options.connection.onReturn(() => this.#beat());
+    options.engine.onReturn(() => this.#beat());
     this.#heart = setInterval(() => this.#beat(), Math.min(options.leaseMs / BEATS_PER_LEASE, SLOWEST_BEAT_MS));
     this.#heart.unref();
   }
@@ -102,10 +100,10 @@ export class RedisLimitStore implements LimitStore {
     this.#beat();
     while (this.#batch !== undefined) await this.#batch;
     this.#isClosed = true;
-    const { connection, prefix = PREFIX } = this.#options;
+    const { engine, space = engine.space } = this.#options;
     const holders = [this.#holders.current, ...this.#holders.others];
     // A server that cannot say good-bye is missed a lease later.
-    await connection.send(["ZREM", `${prefix}alive`, ...holders]).catch(() => undefined);
+    await engine.forget(space, holders).catch(() => undefined);
   }
 
   /** Leaves everything as a killed server would; for tests. */
@@ -174,16 +172,16 @@ export class RedisLimitStore implements LimitStore {
   }
 
   async #send(operations: readonly Operation[]): Promise<void> {
-    const { connection } = this.#options;
+    const { engine } = this.#options;
     const fail = (error: unknown, tried: Tried | undefined): void =>
       operations.forEach(({ failed }) => failed(unavailable(error), tried));
-    if (!connection.isReady) return fail(new Error("not connected"), undefined);
+    if (!engine.isReady) return fail(new Error("not connected"), undefined);
     for (let tries = 1; tries <= MAX_TRIES; tries += 1) {
       const holder = this.#holders.current;
       const seq = this.#holders.nextSeq();
       try {
         const batch = this.#toWire(operations, seq);
-        const reply = toReply(await connection.run(LIMIT_SCRIPT, batch));
+        const reply = toReply(await engine.run(batch));
         if (reply.verdict === "ok") return this.#answer(operations, reply);
         if (reply.verdict === "holder") this.#holders.renew({ isDoubtful: false });
         else this.#today = this.#dayAt(reply.wallMs);
@@ -192,18 +190,18 @@ export class RedisLimitStore implements LimitStore {
         return fail(error, [holder, seq]);
       }
     }
-    fail(new Error("the clock of Redis does not stand still"), undefined);
+    fail(new Error("the clock of the store does not stand still"), undefined);
   }
 
   #toWire(operations: readonly Operation[], seq: number): string {
-    const { clock, leaseMs, prefix = PREFIX, timeZone } = this.#options;
+    const { clock, engine, leaseMs, space = engine.space, timeZone } = this.#options;
     if (timeZone() !== this.#calendar.timeZone) {
       this.#calendar = new Calendar(timeZone());
       this.#today = this.#dayAt(this.#today.fromMs);
     }
     const { fromMs, day } = this.#today;
     return JSON.stringify({
-      prefix,
+      prefix: space,
       holder: this.#holders.current,
       is_new: this.#holders.isNew,
       also: this.#holders.others,
@@ -244,7 +242,7 @@ function toReply(reply: unknown): Reply {
   const parts: readonly unknown[] = Array.isArray(reply) ? reply : [];
   const [verdict, wallMs, steadyMs, answers] = parts;
   if (verdict !== "ok" && verdict !== "day" && verdict !== "holder")
-    throw new TypeError("Redis gave an answer that nobody can read");
+    throw new TypeError("the store gave an answer that nobody can read");
   const list: readonly unknown[] = Array.isArray(answers) ? answers : [];
   return { verdict, wallMs: Number(wallMs), steadyMs: Number(steadyMs), answers: list.map(toNumbers) };
 }

@@ -4,7 +4,7 @@ import { WINDOW_MS } from "../key-state.ts";
 import type { Admission, Crossing, Lease, LimitName, LimitRefusal, Used } from "../limit-store.ts";
 import { crossingsOf } from "../thresholds.ts";
 
-/** When a batch was run, as Redis' clock has it. */
+/** When a batch was run, by the clock of the store. */
 export interface BatchMoment {
   readonly wallMs: number;
   readonly steadyMs: number;
@@ -29,7 +29,7 @@ export function readAdmission(answer: readonly number[], lease: Lease, moment: B
     counter === undefined
       ? undefined
       : readUsage(seen.slice(index * FIELDS), [counter], moment).find((each) => each.name === name);
-  if (found === undefined) throw new TypeError("Redis refused a call by a limit that it was not asked about");
+  if (found === undefined) throw new TypeError("the store refused a call by a limit that it was not asked about");
   return { ok: false, refusal: refusalOf(found, waitMs, moment), used };
 }
 

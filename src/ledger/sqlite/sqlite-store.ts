@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Cut } from "../checkpoint.ts";
+import type { LedgerKeys } from "../keys.ts";
+import type { LedgerHead } from "../ledger.ts";
+import type { LedgerFilter, LedgerStats, Page } from "../query.ts";
+import type { Draft, LedgerRow } from "../row.ts";
+import type { Appended, LedgerStore } from "../store.ts";
+import type { VerifyOptions, VerifyReport } from "../verify.ts";
+import { BUSY_TIMEOUT_MS } from "./connection.ts";
+import { isLocked, storeError } from "./store-error.ts";
+import { SqliteThread } from "./thread.ts";
+import type { ThreadData } from "./thread-messages.ts";
+import { WriteAheadLog } from "./write-ahead-log.ts";
+import { SqliteWriter } from "./writer.ts";
+
+export interface SqliteStoreOptions extends ThreadData {
+  readonly keys: LedgerKeys;
+}
+
+/** Another process has the lock for well under a millisecond. */
+const RETRY_MS = 1;
+
+/**
+ * Rows are written from the server's own loop, which costs microseconds, and synced by a thread of Node's pool, which
+ * waits for the disk. Long work has a thread of its own that starts when somebody asks.
+ */
+export class SqliteStore implements LedgerStore {
+  readonly #writer: SqliteWriter;
+  readonly #log: WriteAheadLog;
+  readonly #thread: SqliteThread;
+  readonly #path: string;
+
+  constructor({ keys, ...data }: SqliteStoreOptions) {
+    this.#path = data.path;
+    this.#writer = new SqliteWriter({ ...data, keys, mode: "write-unsynced" });
+    this.#thread = new SqliteThread(data);
+    this.#log = new WriteAheadLog({ path: data.path, empty: () => this.#thread.call("emptyLog") });
+  }
+
+  append(drafts: readonly Draft[]): Promise<Appended> {
+    return this.#write(() => this.#writer.append(drafts));
+  }
+
+  seal(): Promise<Appended> {
+    return this.#write(() => this.#writer.seal());
+  }
+
+  cut(beforeMs: number): Promise<Cut | undefined> {
+    return this.#thread.call("cut", beforeMs);
+  }
+
+  head(): Promise<LedgerHead> {
+    return this.#thread.call("head");
+  }
+
+  list(filter: LedgerFilter, page: Page): Promise<readonly LedgerRow[]> {
+    return this.#thread.call("list", filter, page);
+  }
+
+  get(seq: number): Promise<LedgerRow | undefined> {
+    return this.#thread.call("get", seq);
+  }
+
+  stats(filter: LedgerFilter): Promise<LedgerStats> {
+    return this.#thread.call("stats", filter);
+  }
+
+  verify(options: VerifyOptions): Promise<VerifyReport> {
+    return this.#thread.call("verify", options);
+  }
+
+  async close(): Promise<void> {
+    await this.#log.close();
+    await this.#thread.close();
+    this.#writer.close();
+  }
+
+  async #write(act: () => Appended): Promise<Appended> {
+    if (this.#log.isDamaged) await this.#log.repair();
+    const appended = await this.#unlocked(act);
+    try {
+      await this.#log.sync(appended.seqs.length);
+      return appended;
+    } catch (error) {
+      this.#writer.abandon();
+      throw storeError(error, this.#path);
+    }
+  }
+
+  /** Waits as long as a database would, but lets the loop run meanwhile. */
+  async #unlocked(act: () => Appended): Promise<Appended> {
+    const endsAtMs = performance.now() + BUSY_TIMEOUT_MS;
+    for (;;) {
+      try {
+        return act();
+      } catch (error) {
+        if (!isLocked(error) || performance.now() > endsAtMs) throw error;
+        await sleep(RETRY_MS);
+      }
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import { close, fdatasync, openSync } from "node:fs";
+import { promisify } from "node:util";
+
+export interface WriteAheadLogOptions {
+  /** Of the database. */
+  readonly path: string;
+  /** Moves what is in the log to the database, synced. */
+  readonly empty: () => Promise<void>;
+}
+
+const syncData = promisify(fdatasync);
+const closeFile = promisify(close);
+
+/** A commit writes about two pages, and eight rows fill one more. */
+const COMMIT_PAGES = 2;
+const ROWS_PER_PAGE = 8;
+/** As many as SQLite lets come together by itself. */
+const FULL_PAGES = 1000;
+
+/**
+ * SQLite's write-ahead log, which we sync in place of SQLite: it would wait for the disk in the thread that commits. What
+ * is committed is in the log's file, so that syncing this file makes it durable, as `synchronous = FULL` does.
+ */
+export class WriteAheadLog {
+  readonly #options: WriteAheadLogOptions;
+  #file: number | undefined;
+  #pages = 0;
+  #emptying: Promise<void> | undefined;
+  #isDamaged = false;
+
+  constructor(options: WriteAheadLogOptions) {
+    this.#options = options;
+  }
+
+  /** After a sync that failed nobody knows what is on disk: nothing may be built on it. */
+  get isDamaged(): boolean {
+    return this.#isDamaged;
+  }
+
+  /** Resolves when everything that is committed now is on disk. */
+  async sync(rows: number): Promise<void> {
+    try {
+      this.#file ??= openSync(`${this.#options.path}-wal`, "r+");
+      await syncData(this.#file);
+    } catch (error) {
+      this.#isDamaged = true;
+      await this.#forget();
+      throw error;
+    }
+    this.#pages += COMMIT_PAGES + rows / ROWS_PER_PAGE;
+    if (this.#pages >= FULL_PAGES) this.#emptyBeside();
+  }
+
+  async repair(): Promise<void> {
+    await this.#options.empty();
+    this.#isDamaged = false;
+  }
+
+  async close(): Promise<void> {
+    await this.#emptying;
+    await this.#forget();
+  }
+
+  #emptyBeside(): void {
+    if (this.#emptying !== undefined) return;
+    this.#pages = 0;
+    this.#emptying = this.#empty();
+  }
+
+  async #empty(): Promise<void> {
+    try {
+      await this.#options.empty();
+    } catch {
+      // What stays in the log goes with the next time.
+    } finally {
+      this.#emptying = undefined;
+    }
+  }
+
+  async #forget(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    if (file !== undefined) await closeFile(file).catch(() => undefined);
+  }
+}
