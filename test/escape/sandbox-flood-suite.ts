@@ -222,7 +222,8 @@ trap '' TERM HUP INT; sleep ${seconds}`;
       const inside = await openInside(client);
       const seconds = String((mark += 1));
       const left = (): string[] =>
-        runtime.processes(server)
+        runtime
+          .processes(server)
           .filter(({ command }) => command === `sleep ${seconds}`)
           .map(({ state }) => state);
       const running = inside.call(name, { ...argsOf(leave(Number(seconds))), timeout_seconds: 3 });
@@ -259,8 +260,7 @@ except subprocess.TimeoutExpired: pass`,
       await inside.call("file_write", { path: "leave.sh", content: leave(seconds) });
       const answer = await inside.call(name, { ...args, timeout_seconds: 30 });
       expect(JSON.stringify(answer.structuredContent?.["left_running"])).toContain(`sleep ${seconds}`);
-      const left = (): unknown[] =>
-        runtime.processes(server).filter(({ command }) => command === `sleep ${seconds}`);
+      const left = (): unknown[] => runtime.processes(server).filter(({ command }) => command === `sleep ${seconds}`);
       await vi.waitFor(() => expect(left().length).toBeGreaterThanOrEqual(3), { timeout: 10_000 });
       await inside.call("sandbox_destroy");
       expect(left()).toEqual([]);

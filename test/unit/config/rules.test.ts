@@ -247,7 +247,8 @@ describe("several servers", () => {
     expect(await problems(KEY)).toMatchObject([
       { path: "limits.url", reason: expect.stringContaining("cluster.key"), fix: expect.stringContaining("redis://") },
     ]);
-    for (const shared of [store, REDIS, { ...store, ...REDIS }]) expect(await problems({ ...shared, ...KEY })).toEqual([]);
+    for (const shared of [store, REDIS, { ...store, ...REDIS }])
+      expect(await problems({ ...shared, ...KEY })).toEqual([]);
     expect(await problems(store)).toEqual([]);
   });
 
