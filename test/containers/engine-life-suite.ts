@@ -1,40 +1,14 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Client } from "@modelcontextprotocol/client";
-import { describe, expect, test, vi } from "vitest";
-import { call, connectHttp, makePlace, type Place, Server } from "../e2e/sandbox-client.ts";
-import { openInside, textOf } from "../escape/sandbox-lab.ts";
+import { expect, test, vi } from "vitest";
+import { call, makePlace } from "../e2e/sandbox-client.ts";
+import { openInside } from "../escape/sandbox-lab.ts";
 import type { ContainerEngine } from "../services/container-engine.ts";
-import { settingsFor } from "./engine-runtime.ts";
-
-const PATIENCE = { timeout: 120_000, interval: 100 };
-
-interface Opened {
-  readonly place: Place;
-  readonly server: Server;
-  readonly client: Client;
-  health(): Promise<number>;
-}
+import { engineLab, PATIENCE } from "./engine-lab.ts";
 
 /** How containers live and end, beside what all sandboxes do. */
 export function defineLifeSuite(engine: () => ContainerEngine): void {
-  async function open(sandbox: Record<string, unknown> = {}, place: Place = makePlace()): Promise<Opened> {
-    const server = new Server(place, { sandbox: { ...settingsFor(engine()), ...sandbox } });
-    const url = await server.url();
-    const client = await connectHttp(url);
-    return { place, server, client, health: async () => (await fetch(new URL("/health", url))).status };
-  }
-
-  const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");
-  /** Of the servers of one data folder: others of this file may live at the same time. */
-  const label = ({ dataFolder }: Place): string =>
-    `label=owlclaw.data=${readFileSync(join(dataFolder, "docker", "id"), "utf8")}`;
-  const containersOf = async (place: Place, ...more: string[]): Promise<string[]> =>
-    lines(await engine().cli("ps", "--no-trunc", "--filter", label(place), "--format", "{{.ID}}", ...more));
-  const workspacesOf = async (place: Place): Promise<string[]> =>
-    lines(await engine().cli("volume", "ls", "-q", "--filter", label(place)));
-  const containerIn = (log: Server["log"], message: string): unknown =>
-    log.findLast((line) => line["message"] === message)?.["container"];
+  const { open, containersOf, workspacesOf, containerIn } = engineLab(engine);
 
   test("[002-docker] [002-logs] a sandbox is a container, whose id is logged when it is made and when it is removed", async () => {
     const { place, server, client } = await open();
@@ -50,17 +24,6 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     expect(await containersOf(place, "-a")).toEqual([]);
     expect(await workspacesOf(place)).toEqual([]);
     expect(await server.stop()).toBe(0);
-  });
-
-  test("waiting sandboxes are containers too, and one is there at once", async () => {
-    const { place, server, client } = await open({ pool: { size: 1 } });
-    await vi.waitFor(async () => expect(await containersOf(place)).toHaveLength(1), PATIENCE);
-    await vi.waitFor(async () => {
-      await openInside(client);
-      expect(server.log.find((line) => line["message"] === "sandbox created" && line["warm"] === true)).toBeDefined();
-    }, PATIENCE);
-    expect(await server.stop()).toBe(0);
-    expect(await containersOf(place, "-a")).toEqual([]);
   });
 
   test("a killed server leaves nothing running; the next one removes the rest, and nothing of others", async () => {
@@ -114,36 +77,6 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     expect(await server.stop()).toBe(0);
   });
 
-  test("a server whose image is missing says so, and serves when it is there", async () => {
-    const { cli, image } = engine();
-    const name = `${image}-later`;
-    const { server, client, health } = await open({ image: name });
-    await expect(call(client, "sandbox_create")).rejects.toThrow(`the engine has no image ${name}`);
-    expect(await health()).toBe(503);
-    await cli("tag", image, name);
-    await vi.waitFor(async () => expect(await health()).toBe(200), PATIENCE);
-    expect(await (await openInside(client)).sh("echo served")).toBe("served\n");
-    await server.stop();
-  });
-
-  test("an image on musl is refused in clear words", async () => {
-    const { cli, folder, image } = engine();
-    const tree = join(folder, "musl");
-    mkdirSync(join(tree, "lib"), { recursive: true });
-    mkdirSync(join(tree, "bin"));
-    const made = await cli("create", image, "true");
-    await cli("cp", `${made}:/bin/busybox`, join(tree, "bin", "sh"));
-    await cli("rm", made);
-    writeFileSync(join(tree, "lib", "ld-musl-x86_64.so.1"), "");
-    const { promisify } = await import("node:util");
-    const { execFile } = await import("node:child_process");
-    await promisify(execFile)("tar", ["-cf", `${tree}.tar`, "-C", tree, "."]);
-    await cli("import", `${tree}.tar`, "musl");
-    const { server, client } = await open({ image: image.replace("base", "musl") });
-    await expect(call(client, "sandbox_create")).rejects.toThrow("it is built on musl (Alpine)");
-    await server.stop();
-  });
-
   test("folders of the host are seen inside, and written as their owner", async () => {
     const place = makePlace();
     for (const name of ["read", "write"]) mkdirSync(join(place.folder, name));
@@ -158,21 +91,5 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     expect(readFileSync(join(place.folder, "write", "made.txt"), "utf8")).toBe("made\n");
     expect(statSync(join(place.folder, "write", "made.txt")).uid).toBe(4321);
     await server.stop();
-  });
-
-  describe("a template may have a runtime and an image of its own,", () => {
-    test("beside bubblewrap", async () => {
-      const { image, host } = engine();
-      const sandbox = { runtime: "bubblewrap", docker: { host }, templates: { boxed: { image } } };
-      const { place, server, client } = await open(sandbox);
-      const [usual, boxed] = [await openInside(client), await openInside(client, { template: "boxed" })];
-      const isContainer = "cat /proc/1/cmdline | grep -c guest.mjs";
-      expect(await usual.sh("readlink /proc/1/exe; cat /etc/hostname")).toContain("sandbox");
-      expect(await boxed.sh(isContainer)).toBe("1\n");
-      expect(await containersOf(place)).toHaveLength(1);
-      expect(textOf(await boxed.call("code_run", { code: "6 * 7" }))).toContain("42");
-      await server.stop();
-      expect(await containersOf(place, "-a")).toEqual([]);
-    });
   });
 }

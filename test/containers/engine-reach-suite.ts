@@ -17,8 +17,8 @@ except urllib.error.HTTPError as error: print(error.read())
 `;
 const NODE = (host: string): string => `await (await fetch("http://${host}/hello.txt")).text()`;
 
-/** How containers reach the network, and how the server reaches the engine. */
-export function defineReachSuite(engine: () => ContainerEngine): void {
+/** How containers reach the network. */
+export function defineNetworkTest(engine: () => ContainerEngine): void {
   test("programs in a container reach an allowed host through the proxy, and no other", async () => {
     const settings = { sandbox: settingsFor(engine()) };
     const client = await connectInNetwork(makePlace(), { allow: ["good.test"], hasCable: true, settings });
@@ -30,7 +30,10 @@ export function defineReachSuite(engine: () => ContainerEngine): void {
     const fetched = await inside.call("code_run", { code: NODE("good.test"), language: "node" });
     expect(textOf(fetched)).toContain("hello from outside");
   });
+}
 
+/** How the server reaches an engine elsewhere. */
+export function defineTlsTest(engine: () => ContainerEngine): void {
   test("an engine on another machine is reached with TLS, and with nothing less", async () => {
     const place = makePlace();
     const certFolder = makeCertificates(place.folder);
