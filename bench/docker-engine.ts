@@ -49,6 +49,11 @@ export class DockerEngine {
     }
   }
 
+  /** For a server that runs its sandboxes here. */
+  get settings(): Readonly<Record<string, unknown>> {
+    return { runtime: "docker", image: IMAGE, docker: { host: socketOf(this.#folder) } };
+  }
+
   /** From the start of `docker run` to the first result: removing the container comes after it and does not count. */
   async create(): Promise<number> {
     const startedAt = performance.now();

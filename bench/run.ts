@@ -8,6 +8,7 @@ import { checkGoals, goalsReport, soakReport, startReport, throughputReport } fr
 import { checkSandboxGoals, sandboxReport } from "./sandbox-report.ts";
 import { ledgerReport, measureLedger } from "./ledger.ts";
 import { measureSandboxes } from "./sandbox.ts";
+import { measureRuntimes, runtimesReport } from "./sandbox-runtimes.ts";
 import { checkSkillGoals, measureSkills, skillReport } from "./skills.ts";
 import { soak, type SoakResult } from "./soak.ts";
 import { measureStart } from "./start-time.ts";
@@ -24,6 +25,7 @@ const USAGE = `npm run bench -- [options]
   --connections N    clients at the same time (default 16)
   --sandbox          sandboxes instead of the echo tool: create, code, shell, files, memory
   --browser          the browser in a sandbox beside @playwright/mcp and plain Playwright
+  --runtimes         with --sandbox: bubblewrap and docker side by side
   --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
   --store URL        with --ledger: also postgres://…
   --shared           a governed call on SQLite, on PostgreSQL and Redis, and ungoverned
@@ -43,6 +45,7 @@ const { values } = parseArgs({
     connections: { type: "string", default: "16" },
     sandbox: { type: "boolean", default: false },
     browser: { type: "boolean", default: false },
+    runtimes: { type: "boolean", default: false },
     ledger: { type: "string" },
     store: { type: "string", default: "" },
     shared: { type: "boolean", default: false },
@@ -59,6 +62,7 @@ const { values } = parseArgs({
 const UNGOVERNED_NAMES = /^owlclaw-(ungoverned|inline)/;
 const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
+else if (values.sandbox && values.runtimes) await runRuntimes();
 else if (values.sandbox) await runSandbox();
 else if (values.browser) await runBrowser();
 else if (values.ledger !== undefined) await runLedger(Number(values.ledger));
@@ -117,6 +121,13 @@ async function runBrowser(): Promise<void> {
   console.log([browserReport(results), goalsReport(goals)].join("\n\n"));
   await save({ rounds, browser: results, goals });
   if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
+}
+
+async function runRuntimes(): Promise<void> {
+  const rounds = Number(values.rounds ?? (values.quick ? 10 : 100));
+  const results = await measureRuntimes({ rounds, log: note });
+  console.log(runtimesReport(results));
+  await save({ rounds, runtimes: results });
 }
 
 async function runSkills(): Promise<void> {

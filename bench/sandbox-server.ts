@@ -12,7 +12,10 @@ export interface SandboxServer {
 }
 
 /** Everything at its default but the pool's size and the number of sandboxes, since all calls come from one caller. */
-export async function startSandboxServer(poolSize: number): Promise<SandboxServer> {
+export async function startSandboxServer(
+  poolSize: number,
+  runtime: Readonly<Record<string, unknown>> = {},
+): Promise<SandboxServer> {
   const root = await mkdtemp(path.join(tmpdir(), "owlclaw-bench-"));
   const config = path.join(root, "mcp-server.yaml");
   await writeFile(
@@ -26,6 +29,7 @@ export async function startSandboxServer(poolSize: number): Promise<SandboxServe
         maxTotal: 200,
         maxTotalMemoryMb: 1_000_000,
         pool: { size: poolSize },
+        ...runtime,
       },
     }),
   );

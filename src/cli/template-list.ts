@@ -10,7 +10,7 @@ const MIB = 1024 ** 2;
 export async function templateListCommand({ terminal, flags }: CommandCall): Promise<number> {
   const loaded = await loadConfig(toLoadOptions(flags));
   const { readTemplates } = await import("../sandbox/read-templates.ts");
-  const known = await readTemplates(loaded.config.sandbox.root, quietLogger(loaded, terminal));
+  const known = await readTemplates(loaded.config.sandbox, quietLogger(loaded, terminal));
   const templates = known.names.map((name) => known.get(name));
   if (flags["json"] === true) {
     terminal.out(`${JSON.stringify({ templates: templates.map(toJson) }, null, 2)}\n`);

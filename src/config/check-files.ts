@@ -5,7 +5,7 @@ import type { ConfigIssue } from "./config-error.ts";
 import { showValue } from "./mask.ts";
 import { isPem } from "./resolve-paths.ts";
 import type { Config } from "./schema.ts";
-import { checkTemplate } from "./template-name.ts";
+import { checkTemplate, templatesWithImage } from "./template-name.ts";
 import { checkVolume, parseVolume } from "./volume.ts";
 
 export interface FileContext {
@@ -47,12 +47,14 @@ export function checkFiles({ config, dataFolder, originOf }: FileContext): FileV
       fix: "give the path of a readable folder that holds category/name/SKILL.md",
     });
   }
+  const withImage = templatesWithImage(config.sandbox.templates);
   const namesTemplate = (path: string, name: string): void => {
     const fix = "name one that owlclaw mcp-server template list shows, or build it with template build";
-    attempt(path, name, { read: () => checkTemplate(name, dataFolder), fix });
+    attempt(path, name, { read: () => checkTemplate(name, { dataFolder, withImage }), fix });
   };
   namesTemplate("sandbox.template", config.sandbox.template);
   for (const name of Object.keys(config.sandbox.network.templates)) namesTemplate("sandbox.network.templates", name);
+  for (const name of Object.keys(config.sandbox.templates)) namesTemplate("sandbox.templates", name);
   const surroundings = { dataFolder, workspacePath: config.sandbox.workspace };
   for (const text of config.sandbox.volumes) {
     const volume = parseVolume(text, config.sandbox.workspace);

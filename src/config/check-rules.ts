@@ -138,13 +138,18 @@ function* timeFindings({ http }: Config): Iterable<Finding> {
   };
 }
 
-function* runtimeFindings({ sandbox: { runtime } }: Config): Iterable<Finding> {
-  if (runtime === "auto" || runtime === "bubblewrap") return;
-  yield {
-    path: "sandbox.runtime",
-    value: runtime,
-    involves: [],
-    reason: "this runtime is not part of this version yet",
-    fix: "set sandbox.runtime to auto or bubblewrap",
-  };
+function* runtimeFindings({ sandbox: { runtime, templates } }: Config): Iterable<Finding> {
+  const named = Object.entries(templates).map(
+    ([name, own]) => [`sandbox.templates.${name}.runtime`, own.runtime] as const,
+  );
+  for (const [path, value] of [["sandbox.runtime", runtime] as const, ...named]) {
+    if (value !== "microsandbox") continue;
+    yield {
+      path,
+      value,
+      involves: [],
+      reason: "this runtime is not part of this version yet",
+      fix: "set it to auto, bubblewrap or docker",
+    };
+  }
 }

@@ -55,6 +55,41 @@ const browser = z
   .prefault({})
   .describe("The browser in sandboxes.");
 
+const RUNTIMES = ["auto", "bubblewrap", "docker", "microsandbox"] as const;
+
+const docker = z
+  .strictObject({
+    host: z
+      .string()
+      .trim()
+      .default("")
+      .describe("Where the engine listens, as unix:///path or tcp://host:2376. Empty: the machine's own Docker.")
+      .register(fieldFacts, { env: ["DOCKER_HOST"] }),
+    certFolder: z
+      .string()
+      .default("")
+      .describe("Folder with ca.pem, cert.pem and key.pem, for an engine on another machine.")
+      .register(fieldFacts, { path: "file", env: ["DOCKER_CERT_PATH"] }),
+    runtime: z
+      .string()
+      .trim()
+      .default("")
+      .describe("What the engine starts containers with, such as runsc (gVisor). Empty: its default."),
+  })
+  .prefault({})
+  .describe("The container engine of the runtime docker: Docker or Podman.");
+
+const templates = z
+  .record(
+    z.string().regex(TEMPLATE_NAME, "must be the name of a template"),
+    z.strictObject({
+      runtime: z.enum(RUNTIMES).optional().describe("In place of sandbox.runtime."),
+      image: z.string().trim().min(1).optional().describe("In place of sandbox.image."),
+    }),
+  )
+  .default({})
+  .describe("For sandboxes of a template: template to runtime and image.");
+
 export const sandbox = z
   .strictObject({
     enabled: z
@@ -73,9 +108,17 @@ export const sandbox = z
       .describe("Where the workspace is inside a sandbox.")
       .register(fieldFacts, { env: ["SANDBOX_WORKSPACE"] }),
     runtime: z
-      .enum(["auto", "bubblewrap", "docker", "microsandbox"])
+      .enum(RUNTIMES)
       .default("auto")
-      .describe("What isolates sandboxes. auto: the first one that works here."),
+      .describe("What isolates sandboxes. auto: the first one that works here, bubblewrap and then docker."),
+    image: z
+      .string()
+      .trim()
+      .min(1)
+      .default("owlclaw-sandbox")
+      .describe("With docker: the image that sandboxes start from. It must be on the engine; nothing is pulled."),
+    templates,
+    docker,
     template: z
       .string()
       .regex(TEMPLATE_NAME, "must be lower-case letters, digits, - or _, as template list shows them")
@@ -84,21 +127,29 @@ export const sandbox = z
     flavor: z
       .enum(["small", "medium", "large"])
       .default("small")
-      .describe("How much a sandbox may use when nobody asks: small 1 CPU and 1 GiB, medium 2 and 2, large 4 and 4."),
+      .describe("How much a sandbox may use when nobody asks: small 1 CPU and 1 GiB, medium 2 and 2, large 4 and 4.")
+      .register(fieldFacts, { env: ["MSB_DEFAULT_FLAVOR"] }),
     autoCreate: z
       .boolean()
       .default(true)
       .describe("A call without session_id makes a sandbox. false: only sandbox_create does."),
-    idleTimeoutSeconds: seconds().default(1800).describe("A sandbox that is not used for this long ends."),
+    idleTimeoutSeconds: seconds()
+      .default(1800)
+      .describe("A sandbox that is not used for this long ends.")
+      .register(fieldFacts, { env: ["MSB_SESSION_TIMEOUT"] }),
     maxAgeSeconds: seconds().default(86_400).describe("A sandbox ends at this age at the latest."),
     maxPerPrincipal: count().default(10).describe("Most sandboxes of one caller."),
-    maxTotal: count().default(50).describe("Most sandboxes of all callers."),
+    maxTotal: count()
+      .default(50)
+      .describe("Most sandboxes of all callers.")
+      .register(fieldFacts, { env: ["MSB_MAX_SESSIONS"] }),
     maxTotalMemoryMb: z
       .int()
       .min(0)
       .max(1_000_000_000)
       .default(0)
-      .describe("Most memory, in MiB, that all flavors together may promise. 0: twice what the machine has."),
+      .describe("Most memory, in MiB, that all flavors together may promise. 0: twice what the machine has.")
+      .register(fieldFacts, { env: ["MSB_MAX_TOTAL_MEMORY_MB"] }),
     limits: z
       .enum(["required", "best-effort"])
       .default("required")
@@ -109,7 +160,7 @@ export const sandbox = z
       .describe(
         "Folders of this machine that every sandbox sees, as host:guest or host:guest:ro; host alone is the workspace.",
       )
-      .register(fieldFacts, { path: "volume" }),
+      .register(fieldFacts, { path: "volume", env: ["MSB_SHARED_VOLUME_PATH"] }),
     env: z
       .record(z.string(), z.string())
       .superRefine((env, context) => {
@@ -124,7 +175,10 @@ export const sandbox = z
     network,
     browser,
     pool,
-    codeTimeoutSeconds: seconds().default(60).describe("Time that code and commands get when the call says nothing."),
+    codeTimeoutSeconds: seconds()
+      .default(60)
+      .describe("Time that code and commands get when the call says nothing.")
+      .register(fieldFacts, { env: ["MSB_EXECUTION_TIMEOUT"] }),
     keepWorkspaces: z.boolean().default(false).describe("Leaves the files of a sandbox on disk when it ends."),
   })
   .prefault({})

@@ -1,4 +1,5 @@
 import type { Duplex, Readable } from "node:stream";
+import type { OwlError } from "../errors/owl-error.ts";
 
 /** What one sandbox may use. */
 export interface Resources {
@@ -92,5 +93,7 @@ export interface Runtime {
   discard(folder: string): Promise<void>;
   /** Removes what servers that are dead left behind; touches nothing that is not ours. */
   reap(): Promise<{ readonly removed: readonly string[] }>;
+  /** What keeps it from starting places at the moment, where that can pass by itself. */
+  trouble?(): OwlError | undefined;
   close(): Promise<void>;
 }

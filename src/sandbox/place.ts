@@ -48,6 +48,8 @@ export interface Door {
 
 export interface PlacesOptions {
   readonly runtime: Runtime;
+  /** For templates that have one of their own. */
+  readonly runtimesOfTemplates?: ReadonlyMap<string, Runtime>;
   readonly logger: Logger;
   readonly workspacePath: string;
   readonly maxFrameBytes: number;
@@ -80,6 +82,16 @@ export class Places {
     return this.#options.runtime.name;
   }
 
+  /** What isolates sandboxes of a template. */
+  runtimeNameOf(template: string): string {
+    return this.#runtimeOf(template).name;
+  }
+
+  /** What keeps new ones from starting at the moment. */
+  get trouble(): OwlError | undefined {
+    return this.#options.runtime.trouble?.();
+  }
+
   /** A cell's name shows in lists of processes and groups, so it is not the id that opens the sandbox. */
   plan(parts: PlaceParts): PlacePlan {
     const { language } = this.#options.templates.get(parts.template);
@@ -88,7 +100,7 @@ export class Places {
   }
 
   async open(plan: PlacePlan, signal: AbortSignal): Promise<Place> {
-    const { runtime, logger, workspacePath, maxFrameBytes, openDoor } = this.#options;
+    const { logger, workspacePath, maxFrameBytes, openDoor } = this.#options;
     const { allow } = plan.network;
     const door = allow.length === 0 ? undefined : await openDoor(plan.cellId, allow);
     const spec: CellSpec = {
@@ -103,7 +115,7 @@ export class Places {
     };
     let cell: Cell | undefined;
     try {
-      cell = await runtime.start(spec, signal);
+      cell = await this.#runtimeOf(plan.template).start(spec, signal);
       const place = new RunningPlace({ cell, door, maxFrameBytes, logger: logger.child({ sandbox: plan.cellId }) });
       await place.client.request("guest.hello", {}, { timeoutMs: HELLO_TIMEOUT_MS, signal });
       return place;
@@ -121,8 +133,9 @@ export class Places {
     { program, volumes, env }: Pick<CellSpec, "volumes" | "env"> & { readonly program: readonly string[] },
     signal: AbortSignal,
   ): Promise<{ readonly cell: Cell; close(): Promise<void> }> {
-    const { runtime, workspacePath } = this.#options;
+    const { workspacePath } = this.#options;
     const plan = this.plan({ template: "python", flavor: "small", env, volumes, network: { allow: [] } });
+    const runtime = this.#runtimeOf(plan.template);
     const cell = await runtime.start(
       {
         id: plan.cellId,
@@ -146,7 +159,11 @@ export class Places {
   }
 
   async discard(plan: PlacePlan): Promise<void> {
-    await this.#options.runtime.discard(plan.folder);
+    await this.#runtimeOf(plan.template).discard(plan.folder);
+  }
+
+  #runtimeOf(template: string): Runtime {
+    return this.#options.runtimesOfTemplates?.get(template) ?? this.#options.runtime;
   }
 }
 

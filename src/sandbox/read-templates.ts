@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { TEMPLATE_NAME, templateFolder } from "../config/template-name.ts";
+import { TEMPLATE_NAME, templateFolder, templatesWithImage } from "../config/template-name.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Template, Templates } from "./templates.ts";
 
@@ -12,10 +12,16 @@ export const manifestSchema = z.object({
   builtAt: z.string(),
 });
 
-/** The templates that were built under the data folder, beside those that are always there. A broken one is left out. */
-export async function readTemplates(dataFolder: string, logger: Logger): Promise<Templates> {
+export interface TemplateSettings {
+  readonly root: string;
+  readonly templates: Readonly<Record<string, { readonly image?: string | undefined }>>;
+}
+
+/** The templates that were built under the data folder or are images, beside those that are always there. A broken one is left out. */
+export async function readTemplates(settings: TemplateSettings, logger: Logger): Promise<Templates> {
+  const { root: dataFolder } = settings;
   const names = await readdir(join(dataFolder, "templates")).catch(() => []);
-  const found: Template[] = [];
+  const found: Template[] = templatesWithImage(settings.templates).map((name) => ({ name, language: "python" }));
   for (const name of names.filter((each) => TEMPLATE_NAME.test(each))) {
     try {
       found.push(await readTemplate(dataFolder, name));

@@ -59,6 +59,7 @@ export class Sandbox {
   };
   readonly #browserQueue = new SerialQueue();
   readonly #stopping = new AbortController();
+  readonly #first: Promise<Place>;
   #opening: Promise<Place>;
   #isCreated = false;
   #activeCalls = 0;
@@ -73,7 +74,8 @@ export class Sandbox {
     this.plan = options.plan;
     this.#options = options;
     this.#lastUsedAtMs = options.facts.createdAtMs;
-    this.#opening = options.open(this.#stopping.signal);
+    this.#first = options.open(this.#stopping.signal);
+    this.#opening = this.#first;
     void this.#opening.then(
       () => (this.#isCreated = true),
       // Whoever made it waits for it too, and tells.
@@ -96,7 +98,7 @@ export class Sandbox {
 
   /** What isolates it. */
   get runtime(): string {
-    return this.#options.places.runtimeName;
+    return this.#options.places.runtimeNameOf(this.plan.template);
   }
 
   get isIdle(): boolean {
@@ -123,9 +125,9 @@ export class Sandbox {
     this.#lastUsedAtMs = Date.now();
   }
 
-  /** Waits until the guest has answered for the first time. */
+  /** Waits until the guest has answered for the first time. A later start that failed is tried again by the next call. */
   async ready(): Promise<void> {
-    await this.#opening;
+    await this.#first;
   }
 
   /** Whether it was started again since the last result that said so. */

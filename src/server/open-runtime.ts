@@ -9,6 +9,7 @@ import type { Templates } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 const PROBE_TIMEOUT_MS = 60_000;
+const PASSING_CONTACT_MS = 2000;
 
 /** Where the guest lies: beside the compiled server, or in `dist/` when the source itself runs. */
 const GUEST_FOLDER = fileURLToPath(
@@ -21,17 +22,32 @@ export interface RuntimeParts {
   readonly templates: Templates;
 }
 
-export type OpenRuntime = (parts: RuntimeParts) => Promise<Runtime>;
+export type RuntimeName = Exclude<Config["sandbox"]["runtime"], "auto">;
 
-/** The runtime that the configuration names. */
-export const openRuntime: OpenRuntime = async ({ config: { sandbox }, logger, templates }) => {
-  if (sandbox.runtime !== "auto" && sandbox.runtime !== "bubblewrap") {
-    throw new OwlError("sandbox_unavailable", `the runtime ${sandbox.runtime} is not part of this version yet`, {
-      hint: "set sandbox.runtime to auto or bubblewrap",
-    });
+export interface RuntimeWish extends RuntimeParts {
+  readonly name: RuntimeName;
+  /** The operator named it; otherwise it is tried in passing, and must not keep the start waiting. */
+  readonly isAsked: boolean;
+}
+
+export type OpenRuntime = (wish: RuntimeWish) => Promise<Runtime>;
+
+export const openRuntime: OpenRuntime = async (wish) => {
+  switch (wish.name) {
+    case "bubblewrap":
+      return await openBubblewrap(wish);
+    case "docker":
+      return await openDocker(wish);
+    case "microsandbox":
+      throw new OwlError("sandbox_unavailable", "the runtime microsandbox is not part of this version yet", {
+        hint: "set sandbox.runtime to auto, bubblewrap or docker",
+      });
   }
+};
+
+async function openBubblewrap({ config: { sandbox }, logger, templates }: RuntimeParts): Promise<Runtime> {
   const { createBubblewrapRuntime } = await import("../runtimes/bubblewrap/bubblewrap-runtime.ts");
-  return createBubblewrapRuntime({
+  return await createBubblewrapRuntime({
     dataFolder: sandbox.root,
     logger,
     guestFolder: GUEST_FOLDER,
@@ -42,7 +58,24 @@ export const openRuntime: OpenRuntime = async ({ config: { sandbox }, logger, te
     keepsWorkspaces: sandbox.keepWorkspaces,
     browser: sandbox.browser.executable,
   });
-};
+}
+
+async function openDocker({ config: { sandbox }, logger, templates, isAsked }: RuntimeWish): Promise<Runtime> {
+  const { createDockerRuntime } = await import("../runtimes/docker/docker-runtime.ts");
+  return await createDockerRuntime({
+    dataFolder: sandbox.root,
+    logger,
+    guestFolder: GUEST_FOLDER,
+    serverId: randomBytes(8).toString("hex"),
+    host: sandbox.docker.host,
+    certFolder: sandbox.docker.certFolder,
+    ociRuntime: sandbox.docker.runtime,
+    imageOf: (template) => sandbox.templates[template]?.image ?? sandbox.image,
+    templates: templateTrees(templates),
+    keepsWorkspaces: sandbox.keepWorkspaces,
+    ...(!isAsked && { contactTimeoutMs: PASSING_CONTACT_MS }),
+  });
+}
 
 /** Tries to break out, and refuses when one try succeeds: a sandbox that may leak is worse than none. */
 export async function assertIsolated(

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { parseVolume } from "../config/volume.ts";
-import { OwlError, toOwlError } from "../errors/owl-error.ts";
+import { toOwlError } from "../errors/owl-error.ts";
 import { type Network, Places } from "../sandbox/place.ts";
 import { Pool } from "../sandbox/pool.ts";
 import { memoryLimitMb, memoryMbOf } from "../sandbox/room.ts";
@@ -9,9 +9,11 @@ import { type Ground, Sandboxes } from "../sandbox/sandboxes.ts";
 import type { Templates } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ToolLimits, ToolServices } from "../tools/tool-services.ts";
+import { chooseRuntimes } from "./choose-runtime.ts";
+import { type Closers, GroundKeeper } from "./ground-keeper.ts";
 import { openEgress } from "./open-egress.ts";
-import { assertIsolated, type OpenRuntime } from "./open-runtime.ts";
-import { HealthRecord, type SandboxHealth } from "./sandbox-health.ts";
+import type { OpenRuntime } from "./open-runtime.ts";
+import type { SandboxHealth } from "./sandbox-health.ts";
 
 /** The tool's own time-out is above that of the code it runs by at least this much. */
 const OUTER_MARGIN_SECONDS = 10;
@@ -40,9 +42,6 @@ export interface SandboxLayer {
 export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
   const { config, logger } = options;
   const { sandbox } = config;
-  const closers: (() => Promise<void>)[] = [];
-  let ground: Promise<Ground> | undefined;
-  const record = new HealthRecord();
   const limits = {
     maxPerPrincipal: sandbox.maxPerPrincipal,
     maxTotal: sandbox.maxTotal,
@@ -64,26 +63,25 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
     autoCreate: sandbox.autoCreate,
     keepWorkspaces: sandbox.keepWorkspaces,
     serverId: options.serverId,
-    ground: () => open(),
+    ground: () => keeper.open(),
   });
-  const open = (): Promise<Ground> =>
-    (ground ??= record.watch(openGround(options, { sandboxes, closers }).catch(explain)));
+  const keeper = new GroundKeeper((closers) => openGround(options, { sandboxes, closers }));
   return {
     services: { sandboxes, templates: options.templates, limits: toolLimits(config), volumes, logger },
-    openProgram: async (program, signal) => (await open()).places.openProgram(program, signal),
+    openProgram: async (program, signal) => (await keeper.open()).places.openProgram(program, signal),
     start: async () => {
       try {
-        await open();
+        await keeper.open();
       } catch (thrown) {
         const { message, hint } = toOwlError(thrown);
         logger.error("sandboxes are not available", { reason: message, hint });
       }
     },
-    health: () => record.health,
+    health: () => keeper.health,
     close: async () => {
+      keeper.stop();
       await sandboxes.close();
-      await ground?.catch(() => undefined);
-      for (const close of closers.toReversed()) await close();
+      await keeper.close();
     },
   };
 }
@@ -103,7 +101,7 @@ function toolLimits({ sandbox, tools }: Config): ToolLimits {
 
 interface GroundParts {
   readonly sandboxes: Sandboxes;
-  readonly closers: (() => Promise<void>)[];
+  readonly closers: Closers;
 }
 
 async function openGround(
@@ -111,15 +109,13 @@ async function openGround(
   { sandboxes, closers }: GroundParts,
 ): Promise<Ground> {
   const { sandbox, guest } = config;
-  const runtime = await openRuntime({ config, logger, templates });
-  closers.push(() => runtime.close());
-  const { removed } = await runtime.reap();
-  if (removed.length > 0) logger.info("removed what a dead server left", { removed: removed.length });
-  await assertIsolated(runtime, sandbox.limits, logger);
+  const runtimes = await chooseRuntimes({ config, logger, templates }, openRuntime);
+  closers.push(() => runtimes.close());
   const egress = await openEgress(config, logger);
   closers.push(() => egress.close());
   const places = new Places({
-    runtime,
+    runtime: runtimes.usual,
+    runtimesOfTemplates: runtimes.byTemplate,
     logger,
     workspacePath: sandbox.workspace,
     maxFrameBytes: guest.maxFrameBytes,
@@ -130,7 +126,7 @@ async function openGround(
   const pool = createPool({ config, logger, places, sandboxes, templates, size: withPool ? sandbox.pool.size : 0 });
   closers.push(() => pool.close());
   pool.refill();
-  logger.info("sandboxes are ready", { runtime: runtime.name });
+  logger.info("sandboxes are ready", { runtime: places.runtimeName });
   return { places, pool };
 }
 
@@ -180,11 +176,4 @@ function networkOf({ network }: Config["sandbox"], template: string): Network {
   const known = networks.get(own) ?? { allow: own };
   networks.set(own, known);
   return known;
-}
-
-/** Whatever keeps sandboxes from running is the operator's to repair, and every call says what it is. */
-function explain(thrown: unknown): never {
-  const error = toOwlError(thrown, "sandbox_unavailable");
-  if (error.kind === "sandbox_unavailable" || error.kind === "shutting_down") throw error;
-  throw new OwlError("sandbox_unavailable", error.message, { hint: error.hint, facts: error.facts, cause: error });
 }

@@ -26,7 +26,7 @@ export interface ServeSandboxesOptions {
 /** Everything of sandboxes: what runs them, the tools that use them, their files and their operator's view. */
 export async function serveSandboxes(registry: Registry, options: ServeSandboxesOptions): Promise<SandboxPart> {
   const { config, logger, withPool = true, homes } = options;
-  const templates = await readTemplates(config.sandbox.root, logger);
+  const templates = await readTemplates(config.sandbox, logger);
   const open = options.openRuntime ?? openRuntime;
   const layer = createSandboxLayer({
     config,

@@ -5,8 +5,9 @@ import type { OnOutput } from "../sandbox/guest-methods.ts";
 import { Places } from "../sandbox/place.ts";
 import { Templates } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { chooseRuntimes } from "./choose-runtime.ts";
 import { openEgress } from "./open-egress.ts";
-import { assertIsolated, openRuntime } from "./open-runtime.ts";
+import { openRuntime } from "./open-runtime.ts";
 
 export interface WorkshopOptions {
   readonly config: Config;
@@ -22,14 +23,12 @@ export async function buildInWorkshop(options: WorkshopOptions): Promise<BuildRe
   const { sandbox, guest } = options.config;
   const config = { ...options.config, sandbox: { ...sandbox, network: { allow: recipe.allow, templates: {} } } };
   const templates = new Templates();
-  const runtime = await openRuntime({ config, logger, templates });
+  const runtimes = await chooseRuntimes({ config, logger, templates }, openRuntime);
   try {
-    await runtime.reap();
-    await assertIsolated(runtime, sandbox.limits, logger);
     const egress = await openEgress(config, logger);
     try {
       const places = new Places({
-        runtime,
+        runtime: runtimes.usual,
         logger,
         templates,
         workspacePath: sandbox.workspace,
@@ -43,6 +42,6 @@ export async function buildInWorkshop(options: WorkshopOptions): Promise<BuildRe
       await egress.close();
     }
   } finally {
-    await runtime.close();
+    await runtimes.close();
   }
 }

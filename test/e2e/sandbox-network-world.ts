@@ -85,7 +85,8 @@ export async function connectInNetwork(
   const lines = ["127.0.0.1 localhost", `${ADDRESSES.good} good.test`, `${ADDRESSES.bad} bad.test`];
   writeFileSync(hosts, `${[...lines, ...(options.hosts ?? [])].join("\n")}\n`);
   if (options.hasCable) writeSite(place.folder);
-  const config = writeConfig(place, { ...options.settings, sandbox: { network: { allow: options.allow } } });
+  const sandbox = { ...options.settings?.["sandbox"], network: { allow: options.allow } };
+  const config = writeConfig(place, { ...options.settings, sandbox });
   const server = [process.execPath, BIN, "mcp-server", "start", "--transport", "stdio", "--config", config];
   const world = options.hasCable ? [WORLD, "bash", hosts, join(place.folder, "site")] : [ALONE, "bash"];
   const args = ["--net", "--mount", "--propagation", "private", "--", "bash", "--norc", "-c", ...world, ...server];

@@ -4,27 +4,26 @@ import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { mintToken } from "../../src/auth/mint-token.ts";
-import type { Account } from "../e2e/sandbox-account.ts";
 import { call, connectHttp, makePlace, type Place, Server } from "../e2e/sandbox-client.ts";
-import { ATTEMPT, cellIds, openInside, processesBelow, textOf } from "./sandbox-lab.ts";
+import { ATTEMPT, cellIds, openInside, textOf } from "./sandbox-lab.ts";
 import { definePathSuite } from "./sandbox-path-suite.ts";
+import type { TestRuntime } from "./test-runtime.ts";
 
 const CANARY = `canary-${Math.random().toString(36).slice(2)}`;
 
-/** Attacks through the tools of a real server; `account` gives the ordinary user that runs it. */
-export function defineAttackSuite(account: () => Account | undefined): void {
-  const limits = "best-effort";
+/** Attacks through the tools of a real server. */
+export function defineAttackSuite(runtime: TestRuntime): void {
   let place: Place;
   let server: Server;
   let url: string;
   let client: Client;
 
   beforeAll(async () => {
-    place = makePlace(account());
+    place = makePlace(runtime.account());
     const beside = join(place.folder, "beside");
     mkdirSync(beside);
     writeFileSync(join(beside, "secret.txt"), CANARY);
-    const sandbox = { maxPerPrincipal: 50, volumes: [`${beside}:/workspace2`], limits };
+    const sandbox = { maxPerPrincipal: 50, volumes: [`${beside}:/workspace2`], ...runtime.settings() };
     server = new Server(place, { sandbox }, { OWNER_SECRET: CANARY });
     url = await server.url();
     client = await connectHttp(url);
@@ -33,7 +32,7 @@ export function defineAttackSuite(account: () => Account | undefined): void {
     if (place.account !== undefined) chownSync(canary, place.account.uid, place.account.uid);
   });
 
-  definePathSuite(() => client);
+  definePathSuite(() => client, runtime.races);
 
   test("nothing inside holds the server's environment, files or configuration", async () => {
     const inside = await openInside(client);
@@ -66,7 +65,7 @@ attempt("config", lambda: os.listdir(${JSON.stringify(place.folder)}))
   test("processes of the host are neither seen nor signalled, and killing everything ends one's own sandbox alone", async () => {
     const [inside, other] = [await openInside(client), await openInside(client)];
     await other.python("kept = 41");
-    const pids = [server.child.pid, process.pid, ...processesBelow(server.child.pid).map(({ pid }) => pid)];
+    const pids = [server.child.pid, process.pid, ...runtime.processes(server).map(({ pid }) => pid)];
     const seen = await inside.python(`
 import os, signal
 ${ATTEMPT}
@@ -99,7 +98,7 @@ def listen(family, where):
     s = socket.socket(family); s.bind(where); s.listen(); return s
 kept = [listen(socket.AF_INET, ("127.0.0.1", ${port})), listen(socket.AF_UNIX, "\\0${CANARY}"), listen(socket.AF_UNIX, "/tmp/s"), listen(socket.AF_UNIX, "/workspace/s"), listen(socket.AF_UNIX, "/dev/shm/s")]
 `);
-    const pids = processesBelow(server.child.pid).map(({ pid }) => pid);
+    const pids = runtime.processes(server).map(({ pid }) => pid);
     const seen = await attacker.python(`
 import os, socket
 ${ATTEMPT}
@@ -125,7 +124,7 @@ for pid in ${JSON.stringify(pids)}:
     const secret = "a secret that is long enough for tests";
     const guarded = new Server(makePlace(place.account), {
       auth: { enabled: true, jwt: { secret } },
-      sandbox: { limits },
+      sandbox: runtime.settings(),
     });
     const [ada, eve] = await Promise.all(
       ["ada", "eve"].map(async (subject) => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll } from "vitest";
 import { type Account, makeOrdinaryAccount } from "../e2e/sandbox-account.ts";
 import { defineAttackSuite } from "./sandbox-attack-suite.ts";
+import { bubblewrap } from "./test-runtime.ts";
 
 // What an ordinary user cannot have is in docs/security.md; everything here he has.
 let account: Account;
@@ -9,4 +10,4 @@ beforeAll(() => {
 });
 afterAll(() => account.remove());
 
-defineAttackSuite(() => account);
+defineAttackSuite(bubblewrap("user", () => account));

@@ -2,20 +2,20 @@ import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "@modelcontextprotocol/client";
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import type { Account } from "../e2e/sandbox-account.ts";
 import { type Called, connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
-import { type Inside, openInside, processesBelow, textOf } from "./sandbox-lab.ts";
+import { type Inside, openInside, textOf } from "./sandbox-lab.ts";
+import type { TestRuntime } from "./test-runtime.ts";
 
 const MAX_SERVER_GROWTH_MB = 250;
 
-/** What one sandbox does to the machine and to others; `account` gives the ordinary user that runs the server. */
-export function defineFloodSuite(identity: "root" | "user", account: () => Account | undefined): void {
+/** What one sandbox does to the machine and to others. */
+export function defineFloodSuite(runtime: TestRuntime): void {
   let server: Server;
   let client: Client;
   let witness: Inside;
 
   beforeAll(async () => {
-    server = new Server(makePlace(account()), { sandbox: { maxPerPrincipal: 50, limits: "best-effort" } });
+    server = new Server(makePlace(runtime.account()), { sandbox: { maxPerPrincipal: 50, ...runtime.settings() } });
     client = await connectHttp(await server.url());
     witness = await openInside(client);
     await witness.python("kept = 41");
@@ -79,7 +79,7 @@ export function defineFloodSuite(identity: "root" | "user", account: () => Accou
     ])("a fork bomb of %s", async (_what, { name, args }) => {
       const inside = await openInside(client);
       await whileOthersWork(inside.call(name, args));
-      const most = processesBelow(server.child.pid).length;
+      const most = runtime.processes(server).length;
       expect(most).toBeLessThan(2 * 256);
       expect(await answerOf(inside)).toBe("alive\n");
     });
@@ -95,7 +95,7 @@ export function defineFloodSuite(identity: "root" | "user", account: () => Accou
         "for i in 1 2 3; do head -c 900M /dev/zero > /tmp/$i; done; head -c 100M /dev/zero > /dev/shm/x",
       ],
     ])("a memory hog of %s", async ([what, command], context) => {
-      if (identity === "user" && what === "many processes")
+      if (runtime.limits.memory === "process" && what === "many processes")
         context.skip("without a group, an ordinary user's memory is limited for each process alone: docs/security.md");
       const inside = await openInside(client);
       await whileOthersWork(inside.call("shell_exec", { command, timeout_seconds: 20 }));
@@ -114,7 +114,7 @@ export function defineFloodSuite(identity: "root" | "user", account: () => Accou
       ["/dev/shm", "head -c 100M /dev/zero > /dev/shm/big", "/dev/shm/big", 100],
     ] as const)("a fill of %s", async ([what, command, file, wantedMb], context) => {
       const inside = await openInside(client);
-      if (identity === "user" && what === "the workspace")
+      if (runtime.limits.workspace === "watch" && what === "the workspace")
         context.skip(
           "an ordinary user's workspace is limited by a watch, which is late: the next test, docs/security.md",
         );
@@ -126,7 +126,7 @@ export function defineFloodSuite(identity: "root" | "user", account: () => Accou
     });
 
     test("a fill of the workspace where nothing but a watch limits it", async (context) => {
-      if (identity === "root") context.skip("root gives each workspace a disk of its own");
+      if (runtime.limits.workspace === "disk") context.skip("root gives each workspace a disk of its own");
       const inside = await openInside(client);
       const command = "for n in 1 2 3; do fallocate -l 900M part$n; done; sleep 60";
       const answer = await whileOthersWork(inside.call("shell_exec", { command }));
@@ -161,8 +161,8 @@ export function defineFloodSuite(identity: "root" | "user", account: () => Accou
     describe("where the limit on results is lifted,", () => {
       let inside: Inside;
       beforeAll(async () => {
-        const settings = { sandbox: { limits: "best-effort" }, tools: { maxResultChars: 20_000_000 } };
-        inside = await openInside(await connectHttp(await new Server(makePlace(account()), settings).url()));
+        const settings = { sandbox: runtime.settings(), tools: { maxResultChars: 20_000_000 } };
+        inside = await openInside(await connectHttp(await new Server(makePlace(runtime.account()), settings).url()));
       });
 
       test.each([
@@ -222,7 +222,8 @@ trap '' TERM HUP INT; sleep ${seconds}`;
       const inside = await openInside(client);
       const seconds = String((mark += 1));
       const left = (): string[] =>
-        processesBelow(server.child.pid)
+        runtime
+          .processes(server)
           .filter(({ command }) => command === `sleep ${seconds}`)
           .map(({ state }) => state);
       const running = inside.call(name, { ...argsOf(leave(Number(seconds))), timeout_seconds: 3 });
@@ -232,7 +233,7 @@ trap '' TERM HUP INT; sleep ${seconds}`;
       expect(textOf(answer)).toContain('"timeout"');
       expect(textOf(answer)).not.toContain("sandbox_restarted");
       expect(left()).toEqual([]);
-      await vi.waitFor(() => expect(processesBelow(server.child.pid).filter(({ state }) => state === "Z")).toEqual([]));
+      await vi.waitFor(() => expect(runtime.processes(server).filter(({ state }) => state === "Z")).toEqual([]));
     });
 
     test.concurrent.each([
@@ -259,8 +260,7 @@ except subprocess.TimeoutExpired: pass`,
       await inside.call("file_write", { path: "leave.sh", content: leave(seconds) });
       const answer = await inside.call(name, { ...args, timeout_seconds: 30 });
       expect(JSON.stringify(answer.structuredContent?.["left_running"])).toContain(`sleep ${seconds}`);
-      const left = (): unknown[] =>
-        processesBelow(server.child.pid).filter(({ command }) => command === `sleep ${seconds}`);
+      const left = (): unknown[] => runtime.processes(server).filter(({ command }) => command === `sleep ${seconds}`);
       await vi.waitFor(() => expect(left().length).toBeGreaterThanOrEqual(3), { timeout: 10_000 });
       await inside.call("sandbox_destroy");
       expect(left()).toEqual([]);
@@ -269,7 +269,7 @@ except subprocess.TimeoutExpired: pass`,
     test("zombies of a program that never waits are nobody's burden", async () => {
       const inside = await openInside(client);
       await inside.sh("for i in $(seq 100); do (sleep 0 & exec sleep 0 &) ; done; sleep 0.1");
-      await vi.waitFor(() => expect(processesBelow(server.child.pid).filter(({ state }) => state === "Z")).toEqual([]));
+      await vi.waitFor(() => expect(runtime.processes(server).filter(({ state }) => state === "Z")).toEqual([]));
     });
   });
 }

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { call, type Called, type Place } from "../e2e/sandbox-client.ts";
@@ -44,9 +44,10 @@ def attempt(name, act):
     except OSError as error: print(name, "refused")
 `;
 
-/** Names of the cells that servers of this data folder have now. */
+/** Names of the cells that servers of this data folder have now; of bubblewrap alone. */
 export function cellIds({ dataFolder }: Place): string[] {
-  return readdirSync(join(dataFolder, "bubblewrap", "cells")).map((name) => name.replace(/\.json$/, ""));
+  const folder = join(dataFolder, "bubblewrap", "cells");
+  return existsSync(folder) ? readdirSync(folder).map((name) => name.replace(/\.json$/, "")) : [];
 }
 
 /** Ids of the servers that use this data folder now. Groups of the kernel carry them in their names. */
@@ -76,12 +77,13 @@ export function processesOf(ids: readonly string[]): HostProcess[] {
 
 /** Every process that the server started, in sandboxes and before, and what those started. The server itself is none of them. */
 export function processesBelow(serverPid: number | undefined): HostProcess[] {
-  const all = allProcesses();
-  const below = (parents: ReadonlySet<number | undefined>): HostProcess[] => {
-    const children = all.filter(({ parentPid }) => parents.has(parentPid));
-    return children.length === 0 ? [] : [...children, ...below(new Set(children.map(({ pid }) => pid)))];
-  };
-  return below(new Set([serverPid]));
+  return below(allProcesses(), new Set([serverPid]));
+}
+
+/** Children, and what those started. */
+export function below(all: readonly HostProcess[], parents: ReadonlySet<number | undefined>): HostProcess[] {
+  const children = all.filter(({ parentPid }) => parents.has(parentPid));
+  return children.length === 0 ? [] : [...children, ...below(all, new Set(children.map(({ pid }) => pid)))];
 }
 
 /** For an account that nobody else has. */

@@ -34,7 +34,7 @@ const fileCalls = (path: string): [string, Record<string, unknown>][] => [
 ];
 
 /** Paths out of the workspace. The server has a volume at /workspace2 with a `secret.txt`. */
-export function definePathSuite(client: () => Client): void {
+export function definePathSuite(client: () => Client, races: number): void {
   describe("paths of the file tools", () => {
     let inside: Inside;
     beforeAll(async () => {
@@ -130,7 +130,7 @@ while True: libc.renameat2(-100, b"a", -100, b"l", 2)`;
       await racing.call("shell_exec", { background: true, command: `python3 -c '${exchange}'` });
       const seen = new Set<unknown>();
       const found: string[] = [];
-      for (let round = 0; round < 150; round += 1) {
+      for (let round = 0; round < races; round += 1) {
         const read = await racing.call("file_read", { path: "a/passwd" });
         seen.add(read.structuredContent?.["content"]);
         await racing.call("file_write", { path: `a/new-${round}`, content: "x" });

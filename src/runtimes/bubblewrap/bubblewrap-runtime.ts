@@ -15,15 +15,15 @@ import { probeBubblewrap } from "./probe/probe.ts";
 import { identifyProcess } from "../../processes/identity.ts";
 import { reapDeadServers } from "./reaper.ts";
 import { openRecords } from "./records.ts";
-import { replaceFile } from "./replace-file.ts";
-import { findTool } from "./run-tool.ts";
-import { encodeProgram } from "./seccomp/bpf-program.ts";
-import { seccompFilter } from "./seccomp/filter.ts";
-import type { Architecture } from "./seccomp/syscall-numbers.ts";
+import { replaceFile } from "../replace-file.ts";
+import { findTool } from "../run-tool.ts";
+import { encodeProgram } from "../seccomp/bpf-program.ts";
+import { seccompFilter } from "../seccomp/filter.ts";
+import type { Architecture } from "../seccomp/syscall-numbers.ts";
 import { discardCell, startCell } from "./start-cell.ts";
 import { writeOwnEtc } from "./system-tree.ts";
 import { createUidRange } from "./uid-range.ts";
-import { createWorkspaceWatch } from "./workspace-watch.ts";
+import { createWorkspaceWatch } from "../workspace-watch.ts";
 
 export interface BubblewrapOptions {
   readonly dataFolder: string;

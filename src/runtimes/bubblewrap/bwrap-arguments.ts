@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import type { CellSpec } from "../runtime.ts";
 import type { CellHost } from "./cell-host.ts";
-import { type CellMount, EGRESS_SOCKET } from "./cell-mounts.ts";
+import { type CellMount, EGRESS_SOCKET } from "../cell-mounts.ts";
 import { INSIDE_GID, INSIDE_UID, maskedProcArguments, systemTreeArguments } from "./system-tree.ts";
 
 /** Descriptors that the launcher hands to bwrap. */

@@ -6,7 +6,7 @@ import type { GuestCopies } from "./guest-copy.ts";
 import type { Interpreter } from "./interpreters.ts";
 import type { Records } from "./records.ts";
 import type { UidRange } from "./uid-range.ts";
-import type { WorkspaceWatch } from "./workspace-watch.ts";
+import type { WorkspaceWatch } from "../workspace-watch.ts";
 
 /** More of the host that a template shows inside, read-only. */
 export interface TemplateTree {

@@ -1,8 +1,8 @@
 import { access, constants, mkdir, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
-import { draftName } from "./replace-file.ts";
-import { runTool } from "./run-tool.ts";
+import { draftName } from "../replace-file.ts";
+import { runTool } from "../run-tool.ts";
 
 const MKFS_TIMEOUT_MS = 30_000;
 

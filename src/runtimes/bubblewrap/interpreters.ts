@@ -2,7 +2,7 @@ import { access, realpath } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { z } from "zod";
 import { OwlError } from "../../errors/owl-error.ts";
-import { runTool, TOOL_FOLDERS } from "./run-tool.ts";
+import { runTool, TOOL_FOLDERS } from "../run-tool.ts";
 
 /** A part of the host that an interpreter needs and that is not in the system tree; it appears inside at the same path. */
 export interface InterpreterTree {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { CellSpec } from "../runtime.ts";
 import { ARGUMENTS_FD, bwrapArguments } from "./bwrap-arguments.ts";
 import type { CellHost } from "./cell-host.ts";
-import type { CellMount } from "./cell-mounts.ts";
+import type { CellMount } from "../cell-mounts.ts";
 import {
   ROOT_SCRIPT,
   STAGE_FOLDER,
@@ -14,7 +14,7 @@ import {
   withoutDescriptorLimit,
 } from "./launch-script.ts";
 import { followChild, type LaunchedProcess } from "./launched-process.ts";
-import { TOOL_FOLDERS } from "./run-tool.ts";
+import { TOOL_FOLDERS } from "../run-tool.ts";
 import { VOLUME_MAPPER } from "./volume-mapper.ts";
 
 /** Debian's bash reads the user's start files when its input is a socket, as the streams of a child process are. */

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { CellExit } from "../runtime.ts";
 import { ARGUMENTS_FD, INFO_FD } from "./bwrap-arguments.ts";
-import { CellStream } from "./cell-stream.ts";
+import { CellStream } from "../cell-stream.ts";
 
 const MAX_INFO_CHARS = 4096;
 

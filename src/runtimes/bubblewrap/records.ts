@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { type ProcessIdentity, processIdentitySchema } from "../../processes/identity.ts";
-import { replaceFile, sweepDrafts } from "./replace-file.ts";
+import { replaceFile, sweepDrafts } from "../replace-file.ts";
 
 /** What a server wrote down about itself or one of its cells, so that another can clear up after it. */
 const serverRecordSchema = z.object({

@@ -4,7 +4,7 @@ import { OwlError } from "../../errors/owl-error.ts";
 import type { CellSpec } from "../runtime.ts";
 import { adoptCell, type BubblewrapCell, type RunningCell } from "./cell.ts";
 import type { CellHost } from "./cell-host.ts";
-import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER, volumeMounts } from "./cell-mounts.ts";
+import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER, volumeMounts } from "../cell-mounts.ts";
 import type { ControlGroup } from "./cgroups/control-group.ts";
 import { endGroups } from "./end-groups.ts";
 import { launch, type Launch } from "./launch.ts";

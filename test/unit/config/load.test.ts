@@ -146,6 +146,28 @@ describe("keys", () => {
     expect((await load()).config.auth.enabled).toBe(false);
   });
 
+  test("the variables of Docker and of microsandbox servers are read", async () => {
+    const { config } = await load({
+      env: {
+        DOCKER_HOST: "unix:///run/podman.sock",
+        DOCKER_CERT_PATH: "/certificates",
+        MSB_MAX_SESSIONS: "7",
+        MSB_SESSION_TIMEOUT: "900",
+        MSB_DEFAULT_FLAVOR: "medium",
+        MSB_MAX_TOTAL_MEMORY_MB: "4096",
+        MSB_EXECUTION_TIMEOUT: "30",
+      },
+    });
+    expect(config.sandbox).toMatchObject({
+      docker: { host: "unix:///run/podman.sock", certFolder: "/certificates" },
+      maxTotal: 7,
+      idleTimeoutSeconds: 900,
+      flavor: "medium",
+      maxTotalMemoryMb: 4096,
+      codeTimeoutSeconds: 30,
+    });
+  });
+
   test("SANDBOX_ROOT and MCP_CLIENT_ID are read", async () => {
     const { config } = await load({ env: { SANDBOX_ROOT: "/srv/owl", MCP_CLIENT_ID: "editor" } });
     expect(config).toMatchObject({ sandbox: { root: "/srv/owl" }, stdio: { clientId: "editor" } });

@@ -59,19 +59,21 @@ describe("rules of the network", () => {
   });
 });
 
-test.each(["docker", "microsandbox"])(
-  "the runtime %s is known by name, and refused until it exists",
-  async (runtime) => {
-    expect(await problems({ runtime })).toMatchObject([
-      {
-        path: "sandbox.runtime",
-        value: JSON.stringify(runtime),
-        reason: expect.stringContaining("not part of this version"),
-        fix: "set sandbox.runtime to auto or bubblewrap",
-      },
-    ]);
-  },
-);
+test.each([
+  ["sandbox.runtime", { runtime: "microsandbox" }],
+  ["sandbox.templates.python.runtime", { templates: { python: { runtime: "microsandbox" } } }],
+])("microsandbox at %s is known by name, and refused until it exists", async (path, settings) => {
+  const reason = expect.stringContaining("not part of this version");
+  expect(await problems(settings)).toMatchObject([{ path, value: '"microsandbox"', reason }]);
+});
+
+test("templates may be images, and those that nobody knows are refused", async () => {
+  const boxed = { image: "science:3" };
+  expect(await problems({ runtime: "docker", template: "science", templates: { science: boxed } })).toEqual([]);
+  expect(await problems({ templates: { science: { runtime: "docker" } } })).toMatchObject([
+    { path: "sandbox.templates" },
+  ]);
+});
 
 test("a variable that sandboxes reserve is named, with the reason", async () => {
   expect(await problems({ env: { PATH: "/x", OK: "1" } })).toMatchObject([

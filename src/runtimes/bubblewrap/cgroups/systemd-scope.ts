@@ -1,6 +1,6 @@
 import { access, readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import { runTool } from "../run-tool.ts";
+import { runTool } from "../../run-tool.ts";
 
 const MOVE_TIMEOUT_MS = 15_000;
 const MOVE_POLL_MS = 10;

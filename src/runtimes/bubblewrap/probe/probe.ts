@@ -1,39 +1,27 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
-import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Readable } from "node:stream";
-import { z } from "zod";
 import type { CellSpec, ProbeCheck, ProbeReport, Resources } from "../../runtime.ts";
 import { insideEnvironment } from "../bwrap-arguments.ts";
-import { GUEST_FOLDER } from "../cell-mounts.ts";
+import { GUEST_FOLDER } from "../../cell-mounts.ts";
 import type { BubblewrapCell } from "../cell.ts";
 import type { CellHost } from "../cell-host.ts";
-import { findTool } from "../run-tool.ts";
-import { syscallNumber, type SyscallName } from "../seccomp/syscall-numbers.ts";
+import { findTool } from "../../run-tool.ts";
 import { discardCell, startCell } from "../start-cell.ts";
-import { createWorkspaceWatch } from "../workspace-watch.ts";
-import { ATTACK_SCRIPT } from "./attack-script.ts";
-import { CHECK_NAMES, toCheck } from "./checks.ts";
+import { createWorkspaceWatch } from "../../workspace-watch.ts";
+import { type Answer, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../../probe/attack-answer.ts";
+import { ATTACK_SCRIPT } from "../../probe/attack-script.ts";
+import { openBait } from "../../probe/bait.ts";
+import { CHECK_NAMES, toCheck } from "../../probe/checks.ts";
 import { explainStartFailure, missingBubblewrap } from "./start-failure.ts";
 
 const MIB = 1024 * 1024;
-const RESOURCES: Resources = { cpus: 2, memoryBytes: 64 * MIB, maxPids: 32, diskBytes: 16 * MIB };
 // Slow machines take long: what a cell does not answer in this time, it does not answer.
 const TIMEOUT_MS = 50_000;
 const CPU_TIMEOUT_MS = 15_000;
 const CPU_POLL_MS = 10;
 const WATCH_INTERVAL_MS = 20;
-const MAX_ANSWER_CHARS = 64 * 1024;
-
-const TRIED_SYSCALLS: readonly SyscallName[] = [
-  ...(["keyctl", "add_key", "bpf", "perf_event_open", "userfaultfd", "io_uring_setup"] as const),
-  ...(["ptrace", "process_vm_readv", "setns", "open_tree", "fsopen", "kcmp", "syslog"] as const),
-];
-
-const answerSchema = z.record(z.string(), z.tuple([z.boolean(), z.string().max(1000)]));
-type Answer = z.infer<typeof answerSchema>;
 
 /** Starts a real cell and tries to break out of it. What was not tried, or gave no answer, does not hold. */
 export async function probeBubblewrap(host: CellHost, signal: AbortSignal): Promise<ProbeReport> {
@@ -65,7 +53,7 @@ async function attackAll(host: CellHost, signal: AbortSignal): Promise<Answer> {
 }
 
 async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<Answer> {
-  return await withProbeCell(host, { resources: RESOURCES, signal }, async (place) => {
+  return await withProbeCell(host, { resources: PROBE_RESOURCES, signal }, async (place) => {
     const canary = join(place.spec.folder, "canary");
     await writeFile(canary, "secret", { mode: 0o644 });
     const bait = await openBait(place.spec.id);
@@ -83,16 +71,16 @@ async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<An
         needed: [host.node.executable, `${GUEST_FOLDER}/guest.mjs`],
         listeners: bait.listeners,
         abstractSocket: place.spec.id,
-        syscalls: Object.fromEntries(TRIED_SYSCALLS.map((name) => [name, syscallNumber(name, architecture())])),
+        syscalls: triedSyscalls(architecture()),
         variables: [...Object.keys(insideEnvironment(host, place.spec)), "PWD", "LC_CTYPE"],
+        initVariables: [],
+        processes: ["bwrap", "prlimit"],
         workspace: place.spec.workspacePath,
-        ...RESOURCES,
+        ...PROBE_RESOURCES,
       };
       const python = host.python?.executable ?? "";
       const cell = await place.start([python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)]);
-      const [said, told] = await Promise.all([readAll(cell.stream), readAll(cell.diagnostics)]);
-      if (said === "") throw new Error(`the probe's cell ended without an answer: ${told.trim().slice(-500)}`);
-      return answerSchema.parse(JSON.parse(said));
+      return await readAnswer(cell);
     } finally {
       bait.close();
     }
@@ -102,7 +90,7 @@ async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<An
 /** In a cell of its own: a process that is slowed down and out of memory at once takes seconds to end. */
 async function attackCpuLimit(host: CellHost, signal: AbortSignal): Promise<Answer[string]> {
   if (host.controlGroups === undefined) return [true, "there is no control group to limit it"];
-  const resources = { ...RESOURCES, cpus: 0.1 };
+  const resources = { ...PROBE_RESOURCES, cpus: 0.1 };
   return await withProbeCell(host, { resources, signal }, async (place) => {
     const cell = await place.start(["/bin/bash", "--norc", "-c", "while :; do :; done"]);
     for (let waitedMs = 0; waitedMs < CPU_TIMEOUT_MS; waitedMs += CPU_POLL_MS) {
@@ -116,7 +104,7 @@ async function attackCpuLimit(host: CellHost, signal: AbortSignal): Promise<Answ
 /** Where the workspace has no disk of its own, whoever fills it is ended by a watch: late, but surely. */
 async function attackWatchedWorkspace(host: CellHost, signal: AbortSignal): Promise<Answer[string]> {
   const workspaceWatch = createWorkspaceWatch({ intervalMs: WATCH_INTERVAL_MS });
-  const resources = { ...RESOURCES, diskBytes: MIB };
+  const resources = { ...PROBE_RESOURCES, diskBytes: MIB };
   try {
     return await withProbeCell({ ...host, workspaceWatch }, { resources, signal }, async (place) => {
       const fill = "for n in 1 2 3 4; do head -c 900000 /dev/zero > .owlclaw-probe-$n; done; sleep 3";
@@ -165,46 +153,6 @@ async function withProbeCell<T>(
 
 function architecture(): "x64" | "arm64" {
   return process.arch === "arm64" ? "arm64" : "x64";
-}
-
-interface Bait {
-  readonly listeners: ReadonlyArray<readonly [family: string, address: string, port: number]>;
-  close(): void;
-}
-
-/** Services of the host that must be out of reach. */
-async function openBait(abstractSocket: string): Promise<Bait> {
-  const servers: Server[] = [];
-  const listen = async (options: { host: string; port: number } | { path: string }): Promise<number | undefined> =>
-    await new Promise((resolve) => {
-      const server = createServer((socket) => socket.destroy()).unref();
-      servers.push(server);
-      // A machine without IPv6 has no such bait.
-      server.once("error", () => resolve(undefined));
-      server.listen(options, () => {
-        const address = server.address();
-        resolve(address !== null && typeof address === "object" ? address.port : 0);
-      });
-    });
-  const port4 = await listen({ host: "127.0.0.1", port: 0 });
-  const port6 = await listen({ host: "::1", port: 0 });
-  await listen({ path: `\0${abstractSocket}` });
-  return {
-    listeners: [
-      ...(port4 === undefined ? [] : [["AF_INET", "127.0.0.1", port4] as const]),
-      ...(port6 === undefined ? [] : [["AF_INET6", "::1", port6] as const]),
-    ],
-    close: () => servers.forEach((server) => server.close()),
-  };
-}
-
-async function readAll(stream: Readable): Promise<string> {
-  let text = "";
-  for await (const chunk of stream) {
-    text += String(chunk);
-    if (text.length > MAX_ANSWER_CHARS) throw new Error("the probe's cell answers too much");
-  }
-  return text;
 }
 
 function missingPython(): ProbeCheck {

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, it } from "vitest";
-import { CellStream } from "../../../../src/runtimes/bubblewrap/cell-stream.ts";
+import { CellStream } from "../../../src/runtimes/cell-stream.ts";
 
 it("carries bytes both ways and ends when the guest's output ends", async () => {
   const [input, output] = [new PassThrough(), new PassThrough()];

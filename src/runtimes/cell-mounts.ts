@@ -1,7 +1,7 @@
 import { realpath, stat } from "node:fs/promises";
 import { posix } from "node:path";
-import { OwlError } from "../../errors/owl-error.ts";
-import type { Volume } from "../runtime.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import type { Volume } from "./runtime.ts";
 
 /** Where the guest and its drivers are inside. */
 export const GUEST_FOLDER = "/opt/owlclaw";

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createWorkspaceWatch } from "../../../../src/runtimes/bubblewrap/workspace-watch.ts";
+import { createWorkspaceWatch } from "../../../src/runtimes/workspace-watch.ts";
 
 const MIB = 1024 * 1024;
 

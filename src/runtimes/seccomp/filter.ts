@@ -19,11 +19,11 @@ import {
 } from "./syscall-numbers.ts";
 
 const EPERM = 1;
-const ENOSYS = 38;
+export const ENOSYS = 38;
 const EAFNOSUPPORT = 97;
 
 /** Refused whole: what no program in a sandbox needs, and what past escapes went through. */
-const REFUSED: readonly SyscallName[] = [
+export const REFUSED: readonly SyscallName[] = [
   // Other processes' memory and descriptors.
   ...(["ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd"] as const),
   // Kernel subsystems with a long history of holes, and no namespace of their own.
@@ -44,25 +44,25 @@ const REFUSED: readonly SyscallName[] = [
 ];
 
 /** Their arguments lie in memory, where a filter cannot look. ENOSYS makes libraries fall back to the older call. */
-const UNREADABLE: readonly SyscallName[] = ["clone3", "openat2"];
+export const UNREADABLE: readonly SyscallName[] = ["clone3", "openat2"];
 
-const CLONE_NEW_NAMESPACES = 0x7e020000;
-const CLONE_NEWTIME = 0x80;
+export const CLONE_NEW_NAMESPACES = 0x7e020000;
+export const CLONE_NEWTIME = 0x80;
 
 const TIOCSTI = 0x5412;
 const TIOCLINUX = 0x541c;
 
-const AF_UNIX = 1;
-const AF_INET = 2;
-const AF_INET6 = 10;
-const AF_NETLINK = 16;
-const NETLINK_ROUTE = 0;
+export const AF_UNIX = 1;
+export const AF_INET = 2;
+export const AF_INET6 = 10;
+export const AF_NETLINK = 16;
+export const NETLINK_ROUTE = 0;
 
-const SET_ID_BITS = 0o6000;
-const O_CREAT = 0x40;
-const O_TMPFILE = 0x400000;
+export const SET_ID_BITS = 0o6000;
+export const O_CREAT = 0x40;
+export const O_TMPFILE = 0x400000;
 
-const PERSONALITY_QUERY = 0xffffffff;
+export const PERSONALITY_QUERY = 0xffffffff;
 
 /** Calls that depend on an argument: each block ends the program. */
 const CONDITIONAL: ReadonlyArray<readonly [SyscallName, readonly Instruction[]]> = [

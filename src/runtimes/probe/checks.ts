@@ -1,6 +1,7 @@
-import type { ProbeCheck } from "../../runtime.ts";
+import type { ProbeCheck } from "../runtime.ts";
 
-type Cause = Pick<CheckFacts, "problem" | "fix">;
+/** What is wrong when an attack succeeds, and the repair. */
+export type Cause = Pick<CheckFacts, "problem" | "fix">;
 
 interface CheckFacts {
   readonly severity: ProbeCheck["severity"];
@@ -54,8 +55,13 @@ export type CheckName = keyof typeof CHECKS;
 
 export const CHECK_NAMES: readonly CheckName[] = Object.keys(CHECKS).filter(isCheckName);
 
-export function toCheck(name: CheckName, attack: readonly [succeeded: boolean, detail: string]): ProbeCheck {
-  const facts: CheckFacts = CHECKS[name];
+/** Runtimes may have causes of their own. */
+export function toCheck(
+  name: CheckName,
+  attack: readonly [succeeded: boolean, detail: string],
+  cause?: Cause,
+): ProbeCheck {
+  const facts: CheckFacts = { ...CHECKS[name], ...cause };
   const [succeeded, detail] = attack;
   const check = { name, holds: !succeeded, severity: facts.severity, detail: `${facts.promise} Tried: ${detail}.` };
   return succeeded ? { ...check, problem: facts.problem, fix: facts.fix } : check;

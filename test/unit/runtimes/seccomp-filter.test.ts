@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import fc from "fast-check";
-import { encodeProgram } from "../../../../src/runtimes/bubblewrap/seccomp/bpf-program.ts";
-import { seccompFilter } from "../../../../src/runtimes/bubblewrap/seccomp/filter.ts";
+import { encodeProgram } from "../../../src/runtimes/seccomp/bpf-program.ts";
+import { seccompFilter } from "../../../src/runtimes/seccomp/filter.ts";
 import {
   type Architecture,
   AUDIT_ARCHITECTURE,
   NEWEST_KNOWN_SYSCALL,
   syscallNumber,
   type SyscallName,
-} from "../../../../src/runtimes/bubblewrap/seccomp/syscall-numbers.ts";
+} from "../../../src/runtimes/seccomp/syscall-numbers.ts";
 
 const ARCHITECTURES: readonly Architecture[] = ["x64", "arm64"];
 

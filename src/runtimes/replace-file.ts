@@ -1,6 +1,6 @@
 import { readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { identifyProcess } from "../../processes/identity.ts";
+import { identifyProcess } from "../processes/identity.ts";
 
 const DRAFT = /\.draft-(\d+)-(\d+)$/;
 

@@ -1,0 +1,119 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { DockerEngine } from "./docker-engine.ts";
+import { toTable } from "./report.ts";
+import { CASES, CODE, interleave, type SandboxCase, toCase } from "./sandbox-case.ts";
+import { type SandboxServer, startSandboxServer } from "./sandbox-server.ts";
+import { ToolClient } from "./tool-client.ts";
+
+const POOL_SIZE = 2;
+const WARMUP_ROUNDS = 10;
+const ROUNDS_PER_CREATE = 5;
+/** The pool fills up within this time after it gave one away. */
+const REFILL_MS = 2500;
+
+/** The same cases for each runtime, taken in turn, so that a busy moment hits both. */
+export interface RuntimeResults {
+  readonly bubblewrap: readonly SandboxCase[];
+  readonly docker: readonly SandboxCase[];
+  /** Creates that found the pool empty, and count as they are. */
+  readonly missedPool: number;
+}
+
+interface Subject {
+  readonly warm: SandboxServer;
+  readonly client: ToolClient;
+  readonly cold: SandboxServer;
+  readonly coldClient: ToolClient;
+  readonly session: Readonly<Record<string, unknown>>;
+}
+
+export async function measureRuntimes(options: {
+  readonly rounds: number;
+  readonly log: (line: string) => void;
+}): Promise<RuntimeResults> {
+  const { rounds, log } = options;
+  const engine = await DockerEngine.start(log);
+  const subjects: Subject[] = [];
+  try {
+    for (const settings of [{ runtime: "bubblewrap" }, engine.settings]) subjects.push(await openSubject(settings));
+    log(`calls: ${rounds} rounds`);
+    const work: Record<string, () => Promise<number>> = {};
+    for (const [at, subject] of subjects.entries()) Object.assign(work, named(at, callsOf(subject)));
+    const calls = await interleave(work, { rounds, warmupRounds: WARMUP_ROUNDS });
+    const createRounds = Math.ceil(rounds / ROUNDS_PER_CREATE);
+    log(`creates: ${createRounds} rounds`);
+    const creates = await measureCreates(subjects, createRounds);
+    const casesOf = (at: number): SandboxCase[] =>
+      [...calls, ...creates]
+        .filter(({ name }) => name.startsWith(`${at} `))
+        .map((each) => ({ ...each, name: each.name.slice(2) }));
+    const warm = subjects.reduce((sum, { warm: { process } }) => sum + process.warmCreates, 0);
+    // Each subject opened one sandbox before.
+    const missedPool = subjects.length * (createRounds + 1) - warm;
+    return { bubblewrap: casesOf(0), docker: casesOf(1), missedPool };
+  } finally {
+    for (const { client, coldClient, warm, cold } of subjects) {
+      client.close();
+      coldClient.close();
+      await Promise.all([warm.stop(), cold.stop()]);
+    }
+    await engine.stop();
+  }
+}
+
+export function runtimesReport({ bubblewrap, docker, missedPool }: RuntimeResults): string {
+  const rows = bubblewrap.map(({ name, p50Ms, p99Ms }) => {
+    const other = docker.find((each) => each.name === name);
+    const figures = [p50Ms, p99Ms, other?.p50Ms ?? Number.NaN, other?.p99Ms ?? Number.NaN];
+    return [name, ...figures.map((ms) => ms.toFixed(2)), ((other?.p50Ms ?? Number.NaN) / p50Ms).toFixed(2)];
+  });
+  const head = ["case", "bwrap p50 ms", "p99", "docker p50 ms", "p99", "docker / bwrap"];
+  const note = missedPool > 0 ? `\n${missedPool} creates found the pool empty` : "";
+  return `sandboxes by runtime, end to end\n${toTable(head, rows)}${note}`;
+}
+
+async function openSubject(settings: Readonly<Record<string, unknown>>): Promise<Subject> {
+  const warm = await startSandboxServer(POOL_SIZE, settings);
+  const cold = await startSandboxServer(0, settings);
+  const client = await ToolClient.open(warm.process.origin);
+  const coldClient = await ToolClient.open(cold.process.origin);
+  await delay(REFILL_MS);
+  const { fields } = await client.call("code_run", { code: CODE });
+  const session = { session_id: fields["session_id"] };
+  await client.call("file_write", { ...session, path: "kilobyte.txt", content: "x".repeat(1024) });
+  return { warm, client, cold, coldClient, session };
+}
+
+function callsOf({ client, session }: Subject): Record<string, () => Promise<number>> {
+  const timed = async (tool: string, args: Readonly<Record<string, unknown>>): Promise<number> =>
+    (await client.call(tool, { ...session, ...args })).ms;
+  return {
+    [CASES.python]: () => timed("code_run", { code: CODE, language: "python" }),
+    [CASES.node]: () => timed("code_run", { code: "console.log(6 * 7)", language: "node" }),
+    [CASES.shell]: () => timed("shell_exec", { command: "true" }),
+    [CASES.read]: () => timed("file_read", { path: "kilobyte.txt" }),
+  };
+}
+
+async function measureCreates(subjects: readonly Subject[], rounds: number): Promise<readonly SandboxCase[]> {
+  const samples = new Map<string, number[]>();
+  const add = (name: string, ms: number): void => void samples.set(name, [...(samples.get(name) ?? []), ms]);
+  for (let round = 0; round < rounds; round += 1) {
+    await delay(REFILL_MS);
+    for (const [at, { client, coldClient }] of subjects.entries()) {
+      add(`${at} ${CASES.pooled}`, await createAndRun(client));
+      add(`${at} ${CASES.cold}`, await createAndRun(coldClient));
+    }
+  }
+  return [...samples].map(([name, ms]) => toCase(name, ms));
+}
+
+async function createAndRun(client: ToolClient): Promise<number> {
+  const { ms, fields } = await client.call("code_run", { code: CODE });
+  await client.call("sandbox_destroy", { session_id: fields["session_id"] });
+  return ms;
+}
+
+function named<T>(at: number, work: Readonly<Record<string, T>>): Record<string, T> {
+  return Object.fromEntries(Object.entries(work).map(([name, each]) => [`${at} ${name}`, each]));
+}

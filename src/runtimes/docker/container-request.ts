@@ -1,0 +1,144 @@
+import { createHash } from "node:crypto";
+import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER } from "../cell-mounts.ts";
+import type { CellSpec } from "../runtime.ts";
+import type { DockerHost } from "./docker-host.ts";
+import type { SandboxImage } from "./images.ts";
+import { ULIMITS, ulimit } from "./ulimits.ts";
+
+/** Where Node is when the image has none of its own. */
+export const NODE_FOLDER = "/opt/owlclaw-node";
+
+const MAX_SHM_BYTES = 64 * 1024 * 1024;
+const FIRST_UID = 1_000_000_000;
+const UID_COUNT = 500_000_000;
+const COMMON_UID = 1000;
+
+/** A shell in front: it reaps what nobody waits for, and what ends the guest does not end it in the same moment. */
+const FIRST_PROCESS = ["/bin/sh", "-c", '"$@"; exit $?', "sh"];
+
+export interface ContainerParts {
+  readonly spec: CellSpec;
+  readonly image: SandboxImage;
+  readonly mounts: readonly CellMount[];
+  readonly uid: number;
+  readonly command: readonly string[];
+}
+
+/** A number for each sandbox that is nobody's on the host, as far as the engine has numbers to give. */
+export function uidOf(host: DockerHost, spec: CellSpec, mounts: readonly CellMount[]): number {
+  const writable = mounts.find(({ isReadOnly, owner }) => !isReadOnly && owner !== undefined && owner.uid !== 0);
+  if (writable?.owner !== undefined && !host.facts.mapsUsers) return writable.owner.uid;
+  if (host.facts.mapsUsers) return COMMON_UID;
+  return FIRST_UID + (createHash("sha256").update(spec.folder).digest().readUInt32BE(0) % UID_COUNT);
+}
+
+/** The body of `POST /containers/create`. */
+export function containerRequest(host: DockerHost, parts: ContainerParts): unknown {
+  const { spec, image, uid, command } = parts;
+  return {
+    Image: image.id,
+    User: `${uid}:${uid}`,
+    Hostname: "sandbox",
+    WorkingDir: spec.workspacePath,
+    Entrypoint: [...FIRST_PROCESS, ...command],
+    Cmd: [],
+    Env: Object.entries(insideEnvironment(host, parts)).map(([name, value]) => `${name}=${value}`),
+    Labels: host.ownership.labels("cell", spec.id),
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+    OpenStdin: true,
+    // The container's input ends when the server is gone, and the guest with it.
+    StdinOnce: true,
+    Tty: false,
+    NetworkDisabled: true,
+    // There is nothing inside that could end in good order; Podman would wait for it.
+    StopSignal: "SIGKILL",
+    // Commands of the image that would run inside beside the guest.
+    ...(image.hasHealthcheck && { Healthcheck: { Test: ["NONE"] } }),
+    HostConfig: { ...confinement(host), ...resourceLimits(spec), Mounts: mountRequests(host, parts) },
+  };
+}
+
+function confinement(host: DockerHost): Record<string, unknown> {
+  return {
+    NetworkMode: "none",
+    IpcMode: "private",
+    CgroupnsMode: "private",
+    ReadonlyRootfs: true,
+    Privileged: false,
+    CapDrop: ["ALL"],
+    SecurityOpt: ["no-new-privileges", `seccomp=${host.seccomp}`],
+    // Otherwise the engine shows the host's own name servers inside.
+    Dns: ["127.0.0.1"],
+    // What the guest says is for the server alone.
+    LogConfig: { Type: "none" },
+    RestartPolicy: { Name: "no" },
+    ...(host.ociRuntime !== "" && { Runtime: host.ociRuntime }),
+  };
+}
+
+function resourceLimits({ resources }: CellSpec): Record<string, unknown> {
+  const { cpus, memoryBytes, maxPids, diskBytes } = resources;
+  const tmpBytes = Math.min(diskBytes, Math.floor(memoryBytes / 2));
+  return {
+    Memory: memoryBytes,
+    MemorySwap: memoryBytes,
+    NanoCpus: Math.round(cpus * 1e9),
+    PidsLimit: maxPids,
+    ShmSize: Math.min(MAX_SHM_BYTES, tmpBytes),
+    Tmpfs: { "/tmp": `rw,nosuid,nodev,exec,mode=1777,size=${tmpBytes}` },
+    Ulimits: [...ULIMITS, ulimit("fsize", diskBytes)],
+  };
+}
+
+function mountRequests(host: DockerHost, { spec, image, mounts }: ContainerParts): unknown[] {
+  const tree = host.templates[spec.template]?.folders ?? [];
+  const hasOwnWorkspace = mounts.some(({ guestPath }) => guestPath === spec.workspacePath);
+  return [
+    ...image.volumes.map(({ name, folder }) => volumeRequest(name, folder, { isReadOnly: true })),
+    ...(hasOwnWorkspace
+      ? []
+      : [volumeRequest(host.ownership.volumeName(spec.folder), spec.workspacePath, { isReadOnly: false })]),
+    ...tree.map(({ hostPath, guestPath }) => bindRequest(hostPath, guestPath, true)),
+    ...mounts.map(({ hostPath, guestPath, isReadOnly }) => bindRequest(hostPath, guestPath, isReadOnly)),
+    ...(spec.egressSocket === undefined ? [] : [bindRequest(spec.egressSocket, EGRESS_SOCKET, false)]),
+  ];
+}
+
+function volumeRequest(name: string, folder: string, { isReadOnly }: { readonly isReadOnly: boolean }): unknown {
+  return { Type: "volume", Source: name, Target: folder, ReadOnly: isReadOnly, VolumeOptions: { NoCopy: true } };
+}
+
+function bindRequest(hostPath: string, guestPath: string, isReadOnly: boolean): unknown {
+  return { Type: "bind", Source: hostPath, Target: guestPath, ReadOnly: isReadOnly };
+}
+
+/** Everything a program inside can read of an environment: the image's own, and nothing of the server's. */
+export function insideEnvironment(
+  host: DockerHost,
+  { spec, image }: Pick<ContainerParts, "spec" | "image">,
+): Record<string, string> {
+  const template = host.templates[spec.template];
+  const path = [...(template?.path ?? []), ...image.path, `${spec.workspacePath}/.local/bin`];
+  return {
+    HOME: spec.workspacePath,
+    PATH: [...new Set(path)].join(":"),
+    LANG: "C.UTF-8",
+    TMPDIR: "/tmp",
+    USER: "sandbox",
+    LOGNAME: "sandbox",
+    SHELL: "/bin/bash",
+    PIP_BREAK_SYSTEM_PACKAGES: "1",
+    PIP_DISABLE_PIP_VERSION_CHECK: "1",
+    ...template?.env,
+    ...spec.env,
+    OWLCLAW_WORKSPACE: spec.workspacePath,
+    ...(spec.egressSocket === undefined ? {} : { OWLCLAW_EGRESS: EGRESS_SOCKET }),
+  };
+}
+
+/** What runs inside when nobody asks for something else. */
+export function guestCommand(image: SandboxImage): readonly string[] {
+  return [image.node, `${GUEST_FOLDER}/guest.mjs`];
+}

@@ -1,0 +1,103 @@
+import type { PassThrough } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import type { CellStream } from "../cell-stream.ts";
+import type { Cell, CellExit, CellUsage } from "../runtime.ts";
+import type { DockerHost } from "./docker-host.ts";
+import { stateSchema, statsSchema, waitSchema } from "./engine-answers.ts";
+import { removeContainer } from "./remove-container.ts";
+
+/** How a shell tells that a program was ended by SIGKILL. */
+const KILLED_CODE = 128 + 9;
+/** A container whose guest fell silent ends by itself within this time, or is ended. */
+const OWN_END_MS = 2000;
+const NANOSECONDS_PER_MS = 1e6;
+
+export interface DockerCellOptions {
+  readonly host: DockerHost;
+  readonly cellId: string;
+  readonly containerId: string;
+  readonly stream: CellStream;
+  readonly diagnostics: PassThrough;
+  readonly ended: Promise<void>;
+}
+
+/** One running container with the guest in it. */
+export class DockerCell implements Cell {
+  readonly id: string;
+  readonly containerId: string;
+  readonly stream: CellStream;
+  readonly diagnostics: PassThrough;
+  readonly exited: Promise<CellExit>;
+  readonly #host: DockerHost;
+  readonly #following = new AbortController();
+  #endReason: CellExit["reason"];
+  #removed: Promise<void> | undefined;
+
+  constructor({ host, cellId, containerId, stream, diagnostics, ended }: DockerCellOptions) {
+    this.#host = host;
+    this.id = cellId;
+    this.containerId = containerId;
+    this.stream = stream;
+    this.diagnostics = diagnostics;
+    this.exited = this.#follow(ended);
+  }
+
+  /** Ends everything in it, without waiting. */
+  end(reason: CellExit["reason"]): void {
+    // A guest that fell silent before it was told to had another reason.
+    if (!this.stream.readableEnded) this.#endReason ??= reason;
+    this.#removed ??= this.#remove();
+  }
+
+  async stop(): Promise<void> {
+    this.end("stopped");
+    await this.#removed;
+    await this.exited;
+    this.stream.destroy();
+    this.diagnostics.destroy();
+  }
+
+  async usage(): Promise<CellUsage> {
+    const query = { stream: "false", "one-shot": "true" };
+    const path = `/containers/${this.containerId}/stats`;
+    const answer = await this.#host.engine.call({ method: "GET", path, query });
+    const { memory_stats: memory, pids_stats: pids, cpu_stats: cpu } = statsSchema.parse(answer.json);
+    const cpuMs = cpu.cpu_usage.total_usage / NANOSECONDS_PER_MS;
+    return { memoryBytes: memory.usage, cpuMs, pids: pids.current };
+  }
+
+  async #remove(): Promise<void> {
+    // Why it ended can be asked only while it is there.
+    if (this.#endReason === undefined) await Promise.race([this.exited, delay(OWN_END_MS, undefined, { ref: false })]);
+    await removeContainer(this.#host, this.containerId);
+    // An engine that hangs must not keep the server from going on.
+    setTimeout(() => {
+      this.stream.destroy();
+      this.#following.abort();
+    }, OWN_END_MS).unref();
+  }
+
+  /** Never rejects: an engine that is away, or a container that somebody removed, is an end as well. */
+  async #follow(ended: Promise<void>): Promise<CellExit> {
+    // Podman looks all the time while somebody waits: it is asked when there is something to know.
+    await ended;
+    const { engine } = this.#host;
+    const path = `/containers/${this.containerId}`;
+    try {
+      const query = { condition: "not-running" };
+      const { signal } = this.#following;
+      const waited = await engine.call({ method: "POST", path: `${path}/wait`, query, timeoutMs: 0, signal });
+      const { StatusCode: code } = waitSchema.parse(waited.json);
+      const reason = this.#endReason ?? (code === KILLED_CODE ? await this.#outOfMemory(path) : undefined);
+      return { code, signal: null, ...(reason !== undefined && { reason }) };
+    } catch {
+      return { code: null, signal: null, ...(this.#endReason !== undefined && { reason: this.#endReason }) };
+    }
+  }
+
+  async #outOfMemory(path: string): Promise<"memory" | undefined> {
+    const answer = await this.#host.engine.call({ method: "GET", path: `${path}/json`, accept: [404] });
+    const state = stateSchema.safeParse(answer.json);
+    return state.success && state.data.State.OOMKilled ? "memory" : undefined;
+  }
+}

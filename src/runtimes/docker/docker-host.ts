@@ -1,0 +1,41 @@
+import type { Logger } from "../../telemetry/logger.ts";
+import type { WorkspaceWatch } from "../workspace-watch.ts";
+import type { EngineClient } from "./engine-client.ts";
+import type { EngineFacts } from "./engine-facts.ts";
+import type { Images } from "./images.ts";
+import type { Ownership } from "./ownership.ts";
+
+/** What a built template adds to its image; always read-only. */
+export interface TemplateTree {
+  readonly folders: ReadonlyArray<{ readonly hostPath: string; readonly guestPath: string }>;
+  readonly path: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Everything that containers of one server have in common. */
+export interface DockerHost {
+  readonly engine: EngineClient;
+  readonly facts: EngineFacts;
+  readonly images: Images;
+  readonly ownership: Ownership;
+  readonly logger: Logger;
+  readonly dataFolder: string;
+  readonly stateFolder: string;
+  /** `runsc` and the like; empty: the engine's own default. */
+  readonly ociRuntime: string;
+  /** As engines take it: the profile itself, or for Podman the file that holds it. */
+  readonly seccomp: string;
+  readonly imageOf: (template: string) => string;
+  readonly templates: Readonly<Record<string, TemplateTree>>;
+  readonly workspaceWatch: WorkspaceWatch;
+  /** Whether this server can read the engine's volumes, and so see how large they are. */
+  readonly watchesWorkspaces: boolean;
+  /** Workspaces that have been given to their user. */
+  readonly prepared: Set<string>;
+  /** Containers of this server that it knows of. */
+  readonly own: Set<string>;
+  /** Containers that could not be removed because the engine was away. */
+  readonly leftovers: Set<string>;
+  /** Workspaces of the same kind. */
+  readonly leftVolumes: Set<string>;
+}

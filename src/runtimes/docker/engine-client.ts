@@ -1,0 +1,139 @@
+import { type IncomingMessage, request as httpRequest, type RequestOptions } from "node:http";
+import { request as httpsRequest } from "node:https";
+import type { Duplex } from "node:stream";
+import { describeAddress, type EngineAddress } from "./engine-address.ts";
+import { EngineError, engineUnreachable } from "./engine-failure.ts";
+
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+const DEFAULT_TIMEOUT_MS = 30_000;
+
+export interface EngineCall {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE" | "HEAD";
+  /** As in `/containers/json`, with its query. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly json?: unknown;
+  readonly tar?: Buffer;
+  /** Statuses beside 2xx that are an answer. */
+  readonly accept?: readonly number[];
+  /** Without: 30 s. 0: as long as it takes. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface EngineAnswer {
+  readonly status: number;
+  readonly json: unknown;
+}
+
+/** The few calls of the Docker Engine API that sandboxes need. Podman serves the same. */
+export class EngineClient {
+  readonly address: EngineAddress;
+  readonly #open: (options: RequestOptions) => ReturnType<typeof httpRequest>;
+
+  constructor(address: EngineAddress) {
+    this.address = address;
+    const place =
+      address.kind === "socket"
+        ? { socketPath: address.path }
+        : { host: address.host, port: address.port, ...address.tls };
+    const isSecure = address.kind === "tcp" && address.tls !== undefined;
+    this.#open = (options) => (isSecure ? httpsRequest : httpRequest)({ ...options, ...place, agent: false });
+  }
+
+  /** Also what the engine's certificate must name. */
+  get #hostHeader(): string {
+    return this.address.kind === "socket" ? "engine" : this.name;
+  }
+
+  get name(): string {
+    return describeAddress(this.address);
+  }
+
+  async call(call: EngineCall): Promise<EngineAnswer> {
+    const { accept = [], timeoutMs = DEFAULT_TIMEOUT_MS } = call;
+    const body = call.tar ?? (call.json === undefined ? undefined : Buffer.from(JSON.stringify(call.json)));
+    const timeout = timeoutMs === 0 ? undefined : AbortSignal.timeout(timeoutMs);
+    const signals = [call.signal, timeout].filter((signal) => signal !== undefined);
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const request = this.#open({
+        method: call.method,
+        path: pathOf(call),
+        headers: {
+          host: this.#hostHeader,
+          ...(call.tar !== undefined && { "content-type": "application/x-tar" }),
+          ...(call.json !== undefined && { "content-type": "application/json" }),
+          "content-length": body?.byteLength ?? 0,
+        },
+        ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
+      });
+      request.once("response", resolve).once("error", reject);
+      request.end(body);
+    }).catch((error: unknown) => this.#fail(error, call.signal));
+    const text = await readAnswer(response).catch((error: unknown) => this.#fail(error, call.signal));
+    const status = response.statusCode ?? 0;
+    if (status < 300 || accept.includes(status)) return { status, json: parseAnswer(text) };
+    throw new EngineError(status, messageOf(text));
+  }
+
+  /** A request whose connection becomes a stream to the container. */
+  async hijack(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Duplex> {
+    return await new Promise<Duplex>((resolve, reject) => {
+      const request = this.#open({
+        method: "POST",
+        path: pathOf({ path, query }),
+        headers: { host: this.#hostHeader, connection: "Upgrade", upgrade: "tcp", "content-length": 0 },
+        signal,
+      });
+      request.once("upgrade", (_response, socket: Duplex, head: Buffer) => {
+        if (head.length > 0) socket.unshift(head);
+        resolve(socket);
+      });
+      request.once("response", (response: IncomingMessage) => {
+        void readAnswer(response).then(
+          (text) => reject(new EngineError(response.statusCode ?? 0, messageOf(text))),
+          reject,
+        );
+      });
+      request.once("error", reject);
+      request.end();
+    }).catch((error: unknown) => this.#fail(error, signal));
+  }
+
+  #fail(error: unknown, signal: AbortSignal | undefined): never {
+    signal?.throwIfAborted();
+    if (error instanceof EngineError) throw error;
+    throw engineUnreachable(this.name, error);
+  }
+}
+
+function pathOf({ path, query }: Pick<EngineCall, "path" | "query">): string {
+  return query === undefined ? path : `${path}?${new URLSearchParams(query).toString()}`;
+}
+
+async function readAnswer(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response) {
+    const part = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
+    size += part.byteLength;
+    if (size > MAX_ANSWER_BYTES) throw new Error("the engine answers more than anybody asked for");
+    chunks.push(part);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function parseAnswer(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // `_ping` and some empty answers are no JSON.
+    return text;
+  }
+}
+
+function messageOf(text: string): string {
+  const parsed = parseAnswer(text);
+  const message = typeof parsed === "object" && parsed !== null && "message" in parsed ? parsed.message : text;
+  return String(message).trim().slice(0, 1000);
+}

@@ -1,0 +1,168 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { toOwlError } from "../../errors/owl-error.ts";
+import { GUEST_FOLDER } from "../cell-mounts.ts";
+import { type Answer, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
+import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
+import { openBait } from "../probe/bait.ts";
+import { type Cause, CHECK_NAMES, type CheckName, toCheck } from "../probe/checks.ts";
+import type { CellSpec, ProbeCheck, ProbeReport, Resources } from "../runtime.ts";
+import { createWorkspaceWatch } from "../workspace-watch.ts";
+import { insideEnvironment } from "./container-request.ts";
+import type { DockerCell } from "./docker-cell.ts";
+import type { DockerHost } from "./docker-host.ts";
+import { discardVolume } from "./reap.ts";
+import { startContainer } from "./start-container.ts";
+
+const MIB = 1024 * 1024;
+const TIMEOUT_MS = 55_000;
+const WATCH_INTERVAL_MS = 50;
+const WORKSPACE = "/workspace";
+/** Numbers of the server's own process below this may be those of processes inside. */
+const DISTINCT_PID = 1000;
+
+const CPU_SCRIPT = `
+import glob, json, re, time
+end = time.monotonic() + 15
+slowed = 0
+while not slowed and time.monotonic() < end:
+    for path in glob.glob("/sys/fs/cgroup/cpu.stat") + glob.glob("/sys/fs/cgroup/cpu*/cpu.stat"):
+        slowed += int(re.search("nr_throttled (\\d+)", open(path).read() + "\\nnr_throttled 0")[1])
+print(json.dumps({"cpu-limit": [False, "slowed down by the kernel"] if slowed else [True, "an endless loop was not slowed down"]}))
+`;
+
+const ENGINE_LIMITS: Cause = {
+  problem: "the container engine does not limit memory, CPU time or processes",
+  fix: "Run the engine as root, or rootless with cgroup version 2 and delegation; or accept weaker limits with --set sandbox.limits=best-effort.",
+};
+const CAUSES: Partial<Record<CheckName, Cause>> = {
+  "memory-limit": ENGINE_LIMITS,
+  "cpu-limit": ENGINE_LIMITS,
+  "process-limit": ENGINE_LIMITS,
+  "workspace-limit": {
+    problem: "the size of workspaces cannot be watched: this server cannot read the engine's volumes",
+    fix: "Start the server as root on the engine's machine, or accept weaker limits with --set sandbox.limits=best-effort.",
+  },
+};
+
+/** Starts real containers and tries to break out of them. What was not tried, or gave no answer, does not hold. */
+export async function probeDocker(host: DockerHost, signal: AbortSignal): Promise<ProbeReport> {
+  const report = (checks: readonly ProbeCheck[]): ProbeReport => ({ runtime: "docker", checks });
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  try {
+    const answer = await attackAll(host, limited);
+    const untried: Answer[string] = [true, "the attack gave no answer"];
+    return report([
+      { name: "start", holds: true, severity: "isolation", detail: "A container starts." },
+      ...CHECK_NAMES.map((name) => toCheck(name, answer[name] ?? untried, CAUSES[name])),
+    ]);
+  } catch (error) {
+    signal.throwIfAborted();
+    const { kind, message, hint, retryable } = toOwlError(error);
+    // An engine that is away, or an image that is not there yet, says nothing about the isolation.
+    if (kind === "sandbox_unavailable" && retryable) throw error;
+    return report([{ name: "start", holds: false, severity: "isolation", detail: message, fix: hint }]);
+  }
+}
+
+/** Waits for all of them even when one fails: each must have cleared up behind itself. */
+async function attackAll(host: DockerHost, signal: AbortSignal): Promise<Answer> {
+  const inside = attackFromInside(host, signal);
+  const cpu = attackCpuLimit(host, signal);
+  const disk = attackWorkspace(host, signal);
+  await Promise.allSettled([inside, cpu, disk]);
+  return { ...(await inside), "cpu-limit": await cpu, "workspace-limit": await disk };
+}
+
+async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<Answer> {
+  return await withProbeCell(host, { resources: PROBE_RESOURCES, signal }, async (place) => {
+    const bait = await openBait(place.spec.id);
+    const image = await host.images.get(host.imageOf(""));
+    const variables = [...Object.keys(insideEnvironment(host, { ...place, image })), ...image.variables];
+    const hasPid = process.pid > DISTINCT_PID;
+    try {
+      const given = {
+        canaries: [
+          ...["", "/host", "/proc/1/root"].map((prefix) => `${prefix}${join(host.stateFolder, "id")}`),
+          "/etc/shadow",
+          "/var/run/docker.sock",
+          ...(hasPid ? [`/proc/${process.pid}/environ`] : []),
+        ],
+        serverPid: hasPid ? process.pid : 2 ** 22 - 1,
+        needed: [image.node, `${GUEST_FOLDER}/guest.mjs`],
+        listeners: bait.listeners,
+        abstractSocket: place.spec.id,
+        syscalls: triedSyscalls(host.facts.architecture),
+        variables: [...variables, "HOSTNAME", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_", "container", "TERM"],
+        initVariables: [...variables, "HOSTNAME", "container", "TERM"],
+        processes: ["sh", "dash", "bash"],
+        workspace: WORKSPACE,
+        ...PROBE_RESOURCES,
+      };
+      const command = [image.python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)];
+      return await readAnswer(await place.start(host, command));
+    } finally {
+      bait.close();
+    }
+  });
+}
+
+/** The kernel's own count is read inside, where every engine shows it. */
+async function attackCpuLimit(host: DockerHost, signal: AbortSignal): Promise<Answer[string]> {
+  const resources = { ...PROBE_RESOURCES, cpus: 0.1 };
+  return await withProbeCell(host, { resources, signal }, async (place) => {
+    const { python } = await host.images.get(host.imageOf(""));
+    const answer = await readAnswer(await place.start(host, [python, "-I", "-S", "-c", CPU_SCRIPT]));
+    return answer["cpu-limit"] ?? [true, "the attack gave no answer"];
+  });
+}
+
+/** The volume has no size of its own: whoever fills it is ended by a watch. */
+async function attackWorkspace(host: DockerHost, signal: AbortSignal): Promise<Answer[string]> {
+  if (!host.watchesWorkspaces) return [true, "its size cannot be seen from here"];
+  const workspaceWatch = createWorkspaceWatch({ intervalMs: WATCH_INTERVAL_MS });
+  const resources = { ...PROBE_RESOURCES, diskBytes: MIB };
+  try {
+    return await withProbeCell(host, { resources, signal }, async (place) => {
+      const fill = "for n in 1 2 3 4; do head -c 900000 /dev/zero > .owlclaw-probe-$n; done; sleep 5";
+      const cell = await place.start({ ...host, workspaceWatch }, ["/bin/sh", "-c", fill]);
+      cell.stream.resume();
+      cell.diagnostics.resume();
+      const { reason } = await cell.exited;
+      return reason === "disk" ? [false, "ended by the watch on its size"] : [true, "it was filled past its limit"];
+    });
+  } finally {
+    workspaceWatch.close();
+  }
+}
+
+interface ProbePlace {
+  readonly spec: CellSpec;
+  start(host: DockerHost, command: readonly string[]): Promise<DockerCell>;
+}
+
+/** Gives a container for one attack, and leaves nothing of it. */
+async function withProbeCell<T>(
+  host: DockerHost,
+  { resources, signal }: { readonly resources: Resources; readonly signal: AbortSignal },
+  attack: (place: ProbePlace) => Promise<T>,
+): Promise<T> {
+  const id = `probe-${randomBytes(8).toString("hex")}`;
+  const folder = join(host.stateFolder, id);
+  const spec = { id, folder, template: "", resources, workspacePath: WORKSPACE, volumes: [], env: {} };
+  const cells: DockerCell[] = [];
+  const stop = (): void => cells.forEach((cell) => cell.end("stopped"));
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    const start: ProbePlace["start"] = async (at, command) => {
+      const cell = await startContainer(at, { spec, command, signal });
+      cells.push(cell);
+      return cell;
+    };
+    return await attack({ spec, start });
+  } finally {
+    signal.removeEventListener("abort", stop);
+    await Promise.all(cells.map(async (cell) => await cell.stop()));
+    await discardVolume(host, host.ownership.volumeName(folder));
+  }
+}

@@ -1,0 +1,151 @@
+import { chmod, chown } from "node:fs/promises";
+import { isAbsolute, relative } from "node:path";
+import { OwlError } from "../../errors/owl-error.ts";
+import { type CellMount, volumeMounts } from "../cell-mounts.ts";
+import type { CellSpec } from "../runtime.ts";
+import { splitAttached } from "./attached-stream.ts";
+import { containerRequest, guestCommand, uidOf } from "./container-request.ts";
+import { DockerCell } from "./docker-cell.ts";
+import type { DockerHost } from "./docker-host.ts";
+import { createdSchema, volumeSchema } from "./engine-answers.ts";
+import { explainEngineError } from "./engine-failure.ts";
+import { discardVolume } from "./reap.ts";
+import { removeContainer } from "./remove-container.ts";
+import { packTar } from "./tar-archive.ts";
+
+const CELL_ID = /^[A-Za-z0-9_-]{1,128}$/;
+const ATTACH = { stream: "1", stdin: "1", stdout: "1", stderr: "1" };
+
+export interface StartRequest {
+  readonly spec: CellSpec;
+  /** What runs inside; the guest unless the probe asks for something else. */
+  readonly command?: readonly string[];
+  readonly signal: AbortSignal;
+}
+
+/** Makes a container, takes hold of its streams and starts it; removes it when that fails. */
+export async function startContainer(host: DockerHost, request: StartRequest): Promise<DockerCell> {
+  const { spec, signal } = request;
+  checkSpec(host, spec);
+  signal.throwIfAborted();
+  const name = host.imageOf(spec.template);
+  try {
+    const image = await host.images.get(name);
+    const { volumes, workspacePath } = spec;
+    const mounts = await volumeMounts({ volumes, workspacePath, dataFolder: host.dataFolder });
+    const uid = uidOf(host, spec, mounts);
+    await openDoorTo(spec, uid);
+    const command = request.command ?? spec.program ?? guestCommand(image);
+    await makeWorkspace(host, spec, mounts);
+    const json = containerRequest(host, { spec, image, mounts, uid, command });
+    // Not given up half-way: a container that is made after all would be nobody's.
+    const created = await host.engine.call({ method: "POST", path: "/containers/create", json });
+    const id = createdSchema.parse(created.json).Id;
+    host.own.add(id);
+    host.logger.info("container created", { container: id.slice(0, 12), sandbox: spec.id, image: name });
+    return await orRemoved(host, { id, spec }, async () => {
+      signal.throwIfAborted();
+      await prepareWorkspace(host, { id, spec, uid, mounts });
+      return await attachAndStart(host, { id, spec, mounts, signal });
+    });
+  } catch (error) {
+    throw explainEngineError(error, name);
+  }
+}
+
+interface Starting {
+  readonly id: string;
+  readonly spec: CellSpec;
+  readonly mounts: readonly CellMount[];
+}
+
+async function attachAndStart(host: DockerHost, starting: Starting & { signal: AbortSignal }): Promise<DockerCell> {
+  const { id, spec, mounts, signal } = starting;
+  const { engine } = host;
+  const socket = await engine.hijack(`/containers/${id}/attach`, ATTACH, signal);
+  const attached = splitAttached(socket);
+  try {
+    await engine.call({ method: "POST", path: `/containers/${id}/start` });
+    signal.throwIfAborted();
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+  const cell = new DockerCell({ host, cellId: spec.id, containerId: id, ...attached });
+  const unwatch = await watchWorkspace(host, { spec, mounts, onExcess: () => cell.end("disk") });
+  void cell.exited.then(unwatch);
+  return cell;
+}
+
+/** A workspace that was there before stays. */
+async function orRemoved<T>(
+  host: DockerHost,
+  { id, spec }: Pick<Starting, "id" | "spec">,
+  start: () => Promise<T>,
+): Promise<T> {
+  const volume = host.ownership.volumeName(spec.folder);
+  const isNew = !host.prepared.has(volume);
+  try {
+    return await start();
+  } catch (error) {
+    await removeContainer(host, id);
+    if (isNew) await discardVolume(host, volume);
+    throw error;
+  }
+}
+
+/** By itself, since not every engine labels the volumes that it makes for a container. */
+async function makeWorkspace(host: DockerHost, spec: CellSpec, mounts: readonly CellMount[]): Promise<void> {
+  const name = host.ownership.volumeName(spec.folder);
+  if (host.prepared.has(name) || mounts.some(({ guestPath }) => guestPath === spec.workspacePath)) return;
+  const json = { Name: name, Driver: "local", Labels: host.ownership.labels("workspace", spec.id) };
+  await host.engine.call({ method: "POST", path: "/volumes/create", json });
+}
+
+/** A new volume belongs to root. It is given to the cell's user before anything runs in it. */
+async function prepareWorkspace(
+  host: DockerHost,
+  { id, spec, uid, mounts }: Starting & { uid: number },
+): Promise<void> {
+  const isBound = mounts.some(({ guestPath }) => guestPath === spec.workspacePath);
+  const volume = host.ownership.volumeName(spec.folder);
+  if (isBound || host.prepared.has(volume)) return;
+  // The folder itself: engines take no notice of ".".
+  const tar = packTar([{ name: "/", mode: 0o755, uid }]);
+  const query = { path: spec.workspacePath };
+  await host.engine.call({ method: "PUT", path: `/containers/${id}/archive`, query, tar });
+  host.prepared.add(volume);
+}
+
+/** Only the sandbox's user may talk to its door, and he has no other name on this machine. */
+async function openDoorTo({ egressSocket }: CellSpec, uid: number): Promise<void> {
+  if (egressSocket === undefined) return;
+  if (process.getuid?.() === 0) await chown(egressSocket, uid, uid);
+  // Its folder is closed to others: the container gets the socket itself.
+  else await chmod(egressSocket, 0o666);
+}
+
+/** Where the server can read the engine's volumes, their size is looked at now and then. */
+async function watchWorkspace(
+  host: DockerHost,
+  { spec, mounts, onExcess }: { spec: CellSpec; mounts: readonly CellMount[]; onExcess: () => void },
+): Promise<() => void> {
+  if (!host.watchesWorkspaces || mounts.some(({ guestPath }) => guestPath === spec.workspacePath))
+    return () => undefined;
+  const path = `/volumes/${host.ownership.volumeName(spec.folder)}`;
+  const { Mountpoint: folder } = volumeSchema.parse((await host.engine.call({ method: "GET", path })).json);
+  return host.workspaceWatch.watch(folder, spec.resources.diskBytes, onExcess);
+}
+
+function checkSpec(host: DockerHost, spec: CellSpec): void {
+  if (!CELL_ID.test(spec.id)) throw new OwlError("internal", `not an id of a sandbox: ${JSON.stringify(spec.id)}`);
+  const below = relative(host.dataFolder, spec.folder);
+  if (below === "" || below.startsWith("..") || isAbsolute(below)) {
+    throw new OwlError("internal", "a sandbox's folder must lie below the data folder");
+  }
+  for (const [name, value] of Object.entries(spec.env)) {
+    if (name === "" || /[=\0]/.test(name) || value.includes("\0")) {
+      throw new OwlError("invalid_params", `not a variable of an environment: ${JSON.stringify(name)}`);
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import type { Readable } from "node:stream";
+import { z } from "zod";
+import { type Architecture, type SyscallName, syscallNumber } from "../seccomp/syscall-numbers.ts";
+import type { Resources } from "../runtime.ts";
+
+const MIB = 1024 * 1024;
+const MAX_ANSWER_CHARS = 64 * 1024;
+
+/** Small, so that going beyond them takes no time. */
+export const PROBE_RESOURCES: Resources = { cpus: 2, memoryBytes: 64 * MIB, maxPids: 32, diskBytes: 16 * MIB };
+
+const TRIED_SYSCALLS: readonly SyscallName[] = [
+  ...(["keyctl", "add_key", "bpf", "perf_event_open", "userfaultfd", "io_uring_setup"] as const),
+  ...(["ptrace", "process_vm_readv", "setns", "open_tree", "fsopen", "kcmp", "syslog"] as const),
+];
+
+const answerSchema = z.record(z.string(), z.tuple([z.boolean(), z.string().max(1000)]));
+/** Name of an attack to whether it succeeded, and what happened. */
+export type Answer = z.infer<typeof answerSchema>;
+
+/** The numbers of calls that must be refused. */
+export function triedSyscalls(architecture: Architecture): Readonly<Record<string, number | null>> {
+  return Object.fromEntries(TRIED_SYSCALLS.map((name) => [name, syscallNumber(name, architecture)]));
+}
+
+/** What the attack script printed. */
+export async function readAnswer(cell: { readonly stream: Readable; readonly diagnostics: Readable }): Promise<Answer> {
+  const [said, told] = await Promise.all([readAll(cell.stream), readAll(cell.diagnostics)]);
+  if (said === "") throw new Error(`the probe's cell ended without an answer: ${told.trim().slice(-500)}`);
+  return answerSchema.parse(JSON.parse(said));
+}
+
+async function readAll(stream: Readable): Promise<string> {
+  let text = "";
+  for await (const chunk of stream) {
+    text += String(chunk);
+    if (text.length > MAX_ANSWER_CHARS) throw new Error("the probe's cell answers too much");
+  }
+  return text;
+}

@@ -1,0 +1,14 @@
+import { describe } from "vitest";
+import { defineImageSuite } from "./engine-image-suite.ts";
+import { defineTlsTest } from "./engine-reach-suite.ts";
+import { defineEngineSuite } from "./engine-suite.ts";
+
+// What follows depends on the server alone: one engine shows it.
+defineEngineSuite("docker", (engine) => {
+  describe("images:", () => {
+    defineImageSuite(engine);
+  });
+  describe("reach:", () => {
+    defineTlsTest(engine);
+  });
+});

@@ -1,0 +1,95 @@
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test, vi } from "vitest";
+import { call, makePlace } from "../e2e/sandbox-client.ts";
+import { openInside } from "../escape/sandbox-lab.ts";
+import type { ContainerEngine } from "../services/container-engine.ts";
+import { engineLab, PATIENCE } from "./engine-lab.ts";
+
+/** How containers live and end, beside what all sandboxes do. */
+export function defineLifeSuite(engine: () => ContainerEngine): void {
+  const { open, containersOf, workspacesOf, containerIn } = engineLab(engine);
+
+  test("[002-docker] [002-logs] a sandbox is a container, whose id is logged when it is made and when it is removed", async () => {
+    const { place, server, client } = await open();
+    const inside = await openInside(client);
+    expect(await inside.sh("cat /proc/1/cmdline | tr '\\0' ' '")).toMatch(
+      /^\/bin\/sh -c .* \/opt\/owlclaw\/guest.mjs $/,
+    );
+    const id = String(containerIn(server.log, "container created"));
+    expect(id).toMatch(/^[0-9a-f]{12}$/);
+    expect((await containersOf(place)).map((each) => each.slice(0, 12))).toContain(id);
+    await inside.call("sandbox_destroy");
+    expect(containerIn(server.log, "container removed")).toBe(id);
+    expect(await containersOf(place, "-a")).toEqual([]);
+    expect(await workspacesOf(place)).toEqual([]);
+    expect(await server.stop()).toBe(0);
+  });
+
+  test("a killed server leaves nothing running; the next one removes the rest, and nothing of others", async () => {
+    const { cli, image } = engine();
+    const labels = ["--label", "owlclaw.kind=cell", "--label", "owlclaw.data=another", "--label", "owlclaw.owner={}"];
+    const small = ["--network", "none", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"];
+    const foreign = await cli("run", "-d", ...small, ...labels, image, "sleep", "100000");
+    const { server, client, place } = await open();
+    await openInside(client);
+    expect(await containersOf(place)).toHaveLength(1);
+    await server.stop("SIGKILL");
+    await vi.waitFor(async () => expect(await containersOf(place)).toEqual([]), PATIENCE);
+    expect(await workspacesOf(place)).toHaveLength(1);
+    const next = await open({}, place);
+    expect(await containersOf(place, "-a")).toEqual([]);
+    expect(await workspacesOf(place)).toEqual([]);
+    expect(await cli("ps", "-q", "--no-trunc", "--filter", `id=${foreign}`)).toBe(foreign);
+    await next.server.stop();
+    await cli("rm", "-f", foreign);
+  });
+
+  test("a container that somebody kills starts again on the same files", async () => {
+    const { place, server, client } = await open();
+    const inside = await openInside(client);
+    await inside.call("file_write", { path: "kept.txt", content: "kept" });
+    const [id = ""] = await containersOf(place);
+    await engine().cli("kill", id);
+    await vi.waitFor(() => expect(containerIn(server.log, "container removed")).toBe(id.slice(0, 12)), PATIENCE);
+    const read = await inside.call("file_read", { path: "kept.txt" });
+    expect(read.structuredContent).toMatchObject({ content: "kept", sandbox_restarted: true });
+    await server.stop();
+  });
+
+  test("while the engine is away every call and /health say so; when it is back, sandboxes go on with their files", async () => {
+    const { place, server, client, health } = await open();
+    const inside = await openInside(client);
+    await inside.call("file_write", { path: "kept.txt", content: "kept" });
+    expect(await health()).toBe(200);
+    await engine().kill();
+    await vi.waitFor(async () => {
+      await expect(inside.call("code_run", { code: "1" })).rejects.toThrow(/container engine .* cannot be reached/);
+    }, PATIENCE);
+    await expect(call(client, "sandbox_create")).rejects.toThrow(/container engine .* cannot be reached/);
+    await vi.waitFor(async () => expect(await health()).toBe(503), PATIENCE);
+    await engine().start();
+    await vi.waitFor(async () => expect(await health()).toBe(200), PATIENCE);
+    expect((await inside.call("file_read", { path: "kept.txt" })).structuredContent).toMatchObject({ content: "kept" });
+    await inside.call("sandbox_destroy");
+    await vi.waitFor(async () => expect(await containersOf(place, "-a")).toEqual([]), PATIENCE);
+    expect(await workspacesOf(place)).toEqual([]);
+    expect(await server.stop()).toBe(0);
+  });
+
+  test("folders of the host are seen inside, and written as their owner", async () => {
+    const place = makePlace();
+    for (const name of ["read", "write"]) mkdirSync(join(place.folder, name));
+    writeFileSync(join(place.folder, "read", "given.txt"), "given");
+    const { chownSync } = await import("node:fs");
+    chownSync(join(place.folder, "write"), 4321, 4321);
+    const volumes = [`${place.folder}/read:/given:ro`, `${place.folder}/write:/shared`];
+    const { server, client } = await open({ volumes }, place);
+    const inside = await openInside(client);
+    expect(await inside.sh("cat /given/given.txt; touch /given/x 2> /dev/null || echo refused")).toBe("givenrefused\n");
+    await inside.sh("echo made > /shared/made.txt");
+    expect(readFileSync(join(place.folder, "write", "made.txt"), "utf8")).toBe("made\n");
+    expect(statSync(join(place.folder, "write", "made.txt")).uid).toBe(4321);
+    await server.stop();
+  });
+}

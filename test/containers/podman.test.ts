@@ -1,0 +1,3 @@
+import { defineEngineSuite } from "./engine-suite.ts";
+
+defineEngineSuite("podman");
