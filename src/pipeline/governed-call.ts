@@ -1,4 +1,5 @@
 import { isOwlError } from "../errors/owl-error.ts";
+import type { Consumption } from "../governance/cost.ts";
 import type { Governor, Grant, Settlement } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import { type Quota, toQuota } from "../governance/quota.ts";
@@ -6,12 +7,14 @@ import type { Subject } from "../governance/subject.ts";
 import type { Ledger, LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
 import { approverOf } from "./approver.ts";
 import { type Call, CallSuspended } from "./call.ts";
+import type { CallObserver } from "./call-observer.ts";
 import { EgressMeter } from "./egress-meter.ts";
 import { sandboxFacts, verdictOf } from "./ledger-facts.ts";
 
 export interface GovernanceParts {
   readonly governor: Governor;
   readonly ledger: Ledger;
+  readonly observer?: CallObserver | undefined;
 }
 
 /** One thing that somebody wants to have done. */
@@ -54,7 +57,7 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
   const egress = new EgressMeter();
   const meter = (bytesMoved: () => number): void => egress.add(bytesMoved);
   const startMs = performance.now();
-  const consumed = (isSuspended: boolean) => ({
+  const consumed = (isSuspended: boolean): Consumption => ({
     durationMs: performance.now() - startMs,
     egressBytes: egress.bytes(),
     charged,
@@ -64,10 +67,12 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
   try {
     value = await work.perform(input, { ...work.call, charge, meter });
   } catch (thrown) {
-    await record.close({ thrown, policy, grant, settled: grant.settle(consumed(thrown instanceof CallSuspended)) });
+    const used = consumed(thrown instanceof CallSuspended);
+    await record.close({ thrown, policy, grant, egressBytes: used.egressBytes, settled: grant.settle(used) });
     throw thrown;
   }
-  await record.close({ value, policy, grant, settled: grant.settle(consumed(false)) });
+  const used = consumed(false);
+  await record.close({ value, policy, grant, egressBytes: used.egressBytes, settled: grant.settle(used) });
   return { value, quota: grant.used.length === 0 ? undefined : toQuota(grant.used, Date.now()) };
 }
 
@@ -120,6 +125,7 @@ interface Ending<T> {
   readonly thrown?: unknown;
   readonly grant?: Grant;
   readonly settled?: Settlement;
+  readonly egressBytes?: number;
 }
 
 /** Writes the one row of one call, whichever way it ends. */
@@ -136,15 +142,26 @@ class CallRecord<I, T> {
 
   /** A refusal stays what it is; what nobody could record must not leave, unless the operator wants it so. */
   async close(ending: Ending<T>): Promise<void> {
+    const { ledger, governor } = this.#parts;
     const { booked } = ending.settled ?? {};
+    const entry = this.#entry(ending);
     // Both are waited for, one after the other: whoever fails first must not go unheard.
     booked?.catch(() => undefined);
     try {
-      await this.#parts.ledger.append(this.#entry(ending));
+      await ledger.append(entry);
       await booked;
+      this.#tell(entry, ending, ending.thrown);
     } catch (error) {
-      if (!this.#parts.governor.failOpen && !isRefusal(ending.thrown)) throw error;
+      this.#tell(entry, ending, ending.thrown ?? error);
+      if (!governor.failOpen && !isRefusal(ending.thrown)) throw error;
     }
+  }
+
+  #tell(entry: LedgerEntry, { grant, egressBytes = 0 }: Ending<T>, thrown: unknown): void {
+    const { observer } = this.#parts;
+    if (observer === undefined) return;
+    const quota = (): Quota | undefined => (grant === undefined ? undefined : toQuota(grant.used, Date.now()));
+    observer.finished({ entry, call: this.#work.call, thrown, quota, egressBytes });
   }
 
   #entry({ policy, value, thrown, grant, settled }: Ending<T>): LedgerEntry {

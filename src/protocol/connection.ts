@@ -74,23 +74,10 @@ export class Connection {
 
   /** Resolves with the answer, or with nothing when the client cancelled. Never rejects. */
   async request(message: JsonRpcRequest, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
-    const { caller, traceId } = incoming;
-    try {
-      if (message.method === "initialize") this.#assertCanInitialize(message);
-    } catch (thrown) {
-      const error = toWireError(toOwlError(thrown), {
-        version: caller.protocolVersion,
-        traceId,
-        withStack: this.#mcp.withStack,
-      });
-      return { jsonrpc: "2.0", id: message.id, error };
-    }
-    const refusal = refuseListening(this.#mcp, message, incoming);
-    if (refusal !== undefined) return refusal;
-    const call = this.#fastPath ? readFastCall(message, caller.protocolVersion) : undefined;
-    if (call !== undefined) return this.#runFast(message, call, incoming);
-    await this.#engine;
-    return this.#transport.request(message, incoming);
+    const onAnswer = this.#mcp.watch?.begin(message, incoming);
+    const answer = await this.#serve(message, incoming);
+    onAnswer?.(answer);
+    return answer;
   }
 
   notify(message: JsonRpcNotification): void {
@@ -109,6 +96,26 @@ export class Connection {
     const engine = await this.#engine;
     await engine.close();
     await this.#transport.close();
+  }
+
+  async #serve(message: JsonRpcRequest, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
+    const { caller, traceId } = incoming;
+    try {
+      if (message.method === "initialize") this.#assertCanInitialize(message);
+    } catch (thrown) {
+      const error = toWireError(toOwlError(thrown), {
+        version: caller.protocolVersion,
+        traceId,
+        withStack: this.#mcp.withStack,
+      });
+      return { jsonrpc: "2.0", id: message.id, error };
+    }
+    const refusal = refuseListening(this.#mcp, message, incoming);
+    if (refusal !== undefined) return refusal;
+    const call = this.#fastPath ? readFastCall(message, caller.protocolVersion) : undefined;
+    if (call !== undefined) return this.#runFast(message, call, incoming);
+    await this.#engine;
+    return this.#transport.request(message, incoming);
   }
 
   #assertCanInitialize({ params }: JsonRpcRequest): void {
@@ -140,6 +147,7 @@ export class Connection {
       mcp: this.#mcp,
       caller,
       traceId,
+      requestId: message.id,
       life,
       conversation: late.conversation,
     };

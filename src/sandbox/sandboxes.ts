@@ -1,6 +1,7 @@
 import { ANONYMOUS } from "../auth/principal.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { sessionDigest } from "../telemetry/session-digest.ts";
 import { DefaultSandboxes } from "./default-sandboxes.ts";
 import { type EndedSandbox, EndedSandboxes } from "./ended-sandboxes.ts";
 import type { Flavor } from "./flavors.ts";
@@ -234,7 +235,8 @@ export class Sandboxes {
     this.#live.set(id, sandbox);
     this.#defaults.set(caller, sandbox);
     const { cellId, template } = plan;
-    const created = { sandbox: cellId, principal: ownerId, template, flavor, warm: pooled !== undefined };
+    const session = sessionDigest(id);
+    const created = { sandbox: cellId, session, principal: ownerId, template, flavor, warm: pooled !== undefined };
     sandbox.ready().then(
       () => logger.info("sandbox created", created),
       () => this.#end(sandbox, "destroyed: it could not be started"),
@@ -271,7 +273,13 @@ export class Sandboxes {
       this.#ended.add({ id, ownerId, labels, idleMs, maxAgeMs, plan: sandbox.plan, endedAtMs: Date.now(), why });
     const { logger } = this.#options;
     const ending = sandbox.close().then(
-      () => logger.info("sandbox ended", { sandbox: sandbox.plan.cellId, principal: ownerId, reason: why }),
+      () =>
+        logger.info("sandbox ended", {
+          sandbox: sandbox.plan.cellId,
+          session: sessionDigest(id),
+          principal: ownerId,
+          reason: why,
+        }),
       (error: unknown) => logger.error("sandbox could not be cleared up", { sandbox: sandbox.plan.cellId, error }),
     );
     this.#closing.add(ending);

@@ -9,6 +9,7 @@ import type { FileTransfer } from "../sandbox/file-transfer.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { OperatorDesk } from "../transports/http/operator-api.ts";
 import type { ControlSocket } from "./control-socket.ts";
+import { openObservation } from "./observation.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import type { Cluster, Sharing } from "./open-sharing.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
@@ -53,7 +54,9 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const sharing = await openShared(options, changes);
   const cluster = sharing?.cluster;
   const homes = cluster?.homes;
-  const { governance, capabilities } = await openParts({ ...options, registry, changes, homes, sharing });
+  const { governance: opened, capabilities } = await openParts({ ...options, registry, changes, homes, sharing });
+  const { calls, requests } = openObservation(config, logger);
+  const governance = opened && { ...opened, observer: calls };
   const { sandboxes, servesSkills, skillTexts } = capabilities;
   const pipeline = new Pipeline({
     registry,
@@ -66,7 +69,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const serverInfo = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
   const withStack = config.mode === "development";
   const stateKey = await stateKeyOf(config);
-  const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills, stateKey });
+  const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills, stateKey, watch: requests });
   const unfollow = governance?.governor.onPolicyChange(() => {
     for (const list of ["tools", "resources", "prompts"] as const) changes.listChanged(list);
   });

@@ -268,6 +268,7 @@ export class Router {
     const { mcp } = this.#options;
     const error = toOwlError(thrown);
     if (error.kind === "internal") mcp.logger.error("request failed", { trace_id: traceId, error: thrown });
+    else mcp.logger.warning("request refused", refusalFacts(error, request, traceId));
     if (response.headersSent) {
       response.destroy();
       return;
@@ -295,6 +296,15 @@ function endStreamWithToken({ expiresAt }: Principal, response: ServerResponse):
   const timer = setTimeout(end, Math.min(Math.max(expiresAt * 1000 - Date.now(), 0), MAX_TIMER_MS));
   timer.unref();
   response.once("close", () => clearTimeout(timer));
+}
+
+function refusalFacts(
+  { kind, message }: OwlError,
+  { method, url = "" }: IncomingMessage,
+  traceId: string,
+): Record<string, unknown> {
+  const [path = ""] = url.slice(0, MAX_LABEL_CHARS).split("?");
+  return { kind, reason: message, http_method: method, path, trace_id: traceId };
 }
 
 function labelOf(request: IncomingMessage): string | undefined {
