@@ -6,9 +6,11 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { Pipeline } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
 import type { FileTransfer } from "../sandbox/file-transfer.ts";
+import { Health } from "../telemetry/health.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { OperatorDesk } from "../transports/http/operator-api.ts";
 import type { ControlSocket } from "./control-socket.ts";
+import { healthChecks } from "./health-checks.ts";
 import { openObservation } from "./observation.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import type { Cluster, Sharing } from "./open-sharing.ts";
@@ -27,6 +29,8 @@ export interface Assembly {
   readonly cluster: Cluster | undefined;
   /** Ledger, statistics and approvals. */
   readonly operators: { readonly desk: OperatorDesk; readonly ledger: Ledger } | undefined;
+  /** How everything is that the server depends on. */
+  readonly health: Health;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
   /** Lets the operator's commands look in; for servers that stay. */
@@ -70,9 +74,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const withStack = config.mode === "development";
   const stateKey = await stateKeyOf(config);
   const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills, stateKey, watch: requests });
-  const unfollow = governance?.governor.onPolicyChange(() => {
-    for (const list of ["tools", "resources", "prompts"] as const) changes.listChanged(list);
-  });
+  const unfollow = governance?.governor.onPolicyChange(() => tellOfLists(changes));
   let control: ControlSocket | undefined;
   return {
     mcp,
@@ -80,6 +82,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
     operator: sandboxes?.operator,
     cluster,
     operators: governance && { desk: deskOf(governance), ledger: governance.ledger },
+    health: new Health(healthChecks({ config, governance, sandboxes: sandboxes?.operator })),
     start: () => capabilities.start(),
     openControl: async () => {
       governance?.watch();
@@ -97,6 +100,11 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
       await sharing?.close();
     },
   };
+}
+
+/** Another policy may show other things. */
+function tellOfLists(changes: Changes): void {
+  for (const list of ["tools", "resources", "prompts"] as const) changes.listChanged(list);
 }
 
 interface Parts {

@@ -11,7 +11,7 @@ import type { Logger } from "../telemetry/logger.ts";
 const PROBE_TIMEOUT_MS = 60_000;
 
 /** Where the guest lies: beside the compiled server, or in `dist/` when the source itself runs. */
-const GUEST_FOLDER = fileURLToPath(
+export const GUEST_FOLDER: string = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "../../dist/guest" : "../guest", import.meta.url),
 );
 

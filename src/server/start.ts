@@ -50,9 +50,9 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
     import("../transports/http/http-transport.ts"),
   ]);
   const authenticator = await createAuthenticator({ auth: config.auth, logger });
-  const { mcp, files, operator, operators, cluster } = assembly;
+  const { mcp, files, operator, operators, cluster, health } = assembly;
   const forwards = cluster?.door;
-  const transport = new HttpTransport({ mcp, config, authenticator, files, operator, forwards, ...operators });
+  const transport = new HttpTransport({ mcp, config, authenticator, files, operator, forwards, health, ...operators });
   let url: string;
   try {
     url = await transport.listen();
