@@ -7,7 +7,7 @@ import { alerts, ledger, store } from "./ledger-schema.ts";
 import { handlers } from "./handlers-schema.ts";
 import { sandbox } from "./sandbox-schema.ts";
 import { skills } from "./skills-schema.ts";
-import { logging } from "./telemetry-schema.ts";
+import { logging, telemetry } from "./telemetry-schema.ts";
 import { isCorsOrigin, isJwksUrl } from "./value-rules.ts";
 
 const cors = z
@@ -219,6 +219,7 @@ export const configSchema = z
     skills,
     shutdown,
     logging,
+    telemetry,
   })
   .describe("Configuration of the OwlClaw MCP server.");
 

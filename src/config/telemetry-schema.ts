@@ -26,3 +26,18 @@ export const logging = z
   })
   .prefault({})
   .describe("Log lines on stderr and in a file.");
+
+/** A host and a port; an address of version 6 stands in brackets. */
+const ADDRESS = /^(?:\[[0-9a-fA-F:.]{2,45}\]|[\w.-]{1,253}):\d{1,5}$/;
+
+export const telemetry = z
+  .strictObject({
+    metrics: z.boolean().default(true).describe("Counts calls, times and resources, and shows them at /metrics."),
+    metricsAddress: z
+      .string()
+      .refine((text) => text === "" || ADDRESS.test(text), "must be host:port, such as 127.0.0.1:9464")
+      .default("")
+      .describe("Address of a listener of their own for metrics; whoever reaches it may read them. Empty: none."),
+  })
+  .prefault({})
+  .describe("What can be measured from outside.");

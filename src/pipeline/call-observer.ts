@@ -12,6 +12,8 @@ export interface FinishedCall {
   /** What is left to the caller; made when it is asked for. */
   readonly quota: () => Quota | undefined;
   readonly egressBytes: number;
+  /** How long the call waited for its record. */
+  readonly ledgerMs: number;
 }
 
 /** Hears of every call, for the log and the metrics. It must neither throw nor wait. */

@@ -145,23 +145,29 @@ class CallRecord<I, T> {
     const { ledger, governor } = this.#parts;
     const { booked } = ending.settled ?? {};
     const entry = this.#entry(ending);
+    const startMs = performance.now();
     // Both are waited for, one after the other: whoever fails first must not go unheard.
     booked?.catch(() => undefined);
     try {
       await ledger.append(entry);
       await booked;
-      this.#tell(entry, ending, ending.thrown);
+      this.#tell(entry, ending, { startMs, thrown: ending.thrown });
     } catch (error) {
-      this.#tell(entry, ending, ending.thrown ?? error);
+      this.#tell(entry, ending, { startMs, thrown: ending.thrown ?? error });
       if (!governor.failOpen && !isRefusal(ending.thrown)) throw error;
     }
   }
 
-  #tell(entry: LedgerEntry, { grant, egressBytes = 0 }: Ending<T>, thrown: unknown): void {
+  #tell(
+    entry: LedgerEntry,
+    { grant, egressBytes = 0 }: Ending<T>,
+    { startMs, thrown }: { readonly startMs: number; readonly thrown: unknown },
+  ): void {
     const { observer } = this.#parts;
     if (observer === undefined) return;
+    const ledgerMs = performance.now() - startMs;
     const quota = (): Quota | undefined => (grant === undefined ? undefined : toQuota(grant.used, Date.now()));
-    observer.finished({ entry, call: this.#work.call, thrown, quota, egressBytes });
+    observer.finished({ entry, call: this.#work.call, thrown, quota, egressBytes, ledgerMs });
   }
 
   #entry({ policy, value, thrown, grant, settled }: Ending<T>): LedgerEntry {

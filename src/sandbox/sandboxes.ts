@@ -9,8 +9,10 @@ import type { Network, Place, PlaceParts, PlacePlan, Places } from "./place.ts";
 import type { Pool } from "./pool.ts";
 import { missingSandbox } from "./missing-sandbox.ts";
 import { makeRoom, memoryMbOf, type Occupant, type RoomLimits } from "./room.ts";
+import { once } from "./run-once.ts";
 import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
 import { Sandbox, type SandboxState } from "./sandbox.ts";
+import { narrowed } from "./narrowed-network.ts";
 import { newSessionId } from "./session-name.ts";
 
 /** The right to use a sandbox for one call. Until `release` it is busy. */
@@ -52,6 +54,7 @@ export interface SandboxesOptions {
   readonly keepWorkspaces: boolean;
   /** Where several servers share the load: ids of sandboxes begin with it. */
   readonly serverId?: string | undefined;
+  readonly onCreated?: ((created: { template: string; isWarm: boolean; durationMs: number }) => void) | undefined;
   /** The runtime and the pool, started once; rejects with what keeps sandboxes from running here. */
   readonly ground: () => Promise<Ground>;
 }
@@ -237,8 +240,13 @@ export class Sandboxes {
     const { cellId, template } = plan;
     const session = sessionDigest(id);
     const created = { sandbox: cellId, session, principal: ownerId, template, flavor, warm: pooled !== undefined };
+    const startMs = performance.now();
     sandbox.ready().then(
-      () => logger.info("sandbox created", created),
+      () => {
+        logger.info("sandbox created", created);
+        const durationMs = performance.now() - startMs;
+        this.#options.onCreated?.({ template, isWarm: pooled !== undefined, durationMs });
+      },
       () => this.#end(sandbox, "destroyed: it could not be started"),
     );
     return sandbox;
@@ -314,25 +322,4 @@ function whyOver({ facts: { createdAtMs, maxAgeMs }, isIdle, endsAtMs }: Sandbox
   const nowMs = Date.now();
   if (nowMs >= createdAtMs + maxAgeMs) return "it reached its maximum age";
   return isIdle && nowMs >= endsAtMs ? "it was idle for too long" : undefined;
-}
-
-function once(action: () => void): () => void {
-  let isDone = false;
-  return () => {
-    if (isDone) return;
-    isDone = true;
-    action();
-  };
-}
-
-/** Callers may have less than the operator allows, never more. */
-function narrowed(usual: Network, { isOffline = false, network }: SandboxWish): Network {
-  if (isOffline) return { allow: [] };
-  if (network === undefined) return usual;
-  const beyond = network.find((host) => !usual.allow.includes(host));
-  if (beyond === undefined) return { allow: network };
-  const known = usual.allow.length === 0 ? "nothing" : usual.allow.join(", ");
-  throw new OwlError("invalid_arguments", `sandboxes of this template may not reach "${beyond.slice(0, 100)}"`, {
-    hint: `choose among what the operator allows: ${known}`,
-  });
 }

@@ -6,11 +6,10 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { Pipeline } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
 import type { FileTransfer } from "../sandbox/file-transfer.ts";
-import { Health } from "../telemetry/health.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { OperatorDesk } from "../transports/http/operator-api.ts";
-import type { ControlSocket } from "./control-socket.ts";
-import { healthChecks } from "./health-checks.ts";
+import { Operations } from "./operations.ts";
 import { openObservation } from "./observation.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import type { Cluster, Sharing } from "./open-sharing.ts";
@@ -29,12 +28,10 @@ export interface Assembly {
   readonly cluster: Cluster | undefined;
   /** Ledger, statistics and approvals. */
   readonly operators: { readonly desk: OperatorDesk; readonly ledger: Ledger } | undefined;
-  /** How everything is that the server depends on. */
-  readonly health: Health;
+  /** What operators see: to be opened for servers that stay. */
+  readonly operations: Operations;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
-  /** Lets the operator's commands look in; for servers that stay. */
-  openControl(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -58,8 +55,10 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const sharing = await openShared(options, changes);
   const cluster = sharing?.cluster;
   const homes = cluster?.homes;
-  const { governance: opened, capabilities } = await openParts({ ...options, registry, changes, homes, sharing });
-  const { calls, requests } = openObservation(config, logger);
+  const metrics = config.telemetry.metrics ? new Metrics() : undefined;
+  const parts = { ...options, registry, changes, homes, sharing, metrics };
+  const { governance: opened, capabilities } = await openParts(parts);
+  const { calls, requests } = openObservation({ config, logger, registry, metrics });
   const governance = opened && { ...opened, observer: calls };
   const { sandboxes, servesSkills, skillTexts } = capabilities;
   const pipeline = new Pipeline({
@@ -75,23 +74,17 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const stateKey = await stateKeyOf(config);
   const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills, stateKey, watch: requests });
   const unfollow = governance?.governor.onPolicyChange(() => tellOfLists(changes));
-  let control: ControlSocket | undefined;
+  const operations = new Operations({ config, logger, metrics, governance, sandboxes });
   return {
     mcp,
     files: sandboxes?.files,
     operator: sandboxes?.operator,
     cluster,
     operators: governance && { desk: deskOf(governance), ledger: governance.ledger },
-    health: new Health(healthChecks({ config, governance, sandboxes: sandboxes?.operator })),
+    operations,
     start: () => capabilities.start(),
-    openControl: async () => {
-      governance?.watch();
-      const { openControlSocket } = await import("./control-socket.ts");
-      const { root: dataFolder } = config.sandbox;
-      control = await openControlSocket({ dataFolder, sandboxes: sandboxes?.operator, governance, logger });
-    },
     async close() {
-      await control?.close();
+      await operations.close();
       await capabilities.stopWatching();
       unfollow?.();
       mcp.close();

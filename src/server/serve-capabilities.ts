@@ -4,6 +4,7 @@ import type { Config } from "../config/schema.ts";
 import type { HandlerLibrary } from "../handlers/handler-library.ts";
 import type { SkillTexts } from "../pipeline/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { LinkedSkillsOptions } from "./linked-skills.ts";
 import type { OpenHandlersOptions } from "./open-handlers.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
@@ -19,6 +20,7 @@ export interface CapabilityOptions {
   readonly openRuntime?: OpenRuntime | undefined;
   readonly withPool?: boolean;
   readonly homes?: SandboxHomes | undefined;
+  readonly metrics?: Metrics | undefined;
 }
 
 /** Whatever the configuration asks for: sandboxes with their tools, skills, the users' own handlers. */

@@ -32,7 +32,7 @@ export async function startServer({ loaded, logger, openRuntime }: StartOptions)
   const assembly = await assemble({ config: loaded.config, logger, openRuntime, loaded });
   try {
     await assembly.start();
-    await assembly.openControl();
+    await assembly.operations.open();
     const running =
       output === undefined
         ? await startHttp(loaded, assembly, logger)
@@ -50,9 +50,20 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
     import("../transports/http/http-transport.ts"),
   ]);
   const authenticator = await createAuthenticator({ auth: config.auth, logger });
-  const { mcp, files, operator, operators, cluster, health } = assembly;
+  const { mcp, files, operator, operators, cluster } = assembly;
+  const { health, metrics } = assembly.operations;
   const forwards = cluster?.door;
-  const transport = new HttpTransport({ mcp, config, authenticator, files, operator, forwards, health, ...operators });
+  const transport = new HttpTransport({
+    mcp,
+    config,
+    authenticator,
+    files,
+    operator,
+    forwards,
+    health,
+    metrics,
+    ...operators,
+  });
   let url: string;
   try {
     url = await transport.listen();

@@ -11,6 +11,7 @@ import { HostGuard } from "./guards.ts";
 import type { HealthDoor } from "./health-routes.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
+import type { MetricsDoor } from "./metrics-route.ts";
 import { OperatorApi, type OperatorDesk } from "./operator-api.ts";
 import { Router } from "./router.ts";
 import { type OperatorDoor, OperatorSandboxesEndpoint } from "./operator-sandboxes.ts";
@@ -33,6 +34,7 @@ export interface HttpTransportOptions {
   readonly forwards?: ForwardDoor | undefined;
   /** How everything is that the server depends on. */
   readonly health?: HealthDoor | undefined;
+  readonly metrics?: MetricsDoor | undefined;
   /** Off only in the test that holds the fast path against the SDK's. */
   readonly fastPath?: boolean;
 }
@@ -53,7 +55,7 @@ export class HttpTransport {
   #closed: Promise<unknown> = Promise.resolve();
 
   constructor(options: HttpTransportOptions) {
-    const { mcp, config, authenticator, operator, ledger, desk, forwards, health, fastPath = true } = options;
+    const { mcp, config, authenticator, operator, ledger, desk, forwards, health, metrics, fastPath = true } = options;
     const { http } = config;
     this.#options = options;
     const keepAliveMs = http.keepAliveSeconds * 1000;
@@ -89,6 +91,7 @@ export class HttpTransport {
       sse: this.#sse,
       files: this.#files,
       health,
+      metrics,
       ledger,
       sandboxes: operator && new OperatorSandboxesEndpoint({ mcp, door: operator }),
       operators: desk && new OperatorApi({ mcp, desk }),

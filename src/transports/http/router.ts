@@ -19,6 +19,7 @@ import type { ForwardEndpoint } from "./forward-endpoint.ts";
 import type { HostGuard } from "./guards.ts";
 import { type HealthDoor, healthRoutes } from "./health-routes.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
+import { METRICS_PATH, type MetricsDoor, sendMetrics } from "./metrics-route.ts";
 import type { OperatorApi } from "./operator-api.ts";
 import { retryHeader } from "./quota-headers.ts";
 import { sendSkill, SKILL_PATH } from "./skills.ts";
@@ -44,6 +45,8 @@ export interface RouterOptions {
   /** Not there when the server stands alone. */
   readonly forwards?: ForwardEndpoint | undefined;
   readonly health?: HealthDoor | undefined;
+  /** Not there when metrics are switched off. */
+  readonly metrics?: MetricsDoor | undefined;
 }
 
 type Serve = (exchange: HttpExchange, target: RequestTarget) => void | Promise<void>;
@@ -156,7 +159,11 @@ export class Router {
   }
 
   #makeRoutes(): ReadonlyMap<string, Route> {
-    const { endpoint, sse, config, sandboxes, health, mcp } = this.#options;
+    const { endpoint, sse, config, sandboxes, health, mcp, metrics } = this.#options;
+    const readMetrics =
+      (door: MetricsDoor): Serve =>
+      (exchange) =>
+        sendMetrics(door, config, exchange);
     const status: Serve = async (exchange) => sendJson(exchange.response, 200, await this.#status(exchange));
     const list: Route | undefined = sandboxes && {
       isForOperators: true,
@@ -179,6 +186,7 @@ export class Router {
         "/mcp/messages",
         { methods: { POST: (exchange, { query }) => sse.post(exchange, new URLSearchParams(query).get("sessionId")) } },
       ],
+      ...(metrics === undefined ? [] : [[METRICS_PATH, { methods: { GET: readMetrics(metrics) } }] as const]),
       ...healthRoutes({ health, version: mcp.serverInfo.version, isDraining: () => this.#draining }),
       ...(config.auth.enabled
         ? [[RESOURCE_METADATA_PATH, metadata] as const, [`${RESOURCE_METADATA_PATH}/mcp`, metadata] as const]

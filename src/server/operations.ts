@@ -1,0 +1,50 @@
+import type { Config } from "../config/schema.ts";
+import { Health } from "../telemetry/health.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics/metrics.ts";
+import type { ControlSocket } from "./control-socket.ts";
+import { healthChecks } from "./health-checks.ts";
+import type { OpenGovernance } from "./open-governance.ts";
+import { type OpenMetrics, openMetrics } from "./open-metrics.ts";
+import { followState } from "./sandbox-metrics.ts";
+import type { SandboxPart } from "./serve-sandboxes.ts";
+
+export interface OperationsParts {
+  readonly config: Config;
+  readonly logger: Logger;
+  /** Absent when they are switched off. */
+  readonly metrics: Metrics | undefined;
+  readonly governance: OpenGovernance | undefined;
+  readonly sandboxes: SandboxPart | undefined;
+}
+
+/** What operators see of a server that stays: health, metrics, and the socket for commands on the same machine. */
+export class Operations {
+  readonly health: Health;
+  readonly metrics: Metrics | undefined;
+  readonly #parts: OperationsParts;
+  #control: ControlSocket | undefined;
+  #measuring: OpenMetrics | undefined;
+
+  constructor(parts: OperationsParts) {
+    const { config, metrics, governance, sandboxes } = parts;
+    this.#parts = parts;
+    this.metrics = metrics;
+    this.health = new Health(healthChecks({ config, governance, sandboxes: sandboxes?.operator }));
+    if (metrics !== undefined) followState(metrics, this.health, sandboxes);
+  }
+
+  async open(): Promise<void> {
+    const { config, logger, metrics, governance, sandboxes } = this.#parts;
+    governance?.watch();
+    const { openControlSocket } = await import("./control-socket.ts");
+    const { root: dataFolder } = config.sandbox;
+    this.#control = await openControlSocket({ dataFolder, sandboxes: sandboxes?.operator, governance, logger });
+    this.#measuring = metrics && (await openMetrics(metrics, config, logger));
+  }
+
+  async close(): Promise<void> {
+    await this.#measuring?.close();
+    await this.#control?.close();
+  }
+}
