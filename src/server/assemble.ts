@@ -6,6 +6,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { Pipeline } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
 import type { FileTransfer } from "../sandbox/file-transfer.ts";
+import { type Alerts, createAlerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { OperatorDesk } from "../transports/http/operator-api.ts";
@@ -56,7 +57,8 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const cluster = sharing?.cluster;
   const homes = cluster?.homes;
   const metrics = config.telemetry.metrics ? new Metrics() : undefined;
-  const parts = { ...options, registry, changes, homes, sharing, metrics };
+  const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
+  const parts = { ...options, registry, changes, homes, sharing, metrics, alerts };
   const { governance: opened, capabilities } = await openParts(parts);
   const { calls, requests } = openObservation({ config, logger, registry, metrics });
   const governance = opened && { ...opened, observer: calls };
@@ -74,7 +76,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const stateKey = await stateKeyOf(config);
   const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills, stateKey, watch: requests });
   const unfollow = governance?.governor.onPolicyChange(() => tellOfLists(changes));
-  const operations = new Operations({ config, logger, metrics, governance, sandboxes });
+  const operations = new Operations({ config, logger, metrics, governance, sandboxes, alerts });
   return {
     mcp,
     files: sandboxes?.files,
@@ -100,15 +102,19 @@ function tellOfLists(changes: Changes): void {
   for (const list of ["tools", "resources", "prompts"] as const) changes.listChanged(list);
 }
 
+/** What is there before governance. */
+interface PartsBefore {
+  readonly sharing: Sharing | undefined;
+  readonly alerts: Alerts;
+}
+
 interface Parts {
   readonly governance: OpenGovernance | undefined;
   readonly capabilities: Capabilities;
 }
 
 /** Governance is opened beside everything else, since disks take their time; when one of the two fails, the other is closed. */
-async function openParts(
-  options: AssembleOptions & CapabilityOptions & { readonly sharing: Sharing | undefined },
-): Promise<Parts> {
+async function openParts(options: AssembleOptions & CapabilityOptions & PartsBefore): Promise<Parts> {
   const { isGoverned = true } = options;
   const [opened, served] = await Promise.allSettled([
     isGoverned ? openGoverned(options) : undefined,
@@ -128,14 +134,9 @@ async function openParts(
   return { governance: opened.value, capabilities: served.value };
 }
 
-async function openGoverned({
-  config,
-  logger,
-  loaded,
-  sharing,
-}: AssembleOptions & { readonly sharing: Sharing | undefined }): Promise<OpenGovernance> {
+async function openGoverned({ sharing, ...options }: AssembleOptions & PartsBefore): Promise<OpenGovernance> {
   const { openGovernance } = await import("./open-governance.ts");
-  return openGovernance({ config, logger, loaded, connection: sharing?.connection });
+  return openGovernance({ ...options, connection: sharing?.connection });
 }
 
 async function openShared(

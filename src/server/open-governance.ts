@@ -12,6 +12,7 @@ import { PolicySource } from "../governance/policy/policy-source.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import type { GovernanceParts } from "../pipeline/governed-call.ts";
 import type { RedisConnection } from "../redis/redis-connection.ts";
+import type { Alerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** Files may be swapped in ways that no event tells of, such as a link above them: they are looked at instead. */
@@ -31,11 +32,13 @@ export interface OpenGovernanceOptions {
   readonly loaded?: Pick<LoadedConfig, "file" | "reload"> | undefined;
   /** Where calls are counted together with other servers. */
   readonly connection?: RedisConnection | undefined;
+  /** Default: those of the configuration. */
+  readonly alerts?: Alerts | undefined;
 }
 
 /** Opens policy, limits, approvals and ledger, in this order; closes them in reverse. */
 export async function openGovernance(options: OpenGovernanceOptions): Promise<OpenGovernance> {
-  const { config, logger, loaded } = options;
+  const { config, logger, loaded, alerts } = options;
   const { governance, sandbox } = config;
   const source = await PolicySource.open({ origin: governance, logger }).catch((error: unknown) => {
     throw error instanceof PolicyError ? new Error(`the policy cannot be used:\n${error.message}`) : error;
@@ -43,7 +46,7 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
   const limits = openLimits(options, source);
   const approvals = new Approvals({ timeoutMs: governance.approvalTimeoutSeconds * 1000 });
   try {
-    const ledger = await openLedger({ config, dataFolder: sandbox.root, logger });
+    const ledger = await openLedger({ config, dataFolder: sandbox.root, logger, ...(alerts && { alerts }) });
     const governor = new Governor({ source, limits, approvals, logger, failOpen: governance.failOpen });
     const watched = [governance.policyFile, loaded?.file ?? ""].filter((file) => file !== "");
     const look = (): void => void source.reload(async () => (await loaded?.reload())?.config.governance ?? governance);

@@ -1,5 +1,7 @@
 import type { Config } from "../config/schema.ts";
+import type { Alerts } from "../telemetry/alerts.ts";
 import { Health } from "../telemetry/health.ts";
+import { HealthWatch } from "../telemetry/health-watch.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { ControlSocket } from "./control-socket.ts";
@@ -16,6 +18,7 @@ export interface OperationsParts {
   readonly metrics: Metrics | undefined;
   readonly governance: OpenGovernance | undefined;
   readonly sandboxes: SandboxPart | undefined;
+  readonly alerts: Alerts;
 }
 
 /** What operators see of a server that stays: health, metrics, and the socket for commands on the same machine. */
@@ -25,6 +28,7 @@ export class Operations {
   readonly #parts: OperationsParts;
   #control: ControlSocket | undefined;
   #measuring: OpenMetrics | undefined;
+  #watch: HealthWatch | undefined;
 
   constructor(parts: OperationsParts) {
     const { config, metrics, governance, sandboxes } = parts;
@@ -35,15 +39,18 @@ export class Operations {
   }
 
   async open(): Promise<void> {
-    const { config, logger, metrics, governance, sandboxes } = this.#parts;
+    const { config, logger, metrics, governance, sandboxes, alerts } = this.#parts;
     governance?.watch();
     const { openControlSocket } = await import("./control-socket.ts");
     const { root: dataFolder } = config.sandbox;
     this.#control = await openControlSocket({ dataFolder, sandboxes: sandboxes?.operator, governance, logger });
+    const everyMs = config.alerts.checkSeconds * 1000;
+    this.#watch = new HealthWatch({ health: this.health, alerts, logger, everyMs });
     this.#measuring = metrics && (await openMetrics(metrics, config, logger));
   }
 
   async close(): Promise<void> {
+    this.#watch?.close();
     await this.#measuring?.close();
     await this.#control?.close();
   }

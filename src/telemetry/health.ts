@@ -28,7 +28,6 @@ const FRESH_MS = 1000;
 /** Looks at everything that the server depends on. */
 export class Health {
   readonly #checks: readonly HealthCheck[];
-  readonly #listeners: ((report: HealthReport) => void)[] = [];
   #latest: { readonly report: Promise<HealthReport>; readonly atMs: number } | undefined;
 
   constructor(checks: readonly HealthCheck[]) {
@@ -42,10 +41,6 @@ export class Health {
     return this.#latest.report;
   }
 
-  onReport(listener: (report: HealthReport) => void): void {
-    this.#listeners.push(listener);
-  }
-
   async #lookAtAll(): Promise<HealthReport> {
     const found = await Promise.all(this.#checks.map(async (check) => ({ check, report: await lookAt(check) })));
     const isDown = found.some(
@@ -56,7 +51,6 @@ export class Health {
       status: isDown ? "unavailable" : isFine ? "ok" : "degraded",
       checks: Object.fromEntries(found.map(({ check, report: each }) => [check.name, each])),
     };
-    for (const listener of this.#listeners) listener(report);
     return report;
   }
 }
