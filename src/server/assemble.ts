@@ -33,6 +33,8 @@ export interface Assembly {
   readonly operations: Operations;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
+  /** Looks again at everything that may change while the server runs. */
+  refresh(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -55,10 +57,9 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const changes = new Changes();
   const sharing = await openShared(options, changes);
   const cluster = sharing?.cluster;
-  const homes = cluster?.homes;
   const metrics = config.telemetry.metrics ? new Metrics() : undefined;
   const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
-  const parts = { ...options, registry, changes, homes, sharing, metrics, alerts };
+  const parts = { ...options, registry, changes, homes: cluster?.homes, sharing, metrics, alerts };
   const { governance: opened, capabilities } = await openParts(parts);
   const { calls, requests } = openObservation({ config, logger, registry, metrics });
   const governance = opened && { ...opened, observer: calls };
@@ -85,6 +86,10 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
     operators: governance && { desk: deskOf(governance), ledger: governance.ledger },
     operations,
     start: () => capabilities.start(),
+    refresh: async () => {
+      await governance?.reload();
+      await capabilities.refresh();
+    },
     async close() {
       await operations.close();
       await capabilities.stopWatching();

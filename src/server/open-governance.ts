@@ -22,6 +22,8 @@ export interface OpenGovernance extends GovernanceParts {
   readonly source: PolicySource;
   /** Follows the files that the policy comes from. */
   watch(): void;
+  /** Reads them now. What is wrong is logged, and the policy stays. */
+  reload(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -49,11 +51,14 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
     const ledger = await openLedger({ config, dataFolder: sandbox.root, logger, ...(alerts && { alerts }) });
     const governor = new Governor({ source, limits, approvals, logger, failOpen: governance.failOpen });
     const watched = [governance.policyFile, loaded?.file ?? ""].filter((file) => file !== "");
-    const look = (): void => void source.reload(async () => (await loaded?.reload())?.config.governance ?? governance);
+    const reload = (): Promise<void> =>
+      source.reload(async () => (await loaded?.reload())?.config.governance ?? governance);
+    const look = (): void => void reload();
     return {
       governor,
       ledger,
       source,
+      reload,
       watch: () => watched.forEach((file) => watchFile(file, { interval: LOOK_MS, persistent: false }, look)),
       async close() {
         for (const file of watched) unwatchFile(file, look);

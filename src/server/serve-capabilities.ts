@@ -30,6 +30,8 @@ export interface Capabilities {
   readonly skillTexts: SkillTexts | undefined;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
+  /** Looks at skills and handlers again. */
+  refresh(): Promise<void>;
   /** No more news for clients. */
   stopWatching(): Promise<void>;
   close(): Promise<void>;
@@ -54,6 +56,10 @@ export async function serveCapabilities(options: CapabilityOptions): Promise<Cap
       await layer?.start();
       skills?.start();
       if (config.handlers.watch) handlers?.watch();
+    },
+    refresh: async () => {
+      await skills?.refresh();
+      await handlers?.refresh();
     },
     stopWatching: async () => {
       watching.abort();

@@ -1,11 +1,12 @@
 import type { Writable } from "node:stream";
 import type { LoadedConfig } from "../config/load.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
 import { type Assembly, assemble } from "./assemble.ts";
 import { claimStdout } from "./claim-stdout.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
 import type { SandboxHealth } from "./sandbox-health.ts";
-import { onParentDeath, onStopSignal, onStrayErrors } from "./signals.ts";
+import { Reloader } from "./reloader.ts";
+import { onParentDeath, onReloadSignal, onStopSignal, onStrayErrors } from "./signals.ts";
 
 /** A stdio client that closed its end waits for nothing any more. */
 const STDIO_DEADLINE_MS = 4000;
@@ -15,6 +16,8 @@ export interface StartOptions {
   readonly logger: Logger;
   /** What isolates sandboxes in place of the configured runtime; for tests. */
   readonly openRuntime?: OpenRuntime;
+  /** Changes the level of the log. */
+  readonly setLevel?: (level: LoggerLevel) => void;
 }
 
 export interface RunningServer {
@@ -27,7 +30,8 @@ export interface RunningServer {
 }
 
 /** Starts what the port needs before it opens, and stops in reverse on a signal, on EOF or on `close`. */
-export async function startServer({ loaded, logger, openRuntime }: StartOptions): Promise<RunningServer> {
+export async function startServer(options: StartOptions): Promise<RunningServer> {
+  const { loaded, logger, openRuntime } = options;
   const output = loaded.config.transport === "stdio" ? claimStdout() : undefined;
   const assembly = await assemble({ config: loaded.config, logger, openRuntime, loaded });
   try {
@@ -37,11 +41,25 @@ export async function startServer({ loaded, logger, openRuntime }: StartOptions)
       output === undefined
         ? await startHttp(loaded, assembly, logger)
         : await startStdio(loaded, { assembly, logger, output });
+    followChanges(options, assembly, running);
     return { ...running, sandboxes: assembly.operator?.health() };
   } catch (error) {
     await assembly.close();
     throw error;
   }
+}
+
+function followChanges({ loaded, logger, setLevel }: StartOptions, assembly: Assembly, running: RunningServer): void {
+  const refresh = (): Promise<void> => assembly.refresh();
+  const reloader = new Reloader({ loaded, logger, setLevel: (level) => setLevel?.(level), refresh });
+  const off = onReloadSignal(
+    () => void reloader.reload("SIGHUP"),
+    (reason) => void running.close(reason),
+  );
+  void running.closed.then(() => {
+    off();
+    reloader.close();
+  });
 }
 
 async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: Logger): Promise<RunningServer> {
