@@ -14,6 +14,7 @@ import type { Mcp } from "./mcp.ts";
 import { PeerTransport, stoppedAnswer } from "./peer-transport.ts";
 import type { Conversation } from "../pipeline/call.ts";
 import { Lifeline } from "../pipeline/lifeline.ts";
+import { traceIdIn } from "./trace-id.ts";
 import { assertNegotiable, PLAIN_VERSION } from "./versions.ts";
 import { toWireError } from "./wire-error.ts";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
@@ -73,7 +74,9 @@ export class Connection {
   }
 
   /** Resolves with the answer, or with nothing when the client cancelled. Never rejects. */
-  async request(message: JsonRpcRequest, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
+  async request(message: JsonRpcRequest, arrived: Incoming): Promise<JsonRpcResponse | undefined> {
+    const traceId = traceIdIn(message.params);
+    const incoming = traceId === undefined ? arrived : { ...arrived, traceId };
     const onAnswer = this.#mcp.watch?.begin(message, incoming);
     const answer = await this.#serve(message, incoming);
     onAnswer?.(answer);

@@ -51,6 +51,28 @@ test("[004-R11.1] [004-R11.2] [004-R11.9] at debug every request and answer is a
   await server.stop();
 });
 
+test("[004-R11.9] the trace that a request names in its _meta is that of its log line and of its error, in every era", async () => {
+  const server = await startHttp();
+  const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const traceparent = `00-${traceId}-00f067aa0ba902b7-01`;
+  const modern = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const asked = { jsonrpc: "2.0", method: "tools/call" };
+  const plain = { ...asked, id: 1, params: { name: "no_such_tool", arguments: {}, _meta: { traceparent } } };
+  const stateless = { ...asked, id: 2, params: { ...plain.params, _meta: { traceparent, ...modern } } };
+  const headers = { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "no_such_tool" };
+  for (const response of [await post(server.url, plain), await post(server.url, stateless, headers)])
+    expect(await response.json()).toMatchObject({ error: { data: { trace_id: traceId } } });
+  const calls = await until(
+    () => server.logs.filter(({ message }) => message === "tool call"),
+    (lines) => lines.length === 2,
+  );
+  expect(calls.map((line) => line["trace_id"])).toEqual([traceId, traceId]);
+  await server.stop();
+});
+
 test("[004-R11.3] [004-R11.4] a call is a line with tool, time, cost, decision, rule and what is left", async () => {
   const tools = { echo: { cost: 0.25 } };
   const defaults = { callsPerMinute: 2, monthlyBudget: 100 };

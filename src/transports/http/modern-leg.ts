@@ -23,6 +23,7 @@ import type { Mcp } from "../../protocol/mcp.ts";
 import { declaresParamHeaders, validateParamHeaders } from "../../protocol/param-headers.ts";
 import { PeerServer, type RequestFacts } from "../../protocol/peer-server.ts";
 import { stoppedAnswer } from "../../protocol/peer-transport.ts";
+import { traceIdIn } from "../../protocol/trace-id.ts";
 import { isModern, MODERN_VERSIONS } from "../../protocol/versions.ts";
 import { completeWireError } from "../../protocol/wire-error.ts";
 import { acceptsEventStream, lifeOf, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
@@ -70,7 +71,9 @@ export class ModernLeg {
     this.#unsubscribe = mcp.changes.subscribe((change) => this.#tell(change));
   }
 
-  async serve(message: JsonRpcRequest | JsonRpcNotification, exchange: HttpExchange): Promise<void> {
+  async serve(message: JsonRpcRequest | JsonRpcNotification, arrived: HttpExchange): Promise<void> {
+    const named = traceIdIn(message.params);
+    const exchange = named === undefined ? arrived : { ...arrived, traceId: named };
     const { principal, label, traceId } = exchange;
     const caller: Caller = { principal, label, transport: "http", protocolVersion: NEWEST, sessionId: undefined };
     const onAnswer = "id" in message ? this.#mcp.watch?.begin(message, { caller, traceId }) : undefined;
