@@ -1,3 +1,5 @@
+import { isOwlError } from "../errors/owl-error.ts";
+
 /** How one thing is that the server depends on. */
 export interface Finding {
   readonly status: "ok" | "degraded" | "down" | "starting";
@@ -58,9 +60,16 @@ export class Health {
 async function lookAt(check: HealthCheck): Promise<CheckReport> {
   const startMs = performance.now();
   const finding = await bounded(check).catch((error: unknown): Finding => {
-    return { status: "down", message: error instanceof Error ? error.message : String(error) };
+    return { status: "down", message: reasonOf(error) };
   });
   return { ...finding, latency_ms: Math.round((performance.now() - startMs) * 100) / 100 };
+}
+
+/** Our own errors are written for readers; those of the system name paths and addresses. */
+function reasonOf(error: unknown): string {
+  if (isOwlError(error)) return error.message;
+  const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
+  return `it could not be looked at (${code})`;
 }
 
 async function bounded(check: HealthCheck): Promise<Finding> {

@@ -47,6 +47,16 @@ test("beyond loopback without auth nobody reads them on the main port; a listene
   await server.stop();
 });
 
+test("an address that is in use ends the start and is named", async () => {
+  const first = await startHttp({ config: { telemetry: { metricsAddress: "127.0.0.1:0" } } });
+  const { host } = new URL(String((await first.logged("metrics"))["url"]));
+  const config = writeConfig({ config: { telemetry: { metricsAddress: host } } });
+  const { code, err } = await runCli(["mcp-server", "start", "--transport", "http", "--config", config]);
+  expect(code).toBe(1);
+  expect(err).toContain(`telemetry.metricsAddress: ${host} cannot be used (EADDRINUSE)`);
+  await first.stop();
+});
+
 test("switched off, there are none", async () => {
   const server = await startHttp({ config: { telemetry: { metrics: false } } });
   expect(await statusOf(`${server.origin}/metrics`)).toBe(404);

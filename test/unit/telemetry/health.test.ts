@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
+import { OwlError } from "../../../src/errors/owl-error.ts";
 import { type Finding, Health, type HealthCheck } from "../../../src/telemetry/health.ts";
 
 function check(name: string, isVital: boolean, look: () => Finding | Promise<Finding>): HealthCheck {
@@ -25,9 +26,12 @@ test.each([
   expect((await health.report()).status).toBe(status);
 });
 
-test("a check that throws is down with its reason", async () => {
-  const health = new Health([check("a", true, () => Promise.reject(new Error("no answer")))]);
-  expect(await health.report()).toMatchObject({ status: "unavailable", checks: { a: { message: "no answer" } } });
+test("a check that throws is down with its reason, and with no path of the machine", async () => {
+  const ours = (): Promise<Finding> => Promise.reject(new OwlError("store_unavailable", "no answer"));
+  const systems = (): Promise<Finding> => Promise.reject(Object.assign(new Error("no /srv/x"), { code: "ENOENT" }));
+  const { status, checks } = await new Health([check("a", true, ours), check("b", true, systems)]).report();
+  expect(status).toBe("unavailable");
+  expect(checks).toMatchObject({ a: { message: "no answer" }, b: { message: "it could not be looked at (ENOENT)" } });
 });
 
 test("a check that never answers is down after a while", async () => {
