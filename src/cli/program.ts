@@ -2,6 +2,7 @@ import { Argument, Command } from "commander";
 import { PACKAGE_VERSION } from "../server/package-version.ts";
 import type { CommandAction } from "./command-action.ts";
 import { addConfigFlags } from "./config-flags.ts";
+import { addDoctor } from "./operations-commands.ts";
 import { addLedger, addStats } from "./ledger-commands.ts";
 import { addApprovals, addPolicy } from "./policy-commands.ts";
 import type { Terminal } from "./terminal.ts";
@@ -48,6 +49,7 @@ export function buildProgram({ terminal, finish }: ProgramOptions): Command {
   addStats(server, runs, examples);
   addTemplates(server, runs);
   addToken(server, runs);
+  addDoctor(server, runs, examples);
   addCompletion(root, runs);
   addVersion(root, PACKAGE_VERSION);
   return root;

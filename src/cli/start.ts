@@ -11,9 +11,11 @@ export async function startCommand({ terminal, flags }: CommandCall): Promise<nu
   const loaded = await loadConfig(toLoadOptions(flags));
   const logger = serverLogger(loaded, terminal);
   const { startServer } = await import("../server/start.ts");
-  const server = await startServer({ loaded, logger }).catch((error: unknown) => {
-    throw explainListenProblem(error, loaded);
-  });
+  const server = await startServer({ loaded, logger, setLevel: (level) => (logger.level = level) }).catch(
+    (error: unknown) => {
+      throw explainListenProblem(error, loaded);
+    },
+  );
   const { url, sandboxes } = server;
   const facts = { version: PACKAGE_VERSION, sandboxes, ...(url === undefined ? {} : { url }) };
   const { fields, lines } = startSummary(loaded, facts);

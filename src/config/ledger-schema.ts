@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { count, fieldFacts } from "./field.ts";
+import { count, fieldFacts, seconds } from "./field.ts";
 import { isRedactRule } from "./redact-rule.ts";
 import { isStoreUrl, isWebhookUrl } from "./value-rules.ts";
 
@@ -57,6 +57,10 @@ export const alerts = z
       .default("")
       .describe("URL that gets alerts and the signed heads of the ledger, as JSON by POST. Empty: none.")
       .register(fieldFacts, { secret: true }),
+    checkSeconds: seconds()
+      .min(1)
+      .default(15)
+      .describe("How often the server looks at what it depends on, to tell when something breaks or is well again."),
   })
   .prefault({})
   .describe("Who is told when something is wrong.");

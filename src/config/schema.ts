@@ -7,6 +7,7 @@ import { alerts, ledger, store } from "./ledger-schema.ts";
 import { handlers } from "./handlers-schema.ts";
 import { sandbox } from "./sandbox-schema.ts";
 import { skills } from "./skills-schema.ts";
+import { logging, telemetry } from "./telemetry-schema.ts";
 import { isCorsOrigin, isJwksUrl } from "./value-rules.ts";
 
 const cors = z
@@ -196,20 +197,6 @@ const shutdown = z
   .prefault({})
   .describe("How the server stops.");
 
-const logging = z
-  .strictObject({
-    level: z
-      .enum(["debug", "info", "warning", "error"])
-      .default("info")
-      .describe("Lines below this level are not written."),
-    format: z
-      .enum(["json", "pretty"])
-      .default("json")
-      .describe("Form of log lines on stderr. On a terminal, pretty unless it is set."),
-  })
-  .prefault({})
-  .describe("Log lines on stderr.");
-
 /** The only definition of the configuration: types, checks, JSON Schema, environment names, the sample file and the docs come from it. */
 export const configSchema = z
   .strictObject({
@@ -234,6 +221,7 @@ export const configSchema = z
     skills,
     shutdown,
     logging,
+    telemetry,
   })
   .describe("Configuration of the OwlClaw MCP server.");
 

@@ -80,10 +80,14 @@ export class HandlerLibrary {
       this.#reloading ??= this.#reloadAll();
     });
     // What changed between the first look and the first watch.
-    void this.#watch.ready.then(() => {
-      for (const [file, state] of this.#states) if (stateOf(file) !== state) this.#changed.add(file);
-      if (!this.#isClosed) this.#reloading ??= this.#reloadAll();
-    });
+    void this.#watch.ready.then(() => this.refresh());
+  }
+
+  /** Looks at the files now, whether they are watched or not. */
+  async refresh(): Promise<void> {
+    if (this.#isClosed || this.#options.launch.node === undefined) return;
+    for (const [file, state] of this.#states) if (stateOf(file) !== state) this.#changed.add(file);
+    await (this.#reloading ??= this.#reloadAll());
   }
 
   async close(): Promise<void> {

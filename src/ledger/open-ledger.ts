@@ -15,7 +15,7 @@ import { Retention } from "./retention.ts";
 import type { Appended, LedgerReader, LedgerStore } from "./store.ts";
 
 export interface OpenLedgerOptions {
-  readonly config: Pick<Config, "store" | "ledger" | "alerts">;
+  readonly config: Pick<Config, "store" | "ledger"> & { readonly alerts: Pick<Config["alerts"], "webhook"> };
   readonly dataFolder: string;
   readonly logger: Logger;
   /** Default: those of the configuration. */

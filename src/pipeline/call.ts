@@ -16,6 +16,8 @@ export interface Conversation extends Pick<
 export interface Call {
   readonly caller: Caller;
   readonly traceId: string;
+  /** The client's own id of the request, for the log. */
+  readonly requestId?: string | number | undefined;
   readonly life: Lifeline;
   readonly conversation: Conversation;
   readonly wish?: ReadWish;

@@ -1,4 +1,5 @@
 import { isOwlError } from "../errors/owl-error.ts";
+import type { Consumption } from "../governance/cost.ts";
 import type { Governor, Grant, Settlement } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import { type Quota, toQuota } from "../governance/quota.ts";
@@ -7,6 +8,7 @@ import type { Ledger, LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
 import type { CallInFlight, CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import { approverOf } from "./approver.ts";
 import { type Call, CallSuspended } from "./call.ts";
+import type { CallObserver } from "./call-observer.ts";
 import { EgressMeter } from "./egress-meter.ts";
 import { sandboxFacts, verdictOf } from "./ledger-facts.ts";
 
@@ -15,6 +17,7 @@ export interface GovernanceParts {
   readonly ledger: Ledger;
   /** For whoever writes something down for each of them. */
   readonly inFlight?: CallsInFlight;
+  readonly observer?: CallObserver | undefined;
 }
 
 /** One thing that somebody wants to have done. */
@@ -59,7 +62,7 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
   const egress = new EgressMeter();
   const meter = (bytesMoved: () => number): void => egress.add(bytesMoved);
   const startMs = performance.now();
-  const consumed = (isSuspended: boolean) => ({
+  const consumed = (isSuspended: boolean): Consumption => ({
     durationMs: performance.now() - startMs,
     egressBytes: egress.bytes(),
     charged,
@@ -69,10 +72,12 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
   try {
     value = await work.perform(input, { ...work.call, charge, meter });
   } catch (thrown) {
-    await record.close({ thrown, policy, grant, settled: grant.settle(consumed(thrown instanceof CallSuspended)) });
+    const used = consumed(thrown instanceof CallSuspended);
+    await record.close({ thrown, policy, grant, egressBytes: used.egressBytes, settled: grant.settle(used) });
     throw thrown;
   }
-  await record.close({ value, policy, grant, settled: grant.settle(consumed(false)) });
+  const used = consumed(false);
+  await record.close({ value, policy, grant, egressBytes: used.egressBytes, settled: grant.settle(used) });
   return { value, quota: grant.used.length === 0 ? undefined : toQuota(grant.used, Date.now()) };
 }
 
@@ -125,6 +130,7 @@ interface Ending<T> {
   readonly thrown?: unknown;
   readonly grant?: Grant;
   readonly settled?: Settlement;
+  readonly egressBytes?: number;
 }
 
 /** Writes the one row of one call, whichever way it ends. */
@@ -143,17 +149,34 @@ class CallRecord<I, T> {
 
   /** A refusal stays what it is; what nobody could record must not leave, unless the operator wants it so. */
   async close(ending: Ending<T>): Promise<void> {
+    const { ledger, governor } = this.#parts;
     const { booked } = ending.settled ?? {};
+    const entry = this.#entry(ending);
+    const startMs = performance.now();
     // Both are waited for, one after the other: whoever fails first must not go unheard.
     booked?.catch(() => undefined);
     try {
-      const written = this.#parts.ledger.append(this.#entry(ending));
+      const written = ledger.append(entry);
       this.#inFlight?.end();
       await written;
       await booked;
+      this.#tell(entry, ending, { startMs, thrown: ending.thrown });
     } catch (error) {
-      if (!this.#parts.governor.failOpen && !isRefusal(ending.thrown)) throw error;
+      this.#tell(entry, ending, { startMs, thrown: ending.thrown ?? error });
+      if (!governor.failOpen && !isRefusal(ending.thrown)) throw error;
     }
+  }
+
+  #tell(
+    entry: LedgerEntry,
+    { grant, egressBytes = 0 }: Ending<T>,
+    { startMs, thrown }: { readonly startMs: number; readonly thrown: unknown },
+  ): void {
+    const { observer } = this.#parts;
+    if (observer === undefined) return;
+    const ledgerMs = performance.now() - startMs;
+    const quota = (): Quota | undefined => (grant === undefined ? undefined : toQuota(grant.used, Date.now()));
+    observer.finished({ entry, call: this.#work.call, thrown, quota, egressBytes, ledgerMs });
   }
 
   #entry({ policy, value, thrown, grant, settled }: Ending<T>): LedgerEntry {

@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import type { ResourceContents } from "../capabilities/content.ts";
 import { isOwlError, toOwlError } from "../errors/owl-error.ts";
 import type { LedgerDecision, LedgerEntry, LedgerOutcome } from "../ledger/ledger.ts";
+import { sessionDigest } from "../telemetry/session-digest.ts";
 import { CallSuspended } from "./call.ts";
 
 export interface LedgerVerdict {
@@ -44,19 +44,14 @@ export function contentsByDigest(contents: readonly ResourceContents[]): unknown
   return contents.map(({ uri, mimeType, _meta }) => ({ uri, mimeType, _meta }));
 }
 
-const SHOWN_CHARS = 16;
-
 const NO_SANDBOX = { sandbox: undefined };
 
-/**
- * Which sandbox a call was about. The id itself opens the sandbox for whoever holds it, so the ledger has a digest of it:
- * calls of one sandbox can be told together, and nobody gets in by reading.
- */
+/** Which sandbox a call was about, by the digest of its id. */
 export function sandboxFacts(args: unknown, value: unknown): Pick<LedgerEntry, "sandbox" | "secrets"> {
   const structured = isObject(value) ? value["structuredContent"] : undefined;
   const id = sessionIdIn(structured) ?? sessionIdIn(value) ?? sessionIdIn(args) ?? sessionIdInUri(args);
   if (id === undefined) return NO_SANDBOX;
-  return { sandbox: createHash("sha256").update(id).digest("hex").slice(0, SHOWN_CHARS), secrets: [id] };
+  return { sandbox: sessionDigest(id), secrets: [id] };
 }
 
 function sessionIdInUri(args: unknown): string | undefined {

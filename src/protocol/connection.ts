@@ -14,6 +14,7 @@ import type { Mcp } from "./mcp.ts";
 import { PeerTransport, stoppedAnswer } from "./peer-transport.ts";
 import type { Conversation } from "../pipeline/call.ts";
 import { Lifeline } from "../pipeline/lifeline.ts";
+import { traceIdIn } from "./trace-id.ts";
 import { assertNegotiable, PLAIN_VERSION } from "./versions.ts";
 import { toWireError } from "./wire-error.ts";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
@@ -73,24 +74,13 @@ export class Connection {
   }
 
   /** Resolves with the answer, or with nothing when the client cancelled. Never rejects. */
-  async request(message: JsonRpcRequest, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
-    const { caller, traceId } = incoming;
-    try {
-      if (message.method === "initialize") this.#assertCanInitialize(message);
-    } catch (thrown) {
-      const error = toWireError(toOwlError(thrown), {
-        version: caller.protocolVersion,
-        traceId,
-        withStack: this.#mcp.withStack,
-      });
-      return { jsonrpc: "2.0", id: message.id, error };
-    }
-    const refusal = refuseListening(this.#mcp, message, incoming);
-    if (refusal !== undefined) return refusal;
-    const call = this.#fastPath ? readFastCall(message, caller.protocolVersion) : undefined;
-    if (call !== undefined) return this.#runFast(message, call, incoming);
-    await this.#engine;
-    return this.#transport.request(message, incoming);
+  async request(message: JsonRpcRequest, arrived: Incoming): Promise<JsonRpcResponse | undefined> {
+    const traceId = traceIdIn(message.params);
+    const incoming = traceId === undefined ? arrived : { ...arrived, traceId };
+    const onAnswer = this.#mcp.watch?.begin(message, incoming);
+    const answer = await this.#serve(message, incoming);
+    onAnswer?.(answer);
+    return answer;
   }
 
   notify(message: JsonRpcNotification): void {
@@ -109,6 +99,26 @@ export class Connection {
     const engine = await this.#engine;
     await engine.close();
     await this.#transport.close();
+  }
+
+  async #serve(message: JsonRpcRequest, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
+    const { caller, traceId } = incoming;
+    try {
+      if (message.method === "initialize") this.#assertCanInitialize(message);
+    } catch (thrown) {
+      const error = toWireError(toOwlError(thrown), {
+        version: caller.protocolVersion,
+        traceId,
+        withStack: this.#mcp.withStack,
+      });
+      return { jsonrpc: "2.0", id: message.id, error };
+    }
+    const refusal = refuseListening(this.#mcp, message, incoming);
+    if (refusal !== undefined) return refusal;
+    const call = this.#fastPath ? readFastCall(message, caller.protocolVersion) : undefined;
+    if (call !== undefined) return this.#runFast(message, call, incoming);
+    await this.#engine;
+    return this.#transport.request(message, incoming);
   }
 
   #assertCanInitialize({ params }: JsonRpcRequest): void {
@@ -140,6 +150,7 @@ export class Connection {
       mcp: this.#mcp,
       caller,
       traceId,
+      requestId: message.id,
       life,
       conversation: late.conversation,
     };

@@ -1,6 +1,7 @@
 import type { Caller } from "../pipeline/caller.ts";
 import type { Conversation } from "../pipeline/call.ts";
 import type { Lifeline } from "../pipeline/lifeline.ts";
+import type { RequestId } from "./json-rpc.ts";
 
 export interface ClientCapabilities {
   readonly elicitation?: Readonly<Record<string, unknown>>;
@@ -13,6 +14,8 @@ export interface ClientCapabilities {
 export interface Exchange {
   readonly caller: Caller;
   readonly traceId: string;
+  /** The client's own id of the request, for the log. */
+  readonly requestId?: RequestId | undefined;
   /** Ends when the client cancels or is gone. */
   readonly life: Lifeline;
   readonly capabilities: ClientCapabilities;

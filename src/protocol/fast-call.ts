@@ -9,7 +9,7 @@ import type { Conversation } from "../pipeline/call.ts";
 import type { Caller } from "../pipeline/caller.ts";
 import type { Lifeline } from "../pipeline/lifeline.ts";
 import type { ClientCapabilities, Exchange } from "./exchange.ts";
-import { isObject, type JsonRpcRequest, type JsonRpcResponse } from "./json-rpc.ts";
+import { isObject, type JsonRpcRequest, type JsonRpcResponse, type RequestId } from "./json-rpc.ts";
 import type { Mcp } from "./mcp.ts";
 import { callTool, type CallToolParams } from "./methods/call-tool.ts";
 import { listTools } from "./methods/list-tools.ts";
@@ -81,17 +81,19 @@ export interface FastOptions {
   readonly mcp: Mcp;
   readonly caller: Caller;
   readonly traceId: string;
+  readonly requestId: RequestId;
   readonly life: Lifeline;
   readonly conversation: Conversation;
 }
 
 export function runFastCall(
   { wants, capabilities }: FastCall,
-  { mcp, caller, traceId, life, conversation }: FastOptions,
+  { mcp, caller, traceId, requestId, life, conversation }: FastOptions,
 ): Promise<Record<string, unknown>> {
   const exchange: Exchange = {
     caller,
     traceId,
+    requestId,
     life,
     capabilities,
     conversation,
@@ -113,11 +115,11 @@ export async function answerFastCall(
     const result = await running;
     return { jsonrpc: "2.0", id: message.id, result: isModern(caller.protocolVersion) ? stamped(mcp, result) : result };
   } catch (thrown) {
-    const error = toWireError(toOwlError(thrown), {
-      version: caller.protocolVersion,
-      traceId,
-      withStack: mcp.withStack,
-    });
+    const failure = toOwlError(thrown);
+    // What a tool failed with is logged where it is known which tool it was.
+    if (failure.kind === "internal" && message.method !== "tools/call")
+      mcp.logger.error("request failed", { method: message.method, trace_id: traceId, error: thrown });
+    const error = toWireError(failure, { version: caller.protocolVersion, traceId, withStack: mcp.withStack });
     return { jsonrpc: "2.0", id: message.id, error };
   }
 }

@@ -2,6 +2,7 @@ import type { Changes } from "../capabilities/changes.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { RequestStates } from "./request-state.ts";
+import type { RequestWatch } from "./request-watch.ts";
 import { Tasks } from "./tasks.ts";
 
 export interface McpOptions {
@@ -15,6 +16,8 @@ export interface McpOptions {
   readonly servesSkills?: boolean;
   /** For states that clients carry; servers of one cluster share it. Default: a key of its own. */
   readonly stateKey?: Buffer | undefined;
+  /** Hears of every request. */
+  readonly watch?: RequestWatch | undefined;
 }
 
 /** What all connections of all eras share: the pipeline behind them, and the calls that outlive a request. */
@@ -25,10 +28,13 @@ export class Mcp {
   readonly serverInfo: McpOptions["serverInfo"];
   readonly withStack: boolean;
   readonly servesSkills: boolean;
+  readonly watch: RequestWatch | undefined;
   readonly states: RequestStates;
   readonly tasks: Tasks = new Tasks();
 
-  constructor({ pipeline, changes, logger, serverInfo, withStack, servesSkills = false, stateKey }: McpOptions) {
+  constructor(options: McpOptions) {
+    const { pipeline, changes, logger, serverInfo, withStack, servesSkills = false, stateKey, watch } = options;
+    this.watch = watch;
     this.states = new RequestStates(stateKey === undefined ? {} : { key: stateKey });
     this.pipeline = pipeline;
     this.changes = changes;

@@ -16,7 +16,7 @@ import { Lifeline } from "../pipeline/lifeline.ts";
 import { liveConversation } from "./conversations/live.ts";
 import type { Question } from "./conversations/questions.ts";
 import type { ClientCapabilities, Exchange } from "./exchange.ts";
-import { isObject } from "./json-rpc.ts";
+import { isObject, type RequestId } from "./json-rpc.ts";
 import type { Mcp } from "./mcp.ts";
 import { registerMethods, registerSkillMethods } from "./register-methods.ts";
 import { TASKS_EXTENSION } from "./tasks.ts";
@@ -27,6 +27,7 @@ import { toWireError } from "./wire-error.ts";
 export interface RequestFacts {
   readonly caller: Caller;
   readonly traceId: string;
+  readonly requestId?: RequestId | undefined;
   readonly closeStream?: () => void;
   /** Takes the conversation of a call that is already running, and says what it will answer. */
   readonly adopt?: (conversation: Conversation) => Promise<Record<string, unknown>>;
@@ -79,7 +80,7 @@ export class PeerServer extends Server {
   }
 
   exchangeOf(context: ServerContext): Exchange {
-    const { caller, traceId, closeStream = () => undefined } = this.factsOf(context);
+    const { caller, traceId, requestId, closeStream = () => undefined } = this.factsOf(context);
     const { mcpReq } = context;
     const modern = isModern(caller.protocolVersion);
     const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
@@ -92,6 +93,7 @@ export class PeerServer extends Server {
     return {
       caller,
       traceId,
+      requestId,
       life: Lifeline.of(mcpReq.signal),
       capabilities,
       inputResponses: mcpReq.inputResponses,
@@ -118,6 +120,8 @@ export class PeerServer extends Server {
     if (thrown instanceof ProtocolError) return thrown;
     const { caller, traceId } = this.factsOf(context);
     const error = isOwlError(thrown) ? thrown : invalidParams(method, thrown);
+    if (error.kind === "internal" && method !== "tools/call")
+      this.mcp.logger.error("request failed", { method, trace_id: traceId, error: thrown });
     const body = toWireError(error, { version: caller.protocolVersion, traceId, withStack: this.mcp.withStack });
     return new ProtocolError(body.code, body.message, body.data);
   }

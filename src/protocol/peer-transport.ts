@@ -94,7 +94,7 @@ export class PeerTransport implements Transport {
       if (this.#closed) return resolve(stoppedAnswer(message.id, delivery));
       // What the SDK does not take for a request it drops without a word.
       if (!isJSONRPCRequest(message)) return resolve(this.#unreadable(message, delivery));
-      this.#pending.set(id, { delivery, clientId: message.id, resolve });
+      this.#pending.set(id, { delivery: { ...delivery, requestId: message.id }, clientId: message.id, resolve });
       this.#byClientId.set(message.id, id);
       delivery.gone?.onEnd(() => this.#cancel(id, "the client is gone"));
       this.#deliver({ ...message, id });

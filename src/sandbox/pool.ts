@@ -34,6 +34,7 @@ export interface PoolOptions {
   readonly discard: (pooled: PooledPlace) => Promise<void>;
   /** Whether the memory limits leave room for one more. */
   readonly hasRoom: () => boolean;
+  readonly onFilled?: ((template: string, durationMs: number) => void) | undefined;
 }
 
 interface Shelf {
@@ -136,8 +137,10 @@ export class Pool {
   }
 
   async #open(template: string): Promise<void> {
+    const startMs = performance.now();
     try {
       await this.#warm(template, await this.#options.open(template, this.#stopping.signal));
+      this.#options.onFilled?.(template, performance.now() - startMs);
       this.#pauseMs = FIRST_PAUSE_MS;
     } catch (error) {
       this.#pause(error);

@@ -1,6 +1,7 @@
 import { ANONYMOUS } from "../auth/principal.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { sessionDigest } from "../telemetry/session-digest.ts";
 import { DefaultSandboxes } from "./default-sandboxes.ts";
 import { type EndedSandbox, EndedSandboxes } from "./ended-sandboxes.ts";
 import type { Flavor } from "./flavors.ts";
@@ -8,8 +9,10 @@ import type { Network, Place, PlaceParts, PlacePlan, Places } from "./place.ts";
 import type { Pool } from "./pool.ts";
 import { missingSandbox } from "./missing-sandbox.ts";
 import { makeRoom, memoryMbOf, type Occupant, type RoomLimits } from "./room.ts";
+import { once } from "./run-once.ts";
 import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
 import { Sandbox, type SandboxState } from "./sandbox.ts";
+import { narrowed } from "./narrowed-network.ts";
 import { newSessionId } from "./session-name.ts";
 
 /** The right to use a sandbox for one call. Until `release` it is busy. */
@@ -51,6 +54,7 @@ export interface SandboxesOptions {
   readonly keepWorkspaces: boolean;
   /** Where several servers share the load: ids of sandboxes begin with it. */
   readonly serverId?: string | undefined;
+  readonly onCreated?: ((created: { template: string; isWarm: boolean; durationMs: number }) => void) | undefined;
   /** The runtime and the pool, started once; rejects with what keeps sandboxes from running here. */
   readonly ground: () => Promise<Ground>;
 }
@@ -234,9 +238,15 @@ export class Sandboxes {
     this.#live.set(id, sandbox);
     this.#defaults.set(caller, sandbox);
     const { cellId, template } = plan;
-    const created = { sandbox: cellId, principal: ownerId, template, flavor, warm: pooled !== undefined };
+    const session = sessionDigest(id);
+    const created = { sandbox: cellId, session, principal: ownerId, template, flavor, warm: pooled !== undefined };
+    const startMs = performance.now();
     sandbox.ready().then(
-      () => logger.info("sandbox created", created),
+      () => {
+        logger.info("sandbox created", created);
+        const durationMs = performance.now() - startMs;
+        this.#options.onCreated?.({ template, isWarm: pooled !== undefined, durationMs });
+      },
       () => this.#end(sandbox, "destroyed: it could not be started"),
     );
     return sandbox;
@@ -271,7 +281,13 @@ export class Sandboxes {
       this.#ended.add({ id, ownerId, labels, idleMs, maxAgeMs, plan: sandbox.plan, endedAtMs: Date.now(), why });
     const { logger } = this.#options;
     const ending = sandbox.close().then(
-      () => logger.info("sandbox ended", { sandbox: sandbox.plan.cellId, principal: ownerId, reason: why }),
+      () =>
+        logger.info("sandbox ended", {
+          sandbox: sandbox.plan.cellId,
+          session: sessionDigest(id),
+          principal: ownerId,
+          reason: why,
+        }),
       (error: unknown) => logger.error("sandbox could not be cleared up", { sandbox: sandbox.plan.cellId, error }),
     );
     this.#closing.add(ending);
@@ -306,25 +322,4 @@ function whyOver({ facts: { createdAtMs, maxAgeMs }, isIdle, endsAtMs }: Sandbox
   const nowMs = Date.now();
   if (nowMs >= createdAtMs + maxAgeMs) return "it reached its maximum age";
   return isIdle && nowMs >= endsAtMs ? "it was idle for too long" : undefined;
-}
-
-function once(action: () => void): () => void {
-  let isDone = false;
-  return () => {
-    if (isDone) return;
-    isDone = true;
-    action();
-  };
-}
-
-/** Callers may have less than the operator allows, never more. */
-function narrowed(usual: Network, { isOffline = false, network }: SandboxWish): Network {
-  if (isOffline) return { allow: [] };
-  if (network === undefined) return usual;
-  const beyond = network.find((host) => !usual.allow.includes(host));
-  if (beyond === undefined) return { allow: network };
-  const known = usual.allow.length === 0 ? "nothing" : usual.allow.join(", ");
-  throw new OwlError("invalid_arguments", `sandboxes of this template may not reach "${beyond.slice(0, 100)}"`, {
-    hint: `choose among what the operator allows: ${known}`,
-  });
 }

@@ -6,10 +6,13 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { Pipeline } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
 import type { FileTransfer } from "../sandbox/file-transfer.ts";
+import { type Alerts, createAlerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { OperatorDesk } from "../transports/http/operator-api.ts";
-import type { ControlSocket } from "./control-socket.ts";
 import type { EarlyWorker } from "./early-worker.ts";
+import { Operations } from "./operations.ts";
+import { openObservation } from "./observation.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import type { Cluster, Sharing } from "./open-sharing.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
@@ -27,10 +30,12 @@ export interface Assembly {
   readonly cluster: Cluster | undefined;
   /** Ledger, statistics and approvals. */
   readonly operators: { readonly desk: OperatorDesk; readonly ledger: Ledger } | undefined;
+  /** What operators see: to be opened for servers that stay. */
+  readonly operations: Operations;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
-  /** Lets the operator's commands look in; for servers that stay. */
-  openControl(): Promise<void>;
+  /** Looks again at everything that may change while the server runs. */
+  refresh(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -55,8 +60,12 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const changes = new Changes();
   const sharing = await openShared(options, changes);
   const cluster = sharing?.cluster;
-  const homes = cluster?.homes;
-  const { governance, capabilities } = await openParts({ ...options, registry, changes, homes, sharing });
+  const metrics = config.telemetry.metrics ? new Metrics() : undefined;
+  const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
+  const parts = { ...options, registry, changes, homes: cluster?.homes, sharing, metrics, alerts };
+  const { governance: opened, capabilities } = await openParts(parts);
+  const { calls, requests } = openObservation({ config, logger, registry, metrics });
+  const governance = opened && { ...opened, observer: calls };
   const { sandboxes, servesSkills, skillTexts } = capabilities;
   const pipeline = new Pipeline({
     registry,
@@ -69,26 +78,23 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const serverInfo = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
   const withStack = config.mode === "development";
   const stateKey = await stateKeyOf(config);
-  const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills, stateKey });
-  const unfollow = governance?.governor.onPolicyChange(() => {
-    for (const list of ["tools", "resources", "prompts"] as const) changes.listChanged(list);
-  });
-  let control: ControlSocket | undefined;
+  const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills, stateKey, watch: requests });
+  const unfollow = governance?.governor.onPolicyChange(() => tellOfLists(changes));
+  const operations = new Operations({ config, logger, metrics, governance, sandboxes, alerts });
   return {
     mcp,
     files: sandboxes?.files,
     operator: sandboxes?.operator,
     cluster,
     operators: governance && { desk: deskOf(governance), ledger: governance.ledger },
+    operations,
     start: () => capabilities.start(),
-    openControl: async () => {
-      governance?.watch();
-      const { openControlSocket } = await import("./control-socket.ts");
-      const { root: dataFolder } = config.sandbox;
-      control = await openControlSocket({ dataFolder, sandboxes: sandboxes?.operator, governance, logger });
+    refresh: async () => {
+      await governance?.reload();
+      await capabilities.refresh();
     },
     async close() {
-      await control?.close();
+      await operations.close();
       await capabilities.stopWatching();
       unfollow?.();
       mcp.close();
@@ -99,15 +105,24 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   };
 }
 
+/** Another policy may show other things. */
+function tellOfLists(changes: Changes): void {
+  for (const list of ["tools", "resources", "prompts"] as const) changes.listChanged(list);
+}
+
+/** What is there before governance. */
+interface PartsBefore {
+  readonly sharing: Sharing | undefined;
+  readonly alerts: Alerts;
+}
+
 interface Parts {
   readonly governance: OpenGovernance | undefined;
   readonly capabilities: Capabilities;
 }
 
 /** Governance is opened beside everything else, since disks take their time; when one of the two fails, the other is closed. */
-async function openParts(
-  options: AssembleOptions & CapabilityOptions & { readonly sharing: Sharing | undefined },
-): Promise<Parts> {
+async function openParts(options: AssembleOptions & CapabilityOptions & PartsBefore): Promise<Parts> {
   const { isGoverned = true } = options;
   const [opened, served] = await Promise.allSettled([
     isGoverned ? openGoverned(options) : undefined,
@@ -127,14 +142,9 @@ async function openParts(
   return { governance: opened.value, capabilities: served.value };
 }
 
-async function openGoverned({
-  config,
-  logger,
-  loaded,
-  sharing,
-}: AssembleOptions & { readonly sharing: Sharing | undefined }): Promise<OpenGovernance> {
+async function openGoverned({ sharing, ...options }: AssembleOptions & PartsBefore): Promise<OpenGovernance> {
   const { openGovernance } = await import("./open-governance.ts");
-  return openGovernance({ config, logger, loaded, engine: sharing?.engine });
+  return openGovernance({ ...options, engine: sharing?.engine });
 }
 
 async function openShared(

@@ -12,7 +12,7 @@ import { PolicyError } from "../governance/policy/policy-error.ts";
 import { PolicySource } from "../governance/policy/policy-source.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import type { GovernanceParts } from "../pipeline/governed-call.ts";
-import { createAlerts } from "../telemetry/alerts.ts";
+import type { Alerts } from "../telemetry/alerts.ts";
 import { CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -23,6 +23,8 @@ export interface OpenGovernance extends GovernanceParts {
   readonly source: PolicySource;
   /** Follows the files that the policy comes from. */
   watch(): void;
+  /** Reads them now. What is wrong is logged, and the policy stays. */
+  reload(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -33,11 +35,12 @@ export interface OpenGovernanceOptions {
   readonly loaded?: Pick<LoadedConfig, "file" | "reload"> | undefined;
   /** Where calls are counted together with other servers. */
   readonly engine?: LimitEngine | undefined;
+  readonly alerts: Alerts;
 }
 
 /** Opens policy, limits, approvals and ledger, in this order; closes them in reverse. */
 export async function openGovernance(options: OpenGovernanceOptions): Promise<OpenGovernance> {
-  const { config, logger, loaded } = options;
+  const { config, logger, loaded, alerts } = options;
   const { governance, sandbox } = config;
   const source = await PolicySource.open({ origin: governance, logger }).catch((error: unknown) => {
     throw error instanceof PolicyError ? new Error(`the policy cannot be used:\n${error.message}`) : error;
@@ -46,17 +49,18 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
   const limits = openLimits(options, { source, inFlight });
   const approvals = new Approvals({ timeoutMs: governance.approvalTimeoutSeconds * 1000 });
   try {
-    // The ledger closes them, after its last word.
-    const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
     const ledger = await openLedger({ config, dataFolder: sandbox.root, logger, alerts, inFlight });
     const governor = new Governor({ source, limits, approvals, logger, alerts, failOpen: governance.failOpen });
     const watched = [governance.policyFile, loaded?.file ?? ""].filter((file) => file !== "");
-    const look = (): void => void source.reload(async () => (await loaded?.reload())?.config.governance ?? governance);
+    const reload = (): Promise<void> =>
+      source.reload(async () => (await loaded?.reload())?.config.governance ?? governance);
+    const look = (): void => void reload();
     return {
       governor,
       ledger,
       inFlight,
       source,
+      reload,
       watch: () => watched.forEach((file) => watchFile(file, { interval: LOOK_MS, persistent: false }, look)),
       async close() {
         for (const file of watched) unwatchFile(file, look);

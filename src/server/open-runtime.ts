@@ -12,7 +12,7 @@ const PROBE_TIMEOUT_MS = 60_000;
 const PASSING_CONTACT_MS = 2000;
 
 /** Where the guest lies: beside the compiled server, or in `dist/` when the source itself runs. */
-const GUEST_FOLDER = fileURLToPath(
+export const GUEST_FOLDER: string = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "../../dist/guest" : "../guest", import.meta.url),
 );
 

@@ -5,9 +5,10 @@ import { toOwlError } from "../errors/owl-error.ts";
 import { type Network, Places } from "../sandbox/place.ts";
 import { Pool } from "../sandbox/pool.ts";
 import { memoryLimitMb, memoryMbOf } from "../sandbox/room.ts";
-import { type Ground, Sandboxes } from "../sandbox/sandboxes.ts";
+import { type Ground, Sandboxes, type SandboxesOptions } from "../sandbox/sandboxes.ts";
 import type { Templates } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { ToolLimits, ToolServices } from "../tools/tool-services.ts";
 import { chooseRuntimes } from "./choose-runtime.ts";
 import { type Closers, GroundKeeper } from "./ground-keeper.ts";
@@ -27,6 +28,7 @@ export interface SandboxLayerOptions {
   readonly withPool: boolean;
   /** Where several servers share the load. */
   readonly serverId?: string | undefined;
+  readonly metrics?: Metrics | undefined;
 }
 
 export interface SandboxLayer {
@@ -35,6 +37,8 @@ export interface SandboxLayer {
   /** Starts the runtime ahead of the first call. Never rejects: what is wrong is logged, and said by every call. */
   start(): Promise<void>;
   health(): SandboxHealth;
+  /** How many wait in the pool, by template. */
+  pooled(): ReadonlyMap<string, number>;
   close(): Promise<void>;
 }
 
@@ -51,21 +55,21 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
   const sandboxes = new Sandboxes({
     logger,
     limits,
-    defaults: {
-      template: sandbox.template,
-      flavor: sandbox.flavor,
-      env: sandbox.env,
-      volumes,
-      idleMs: sandbox.idleTimeoutSeconds * 1000,
-      maxAgeMs: sandbox.maxAgeSeconds * 1000,
-    },
+    defaults: defaultsOf(sandbox),
     networkOf: (template) => networkOf(sandbox, template),
     autoCreate: sandbox.autoCreate,
     keepWorkspaces: sandbox.keepWorkspaces,
     serverId: options.serverId,
+    onCreated: ({ template, isWarm, durationMs }) =>
+      options.metrics?.createSeconds.observe([template, String(isWarm)], durationMs / 1000),
     ground: () => keeper.open(),
   });
-  const keeper = new GroundKeeper((closers) => openGround(options, { sandboxes, closers }));
+  let pool: Pool | undefined;
+  const keeper = new GroundKeeper(async (closers) => {
+    const ground = await openGround(options, { sandboxes, closers });
+    pool = ground.pool;
+    return ground;
+  });
   return {
     services: { sandboxes, templates: options.templates, limits: toolLimits(config), volumes, logger },
     openProgram: async (program, signal) => (await keeper.open()).places.openProgram(program, signal),
@@ -78,11 +82,23 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
       }
     },
     health: () => keeper.health,
+    pooled: () => new Map(options.templates.names.map((name) => [name, pool?.waiting(name) ?? 0])),
     close: async () => {
       keeper.stop();
       await sandboxes.close();
       await keeper.close();
     },
+  };
+}
+
+function defaultsOf(sandbox: Config["sandbox"]): SandboxesOptions["defaults"] {
+  return {
+    template: sandbox.template,
+    flavor: sandbox.flavor,
+    env: sandbox.env,
+    volumes: sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace)),
+    idleMs: sandbox.idleTimeoutSeconds * 1000,
+    maxAgeMs: sandbox.maxAgeSeconds * 1000,
   };
 }
 
@@ -105,7 +121,7 @@ interface GroundParts {
 }
 
 async function openGround(
-  { config, logger, openRuntime, templates, withPool }: SandboxLayerOptions,
+  { config, logger, openRuntime, templates, withPool, metrics }: SandboxLayerOptions,
   { sandboxes, closers }: GroundParts,
 ): Promise<Ground> {
   const { sandbox, guest } = config;
@@ -123,7 +139,8 @@ async function openGround(
     folder: join(sandbox.root, "sandboxes"),
     openDoor: (cellId, allow) => egress.openDoor(cellId, allow),
   });
-  const pool = createPool({ config, logger, places, sandboxes, templates, size: withPool ? sandbox.pool.size : 0 });
+  const size = withPool ? sandbox.pool.size : 0;
+  const pool = createPool({ config, logger, places, sandboxes, templates, metrics, size });
   closers.push(() => pool.close());
   pool.refill();
   logger.info("sandboxes are ready", { runtime: places.runtimeName });
@@ -136,10 +153,11 @@ interface PoolParts {
   readonly places: Places;
   readonly sandboxes: Sandboxes;
   readonly templates: Templates;
+  readonly metrics: Metrics | undefined;
   readonly size: number;
 }
 
-function createPool({ config: { sandbox }, logger, places, sandboxes, templates, size }: PoolParts): Pool {
+function createPool({ config: { sandbox }, logger, places, sandboxes, templates, metrics, size }: PoolParts): Pool {
   const { flavor, env } = sandbox;
   const volumes = sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace));
   const memoryMb = memoryMbOf(flavor);
@@ -151,6 +169,7 @@ function createPool({ config: { sandbox }, logger, places, sandboxes, templates,
     flavor,
     preload: sandbox.pool.preload,
     logger,
+    onFilled: (template, durationMs) => metrics?.refillSeconds.observe([template], durationMs / 1000),
     open: async (template, signal) => {
       const network = networkOf(sandbox, template);
       const plan = places.plan({ template, flavor, env, volumes, network });

@@ -5,6 +5,7 @@ import type { HandlerLibrary } from "../handlers/handler-library.ts";
 import type { SkillTexts } from "../pipeline/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { EarlyWorker } from "./early-worker.ts";
+import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { LinkedSkillsOptions } from "./linked-skills.ts";
 import type { OpenHandlersOptions } from "./open-handlers.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
@@ -21,6 +22,7 @@ export interface CapabilityOptions {
   readonly withPool?: boolean;
   readonly homes?: SandboxHomes | undefined;
   readonly earlyWorker?: EarlyWorker | undefined;
+  readonly metrics?: Metrics | undefined;
 }
 
 /** Whatever the configuration asks for: sandboxes with their tools, skills, the users' own handlers. */
@@ -30,6 +32,8 @@ export interface Capabilities {
   readonly skillTexts: SkillTexts | undefined;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
+  /** Looks at skills and handlers again. */
+  refresh(): Promise<void>;
   /** No more news for clients. */
   stopWatching(): Promise<void>;
   close(): Promise<void>;
@@ -56,6 +60,10 @@ export async function serveCapabilities(options: CapabilityOptions): Promise<Cap
       await layer?.start();
       skills?.start();
       if (config.handlers.watch) handlers?.watch();
+    },
+    refresh: async () => {
+      await skills?.refresh();
+      await handlers?.refresh();
     },
     stopWatching: async () => {
       watching.abort();

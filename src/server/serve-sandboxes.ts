@@ -3,6 +3,7 @@ import type { Config } from "../config/schema.ts";
 import { FileTransfer } from "../sandbox/file-transfer.ts";
 import { readTemplates } from "../sandbox/read-templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import { openRuntime, type OpenRuntime } from "./open-runtime.ts";
 import { OperatorSandboxes } from "./operator-sandboxes.ts";
 import { registerBuiltIns } from "./register-built-ins.ts";
@@ -13,6 +14,8 @@ export interface SandboxPart {
   readonly layer: SandboxLayer;
   readonly files: FileTransfer;
   readonly operator: OperatorSandboxes;
+  /** What sandboxes are made of when nobody says. */
+  readonly template: string;
 }
 
 export interface ServeSandboxesOptions {
@@ -21,11 +24,12 @@ export interface ServeSandboxesOptions {
   readonly openRuntime?: OpenRuntime | undefined;
   readonly withPool?: boolean;
   readonly homes?: SandboxHomes | undefined;
+  readonly metrics?: Metrics | undefined;
 }
 
 /** Everything of sandboxes: what runs them, the tools that use them, their files and their operator's view. */
 export async function serveSandboxes(registry: Registry, options: ServeSandboxesOptions): Promise<SandboxPart> {
-  const { config, logger, withPool = true, homes } = options;
+  const { config, logger, withPool = true, homes, metrics } = options;
   const templates = await readTemplates(config.sandbox, logger);
   const open = options.openRuntime ?? openRuntime;
   const layer = createSandboxLayer({
@@ -35,10 +39,12 @@ export async function serveSandboxes(registry: Registry, options: ServeSandboxes
     templates,
     withPool,
     serverId: homes?.serverId,
+    metrics,
   });
   const { sandboxes } = layer.services;
   const { workspace: workspacePath } = config.sandbox;
   const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });
   registerBuiltIns(registry, { config, services: layer.services, homes });
-  return { layer, files, operator: new OperatorSandboxes(sandboxes, () => layer.health()) };
+  const operator = new OperatorSandboxes(sandboxes, () => layer.health());
+  return { layer, files, operator, template: config.sandbox.template };
 }

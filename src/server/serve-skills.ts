@@ -29,6 +29,8 @@ export interface ServedSkills {
   onChange(listener: () => void): void;
   /** Follows the disk from now on. */
   start(): void;
+  /** Looks at the disk now. */
+  refresh(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -50,6 +52,7 @@ export async function serveSkills(options: ServeSkillsOptions): Promise<ServedSk
     describe: (uri, { inline }) => describeSkill(library, uri, { inline }),
     onChange: (listener) => shelf.listeners.push(listener),
     start: () => follower.start(),
+    refresh: () => follower.look(),
     close: () => follower.close(),
   };
 }
@@ -142,14 +145,14 @@ class Follower {
 
   start(): void {
     const { library, config, logger } = this.#options;
-    this.#timer = setInterval(() => void this.#look(), config.cacheTtlSeconds * 1000);
+    this.#timer = setInterval(() => void this.look(), config.cacheTtlSeconds * 1000);
     this.#timer.unref();
     if (!config.watch) return;
     const onError = (error: Error): void =>
       logger.warning("skills cannot be watched; changes are seen after skills.cacheTtlSeconds", { error });
-    this.#watch = watchFiles({ paths: [library.root], onError }, (files) => void this.#look(files));
+    this.#watch = watchFiles({ paths: [library.root], onError }, (files) => void this.look(files));
     // What changed between the first look and the first watch.
-    void this.#watch.ready.then(() => this.#look());
+    void this.#watch.ready.then(() => this.look());
   }
 
   async close(): Promise<void> {
@@ -158,7 +161,7 @@ class Follower {
     await this.#watch?.close();
   }
 
-  async #look(files?: ReadonlySet<string>): Promise<void> {
+  async look(files?: ReadonlySet<string>): Promise<void> {
     if (this.#isClosed) return;
     const { library, logger, onChange, onSame } = this.#options;
     try {

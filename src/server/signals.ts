@@ -14,6 +14,13 @@ export function onStopSignal(stop: (reason: string) => void): () => void {
   return () => void process.off("SIGTERM", onSignal).off("SIGINT", onSignal);
 }
 
+/** Calls back when the operator wants files read again. At a terminal the signal means that it was closed, and ends the server. */
+export function onReloadSignal(reload: () => void, stop: (reason: string) => void): () => void {
+  const onSignal = (): void => (process.stdin.isTTY ? stop("the terminal was closed") : reload());
+  process.on("SIGHUP", onSignal);
+  return () => void process.off("SIGHUP", onSignal);
+}
+
 /** A stdio server whose parent died without closing the pipe would live on with nobody to talk to. */
 export function onParentDeath(stop: (reason: string) => void): () => void {
   const parent = process.ppid;

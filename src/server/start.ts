@@ -1,12 +1,13 @@
 import type { Writable } from "node:stream";
 import type { LoadedConfig } from "../config/load.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
 import type { Assembly, AssembleOptions } from "./assemble.ts";
 import { claimStdout } from "./claim-stdout.ts";
 import { EarlyWorker } from "./early-worker.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
 import type { SandboxHealth } from "./sandbox-health.ts";
-import { onParentDeath, onStopSignal, onStrayErrors } from "./signals.ts";
+import { Reloader } from "./reloader.ts";
+import { onParentDeath, onReloadSignal, onStopSignal, onStrayErrors } from "./signals.ts";
 
 /** A stdio client that closed its end waits for nothing any more. */
 const STDIO_DEADLINE_MS = 4000;
@@ -16,6 +17,8 @@ export interface StartOptions {
   readonly logger: Logger;
   /** What isolates sandboxes in place of the configured runtime; for tests. */
   readonly openRuntime?: OpenRuntime;
+  /** Changes the level of the log. */
+  readonly setLevel?: (level: LoggerLevel) => void;
 }
 
 export interface RunningServer {
@@ -28,16 +31,18 @@ export interface RunningServer {
 }
 
 /** Starts what the port needs before it opens, and stops in reverse on a signal, on EOF or on `close`. */
-export async function startServer({ loaded, logger, openRuntime }: StartOptions): Promise<RunningServer> {
+export async function startServer(options: StartOptions): Promise<RunningServer> {
+  const { loaded, logger, openRuntime } = options;
   const output = loaded.config.transport === "stdio" ? claimStdout() : undefined;
   const assembly = await assembled({ config: loaded.config, logger, openRuntime, loaded });
   try {
     await assembly.start();
-    await assembly.openControl();
+    await assembly.operations.open();
     const running =
       output === undefined
         ? await startHttp(loaded, assembly, logger)
         : await startStdio(loaded, { assembly, logger, output });
+    followChanges(options, assembly, running);
     return { ...running, sandboxes: assembly.operator?.health() };
   } catch (error) {
     await assembly.close();
@@ -56,6 +61,19 @@ async function assembled(options: AssembleOptions): Promise<Assembly> {
   }
 }
 
+function followChanges({ loaded, logger, setLevel }: StartOptions, assembly: Assembly, running: RunningServer): void {
+  const refresh = (): Promise<void> => assembly.refresh();
+  const reloader = new Reloader({ loaded, logger, setLevel: (level) => setLevel?.(level), refresh });
+  const off = onReloadSignal(
+    () => void reloader.reload("SIGHUP"),
+    (reason) => void running.close(reason),
+  );
+  void running.closed.then(() => {
+    off();
+    reloader.close();
+  });
+}
+
 async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: Logger): Promise<RunningServer> {
   const [{ createAuthenticator }, { HttpTransport }] = await Promise.all([
     import("../auth/authenticator.ts"),
@@ -63,8 +81,19 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
   ]);
   const authenticator = await createAuthenticator({ auth: config.auth, logger });
   const { mcp, files, operator, operators, cluster } = assembly;
+  const { health, metrics } = assembly.operations;
   const forwards = cluster?.door;
-  const transport = new HttpTransport({ mcp, config, authenticator, files, operator, forwards, ...operators });
+  const transport = new HttpTransport({
+    mcp,
+    config,
+    authenticator,
+    files,
+    operator,
+    forwards,
+    health,
+    metrics,
+    ...operators,
+  });
   let url: string;
   try {
     url = await transport.listen();

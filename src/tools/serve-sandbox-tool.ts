@@ -5,7 +5,6 @@ import { type OwlError, toOwlError } from "../errors/owl-error.ts";
 import type { Lease } from "../sandbox/sandboxes.ts";
 import type { SandboxWish } from "../sandbox/sandbox-wish.ts";
 import { type JsonObject, fitValue } from "./fit-value.ts";
-import { logCall } from "./log-call.ts";
 import { withNetworkHint } from "./network-note.ts";
 import { progressOf } from "./output-progress.ts";
 import type { Outcome, SandboxCall, SandboxTool } from "./sandbox-tool.ts";
@@ -24,12 +23,10 @@ export function serveSandboxTool(name: string, tool: SandboxTool, services: Tool
     input,
     output,
     run: (value, context) =>
-      logCall({ name, input: value, context, logger: services.logger }, () =>
-        inSandbox(services, { context, sessionId: sessionIdOf(value) }, async (call, lease) =>
-          renderOutcome(
-            { name, lease, maxChars: services.limits.maxResultChars },
-            withNetworkHint(await attempt(tool, call, value), call.sandbox.plan.network.allow),
-          ),
+      inSandbox(services, { context, sessionId: sessionIdOf(value) }, async (call, lease) =>
+        renderOutcome(
+          { name, lease, maxChars: services.limits.maxResultChars },
+          withNetworkHint(await attempt(tool, call, value), call.sandbox.plan.network.allow),
         ),
       ),
   };

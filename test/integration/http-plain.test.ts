@@ -329,6 +329,7 @@ describe("other methods and routes", () => {
       status: "ok",
       server: { name: "owlclaw", title: "OwlClaw", version: expect.any(String) },
       protocolVersions: ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"],
+      checks: expect.any(Object),
       uptimeSeconds: expect.any(Number),
       sessions: expect.any(Number),
       tools: expect.any(Number),

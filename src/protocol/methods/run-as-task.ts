@@ -41,14 +41,14 @@ export function runAsTask(
   { tool, task: options, args }: TaskCall,
   exchange: Exchange,
 ): Promise<Record<string, unknown>> {
-  const { caller, traceId } = exchange;
+  const { caller, traceId, requestId } = exchange;
   if (options.start === "at-once") {
     const task = mcp.tasks.create(caller.principal.id, options.ttlMs);
     const conversation = taskConversation(mcp, task, exchange);
     void settle(mcp, task, {
       tool,
       exchange,
-      running: mcp.pipeline.callTool(tool, args, { caller, traceId, life: task.life, conversation }),
+      running: mcp.pipeline.callTool(tool, args, { caller, traceId, requestId, life: task.life, conversation }),
     });
     return Promise.resolve(created(task));
   }

@@ -26,8 +26,8 @@ export async function runWithQuestions<T extends Record<string, unknown>>(
   exchange: Exchange,
   { boundTo, run, also }: Questionable<T>,
 ): Promise<T | InputRequired> {
-  const { caller, traceId, life, conversation } = exchange;
-  const call: Call = { caller, traceId, life, conversation };
+  const { caller, traceId, requestId, life, conversation } = exchange;
+  const call: Call = { caller, traceId, requestId, life, conversation };
   if (!isModern(caller.protocolVersion))
     return run(also === undefined ? call : { ...call, conversation: { ...conversation, ...also } });
   const binding = exchange.requestState === undefined ? undefined : bindingOf(exchange, boundTo);

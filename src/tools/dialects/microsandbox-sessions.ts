@@ -1,6 +1,5 @@
 import type { HandlerDefinition } from "../../capabilities/define.ts";
 import type { JsonSchema } from "../../capabilities/schema.ts";
-import { logCall } from "../log-call.ts";
 import { sessionIdOf } from "../session-id.ts";
 import type { ToolServices } from "../tool-services.ts";
 
@@ -15,7 +14,7 @@ const REQUIRED_SESSION: JsonSchema = {
   required: ["session_id"],
 };
 
-export function getSessions({ sandboxes, logger }: ToolServices): HandlerDefinition {
+export function getSessions({ sandboxes }: ToolServices): HandlerDefinition {
   const name = "get_sessions";
   return {
     name,
@@ -24,26 +23,25 @@ export function getSessions({ sandboxes, logger }: ToolServices): HandlerDefinit
     effect: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     scope: "exec",
     input: OPTIONAL_SESSION,
-    run: (input, context) =>
-      logCall({ name, input, context, logger }, async () => {
-        const asked = sessionIdOf(input);
-        const sessions = sandboxes
-          .list(context)
-          .filter(({ id }) => asked === undefined || id === asked)
-          .map(({ id, state, template, flavor, createdAtMs, lastUsedAtMs }) => ({
-            session_id: id,
-            template,
-            flavor,
-            status: state,
-            created_at: new Date(createdAtMs).toISOString(),
-            last_accessed: new Date(lastUsedAtMs).toISOString(),
-          }));
-        return { content: [{ type: "text", text: JSON.stringify({ sessions }) }], isError: false, sessions };
-      }),
+    run: async (input, context) => {
+      const asked = sessionIdOf(input);
+      const sessions = sandboxes
+        .list(context)
+        .filter(({ id }) => asked === undefined || id === asked)
+        .map(({ id, state, template, flavor, createdAtMs, lastUsedAtMs }) => ({
+          session_id: id,
+          template,
+          flavor,
+          status: state,
+          created_at: new Date(createdAtMs).toISOString(),
+          last_accessed: new Date(lastUsedAtMs).toISOString(),
+        }));
+      return { content: [{ type: "text", text: JSON.stringify({ sessions }) }], isError: false, sessions };
+    },
   };
 }
 
-export function stopSession({ sandboxes, logger }: ToolServices): HandlerDefinition {
+export function stopSession({ sandboxes }: ToolServices): HandlerDefinition {
   const name = "stop_session";
   return {
     name,
@@ -52,16 +50,15 @@ export function stopSession({ sandboxes, logger }: ToolServices): HandlerDefinit
     effect: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
     scope: "exec",
     input: REQUIRED_SESSION,
-    run: (input, context) =>
-      logCall({ name, input, context, logger }, async () => {
-        const id = await sandboxes.destroy(context, sessionIdOf(input));
-        const text = JSON.stringify({ session_id: id, success: true });
-        return { content: [{ type: "text", text }], isError: false, session_id: id, success: true };
-      }),
+    run: async (input, context) => {
+      const id = await sandboxes.destroy(context, sessionIdOf(input));
+      const text = JSON.stringify({ session_id: id, success: true });
+      return { content: [{ type: "text", text }], isError: false, session_id: id, success: true };
+    },
   };
 }
 
-export function getVolumePath({ volumes, limits, logger }: ToolServices): HandlerDefinition {
+export function getVolumePath({ volumes, limits }: ToolServices): HandlerDefinition {
   const name = "get_volume_path";
   return {
     name,
@@ -70,15 +67,14 @@ export function getVolumePath({ volumes, limits, logger }: ToolServices): Handle
     effect: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
     scope: "workspace",
     input: OPTIONAL_SESSION,
-    run: (input, context) =>
-      logCall({ name, input, context, logger }, async () => {
-        const mappings = volumes.map(({ hostPath, guestPath, isReadOnly }) => ({
-          host_path: hostPath,
-          container_path: guestPath,
-          read_only: isReadOnly,
-        }));
-        const facts = { volume_mappings: mappings, workspace: limits.workspacePath };
-        return { content: [{ type: "text", text: JSON.stringify(facts) }], isError: false, ...facts };
-      }),
+    run: async () => {
+      const mappings = volumes.map(({ hostPath, guestPath, isReadOnly }) => ({
+        host_path: hostPath,
+        container_path: guestPath,
+        read_only: isReadOnly,
+      }));
+      const facts = { volume_mappings: mappings, workspace: limits.workspacePath };
+      return { content: [{ type: "text", text: JSON.stringify(facts) }], isError: false, ...facts };
+    },
   };
 }

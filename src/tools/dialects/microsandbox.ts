@@ -7,7 +7,6 @@ import type { Lease } from "../../sandbox/sandboxes.ts";
 import { codeFailure } from "../code/code-failure.ts";
 import { pictureBlocks } from "../code/pictures.ts";
 import { runCode } from "../code/run-code.ts";
-import { logCall } from "../log-call.ts";
 import { networkHint, networkNote } from "../network-note.ts";
 import type { Outcome, SandboxCall } from "../sandbox-tool.ts";
 import { inSandbox, sessionFacts } from "../serve-sandbox-tool.ts";
@@ -122,10 +121,8 @@ function execution(services: ToolServices, tool: ExecutionTool): HandlerDefiniti
     run: (value, context) => {
       const input = toRecord(value);
       const wish = { template: templateOf(input), flavor: flavorOf(input) };
-      return logCall({ name, input, context, logger: services.logger }, () =>
-        inSandbox(services, { context, sessionId: sessionIdOf(input), wish }, async (call, lease) =>
-          toResult(name, lease, await tool.execute(call, input)),
-        ),
+      return inSandbox(services, { context, sessionId: sessionIdOf(input), wish }, async (call, lease) =>
+        toResult(name, lease, await tool.execute(call, input)),
       );
     },
   };

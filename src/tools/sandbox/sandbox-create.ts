@@ -3,7 +3,6 @@ import type { HandlerDefinition } from "../../capabilities/define.ts";
 import { whyNoEnvName } from "../../config/value-rules.ts";
 import { FLAVORS } from "../../sandbox/flavors.ts";
 import type { Lease } from "../../sandbox/sandboxes.ts";
-import { logCall } from "../log-call.ts";
 import { networkNotes } from "../network-note.ts";
 import { sessionShape } from "../sandbox-tool.ts";
 import { sessionFacts } from "../serve-sandbox-tool.ts";
@@ -60,7 +59,7 @@ const output = z.object({
 export function sandboxCreate(
   services: ToolServices,
 ): HandlerDefinition<ReturnType<typeof inputSchema>, typeof output> {
-  const { limits, sandboxes, templates, logger } = services;
+  const { limits, sandboxes, templates } = services;
   const name = "sandbox_create";
   return {
     name,
@@ -75,27 +74,26 @@ export function sandboxCreate(
     scope: "exec",
     input: inputSchema(templates.names),
     output,
-    run: (wish, context) =>
-      logCall({ name, input: wish, context, logger }, async () => {
-        const lease = await sandboxes.create(context, {
-          template: wish.template,
-          flavor: wish.flavor,
-          env: wish.env,
-          labels: wish.labels,
-          isOffline: wish.offline,
-          network: wish.network,
-          ...(wish.idle_timeout_seconds !== undefined && { idleMs: wish.idle_timeout_seconds * 1000 }),
-          ...(wish.max_age_seconds !== undefined && { maxAgeMs: wish.max_age_seconds * 1000 }),
-        });
-        try {
-          const value = describe(lease, services);
-          const { plan } = lease.sandbox;
-          const text = `${name} ok: ${plan.template}, ${plan.flavor}, session_id ${lease.sandbox.facts.id}\n${JSON.stringify(value)}`;
-          return { content: [{ type: "text", text }], structuredContent: value };
-        } finally {
-          lease.release();
-        }
-      }),
+    run: async (wish, context) => {
+      const lease = await sandboxes.create(context, {
+        template: wish.template,
+        flavor: wish.flavor,
+        env: wish.env,
+        labels: wish.labels,
+        isOffline: wish.offline,
+        network: wish.network,
+        ...(wish.idle_timeout_seconds !== undefined && { idleMs: wish.idle_timeout_seconds * 1000 }),
+        ...(wish.max_age_seconds !== undefined && { maxAgeMs: wish.max_age_seconds * 1000 }),
+      });
+      try {
+        const value = describe(lease, services);
+        const { plan } = lease.sandbox;
+        const text = `${name} ok: ${plan.template}, ${plan.flavor}, session_id ${lease.sandbox.facts.id}\n${JSON.stringify(value)}`;
+        return { content: [{ type: "text", text }], structuredContent: value };
+      } finally {
+        lease.release();
+      }
+    },
   };
 }
 

@@ -1,6 +1,5 @@
 import * as z from "zod";
 import type { HandlerDefinition } from "../../capabilities/define.ts";
-import { logCall } from "../log-call.ts";
 import type { ToolServices } from "../tool-services.ts";
 
 const input = z.strictObject({
@@ -14,7 +13,7 @@ const input = z.strictObject({
 
 const output = z.object({ session_id: z.string(), destroyed: z.boolean() });
 
-export function sandboxDestroy({ sandboxes, logger }: ToolServices): HandlerDefinition<typeof input, typeof output> {
+export function sandboxDestroy({ sandboxes }: ToolServices): HandlerDefinition<typeof input, typeof output> {
   const name = "sandbox_destroy";
   return {
     name,
@@ -25,12 +24,11 @@ export function sandboxDestroy({ sandboxes, logger }: ToolServices): HandlerDefi
     scope: "exec",
     input,
     output,
-    run: (asked, context) =>
-      logCall({ name, input: asked, context, logger }, async () => {
-        const id = await sandboxes.destroy(context, asked.session_id);
-        const value = { session_id: id, destroyed: true };
-        const text = `${name} ok: ${id} and its files are gone\n${JSON.stringify(value)}`;
-        return { content: [{ type: "text", text }], structuredContent: value };
-      }),
+    run: async (asked, context) => {
+      const id = await sandboxes.destroy(context, asked.session_id);
+      const value = { session_id: id, destroyed: true };
+      const text = `${name} ok: ${id} and its files are gone\n${JSON.stringify(value)}`;
+      return { content: [{ type: "text", text }], structuredContent: value };
+    },
   };
 }

@@ -1,7 +1,6 @@
 import * as z from "zod";
 import type { HandlerDefinition } from "../../capabilities/define.ts";
 import { fitValue } from "../fit-value.ts";
-import { logCall } from "../log-call.ts";
 import type { ToolServices } from "../tool-services.ts";
 
 const input = z.strictObject({
@@ -25,11 +24,7 @@ const output = z.object({
   note: z.string().optional(),
 });
 
-export function sandboxList({
-  sandboxes,
-  limits,
-  logger,
-}: ToolServices): HandlerDefinition<typeof input, typeof output> {
+export function sandboxList({ sandboxes, limits }: ToolServices): HandlerDefinition<typeof input, typeof output> {
   const name = "sandbox_list";
   return {
     name,
@@ -40,24 +35,23 @@ export function sandboxList({
     scope: "exec",
     input,
     output,
-    run: (asked, context) =>
-      logCall({ name, input: asked, context, logger }, async () => {
-        const found = sandboxes
-          .list(context)
-          .filter(({ id }) => asked.session_id === undefined || id === asked.session_id);
-        const list = found.map(({ id, state, template, flavor, labels, createdAtMs, lastUsedAtMs, endsAtMs }) => ({
-          session_id: id,
-          state,
-          template,
-          flavor,
-          labels,
-          created_at: new Date(createdAtMs).toISOString(),
-          last_used_at: new Date(lastUsedAtMs).toISOString(),
-          ends_at: new Date(endsAtMs).toISOString(),
-        }));
-        const head = `${name} ok: ${list.length} ${list.length === 1 ? "sandbox" : "sandboxes"}`;
-        const { value, json } = fitValue({ sandboxes: list }, limits.maxResultChars - head.length - 1);
-        return { content: [{ type: "text", text: `${head}\n${json}` }], structuredContent: value };
-      }),
+    run: async (asked, context) => {
+      const found = sandboxes
+        .list(context)
+        .filter(({ id }) => asked.session_id === undefined || id === asked.session_id);
+      const list = found.map(({ id, state, template, flavor, labels, createdAtMs, lastUsedAtMs, endsAtMs }) => ({
+        session_id: id,
+        state,
+        template,
+        flavor,
+        labels,
+        created_at: new Date(createdAtMs).toISOString(),
+        last_used_at: new Date(lastUsedAtMs).toISOString(),
+        ends_at: new Date(endsAtMs).toISOString(),
+      }));
+      const head = `${name} ok: ${list.length} ${list.length === 1 ? "sandbox" : "sandboxes"}`;
+      const { value, json } = fitValue({ sandboxes: list }, limits.maxResultChars - head.length - 1);
+      return { content: [{ type: "text", text: `${head}\n${json}` }], structuredContent: value };
+    },
   };
 }

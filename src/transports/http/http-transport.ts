@@ -8,8 +8,10 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { ForwardEndpoint } from "./forward-endpoint.ts";
 import { HostGuard } from "./guards.ts";
+import type { HealthDoor } from "./health-routes.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
+import type { MetricsDoor } from "./metrics-route.ts";
 import { OperatorApi, type OperatorDesk } from "./operator-api.ts";
 import { Router } from "./router.ts";
 import { type OperatorDoor, OperatorSandboxesEndpoint } from "./operator-sandboxes.ts";
@@ -30,6 +32,9 @@ export interface HttpTransportOptions {
   readonly operator?: OperatorDoor | undefined;
   /** Calls of other servers; without it none are taken. */
   readonly forwards?: ForwardDoor | undefined;
+  /** How everything is that the server depends on. */
+  readonly health?: HealthDoor | undefined;
+  readonly metrics?: MetricsDoor | undefined;
   /** Off only in the test that holds the fast path against the SDK's. */
   readonly fastPath?: boolean;
 }
@@ -50,7 +55,7 @@ export class HttpTransport {
   #closed: Promise<unknown> = Promise.resolve();
 
   constructor(options: HttpTransportOptions) {
-    const { mcp, config, authenticator, operator, ledger, desk, forwards, fastPath = true } = options;
+    const { mcp, config, authenticator, operator, ledger, desk, forwards, health, metrics, fastPath = true } = options;
     const { http } = config;
     this.#options = options;
     const keepAliveMs = http.keepAliveSeconds * 1000;
@@ -85,6 +90,8 @@ export class HttpTransport {
       endpoint: this.#endpoint,
       sse: this.#sse,
       files: this.#files,
+      health,
+      metrics,
       ledger,
       sandboxes: operator && new OperatorSandboxesEndpoint({ mcp, door: operator }),
       operators: desk && new OperatorApi({ mcp, desk }),

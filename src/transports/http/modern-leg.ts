@@ -23,6 +23,7 @@ import type { Mcp } from "../../protocol/mcp.ts";
 import { declaresParamHeaders, validateParamHeaders } from "../../protocol/param-headers.ts";
 import { PeerServer, type RequestFacts } from "../../protocol/peer-server.ts";
 import { stoppedAnswer } from "../../protocol/peer-transport.ts";
+import { traceIdIn } from "../../protocol/trace-id.ts";
 import { isModern, MODERN_VERSIONS } from "../../protocol/versions.ts";
 import { completeWireError } from "../../protocol/wire-error.ts";
 import { acceptsEventStream, lifeOf, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
@@ -70,17 +71,24 @@ export class ModernLeg {
     this.#unsubscribe = mcp.changes.subscribe((change) => this.#tell(change));
   }
 
-  async serve(message: JsonRpcRequest | JsonRpcNotification, exchange: HttpExchange): Promise<void> {
+  async serve(message: JsonRpcRequest | JsonRpcNotification, arrived: HttpExchange): Promise<void> {
+    const named = traceIdIn(message.params);
+    const exchange = named === undefined ? arrived : { ...arrived, traceId: named };
+    const { principal, label, traceId } = exchange;
+    const caller: Caller = { principal, label, transport: "http", protocolVersion: NEWEST, sessionId: undefined };
+    const onAnswer = "id" in message ? this.#mcp.watch?.begin(message, { caller, traceId }) : undefined;
+    const answer = await this.#answer(message, { caller, exchange });
+    onAnswer?.(answer);
+  }
+
+  /** Sends the answer and gives it back, where it is known whole. */
+  async #answer(
+    message: JsonRpcRequest | JsonRpcNotification,
+    { caller, exchange }: Asked,
+  ): Promise<JsonRpcResponse | undefined> {
     if (message.method === "subscriptions/listen") exchange.release();
     const refusal = this.#listenRefusal(message, exchange);
     if (refusal !== undefined) return this.#sendBody(exchange, 200, refusal);
-    const caller: Caller = {
-      principal: exchange.principal,
-      label: exchange.label,
-      transport: "http",
-      protocolVersion: NEWEST,
-      sessionId: undefined,
-    };
     const call =
       this.#fastPath && "id" in message && hasPlainHeaders(message, exchange.request)
         ? readFastCall(message, NEWEST)
@@ -92,7 +100,7 @@ export class ModernLeg {
       if (mismatch !== undefined)
         return this.#sendBody(exchange, 400, { jsonrpc: "2.0", id: message.id, error: mismatch });
     }
-    await this.#serveWithSdk(message, { caller, exchange });
+    return this.#serveWithSdk(message, { caller, exchange });
   }
 
   async close(): Promise<void> {
@@ -102,15 +110,11 @@ export class ModernLeg {
     await this.#handler.close();
   }
 
-  async #serveFast(
-    message: JsonRpcRequest,
-    call: FastCall,
-    { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange },
-  ): Promise<void> {
+  async #serveFast(message: JsonRpcRequest, call: FastCall, { caller, exchange }: Asked): Promise<JsonRpcResponse> {
     const { response, traceId } = exchange;
     const life = lifeOf(response);
     const conversation = silentConversation(this.#mcp.changes);
-    const options = { mcp: this.#mcp, caller, traceId, life, conversation };
+    const options = { mcp: this.#mcp, caller, traceId, requestId: message.id, life, conversation };
     this.#running.add(life);
     const answer = await answerFastCall(message, runFastCall(call, options), options);
     this.#running.delete(life);
@@ -118,26 +122,26 @@ export class ModernLeg {
     // The protocol fixes this one status; all other errors of a call are part of a good answer.
     const status = "error" in answer && answer.error.code === -32021 ? 400 : 200;
     sendJson(response, status, answer, quotaHeadersOf(answer));
+    return answer;
   }
 
-  #refuseStopped(
-    { id }: JsonRpcRequest,
-    { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange },
-  ): void {
-    sendJson(exchange.response, 503, stoppedAnswer(id, { caller, traceId: exchange.traceId }));
+  #refuseStopped({ id }: JsonRpcRequest, { caller, exchange }: Asked): JsonRpcResponse {
+    const answer = stoppedAnswer(id, { caller, traceId: exchange.traceId });
+    sendJson(exchange.response, 503, answer);
+    return answer;
   }
 
   async #serveWithSdk(
     message: JsonRpcRequest | JsonRpcNotification,
-    { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange },
-  ): Promise<void> {
+    { caller, exchange }: Asked,
+  ): Promise<JsonRpcResponse | undefined> {
     const { request, response, traceId } = exchange;
     const web = new Request("http://localhost/mcp", {
       method: "POST",
       headers: webHeaders(request),
       signal: lifeOf(response).signal,
     });
-    this.#facts.set(web, { caller, traceId });
+    this.#facts.set(web, { caller, traceId, requestId: "id" in message ? message.id : undefined });
     if (message.method === "subscriptions/listen") {
       const listening = { message, exchange };
       this.#listeners.add(listening);
@@ -145,18 +149,25 @@ export class ModernLeg {
     }
     const parsedBody = acceptsEventStream(request) ? message : withoutStreaming(message);
     const answer = await this.#handler.fetch(web, { parsedBody });
-    if (answer.headers.get("content-type")?.startsWith("text/event-stream") === true) return pipe(answer, exchange);
+    if (answer.headers.get("content-type")?.startsWith("text/event-stream") === true) {
+      await pipe(answer, exchange);
+      return undefined;
+    }
     const text = await answer.text();
     if (this.#closing && text === "" && "id" in message) return this.#refuseStopped(message, { caller, exchange });
-    if (text === "") return sendEmpty(response, answer.status);
+    if (text === "") {
+      sendEmpty(response, answer.status);
+      return undefined;
+    }
     const body: unknown = JSON.parse(text);
-    this.#sendBody(exchange, answer.status, body);
+    return this.#sendBody(exchange, answer.status, body);
   }
 
-  #sendBody({ response, traceId }: HttpExchange, status: number, body: unknown): void {
+  #sendBody({ response, traceId }: HttpExchange, status: number, body: unknown): JsonRpcResponse | undefined {
     const options = { version: NEWEST, traceId, withStack: this.#mcp.withStack };
     const whole = isErrorBody(body) ? { ...body, error: completeWireError(body.error, options) } : body;
     sendJson(response, status, whole, quotaHeadersOf(whole));
+    return isResponse(whole) ? whole : undefined;
   }
 
   /** What somebody must not read they must not watch either. */
@@ -172,10 +183,7 @@ export class ModernLeg {
     return tool !== undefined && declaresParamHeaders(tool);
   }
 
-  #paramHeaderMismatch(
-    { method, params }: JsonRpcRequest,
-    { caller, exchange }: { readonly caller: Caller; readonly exchange: HttpExchange },
-  ): WireErrorBody | undefined {
+  #paramHeaderMismatch({ method, params }: JsonRpcRequest, { caller, exchange }: Asked): WireErrorBody | undefined {
     const { request, traceId } = exchange;
     const name = method === "tools/call" ? params?.["name"] : undefined;
     const tool = typeof name === "string" ? this.#mcp.pipeline.view.tool(name, caller) : undefined;
@@ -194,6 +202,12 @@ export class ModernLeg {
     else if (change.list === "prompts") notify.promptsChanged();
     else notify.resourcesChanged();
   }
+}
+
+/** Who asks, and over which connection. */
+interface Asked {
+  readonly caller: Caller;
+  readonly exchange: HttpExchange;
 }
 
 interface Listening {
@@ -219,6 +233,10 @@ function withoutStreaming(message: JsonRpcRequest | JsonRpcNotification): JsonRp
   if (!isObject(meta)) return message;
   const { progressToken: _token, [LOG_LEVEL_META_KEY]: _level, ...rest } = meta;
   return { ...message, params: { ...message.params, _meta: rest } };
+}
+
+function isResponse(body: unknown): body is JsonRpcResponse {
+  return isErrorBody(body) || (isObject(body) && isObject(body["result"]));
 }
 
 function isErrorBody(body: unknown): body is { readonly error: WireErrorBody } {

@@ -8,18 +8,12 @@ export interface OperatorDoor {
   list(): readonly OperatorView[];
   /** Says whether there was one. */
   destroy(name: string): Promise<boolean>;
-  /** Whether sandboxes can run at all. */
-  health(): SandboxHealth;
 }
 
 /** For answers as it is. */
 interface OperatorView {
   readonly name: string;
 }
-
-export type SandboxHealth =
-  | { readonly status: "starting" | "ok" }
-  | { readonly status: "unavailable"; readonly reason: string };
 
 export interface OperatorSandboxesOptions {
   readonly mcp: Mcp;
@@ -38,15 +32,6 @@ export class OperatorSandboxesEndpoint {
   constructor(options: OperatorSandboxesOptions) {
     this.#options = options;
   }
-
-  /** In words for everybody who may ask: the repair is the operator's, and in the log. */
-  health(): SandboxHealth {
-    const health = this.#options.door.health();
-    return health.status === "unavailable"
-      ? { status: health.status, reason: health.reason }
-      : { status: health.status };
-  }
-
   list({ response }: HttpExchange): void {
     const sandboxes = this.#options.door.list();
     sendJson(response, 200, { sandboxes }, { "cache-control": "private, no-store" });

@@ -17,18 +17,15 @@ import { EVENT_STREAM_HEADERS } from "./event-stream.ts";
 import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
 import type { ForwardEndpoint } from "./forward-endpoint.ts";
 import type { HostGuard } from "./guards.ts";
+import { type HealthDoor, healthRoutes } from "./health-routes.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
+import { METRICS_PATH, type MetricsDoor, sendMetrics } from "./metrics-route.ts";
 import type { OperatorApi } from "./operator-api.ts";
 import { retryHeader } from "./quota-headers.ts";
 import { sendSkill, SKILL_PATH } from "./skills.ts";
 import type { LegacySse } from "./legacy-sse.ts";
 import type { McpEndpoint } from "./mcp-endpoint.ts";
-import {
-  type OperatorSandboxesEndpoint,
-  SANDBOX_PATH,
-  type SandboxHealth,
-  SANDBOXES_PATH,
-} from "./operator-sandboxes.ts";
+import { type OperatorSandboxesEndpoint, SANDBOX_PATH, SANDBOXES_PATH } from "./operator-sandboxes.ts";
 import { onlyHeader, readTarget, type RequestTarget } from "./request-target.ts";
 import { FILE_PATH, type SandboxFilesEndpoint } from "./sandbox-files.ts";
 
@@ -47,6 +44,9 @@ export interface RouterOptions {
   readonly sandboxes: OperatorSandboxesEndpoint | undefined;
   /** Not there when the server stands alone. */
   readonly forwards?: ForwardEndpoint | undefined;
+  readonly health?: HealthDoor | undefined;
+  /** Not there when metrics are switched off. */
+  readonly metrics?: MetricsDoor | undefined;
 }
 
 type Serve = (exchange: HttpExchange, target: RequestTarget) => void | Promise<void>;
@@ -55,6 +55,8 @@ interface Route {
   readonly methods: Readonly<Record<string, Serve>>;
   /** Needs no token: load balancers and clients that are about to get one ask here. */
   readonly isOpen?: boolean;
+  /** Also while the server stops: whoever asks wants to know just that. */
+  readonly isAlwaysServed?: boolean;
   /** Shows or changes what belongs to others. */
   readonly isForOperators?: boolean;
 }
@@ -121,7 +123,7 @@ export class Router {
     if (answerPreflight(request, response, allowed)) return;
     const serve = route.methods[request.method ?? ""];
     if (serve === undefined) return this.#refuseMethod(request, response, { allowed, traceId });
-    if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
+    if (route.isAlwaysServed !== true) this.#assertServing();
     const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyHeader(request, "authorization"));
     const principal = known instanceof Promise ? await known : known;
     const label = labelOf(request);
@@ -132,8 +134,12 @@ export class Router {
 
   /** Servers know each other by their key: no name, page or token counts here. */
   #takeForward({ request, response }: Pick<HttpExchange, "request" | "response">): Promise<void> | undefined {
-    if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
+    this.#assertServing();
     return this.#options.forwards?.post(request, response);
+  }
+
+  #assertServing(): void {
+    if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
   }
 
   /** Before anything of the request is read: a flood costs next to nothing. */
@@ -153,9 +159,12 @@ export class Router {
   }
 
   #makeRoutes(): ReadonlyMap<string, Route> {
-    const { endpoint, sse, config, sandboxes } = this.#options;
-    const status: Serve = (exchange) => sendJson(exchange.response, 200, this.#status(exchange));
-    const health: Serve = ({ response }) => this.#sendHealth(response);
+    const { endpoint, sse, config, sandboxes, health, mcp, metrics } = this.#options;
+    const readMetrics =
+      (door: MetricsDoor): Serve =>
+      (exchange) =>
+        sendMetrics(door, config, exchange);
+    const status: Serve = async (exchange) => sendJson(exchange.response, 200, await this.#status(exchange));
     const list: Route | undefined = sandboxes && {
       isForOperators: true,
       methods: { GET: (exchange) => sandboxes.list(exchange) },
@@ -177,13 +186,8 @@ export class Router {
         "/mcp/messages",
         { methods: { POST: (exchange, { query }) => sse.post(exchange, new URLSearchParams(query).get("sessionId")) } },
       ],
-      [
-        "/health",
-        {
-          isOpen: true,
-          methods: { GET: health, HEAD: health },
-        },
-      ],
+      ...(metrics === undefined ? [] : [[METRICS_PATH, { methods: { GET: readMetrics(metrics) } }] as const]),
+      ...healthRoutes({ health, version: mcp.serverInfo.version, isDraining: () => this.#draining }),
       ...(config.auth.enabled
         ? [[RESOURCE_METADATA_PATH, metadata] as const, [`${RESOURCE_METADATA_PATH}/mcp`, metadata] as const]
         : []),
@@ -213,25 +217,12 @@ export class Router {
     return patterns;
   }
 
-  /** For load balancers: a server that was asked for sandboxes and has none is of no use to its callers. */
-  #sendHealth(response: ServerResponse): void {
-    const { version } = this.#options.mcp.serverInfo;
-    const checks = this.#checks();
-    const isUp = checks?.sandboxes.status !== "unavailable";
-    sendJson(response, isUp ? 200 : 503, { status: isUp ? "ok" : "unavailable", version, ...(checks && { checks }) });
-  }
-
-  #checks(): { readonly sandboxes: SandboxHealth } | undefined {
-    const { sandboxes } = this.#options;
-    return sandboxes && { sandboxes: sandboxes.health() };
-  }
-
-  #status({ principal, label }: HttpExchange): Record<string, unknown> {
-    const { mcp, endpoint, sse, config } = this.#options;
-    const checks = this.#checks();
+  async #status({ principal, label }: HttpExchange): Promise<Record<string, unknown>> {
+    const { mcp, endpoint, sse, config, health } = this.#options;
+    const report = await health?.report();
     return {
-      status: checks?.sandboxes.status === "unavailable" ? "degraded" : "ok",
-      ...(checks && { checks }),
+      status: report === undefined || report.status === "ok" ? "ok" : "degraded",
+      ...(report && { checks: report.checks }),
       server: mcp.serverInfo,
       protocolVersions: SUPPORTED_VERSIONS,
       uptimeSeconds: Math.round((Date.now() - this.#startedAt) / 1000),
@@ -268,6 +259,7 @@ export class Router {
     const { mcp } = this.#options;
     const error = toOwlError(thrown);
     if (error.kind === "internal") mcp.logger.error("request failed", { trace_id: traceId, error: thrown });
+    else mcp.logger.warning("request refused", refusalFacts(error, request, traceId));
     if (response.headersSent) {
       response.destroy();
       return;
@@ -295,6 +287,15 @@ function endStreamWithToken({ expiresAt }: Principal, response: ServerResponse):
   const timer = setTimeout(end, Math.min(Math.max(expiresAt * 1000 - Date.now(), 0), MAX_TIMER_MS));
   timer.unref();
   response.once("close", () => clearTimeout(timer));
+}
+
+function refusalFacts(
+  { kind, message }: OwlError,
+  { method, url = "" }: IncomingMessage,
+  traceId: string,
+): Record<string, unknown> {
+  const [path = ""] = url.slice(0, MAX_LABEL_CHARS).split("?");
+  return { kind, reason: message, http_method: method, path, trace_id: traceId };
 }
 
 function labelOf(request: IncomingMessage): string | undefined {

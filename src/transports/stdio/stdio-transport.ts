@@ -177,8 +177,10 @@ export class StdioTransport {
   }
 
   #refusal(id: RequestId | null, error: OwlError, version: string): JsonRpcResponse {
-    const { withStack } = this.#options.mcp;
-    return { jsonrpc: "2.0", id, error: toWireError(error, { version, traceId: newTraceId(), withStack }) };
+    const { withStack, logger } = this.#options.mcp;
+    const traceId = newTraceId();
+    logger.warning("request refused", { kind: error.kind, reason: error.message, request_id: id, trace_id: traceId });
+    return { jsonrpc: "2.0", id, error: toWireError(error, { version, traceId, withStack }) };
   }
 
   #write(message: JsonRpcMessage | readonly JsonRpcMessage[]): void {

@@ -39,6 +39,7 @@ export function createRecordingLogger(): Logger & { readonly lines: LogLine[] } 
     info: at("info"),
     warning: at("warning"),
     error: at("error"),
+    shows: () => true,
     child: () => logger,
   };
   return logger;

@@ -127,7 +127,7 @@ describe("keys", () => {
 
   test("[004-R10.10] log level and format are configurable", async () => {
     const { config } = await load({ yaml: "logging: { level: debug }", env: { MCP_SERVER_LOGGING_FORMAT: "pretty" } });
-    expect(config.logging).toEqual({ level: "debug", format: "pretty" });
+    expect(config.logging).toMatchObject({ level: "debug", format: "pretty" });
   });
 
   test("[003-FR-012] MCP_AUTH_* variables set up token verification", async () => {

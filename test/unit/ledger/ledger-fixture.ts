@@ -22,7 +22,7 @@ export function ledgerConfig(settings: LedgerSettings = {}): Pick<Config, "store
   return {
     store: { url: storeUrl },
     ledger: { ...DEFAULT_CONFIG.ledger, ...ledger },
-    alerts: { webhook },
+    alerts: { ...DEFAULT_CONFIG.alerts, webhook },
   };
 }
 

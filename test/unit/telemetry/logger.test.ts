@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createLogger, SILENT_LOGGER, type Logger, type LoggerOptions } from "../../../src/telemetry/logger.ts";
 
 function recording(options: Partial<LoggerOptions> = {}): { logger: Logger; lines: string[] } {
@@ -154,4 +154,57 @@ describe("pretty lines", () => {
     colored.logger.info("x");
     expect(colored.lines.join("")).toContain("\u001b[36m");
   });
+});
+
+describe("[004-R11.5] the level", () => {
+  test("can be changed while the server runs, for children that are there already", () => {
+    const lines: string[] = [];
+    const logger = createLogger({ level: "warning", format: "json", write: (line) => lines.push(line) });
+    const child = logger.child({ part: "a" });
+    child.debug("before");
+    expect(child.shows("debug")).toBe(false);
+    logger.level = "debug";
+    child.debug("after");
+    expect(child.shows("debug")).toBe(true);
+    logger.level = "error";
+    child.warning("too late");
+    expect(lines.map((line) => JSON.parse(line).message)).toEqual(["after"]);
+    expect(logger.level).toBe("error");
+  });
+});
+
+describe("repeats", () => {
+  test("a warning that comes again and again is written some times, then counted", () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const { logger, lines } = recording();
+    for (let times = 0; times < 1000; times += 1) logger.warning("disk is slow", { reason: "busy", at: times });
+    logger.warning("disk is slow", { reason: "another" });
+    expect(lines).toHaveLength(21);
+    vi.advanceTimersByTime(10_000);
+    expect(JSON.parse(lines[21] ?? "")).toMatchObject({ level: "warning", message: "disk is slow", repeated: 980 });
+    logger.warning("disk is slow", { reason: "busy" });
+    expect(lines).toHaveLength(23);
+  });
+
+  test("lines that are records are all written", () => {
+    const { logger, lines } = recording();
+    for (let times = 0; times < 100; times += 1) logger.info("tool call", { tool: "echo" });
+    expect(lines).toHaveLength(100);
+  });
+});
+
+test("what the operator wants redacted is redacted in the log, too", () => {
+  const { logger, lines } = recording({ redact: [String.raw`/acct-\d{8}/`] });
+  logger.info("x", { text: "of acct-12345678" });
+  logger.info("x", { error: new Error("no acct-12345678") });
+  expect(lines.join("")).not.toContain("12345678");
+});
+
+test("a copy is JSON, whatever the lines on the terminal look like", () => {
+  const copies: string[] = [];
+  const { logger, lines } = recording({ format: "pretty", copy: (line) => copies.push(line) });
+  logger.info("hello", { a: 1 });
+  expect(onlyLine(lines)).toMatch(/info {4}hello a=1\n$/);
+  expect(JSON.parse(onlyLine(copies))).toMatchObject({ level: "info", message: "hello", a: 1 });
 });

@@ -1,0 +1,97 @@
+import { ConfigError } from "../config/config-error.ts";
+import { type LoadedConfig, type LoadOptions, loadConfig } from "../config/load.ts";
+import type { DoctorCheck, DoctorLook } from "../server/doctor/check.ts";
+import type { CommandCall } from "./command-action.ts";
+import { quietLogger } from "./command-logger.ts";
+import { toLoadOptions } from "./config-flags.ts";
+import { EXIT } from "./exit-code.ts";
+import { renderTable } from "./table.ts";
+import type { Terminal } from "./terminal.ts";
+import { paint, type Style } from "./text.ts";
+
+const STYLE: Readonly<Record<DoctorCheck["status"], Style>> = { ok: "green", warning: "yellow", failed: "red" };
+
+/** Looks at everything that a server needs here, and ends by having one run a tool. */
+export async function doctorCommand({ terminal, flags }: CommandCall): Promise<number> {
+  const options = toLoadOptions(flags);
+  const { loaded, checks } = await checkConfig(options);
+  const looks = await looksFor(loaded, options, terminal);
+  for (const look of looks) checks.push(...(await lookAndRepair(look, flags["fix"] === true, terminal)));
+  if (flags["json"] === true) terminal.out(`${JSON.stringify(checks, null, 2)}\n`);
+  else print(checks, terminal);
+  return checks.some(({ status }) => status === "failed") ? EXIT.failure : EXIT.ok;
+}
+
+async function checkConfig(
+  options: LoadOptions,
+): Promise<{ readonly loaded: LoadedConfig | undefined; readonly checks: DoctorCheck[] }> {
+  const named = { category: "configuration", name: "configuration" } as const;
+  try {
+    const loaded = await loadConfig(options);
+    const message = loaded.file ?? "no config file; defaults, environment and flags are in force";
+    return { loaded, checks: [{ ...named, status: "ok", message }] };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const checks = error.issues.map(({ path, reason, fix, source }): DoctorCheck => {
+      return { category: "configuration", name: path, status: "failed", message: `${reason} (${source})`, fix };
+    });
+    return { loaded: undefined, checks };
+  }
+}
+
+/** Without a good configuration only the machine can be looked at. */
+async function looksFor(
+  loaded: LoadedConfig | undefined,
+  options: LoadOptions,
+  terminal: Terminal,
+): Promise<readonly DoctorLook[]> {
+  const { machineLooks } = await import("../server/doctor/machine-looks.ts");
+  if (loaded === undefined) return machineLooks(true);
+  const { config } = loaded;
+  const { dataLooks } = await import("../server/doctor/data-looks.ts");
+  const { wholeWayLook } = await import("../server/doctor/whole-way.ts");
+  const looks = [...machineLooks(config.sandbox.enabled), ...dataLooks(config)];
+  if (config.sandbox.enabled) {
+    const { isolationLook } = await import("../server/doctor/isolation-look.ts");
+    looks.push(isolationLook(config, quietLogger(loaded, terminal)));
+  }
+  return [...looks, wholeWayLook(config, serverCommand(loaded, options))];
+}
+
+/** This program again, with the same configuration, over stdio and under a name of its own in the ledger. */
+function serverCommand({ file }: LoadedConfig, { flags = [] }: LoadOptions): readonly string[] {
+  const [, main = ""] = process.argv;
+  const settings = flags
+    .filter(({ path }) => path !== "transport")
+    .flatMap(({ path, value }) => ["--set", `${path}=${typeof value === "string" ? value : JSON.stringify(value)}`]);
+  const config = file === undefined ? [] : ["--config", file];
+  const start = ["mcp-server", "start", "--transport", "stdio", "--set", "stdio.clientId=doctor"];
+  return [process.execPath, ...process.execArgv, main, ...start, ...config, ...settings];
+}
+
+async function lookAndRepair(
+  look: DoctorLook,
+  mayRepair: boolean,
+  terminal: Terminal,
+): Promise<readonly DoctorCheck[]> {
+  const found = await look.look();
+  const isWell = found.every(({ status }) => status === "ok");
+  if (isWell || !mayRepair || look.repair === undefined) return found;
+  const done = await look.repair();
+  if (done === undefined) return found;
+  terminal.err(`${paint("repaired:", "green", terminal.errColor)} ${done}\n`);
+  return look.look();
+}
+
+function print(checks: readonly DoctorCheck[], terminal: Terminal): void {
+  const { outColor: color, width } = terminal;
+  const rows = checks.map(({ category, name, status, message }) => [status, category, name, message]);
+  terminal.out(renderTable({ columns: ["STATUS", "CATEGORY", "CHECK", "MESSAGE"], rows, width, color }));
+  for (const { name, status, fix } of checks) {
+    if (fix !== undefined) terminal.out(`\n${paint(`${status}: ${name}`, STYLE[status], color)}\n  ${fix}\n`);
+  }
+  const failures = checks.filter(({ status }) => status === "failed").length;
+  terminal.out(
+    failures === 0 ? "\nEverything that is needed is here.\n" : `\n${failures} of ${checks.length} checks failed.\n`,
+  );
+}

@@ -1,0 +1,15 @@
+import type { Command } from "commander";
+import type { CommandAction } from "./command-action.ts";
+import { addConfigFlags } from "./config-flags.ts";
+
+type Runs = (command: Command, load: () => Promise<CommandAction>) => void;
+type Examples = (...lines: readonly string[]) => string;
+
+export function addDoctor(server: Command, runs: Runs, examples: Examples): void {
+  const doctor = addConfigFlags(server.command("doctor"), "all")
+    .description("Checks what a server needs on this machine, and has one run a tool. Exit code 1 when a check fails.")
+    .option("--fix", "Repairs what can be repaired without asking.")
+    .option("--json", "Prints JSON.")
+    .addHelpText("after", examples("owlclaw mcp-server doctor", "owlclaw mcp-server doctor --fix --json"));
+  runs(doctor, async () => (await import("./doctor.ts")).doctorCommand);
+}

@@ -1,0 +1,122 @@
+import { X509Certificate } from "node:crypto";
+import { access, readFile, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { ANONYMOUS } from "../auth/principal.ts";
+import type { Config } from "../config/schema.ts";
+import type { Finding, HealthCheck } from "../telemetry/health.ts";
+import type { OpenGovernance } from "./open-governance.ts";
+import { GUEST_FOLDER } from "./open-runtime.ts";
+import type { SandboxHealth } from "./sandbox-health.ts";
+
+const MEGABYTE = 1024 * 1024;
+/** Below this nothing can be recorded for long; below ten times this somebody should look. */
+const MIN_FREE_BYTES = 100 * MEGABYTE;
+const LOW_FREE_BYTES = 10 * MIN_FREE_BYTES;
+const DAY_MS = 86_400_000;
+const SOON_DAYS = 7;
+
+export interface HealthParts {
+  readonly config: Config;
+  readonly governance: Pick<OpenGovernance, "governor" | "ledger"> | undefined;
+  /** Absent when sandboxes are switched off. */
+  readonly sandboxes: { readonly health: () => SandboxHealth } | undefined;
+}
+
+/** Everything that `/health` looks at. */
+export function healthChecks({ config, governance, sandboxes }: HealthParts): readonly HealthCheck[] {
+  const checks: HealthCheck[] = [diskCheck(config.sandbox.root)];
+  if (governance !== undefined) checks.push(storeCheck(governance), limitsCheck(governance));
+  if (sandboxes !== undefined) checks.push(runtimeCheck(sandboxes.health), guestCheck());
+  if (config.transport === "http" && config.http.tls.certFile !== "")
+    checks.push(certificateCheck(config.http.tls.certFile));
+  return checks;
+}
+
+function storeCheck({ governor, ledger }: Pick<OpenGovernance, "governor" | "ledger">): HealthCheck {
+  return {
+    name: "store",
+    isVital: !governor.failOpen,
+    async look() {
+      await ledger.reader.head();
+      if (ledger.isHealthy) return ok("the ledger can be read and written");
+      return down("the ledger could not be written at the last try; the next call tries again");
+    },
+  };
+}
+
+function limitsCheck({ governor }: Pick<OpenGovernance, "governor">): HealthCheck {
+  return {
+    name: "limits",
+    isVital: !governor.failOpen,
+    async look() {
+      await governor.usage({ principal: ANONYMOUS, label: undefined });
+      return ok("calls can be counted");
+    },
+  };
+}
+
+function runtimeCheck(health: () => SandboxHealth): HealthCheck {
+  return {
+    name: "runtime",
+    isVital: true,
+    look() {
+      const found = health();
+      if (found.status === "ok") return ok(`sandboxes run on ${found.runtime}`);
+      if (found.status === "starting") return { status: "starting", message: "sandboxes are being started" };
+      return down(found.reason);
+    },
+  };
+}
+
+/** The agent that every sandbox starts with. */
+function guestCheck(): HealthCheck {
+  return {
+    name: "guest",
+    isVital: true,
+    async look() {
+      try {
+        await access(join(GUEST_FOLDER, "guest.mjs"));
+        return ok("the guest is there");
+      } catch {
+        return down("the guest is missing from the installation; install owlclaw again");
+      }
+    },
+  };
+}
+
+function diskCheck(dataFolder: string): HealthCheck {
+  return {
+    name: "disk",
+    isVital: true,
+    async look() {
+      const { bavail, bsize } = await statfs(dataFolder);
+      const free = bavail * bsize;
+      const message = `${Math.floor(free / MEGABYTE)} MiB are free in the data folder`;
+      if (free < MIN_FREE_BYTES) return down(`${message}; make room, or nothing can be recorded`);
+      return free < LOW_FREE_BYTES ? { status: "degraded", message: `${message}; make room soon` } : ok(message);
+    },
+  };
+}
+
+/** Clients refuse it once it has ended, whatever the server says: it is told of, and ends nothing here. */
+function certificateCheck(certFile: string): HealthCheck {
+  return {
+    name: "certificate",
+    isVital: false,
+    async look() {
+      const endsAtMs = Date.parse(new X509Certificate(await readFile(certFile)).validTo);
+      const days = Math.floor((endsAtMs - Date.now()) / DAY_MS);
+      if (days < 0) return down("the certificate has ended; put a new one in its place, it is read at once");
+      const message = `the certificate ends in ${days} days`;
+      return days < SOON_DAYS ? { status: "degraded", message } : ok(message);
+    },
+  };
+}
+
+function ok(message: string): Finding {
+  return { status: "ok", message };
+}
+
+function down(message: string): Finding {
+  return { status: "down", message };
+}

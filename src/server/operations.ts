@@ -1,0 +1,57 @@
+import type { Config } from "../config/schema.ts";
+import type { Alerts } from "../telemetry/alerts.ts";
+import { Health } from "../telemetry/health.ts";
+import { HealthWatch } from "../telemetry/health-watch.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics/metrics.ts";
+import type { ControlSocket } from "./control-socket.ts";
+import { healthChecks } from "./health-checks.ts";
+import type { OpenGovernance } from "./open-governance.ts";
+import { type OpenMetrics, openMetrics } from "./open-metrics.ts";
+import { followState } from "./sandbox-metrics.ts";
+import type { SandboxPart } from "./serve-sandboxes.ts";
+
+export interface OperationsParts {
+  readonly config: Config;
+  readonly logger: Logger;
+  /** Absent when they are switched off. */
+  readonly metrics: Metrics | undefined;
+  readonly governance: OpenGovernance | undefined;
+  readonly sandboxes: SandboxPart | undefined;
+  readonly alerts: Alerts;
+}
+
+/** What operators see of a server that stays: health, metrics, and the socket for commands on the same machine. */
+export class Operations {
+  readonly health: Health;
+  readonly metrics: Metrics | undefined;
+  readonly #parts: OperationsParts;
+  #control: ControlSocket | undefined;
+  #measuring: OpenMetrics | undefined;
+  #watch: HealthWatch | undefined;
+
+  constructor(parts: OperationsParts) {
+    const { config, metrics, governance, sandboxes } = parts;
+    this.#parts = parts;
+    this.metrics = metrics;
+    this.health = new Health(healthChecks({ config, governance, sandboxes: sandboxes?.operator }));
+    if (metrics !== undefined) followState(metrics, this.health, sandboxes);
+  }
+
+  async open(): Promise<void> {
+    const { config, logger, metrics, governance, sandboxes, alerts } = this.#parts;
+    governance?.watch();
+    const { openControlSocket } = await import("./control-socket.ts");
+    const { root: dataFolder } = config.sandbox;
+    this.#control = await openControlSocket({ dataFolder, sandboxes: sandboxes?.operator, governance, logger });
+    const everyMs = config.alerts.checkSeconds * 1000;
+    this.#watch = new HealthWatch({ health: this.health, alerts, logger, everyMs });
+    this.#measuring = metrics && (await openMetrics(metrics, config, logger));
+  }
+
+  async close(): Promise<void> {
+    this.#watch?.close();
+    await this.#measuring?.close();
+    await this.#control?.close();
+  }
+}

@@ -1,0 +1,138 @@
+export interface MetricFacts {
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly help: string;
+  readonly labels: readonly string[];
+  /** Upper bounds, of histograms alone. */
+  readonly buckets?: readonly number[];
+}
+
+/** From what the fast path takes to the longest time that a tool may have by default. */
+const CALL_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+const DISK_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
+const START_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/**
+ * Every metric there is. Names and labels of requests follow OpenTelemetry's conventions for MCP in Prometheus' spelling;
+ * the documentation's table is made of this.
+ */
+export const METRICS = {
+  requests: {
+    name: "mcp_server_operation_duration_seconds",
+    type: "histogram",
+    help: "MCP requests and how long they took, by method. error_type is empty when all went well, tool_error for a failed result, otherwise the kind of the error.",
+    labels: ["mcp_method_name", "network_transport", "error_type"],
+    buckets: CALL_SECONDS,
+  },
+  calls: {
+    name: "owlclaw_calls_total",
+    type: "counter",
+    help: "Calls of tools, reads of resources and the like, by what became of them.",
+    labels: ["kind", "tool", "outcome"],
+  },
+  callSeconds: {
+    name: "owlclaw_tool_call_duration_seconds",
+    type: "histogram",
+    help: "How long calls of tools took, from the request to the record on disk.",
+    labels: ["tool"],
+    buckets: CALL_SECONDS,
+  },
+  errors: {
+    name: "owlclaw_errors_total",
+    type: "counter",
+    help: "Calls that failed or were refused, by the kind of the error.",
+    labels: ["kind"],
+  },
+  refusals: {
+    name: "owlclaw_governance_refusals_total",
+    type: "counter",
+    help: "Calls that governance refused, by the rule that did.",
+    labels: ["rule"],
+  },
+  cost: {
+    name: "owlclaw_cost_units_total",
+    type: "counter",
+    help: "What calls have cost, in the units of the policy's budgets.",
+    labels: [],
+  },
+  egress: {
+    name: "owlclaw_egress_bytes_total",
+    type: "counter",
+    help: "Bytes that sandboxes moved over their network during calls, both ways.",
+    labels: [],
+  },
+  ledgerSeconds: {
+    name: "owlclaw_ledger_append_duration_seconds",
+    type: "histogram",
+    help: "How long calls waited for their record to be on disk.",
+    labels: [],
+    buckets: DISK_SECONDS,
+  },
+  createSeconds: {
+    name: "owlclaw_sandbox_create_duration_seconds",
+    type: "histogram",
+    help: "How long it took until a new sandbox was ready. warm is true for those that waited in the pool.",
+    labels: ["template", "warm"],
+    buckets: START_SECONDS,
+  },
+  refillSeconds: {
+    name: "owlclaw_pool_refill_duration_seconds",
+    type: "histogram",
+    help: "How long it took to start and warm a sandbox for the pool.",
+    labels: ["template"],
+    buckets: START_SECONDS,
+  },
+  sandboxes: {
+    name: "owlclaw_sandboxes",
+    type: "gauge",
+    help: "Sandboxes that are alive. state is pooled for those that wait in the pool.",
+    labels: ["state", "runtime", "template"],
+  },
+  health: {
+    name: "owlclaw_health_check_status",
+    type: "gauge",
+    help: "Whether a dependency is well: 1, low or late: 0.5, or down: 0, as /health says.",
+    labels: ["check"],
+  },
+  buildInfo: {
+    name: "owlclaw_build_info",
+    type: "gauge",
+    help: "Always 1; the labels say what runs.",
+    labels: ["version", "node_version"],
+  },
+  loopDelay: {
+    name: "nodejs_eventloop_delay_seconds",
+    type: "gauge",
+    help: "How late the event loop was since the last look, as mean, p50, p99 and max.",
+    labels: ["stat"],
+  },
+  heapUsed: {
+    name: "nodejs_heap_size_used_bytes",
+    type: "gauge",
+    help: "Memory that JavaScript objects take.",
+    labels: [],
+  },
+  residentMemory: {
+    name: "process_resident_memory_bytes",
+    type: "gauge",
+    help: "Memory of the server's process, without its sandboxes.",
+    labels: [],
+  },
+  cpuSeconds: {
+    name: "process_cpu_seconds_total",
+    type: "counter",
+    help: "Processor time of the server's process, without its sandboxes.",
+    labels: [],
+  },
+  openFiles: {
+    name: "process_open_fds",
+    type: "gauge",
+    help: "File descriptors that the server's process has open.",
+    labels: [],
+  },
+  startTime: {
+    name: "process_start_time_seconds",
+    type: "gauge",
+    help: "When the server's process started, in seconds since the epoch.",
+    labels: [],
+  },
+} as const satisfies Readonly<Record<string, MetricFacts & { readonly name: string }>>;

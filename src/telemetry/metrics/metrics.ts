@@ -1,0 +1,57 @@
+import { METRICS, type MetricFacts } from "./catalogue.ts";
+import { HistogramSeries, type Metric, NumberSeries } from "./series.ts";
+
+export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+/** All metrics of one server, and their text for Prometheus. */
+export class Metrics {
+  readonly #all: Metric[] = [];
+  readonly requests: HistogramSeries = this.#histogram(METRICS.requests);
+  readonly calls: NumberSeries = this.#number(METRICS.calls);
+  readonly callSeconds: HistogramSeries = this.#histogram(METRICS.callSeconds);
+  readonly errors: NumberSeries = this.#number(METRICS.errors);
+  readonly refusals: NumberSeries = this.#number(METRICS.refusals);
+  readonly cost: NumberSeries = this.#number(METRICS.cost);
+  readonly egress: NumberSeries = this.#number(METRICS.egress);
+  readonly ledgerSeconds: HistogramSeries = this.#histogram(METRICS.ledgerSeconds);
+  readonly createSeconds: HistogramSeries = this.#histogram(METRICS.createSeconds);
+  readonly refillSeconds: HistogramSeries = this.#histogram(METRICS.refillSeconds);
+  readonly sandboxes: NumberSeries = this.#number(METRICS.sandboxes);
+  readonly health: NumberSeries = this.#number(METRICS.health);
+  readonly buildInfo: NumberSeries = this.#number(METRICS.buildInfo);
+  readonly loopDelay: NumberSeries = this.#number(METRICS.loopDelay);
+  readonly heapUsed: NumberSeries = this.#number(METRICS.heapUsed);
+  readonly residentMemory: NumberSeries = this.#number(METRICS.residentMemory);
+  readonly cpuSeconds: NumberSeries = this.#number(METRICS.cpuSeconds);
+  readonly openFiles: NumberSeries = this.#number(METRICS.openFiles);
+  readonly startTime: NumberSeries = this.#number(METRICS.startTime);
+  readonly #looks: (() => void | Promise<void>)[] = [];
+
+  /** Calls back before each reading, to set what is not counted as it happens. */
+  onRead(look: () => void | Promise<void>): void {
+    this.#looks.push(look);
+  }
+
+  async text(): Promise<string> {
+    for (const look of this.#looks) await look();
+    const blocks = this.#all.flatMap((metric) => {
+      const lines = metric.lines();
+      if (lines.length === 0) return [];
+      const { name, facts } = metric;
+      return [`# HELP ${name} ${facts.help}`, `# TYPE ${name} ${facts.type}`, ...lines];
+    });
+    return `${blocks.join("\n")}\n`;
+  }
+
+  #number(definition: MetricFacts & { readonly name: string }): NumberSeries {
+    const series = new NumberSeries(definition);
+    this.#all.push(series);
+    return series;
+  }
+
+  #histogram(definition: MetricFacts & { readonly name: string }): HistogramSeries {
+    const series = new HistogramSeries(definition);
+    this.#all.push(series);
+    return series;
+  }
+}

@@ -1,0 +1,80 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { ANONYMOUS } from "../../src/auth/principal.ts";
+import { healthRoutes } from "../../src/transports/http/health-routes.ts";
+import { REDIS_MISSING, startRedis } from "../services/redis.ts";
+import { temporaryFolder } from "../unit/config/temporary-folder.ts";
+import { startHttp, until } from "./harness.ts";
+
+async function ask(origin: string, path = "/health"): Promise<{ status: number; body: Record<string, unknown> }> {
+  const response = await fetch(`${origin}${path}`);
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+const CHECK = { status: "ok", latency_ms: expect.any(Number), message: expect.any(String) };
+
+test("[004-R11.10] /health says how each dependency is, how long it took to answer and what that means", async () => {
+  const server = await startHttp();
+  expect(await ask(server.origin)).toEqual({
+    status: 200,
+    body: { status: "ok", version: expect.any(String), checks: { store: CHECK, limits: CHECK, disk: CHECK } },
+  });
+  expect(await ask(server.origin, "/health/live")).toMatchObject({ status: 200, body: { status: "ok" } });
+  expect(await ask(server.origin, "/health/ready")).toMatchObject({ status: 200, body: { status: "ok" } });
+  await server.stop();
+});
+
+test("a server that stops lives, and is not ready: load balancers send nobody any more", async () => {
+  const health = { report: async () => ({ status: "ok", checks: {} }) as const };
+  const routes = new Map(healthRoutes({ health, version: "1", isDraining: () => true }));
+  const server = createServer((request, response) => {
+    const exchange = {
+      request,
+      response,
+      principal: ANONYMOUS,
+      label: undefined,
+      traceId: "",
+      release: () => undefined,
+    };
+    void routes.get(request.url ?? "")?.methods["GET"]?.(exchange);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  expect(await ask(origin, "/health/live")).toMatchObject({ status: 200 });
+  expect(await ask(origin, "/health/ready")).toMatchObject({ status: 503, body: { status: "draining" } });
+  expect(await ask(origin)).toMatchObject({ status: 503, body: { status: "draining" } });
+});
+
+describe.skipIf(REDIS_MISSING !== undefined)("limits in Redis", () => {
+  test("when Redis is gone the server is not ready and says why; when it is back, it is", async () => {
+    const redis = await startRedis();
+    const server = await startHttp({
+      config: { limits: { url: redis.url }, sandbox: { enabled: false, root: temporaryFolder({}) } },
+    });
+    expect((await ask(server.origin)).status).toBe(200);
+    await redis.kill();
+    const down = await until(
+      () => ask(server.origin),
+      ({ status }) => status === 503,
+    );
+    expect(down.body).toMatchObject({
+      status: "unavailable",
+      checks: {
+        limits: { status: "down", message: expect.stringMatching(/cannot be counted/) },
+        store: { status: "ok" },
+      },
+    });
+    expect((await ask(server.origin, "/health/ready")).status).toBe(503);
+    await redis.start();
+    await until(
+      () => ask(server.origin, "/health/ready"),
+      ({ status }) => status === 200,
+    );
+    await server.stop();
+    await redis.stop();
+  });
+});
