@@ -60,6 +60,7 @@ export async function serveCapabilities(options: CapabilityOptions): Promise<Cap
       await layer?.start();
       skills?.start();
       if (config.handlers.watch) handlers?.watch();
+      handlers?.loadRest();
     },
     refresh: async () => {
       await skills?.refresh();
