@@ -1,9 +1,10 @@
+import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runCli } from "../cli-process.ts";
-import { type HttpServer, startHttp, until, writeConfig } from "../harness.ts";
+import { BIN, environment, type HttpServer, startHttp, until, writeConfig } from "../harness.ts";
 import { plain, plainCall } from "../http-client.ts";
 import { text, type Unchecked } from "../wire-messages.ts";
 
@@ -185,11 +186,9 @@ describe("a start in another world", () => {
     write("outside/told.txt", "As it is told now.");
     rmSync(at("outside/needed.txt"));
     const config = writeConfig({ config: CONFIG });
-    const { code, stderr } = await runCli(["mcp-server", "tools", "call", "needy", "--config", config], {
-      env: ENVIRONMENT,
-    });
-    expect(code).not.toBe(0);
-    expect(stderr).toMatch(/its file could not be loaded: ENOENT.*needed\.txt/);
+    const args = [BIN, "mcp-server", "tools", "call", "needy", "--config", config];
+    const env = environment({ env: ENVIRONMENT });
+    await expect(promisify(execFile)(process.execPath, args, { env })).rejects.toThrow(/its file could not be loaded: ENOENT.*needed\.txt/);
     await start({ SHOP_NAME: "Second shop" });
   });
 
