@@ -48,7 +48,8 @@ export function toolOfFunction(served: ServedFile, description: HandlerDescripti
       return toOutput(outputSchema === undefined ? output : output.then((made) => made ?? null));
     },
   };
-  return compileTool(definition);
+  const timeoutSetBy = served.file.endsWith(".py") ? "timeout of its @handler" : "@timeout in its doc comment";
+  return { ...compileTool(definition), timeoutSetBy };
 }
 
 export function toolOfDefinition(served: ServedFile, { name, fields, input, output }: WireDefinition): Tool {
