@@ -65,7 +65,8 @@ async function reportFiles(
   texts: SourceTexts,
   { runnerFor, cache, mayUseCache = false, environment }: DescribeOptions,
 ): Promise<readonly Imported[]> {
-  const inputs = new LoadInputs({ texts, environment });
+  // What the files import is read for itself here: what is kept of it for later is read when it has been loaded.
+  const inputs = new LoadInputs({ texts: new SourceTexts(texts), environment });
   const loaded: LoadedReport[] = [];
   const reports = await Promise.all(
     files.map(async (file): Promise<Imported> => {

@@ -21,6 +21,11 @@ export class SourceTexts {
   readonly #texts = new Map<string, Promise<string | undefined>>();
   readonly #imports = new Map<string, Promise<NamedImports>>();
 
+  /** With what others have read so far. */
+  constructor(others?: SourceTexts) {
+    if (others !== undefined) for (const [path, text] of others.#texts) this.#texts.set(path, text);
+  }
+
   read(path: string): Promise<string | undefined> {
     let text = this.#texts.get(path);
     if (text === undefined) {

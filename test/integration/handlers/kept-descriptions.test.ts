@@ -148,11 +148,11 @@ describe("a start with files that are as they were", () => {
   });
 
   test("loads the rest by itself after a while", async () => {
-    for (const name of ["typed", "defined", "shop"])
-      await until(
-        () => server.logs,
-        (logs) => logs.some((line) => JSON.stringify(line).includes(`loaded ${name}`)),
-      );
+    const loaded = (): Set<string> =>
+      new Set(server.logs.flatMap((line) => JSON.stringify(line).match(/loaded \w+/) ?? []));
+    expect(await until(loaded, ({ size }) => size === 3)).toEqual(
+      new Set(["loaded typed", "loaded defined", "loaded shop"]),
+    );
   });
 
   test("tells again of a file that cannot be loaded", async () => {
@@ -188,7 +188,9 @@ describe("a start in another world", () => {
     const config = writeConfig({ config: CONFIG });
     const args = [BIN, "mcp-server", "tools", "call", "needy", "--config", config];
     const env = environment({ env: ENVIRONMENT });
-    await expect(promisify(execFile)(process.execPath, args, { env })).rejects.toThrow(/its file could not be loaded: ENOENT.*needed\.txt/);
+    await expect(promisify(execFile)(process.execPath, args, { env })).rejects.toThrow(
+      /its file could not be loaded: ENOENT.*needed\.txt/,
+    );
     await start({ SHOP_NAME: "Second shop" });
   });
 
@@ -197,10 +199,11 @@ describe("a start in another world", () => {
   });
 
   test("the list follows when the file is loaded", async () => {
-    await until(
+    const shown = await until(
       () => described("told"),
-      (shown) => shown === "As it is told now.",
+      (text) => text !== "As it was told first.",
     );
+    expect(shown).toBe("As it is told now.");
   });
 
   test("what cannot be loaded is reported and taken away, and comes back when it is repaired", async () => {

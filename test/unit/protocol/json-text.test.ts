@@ -7,7 +7,7 @@ function toJsonText(body: unknown): string {
   return Buffer.concat(toJsonParts(body).map((part) => Buffer.from(part))).toString();
 }
 
-const LONG = 'x\n"\\\u2028é😀\ud800'.repeat(500);
+const LONG = 'x\n"\\\u2028é😀\ud800'.repeat(20);
 
 it("says what JSON.stringify says, but for the order of members", () => {
   const text = fc.oneof(
