@@ -50,7 +50,7 @@ describe("config validate", () => {
     write([cwd]);
     const { code, out, err } = await runCli(["mcp-server", "config", "validate"], { cwd });
     expect({ code, out }).toEqual({ code: 1, out: `${join(cwd, "mcp-server.yaml")} is valid.\n` });
-    expect(err).toContain((join(cwd, "broken.ts")));
+    expect(err).toContain(join(cwd, "broken.ts"));
     expect(err).toContain(
       `${join(cwd, "half.ts")}:4:21: error: bad: m has the type Map<string, string>, which JSON cannot carry`,
     );
