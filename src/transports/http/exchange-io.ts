@@ -19,6 +19,8 @@ export interface HttpExchange {
   readonly release: () => void;
 }
 
+const MAX_COPIED_BYTES = 64 * 1024;
+
 export interface ErrorOptions {
   readonly traceId: string;
   readonly withStack: boolean;
@@ -38,9 +40,12 @@ export function sendJson(
   const parts = toJsonParts(body);
   if (parts.length === 1) return sendJsonText(response, status, String(parts[0]), headers);
   if (response.headersSent || response.destroyed) return;
-  const length = parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
+  const buffers = parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
+  const length = buffers.reduce((sum, part) => sum + part.length, 0);
   response.writeHead(status, { "content-type": "application/json", "content-length": length, ...headers });
-  for (const part of parts) response.write(part);
+  // One write of a copy takes less than several writes, unless it is very long.
+  if (length <= MAX_COPIED_BYTES) return void response.end(Buffer.concat(buffers, length));
+  for (const part of buffers) response.write(part);
   response.end();
 }
 
