@@ -87,6 +87,8 @@ function say(message: object): void {
 
 const requests = new Socket({ fd: REQUESTS_FD, readable: true, writable: false });
 requests.on("close", () => process.exit(0));
+// The guest starts this process for a request that is on its way.
+start().catch(() => {});
 readLines(requests, { onLine, maxLineBytes: LINE_BYTES_MAX });
 // Playwright rejects promises that nobody waits for any more when a page goes away in the middle of a call.
 process.on("unhandledRejection", (error) => process.stderr.write(`browser: ${String(error)}\n`));

@@ -11,13 +11,16 @@ export class Tab {
   readonly console = new LogRing(ENTRIES_MAX, ENTRY_CHARS_MAX);
   readonly requests = new LogRing(ENTRIES_MAX, ENTRY_CHARS_MAX);
   isCrashed = false;
-  #cdp: Promise<CDPSession> | undefined;
+  readonly #cdp: Promise<CDPSession>;
   #navigation: Request | undefined;
   #onNavigated: () => void = () => {};
 
   constructor(number: number, page: Page) {
     this.number = number;
     this.page = page;
+    this.#cdp = page.context().newCDPSession(page);
+    // A page that is gone before has no title, which is found out by whoever asks for it.
+    this.#cdp.catch(() => {});
     page.on("console", (message) => this.console.add(describeMessage(message)));
     page.on("pageerror", (error) => this.console.add(`error: ${error.message}`));
     page.on("request", (request) => this.#onRequest(request));
@@ -40,7 +43,6 @@ export class Tab {
 
   /** As the browser knows it: the page itself may be busy with drawing, or for good. */
   async title(): Promise<string> {
-    this.#cdp ??= this.page.context().newCDPSession(this.page);
     const cdp = await this.#cdp;
     const { targetInfo } = await cdp.send("Target.getTargetInfo");
     return isAddress(targetInfo.title, targetInfo.url) ? "" : targetInfo.title;
