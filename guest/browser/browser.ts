@@ -128,7 +128,7 @@ export class SandboxBrowser {
     const reason =
       found === undefined ? "there is no Chromium in the sandbox" : `${found} cannot be run in the sandbox`;
     const hint =
-      "ask the operator to install it (apt-get install chromium) or to name it in sandbox.browser.executable";
+      "ask the operator to install it (apt-get install chromium; where sandboxes are containers, in their image) or to name it in sandbox.browser.executable";
     throw new Failure("browser_missing", reason, hint);
   }
 }

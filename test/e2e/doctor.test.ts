@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { allProcesses } from "../escape/sandbox-lab.ts";
@@ -31,16 +31,22 @@ test("the doctor tries to break out of a sandbox, has code run in one and a page
   });
   expect(code).toBe(0);
   expect(allProcesses().filter(({ command }) => command.includes(place.folder))).toEqual([]);
-  const sandboxes = join(place.folder, "data", "sandboxes");
-  expect(existsSync(sandboxes) ? readdirSync(sandboxes) : []).toEqual([]);
+  for (const folder of ["sandboxes", join("bubblewrap", "cells")])
+    expect(readdirSync(join(place.dataFolder, folder))).toEqual([]);
 });
 
 test("a browser that cannot start is a failure with what to do; one that nobody is offered is not looked at", () => {
-  const { find, code } = doctor(makePlace(), { sandbox: { browser: { executable: "/usr/bin/false" } } });
+  const place = makePlace();
+  const folder = join(place.folder, "chrome");
+  const executable = join(folder, "chrome");
+  mkdirSync(folder, { mode: 0o755 });
+  writeFileSync(executable, "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+  writeFileSync(join(folder, "icudtl.dat"), "");
+  const { find, code } = doctor(place, { sandbox: { browser: { executable } } });
   expect(find("a call over stdio")).toMatchObject({ status: "ok" });
   expect(find("browser")).toMatchObject({
     status: "failed",
-    message: expect.stringContaining("the browser does not start"),
+    message: expect.stringMatching(/^browser_goto failed: the browser does not start: .*$/),
     fix: expect.stringContaining("tools.toolsets"),
   });
   expect(code).toBe(1);

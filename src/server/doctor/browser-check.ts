@@ -31,7 +31,8 @@ function explain(result: Called): DoctorCheck {
   return said.includes("there is no Chromium") ? warning(NAMED, "sandboxes have no Chromium", INSTALL) : broken(said);
 }
 
-function broken(reason: string): DoctorCheck {
+function broken(said: string): DoctorCheck {
+  const [reason = ""] = said.split("\n");
   return failed(NAMED, reason.slice(0, 600), "see docs/browser.md; leave browser out of tools.toolsets to do without");
 }
 
