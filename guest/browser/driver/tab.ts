@@ -3,6 +3,7 @@ import { LogRing } from "./log-ring.ts";
 
 const ENTRIES_MAX = 200;
 const ENTRY_CHARS_MAX = 500;
+export const ERROR_PAGE = "chrome-error:";
 
 /** One page of the browser, with what it said and what it failed to load. */
 export class Tab {
@@ -32,7 +33,7 @@ export class Tab {
       );
     });
     page.on("framenavigated", (frame) => {
-      if (frame === page.mainFrame()) this.#endNavigation();
+      if (frame === page.mainFrame() && !this.#isLateErrorPage(frame.url())) this.#endNavigation();
     });
     page.on("close", () => this.#endNavigation());
     page.on("crash", () => {
@@ -59,6 +60,11 @@ export class Tab {
     await new Promise<void>((resolve) => {
       this.#onNavigated = resolve;
     });
+  }
+
+  /** The browser's own page about the last address can come when the next one has been asked for already. */
+  #isLateErrorPage(url: string): boolean {
+    return url.startsWith(ERROR_PAGE) && this.#navigation?.failure() === null;
   }
 
   #onRequest(request: Request): void {
