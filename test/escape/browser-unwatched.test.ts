@@ -68,7 +68,7 @@ beforeAll(async () => {
   const command = `${links}; node -e "$(cat bare.cjs)" ${CHROMIUM} ${args}`;
   const ran = await call(client, "shell_exec", { command, timeout_seconds: 120 });
   const { stdout, stderr } = ran.structuredContent as { stdout: string; stderr: string };
-  expect(stderr).toBe("");
+  if (stderr !== "") throw new Error(stderr);
   said = JSON.parse(stdout) as Record<string, string>;
 }, 180_000);
 
