@@ -65,6 +65,19 @@ describe("[002-goto] a page that does not come is explained, with what to do", (
   });
 });
 
+test("a page without any element, as between two pages, is looked at like any other", async () => {
+  await goto(client, "/index.html");
+  await call(client, "browser_evaluate", { expression: "void document.documentElement.remove()" });
+  for (const [tool, args] of [
+    ["browser_screenshot", {}],
+    ["browser_screenshot", { full_page: true }],
+    ["browser_scroll", { to: "bottom" }],
+    ["browser_snapshot", {}],
+  ] as const) {
+    expect(said(await call(client, tool, args))[0]).toContain(`${tool} ok`);
+  }
+});
+
 test("what is in the way of a click is named", async () => {
   await goto(client, "/trouble.html");
   const [covered = "", hint = ""] = said(
