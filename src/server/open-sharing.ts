@@ -4,8 +4,10 @@ import { ForwardDoor, type ForwardDoorOptions } from "../cluster/forward-door.ts
 import { ForwardSeal } from "../cluster/forward-seal.ts";
 import { Forwarder } from "../cluster/forwarder.ts";
 import { openPostgresDirectory, redisDirectory, type ServerDirectory } from "../cluster/server-directory.ts";
+import { SessionHomes } from "../cluster/session-homes.ts";
 import { ServerRegistry } from "../cluster/server-registry.ts";
 import type { Config } from "../config/schema.ts";
+import { OwlError } from "../errors/owl-error.ts";
 import { redisLimitEngine } from "../governance/limits/redis/redis-limit-engine.ts";
 import type { LimitEngine } from "../governance/limits/shared/limit-engine.ts";
 import { RedisConnection } from "../redis/redis-connection.ts";
@@ -31,6 +33,7 @@ export interface Sharing {
 /** This server as one of several. */
 export interface Cluster {
   readonly homes: SandboxHomes;
+  readonly sessions: SessionHomes;
   readonly door: ForwardDoor;
   /** From now on the others find it. */
   announce(listeningUrl: string): Promise<void>;
@@ -93,13 +96,16 @@ function openCluster(
 ): { readonly cluster: Cluster; readonly forwarder: Forwarder } {
   const serverId = randomBytes(ID_BYTES).toString("base64url");
   const seal = new ForwardSeal(config.cluster.key);
-  const registry = new ServerRegistry({ directory, serverId, leaseMs: config.limits.leaseSeconds * 1000 });
+  const leaseMs = config.limits.leaseSeconds * 1000;
+  const registry = new ServerRegistry({ directory, serverId, leaseMs });
   const forwarder = new Forwarder({ seal, registry, logger });
   const timeoutMs = config.tools.timeoutSeconds * 1000;
   const homes = new SandboxHomes({ serverId, forwarder, changes, timeoutMs });
-  const run: ForwardDoorOptions["run"] = (message, line) => {
-    const { kind, principal, label, traceId } = message;
-    logger.debug("runs a call of another server", { kind, client: principal, label, trace_id: traceId });
+  const sessions = new SessionHomes({ serverId, forwarder, registry, leaseMs });
+  const run: ForwardDoorOptions["run"] = async (message, line) => {
+    logger.debug("runs a call of another server", { kind: message.kind, trace_id: message.traceId });
+    if (message.kind === "session") return sessions.run(message, line);
+    if (message.kind === "task") throw new OwlError("task_not_found", "TODO");
     return homes.run(message, line);
   };
   const door = new ForwardDoor({ seal, serverId, run });
@@ -108,5 +114,5 @@ function openCluster(
     await registry.announce(url);
     logger.info("joined the cluster", { server: serverId, url });
   };
-  return { forwarder, cluster: { homes, door, announce, leave: () => registry.leave() } };
+  return { forwarder, cluster: { homes, sessions, door, announce, leave: () => registry.leave() } };
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ForwardDoor } from "../../cluster/forward-door.ts";
-import { FORWARD_HEADER } from "../../cluster/forwarder.ts";
+import { FORWARD_HEADER } from "../../cluster/forward-line.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { header, lifeOf } from "./exchange-io.ts";
 import { readBytes } from "./read-body.ts";
@@ -21,13 +21,14 @@ export class ForwardEndpoint {
     this.#options = options;
   }
 
-  async post(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async post(request: IncomingMessage, response: ServerResponse, release?: () => void): Promise<void> {
     const { door, maxBodyBytes } = this.#options;
     if (request.method !== "POST") throw new OwlError("method_not_allowed", "only POST is allowed here");
     const envelope = door.admit(header(request, FORWARD_HEADER));
     const sealed = await readBytes(request, maxBodyBytes + ENVELOPE_BYTES);
     await door.serve(envelope, sealed, {
       signal: lifeOf(response).signal,
+      ...(release && { release }),
       get waitingBytes() {
         return response.writableLength;
       },

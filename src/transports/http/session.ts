@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import type { Caller } from "../../pipeline/caller.ts";
 import { Lifeline } from "../../pipeline/lifeline.ts";
 import { attachServer } from "../../protocol/attach-server.ts";
@@ -7,13 +6,14 @@ import type { JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcRespon
 import type { Mcp } from "../../protocol/mcp.ts";
 import { hasResumableStreams } from "../../protocol/versions.ts";
 import { EventStream } from "./event-stream.ts";
-import { acceptsEventStream, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
+import { acceptsEventStream, type AnswerSink, sendEmpty, sendJson, type SessionExchange } from "./exchange-io.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
 import { parseEventId, RESUME_WINDOW_MS, ResumableStream } from "./resumable-stream.ts";
 
 const MAX_STREAMS = 64;
 
 export interface SessionOptions {
+  readonly id: string;
   readonly mcp: Mcp;
   readonly ownerId: string;
   readonly keepAliveMs: number;
@@ -22,7 +22,7 @@ export interface SessionOptions {
 
 /** An MCP session over HTTP: one connection, and the streams that carry what is not a plain answer. */
 export class Session {
-  readonly id: string = randomBytes(24).toString("base64url");
+  readonly id: string;
   readonly ownerId: string;
   readonly connection: Connection;
   lastUsedAt: number = performance.now();
@@ -31,8 +31,9 @@ export class Session {
   readonly #standalone = new ResumableStream();
 
   constructor(options: SessionOptions) {
-    const { mcp, ownerId, fastPath } = options;
+    const { id, mcp, ownerId, fastPath } = options;
     this.#options = options;
+    this.id = id;
     this.ownerId = ownerId;
     this.#streams.set(this.#standalone.id, this.#standalone);
     this.connection = new Connection({
@@ -50,7 +51,7 @@ export class Session {
   /** Answers the requests of one POST: as JSON, or as a stream from the moment that something else must be said first. */
   async answer(
     requests: readonly JsonRpcRequest[],
-    exchange: HttpExchange,
+    exchange: SessionExchange,
     { isBatch, refusals = [] }: { readonly isBatch: boolean; readonly refusals?: readonly JsonRpcResponse[] },
   ): Promise<void> {
     const { response, traceId } = exchange;
@@ -83,14 +84,14 @@ export class Session {
   }
 
   /** Opens the stream for what belongs to no request; says no when there is one. */
-  listen({ response }: HttpExchange): boolean {
+  listen({ response }: SessionExchange): boolean {
     if (this.#standalone.isConnected) return false;
     this.#standalone.connect(this.openSink(response, this.#standalone));
     return true;
   }
 
   /** Goes on with a stream after the event that the client saw last; says no when there is no such stream. */
-  resume(lastEventId: string, { response }: HttpExchange): boolean {
+  resume(lastEventId: string, { response }: SessionExchange): boolean {
     const position = parseEventId(lastEventId);
     const stream = position === undefined ? undefined : this.#streams.get(position.streamId);
     if (position === undefined || stream === undefined) return false;
@@ -106,7 +107,7 @@ export class Session {
     return stream;
   }
 
-  openSink(response: HttpExchange["response"], stream: ResumableStream): EventStream {
+  openSink(response: AnswerSink, stream: ResumableStream): EventStream {
     const sink = new EventStream(response, { headers: this.headers(), keepAliveMs: this.#options.keepAliveMs });
     response.once("close", () => stream.disconnect(sink));
     return sink;
@@ -121,7 +122,7 @@ export class Session {
     return { "mcp-session-id": this.id };
   }
 
-  callerOf({ principal, label }: HttpExchange): Caller {
+  callerOf({ principal, label }: SessionExchange): Caller {
     return { principal, label, transport: "http", protocolVersion: this.connection.version, sessionId: this.id };
   }
 
@@ -143,11 +144,11 @@ export class Session {
 /** How one POST is answered: nothing is decided until there is something to send. */
 class Reply {
   readonly #session: Session;
-  readonly #exchange: HttpExchange;
+  readonly #exchange: SessionExchange;
   readonly gone: Lifeline = new Lifeline();
   #stream: ResumableStream | undefined;
 
-  constructor(session: Session, exchange: HttpExchange) {
+  constructor(session: Session, exchange: SessionExchange) {
     this.#session = session;
     this.#exchange = exchange;
     exchange.response.once("close", () => this.#onClose());

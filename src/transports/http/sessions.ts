@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Principal } from "../../auth/principal.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
@@ -9,7 +10,11 @@ export interface SessionsOptions {
   readonly idleMs: number;
   readonly keepAliveMs: number;
   readonly fastPath: boolean;
+  /** Default: names that say nothing. */
+  readonly newId?: (() => string) | undefined;
 }
+
+const ID_BYTES = 24;
 
 /** All sessions. One that belongs to somebody else looks like one that never was. */
 export class Sessions {
@@ -27,12 +32,16 @@ export class Sessions {
     return this.#sessions.size;
   }
 
+  has(id: string): boolean {
+    return this.#sessions.has(id);
+  }
+
   create({ id: ownerId }: Principal): Session {
-    const { mcp, maxSessions, keepAliveMs, fastPath } = this.#options;
+    const { mcp, maxSessions, keepAliveMs, fastPath, newId = secretId } = this.#options;
     if (this.#sessions.size >= maxSessions && !this.#endLeastRecent()) {
       throw new OwlError("overloaded", `all ${maxSessions} sessions are in use`, { facts: { limit: maxSessions } });
     }
-    const session = new Session({ mcp, ownerId, keepAliveMs, fastPath });
+    const session = new Session({ id: newId(), mcp, ownerId, keepAliveMs, fastPath });
     this.#sessions.set(session.id, session);
     return session;
   }
@@ -77,4 +86,9 @@ export class Sessions {
     void this.end(first);
     return true;
   }
+}
+
+/** A name that says nothing and that nobody guesses. */
+export function secretId(): string {
+  return randomBytes(ID_BYTES).toString("base64url");
 }

@@ -1,0 +1,122 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { LineFailure } from "../../cluster/forward-line.ts";
+import { type ForwardOutcome, type SessionMessage, valueOf } from "../../cluster/forward-message.ts";
+import type { ServerPlace } from "../../cluster/forwarder.ts";
+import type { SessionHomes } from "../../cluster/session-homes.ts";
+import { OwlError } from "../../errors/owl-error.ts";
+import { header, type HttpExchange } from "./exchange-io.ts";
+import { RelayLine } from "./relay-line.ts";
+import { onlyHeader } from "./request-target.ts";
+import type { SessionRequest } from "./session-door.ts";
+
+/** The headers that say something to a session. */
+const RELAYED_HEADERS = ["accept", "mcp-protocol-version", "last-event-id"] as const;
+const RETRY_MS = 200;
+/** By then a server that is gone is known to be. */
+const PATIENCE_LEASES = 2;
+
+export interface RelayOptions {
+  readonly door: SessionMessage["door"];
+  /** Takes over a session whose server is gone; says no where it cannot be. */
+  readonly adopt?: (sessionId: string, exchange: HttpExchange) => Promise<boolean>;
+}
+
+/** Requests to sessions of other servers: each goes to the server that has its session, and its answer comes back as it is told. */
+export class RemoteSessions {
+  readonly #homes: SessionHomes;
+  readonly #lines = new Set<RelayLine>();
+  #isClosing = false;
+
+  constructor(homes: SessionHomes) {
+    this.#homes = homes;
+  }
+
+  /** Says no when it is for this server to answer: the session is here, or nowhere. */
+  async relay(request: SessionRequest, exchange: HttpExchange, options: RelayOptions): Promise<boolean> {
+    const { sessionId } = request;
+    const message = messageOf(request, exchange, options.door);
+    const until = performance.now() + PATIENCE_LEASES * this.#homes.leaseMs;
+    for (;;) {
+      const place = await this.#homes.locate(sessionId);
+      if (place === undefined || place.home === this.#homes.serverId) return false;
+      const { home: id, url } = place;
+      if (url === undefined) return false;
+      if (await this.#try({ id, url }, message, exchange)) return true;
+      if (performance.now() > until) throw unreachable("does not answer");
+      await delay(RETRY_MS);
+    }
+  }
+
+  close(): void {
+    this.#isClosing = true;
+    for (const line of this.#lines) line.hangUp();
+  }
+
+  /** Says no when nothing was done there, so that it can be tried again. */
+  async #try(place: ServerPlace, message: SessionMessage, exchange: HttpExchange): Promise<boolean> {
+    const line = new RelayLine(exchange.response, this.#homes.leaseMs);
+    this.#lines.add(line);
+    let outcome: ForwardOutcome | number;
+    try {
+      if (this.#isClosing) line.hangUp();
+      outcome = await this.#homes.ask(place, message, line);
+    } catch (error) {
+      return this.#isSettled(error, message, exchange);
+    } finally {
+      this.#lines.delete(line);
+      line.close();
+    }
+    if (outcome === 503) return false;
+    if (typeof outcome === "number") throw unreachable("did not accept the request", outcome);
+    valueOf(outcome);
+    exchange.response.end();
+    return true;
+  }
+
+  /** What becomes of a request whose line failed. */
+  #isSettled(error: unknown, { method }: SessionMessage, { response }: HttpExchange): boolean {
+    if (response.destroyed) return true;
+    if (response.headersSent) {
+      // A stream that breaks off is resumed by its client, at whichever server.
+      if (this.#isClosing) response.end();
+      else response.destroy();
+      return true;
+    }
+    if (this.#isClosing) throw new OwlError("shutting_down", "the server is stopping", { cause: error });
+    if (error instanceof LineFailure && (!error.wasSent || method !== "POST")) return false;
+    throw unreachable("does not answer; whether it has done what was asked is not known", undefined, error);
+  }
+}
+
+function messageOf(
+  { method, sessionId, body }: SessionRequest,
+  { request, label, traceId }: HttpExchange,
+  door: SessionMessage["door"],
+): SessionMessage {
+  const authorization = onlyHeader(request, "authorization");
+  const headers: Record<string, string> = {};
+  for (const name of RELAYED_HEADERS) {
+    const value = header(request, name);
+    if (value !== undefined) headers[name] = value;
+  }
+  return {
+    kind: "session",
+    door,
+    method,
+    sessionId,
+    headers,
+    body,
+    traceId,
+    ...(label !== undefined && { label }),
+    ...(authorization !== undefined && { authorization }),
+  };
+}
+
+function unreachable(why: string, status?: number, cause?: unknown): OwlError {
+  return new OwlError("session_elsewhere", `the server that has this MCP session ${why}`, {
+    retryable: true,
+    hint: "try again in a moment, or send initialize to start a new session",
+    ...(status !== undefined && { facts: { status } }),
+    cause,
+  });
+}
