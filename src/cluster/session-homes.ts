@@ -3,6 +3,7 @@ import type { ForwardOutcome, SessionMessage } from "./forward-message.ts";
 import type { ForwardCall, Forwarder, ServerPlace } from "./forwarder.ts";
 import { homeOf, newHomeId } from "./home-id.ts";
 import type { ServerRegistry } from "./server-registry.ts";
+import type { SessionStore } from "./session-store.ts";
 
 /** Where a session is: on which server, and where that is, if it lives. */
 export interface SessionPlace {
@@ -17,6 +18,8 @@ export interface SessionHomesOptions {
   readonly forwarder: Forwarder;
   readonly registry: ServerRegistry;
   readonly leaseMs: number;
+  /** Where sessions survive their server; without it they end with it. */
+  readonly store?: SessionStore | undefined;
 }
 
 /** Which server has which MCP session, and the way to it. */
@@ -32,6 +35,15 @@ export class SessionHomes {
     this.leaseMs = options.leaseMs;
   }
 
+  get store(): SessionStore | undefined {
+    return this.#options.store;
+  }
+
+  /** See `ServerRegistry.term`. */
+  term(): number | undefined {
+    return this.#options.registry.term();
+  }
+
   newId(): string {
     return newHomeId(this.serverId);
   }
@@ -40,6 +52,8 @@ export class SessionHomes {
   async locate(sessionId: string): Promise<SessionPlace | undefined> {
     const home = homeOf(sessionId);
     if (home === undefined) return undefined;
+    const { store } = this.#options;
+    if (store !== undefined) return store.locate(sessionId, home);
     if (home === this.serverId) return { home, url: undefined };
     return { home, url: await this.#options.registry.find(home) };
   }

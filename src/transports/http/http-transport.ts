@@ -66,7 +66,7 @@ export class HttpTransport {
     this.#options = options;
     const keepAliveMs = http.keepAliveSeconds * 1000;
     const { homes } = options;
-    const shared = homes && { remote: new RemoteSessions(homes), newId: () => homes.newId() };
+    const cluster = homes && { homes, remote: new RemoteSessions(homes) };
     this.#endpoint = new McpEndpoint({
       mcp,
       fastPath,
@@ -74,7 +74,7 @@ export class HttpTransport {
       maxBodyBytes: http.maxBodyBytes,
       maxSessions: http.maxSessions,
       sessionIdleMs: http.sessionIdleSeconds * 1000,
-      ...shared,
+      cluster,
     });
     this.#sse = new LegacySse({
       mcp,
@@ -82,7 +82,7 @@ export class HttpTransport {
       keepAliveMs,
       maxBodyBytes: http.maxBodyBytes,
       maxStreams: http.maxSessions,
-      ...shared,
+      cluster,
     });
     if (homes !== undefined) this.#serveRelayed(homes);
     const guard = new HostGuard({
@@ -116,7 +116,7 @@ export class HttpTransport {
       authenticator: this.#options.authenticator,
       beatMs: homes.leaseMs / BEATS_PER_LEASE,
       doors: {
-        mcp: (request, exchange) => this.#endpoint.door.serve(request, exchange),
+        mcp: (request, exchange) => this.#endpoint.serveRelayed(request, exchange),
         sse: (request, exchange) => this.#sse.accept(request, exchange),
       },
     });

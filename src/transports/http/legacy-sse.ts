@@ -1,3 +1,4 @@
+import type { SessionHomes } from "../../cluster/session-homes.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Caller } from "../../pipeline/caller.ts";
 import { attachServer } from "../../protocol/attach-server.ts";
@@ -25,10 +26,8 @@ export interface LegacySseOptions {
   readonly keepAliveMs: number;
   readonly maxStreams: number;
   readonly fastPath: boolean;
-  /** Names streams where several servers share the load. */
-  readonly newId?: (() => string) | undefined;
-  /** Streams of other servers. */
-  readonly remote?: RemoteSessions | undefined;
+  /** Other servers that share the load. */
+  readonly cluster?: { readonly homes: SessionHomes; readonly remote: RemoteSessions } | undefined;
 }
 
 interface Line {
@@ -52,10 +51,10 @@ export class LegacySse {
 
   /** `GET /mcp/sse`. The stream is the connection: when it closes, everything that belongs to it ends. */
   open({ response, principal }: HttpExchange): void {
-    const { mcp, keepAliveMs, maxStreams, fastPath, newId = secretId } = this.#options;
+    const { mcp, keepAliveMs, maxStreams, fastPath, cluster } = this.#options;
     if (this.#lines.size >= maxStreams)
       throw new OwlError("overloaded", `all ${maxStreams} event streams are in use`, { facts: { limit: maxStreams } });
-    const id = newId();
+    const id = cluster?.homes.newId() ?? secretId();
     const stream = new EventStream(response, { headers: {}, keepAliveMs });
     const send = (message: JsonRpcMessage | readonly JsonRpcMessage[]): void =>
       stream.send({ event: "message", data: serializeMessage(message) });
@@ -75,12 +74,12 @@ export class LegacySse {
 
   /** `POST /mcp/messages`: accepted here or on the server that has the stream, answered on the stream. */
   async post(exchange: HttpExchange, sessionId: string | null): Promise<void> {
-    const { remote, maxBodyBytes } = this.#options;
+    const { cluster, maxBodyBytes } = this.#options;
     if (sessionId === null) throw missing();
-    if (remote === undefined) this.#lineOf(sessionId, exchange);
+    if (cluster === undefined) this.#lineOf(sessionId, exchange);
     const request = { method: "POST", sessionId, body: await readBody(exchange.request, maxBodyBytes) } as const;
-    if (remote !== undefined && !this.#lines.has(sessionId)) {
-      if (await remote.relay(request, exchange, { door: "sse" })) return;
+    if (cluster !== undefined && !this.#lines.has(sessionId)) {
+      if (await cluster.remote.relay(request, exchange, { door: "sse" })) return;
     }
     await this.accept(request, exchange);
   }

@@ -1,3 +1,4 @@
+import type { SessionHomes } from "../../cluster/session-homes.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import { attachServer } from "../../protocol/attach-server.ts";
 import { Connection } from "../../protocol/connection.ts";
@@ -12,6 +13,7 @@ import {
   sendEmpty,
   sendError,
   sendJson,
+  type SessionExchange,
 } from "./exchange-io.ts";
 import { type InvalidItem, itemsOf, refusalOf } from "./incoming-items.ts";
 import { isModernMessage, ModernLeg } from "./modern-leg.ts";
@@ -19,6 +21,7 @@ import { quotaHeadersOf } from "./quota-headers.ts";
 import { PlainStream } from "./plain-stream.ts";
 import { readBody } from "./read-body.ts";
 import type { RemoteSessions } from "./remote-sessions.ts";
+import { SessionKeeper } from "./session-keeper.ts";
 import { SessionDoor, type SessionRequest } from "./session-door.ts";
 import { Sessions } from "./sessions.ts";
 
@@ -29,28 +32,36 @@ export interface EndpointOptions {
   readonly sessionIdleMs: number;
   readonly keepAliveMs: number;
   readonly fastPath?: boolean;
-  /** Names sessions where several servers share the load. */
-  readonly newId?: (() => string) | undefined;
-  /** Sessions of other servers. */
-  readonly remote?: RemoteSessions | undefined;
+  /** Other servers that share the load. */
+  readonly cluster?: { readonly homes: SessionHomes; readonly remote: RemoteSessions } | undefined;
 }
 
 /** `POST`, `GET` and `DELETE /mcp`: finds out which era a request belongs to and hands it over. */
 export class McpEndpoint {
   readonly sessions: Sessions;
-  readonly door: SessionDoor;
+  readonly #door: SessionDoor;
   readonly #mcp: Mcp;
   readonly #options: EndpointOptions;
   readonly #modern: ModernLeg;
+  readonly #keeper: SessionKeeper | undefined;
   /** Clients without a handshake share one line: they have no state that could be mixed up. */
   readonly #plain: Connection;
 
   constructor(options: EndpointOptions) {
-    const { mcp, maxSessions, sessionIdleMs, keepAliveMs, fastPath = true, newId } = options;
+    const { mcp, maxSessions, sessionIdleMs, keepAliveMs, fastPath = true, cluster } = options;
     this.#mcp = mcp;
     this.#options = options;
-    this.sessions = new Sessions({ mcp, maxSessions, idleMs: sessionIdleMs, keepAliveMs, fastPath, newId });
-    this.door = new SessionDoor({ sessions: this.sessions, withStack: mcp.withStack });
+    this.sessions = new Sessions({
+      mcp,
+      maxSessions,
+      idleMs: sessionIdleMs,
+      keepAliveMs,
+      fastPath,
+      ...(cluster && { newId: () => cluster.homes.newId(), store: cluster.homes.store }),
+    });
+    const { sessions } = this;
+    this.#keeper = cluster && new SessionKeeper({ sessions, homes: cluster.homes, logger: mcp.logger });
+    this.#door = new SessionDoor({ sessions: this.sessions, withStack: mcp.withStack });
     this.#modern = new ModernLeg({ mcp, keepAliveMs, fastPath });
     this.#plain = new Connection({
       mcp,
@@ -92,27 +103,36 @@ export class McpEndpoint {
 
   /** Here, or on the server that has the session. */
   async #serveSession(method: SessionRequest["method"], sessionId: string, exchange: HttpExchange): Promise<void> {
-    const { maxBodyBytes, remote } = this.#options;
+    const { maxBodyBytes, cluster } = this.#options;
+    const keeper = this.#keeper;
     const body = method === "POST" ? await readBody(exchange.request, maxBodyBytes) : "";
     const request = { method, sessionId, body };
-    if (remote !== undefined && !this.sessions.has(sessionId)) {
-      if (await remote.relay(request, exchange, { door: "mcp" })) return;
+    if (cluster !== undefined && keeper !== undefined && !keeper.isHere(sessionId)) {
+      if (await cluster.remote.relay(request, exchange, { door: "mcp", keeper })) return;
     }
-    await this.door.serve(request, exchange);
+    await this.#door.serve(request, exchange);
+  }
+
+  /** A request that another server sends on, since the session is here. */
+  async serveRelayed(request: SessionRequest, exchange: SessionExchange): Promise<void> {
+    await this.#keeper?.settled(request.sessionId);
+    await this.#door.serve(request, exchange);
   }
 
   async close(): Promise<void> {
-    this.#options.remote?.close();
+    this.#options.cluster?.remote.close();
     await Promise.all([this.sessions.close(), this.#modern.close(), this.#plain.close()]);
   }
 
   async #startSession(message: JsonRpcRequest, exchange: HttpExchange): Promise<void> {
     const session = this.sessions.create(exchange.principal);
+    let hasBegun = false;
     try {
       await session.answer([message], exchange, { isBatch: false });
+      hasBegun = session.connection.isInitialized;
     } finally {
       // A handshake that failed leaves nothing behind.
-      if (!session.connection.isInitialized) await this.sessions.end(session);
+      if (!hasBegun) await this.sessions.end(session);
     }
   }
 

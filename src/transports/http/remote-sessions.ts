@@ -7,6 +7,7 @@ import { OwlError } from "../../errors/owl-error.ts";
 import { header, type HttpExchange } from "./exchange-io.ts";
 import { RelayLine } from "./relay-line.ts";
 import { onlyHeader } from "./request-target.ts";
+import type { SessionKeeper } from "./session-keeper.ts";
 import type { SessionRequest } from "./session-door.ts";
 
 /** The headers that say something to a session. */
@@ -17,8 +18,8 @@ const PATIENCE_LEASES = 2;
 
 export interface RelayOptions {
   readonly door: SessionMessage["door"];
-  /** Takes over a session whose server is gone; says no where it cannot be. */
-  readonly adopt?: (sessionId: string, exchange: HttpExchange) => Promise<boolean>;
+  /** Takes over sessions whose server is gone; without it they are gone too. */
+  readonly keeper?: SessionKeeper;
 }
 
 /** Requests to sessions of other servers: each goes to the server that has its session, and its answer comes back as it is told. */
@@ -34,14 +35,24 @@ export class RemoteSessions {
   /** Says no when it is for this server to answer: the session is here, or nowhere. */
   async relay(request: SessionRequest, exchange: HttpExchange, options: RelayOptions): Promise<boolean> {
     const { sessionId } = request;
-    const message = messageOf(request, exchange, options.door);
+    const { door, keeper } = options;
+    const message = messageOf(request, exchange, door);
     const until = performance.now() + PATIENCE_LEASES * this.#homes.leaseMs;
     for (;;) {
+      const term = this.#homes.term();
       const place = await this.#homes.locate(sessionId);
-      if (place === undefined || place.home === this.#homes.serverId) return false;
+      if (place === undefined) return false;
       const { home: id, url } = place;
-      if (url === undefined) return false;
-      if (await this.#try({ id, url }, message, exchange)) return true;
+      if (id === this.#homes.serverId) {
+        await keeper?.settled(sessionId);
+        keeper?.confirm(sessionId, term);
+        return false;
+      }
+      await keeper?.letGo(sessionId);
+      if (url === undefined) {
+        const adoption = await keeper?.adopt(sessionId, id, exchange);
+        if (adoption !== "moved") return false;
+      } else if (await this.#try({ id, url }, message, exchange)) return true;
       if (performance.now() > until) throw unreachable("does not answer");
       await delay(RETRY_MS);
     }
