@@ -7,8 +7,8 @@ import { openPostgresDirectory, redisDirectory, type ServerDirectory } from "../
 import { SessionHomes } from "../cluster/session-homes.ts";
 import { SessionStore } from "../cluster/session-store.ts";
 import { ServerRegistry } from "../cluster/server-registry.ts";
+import { TaskHomes } from "../cluster/task-homes.ts";
 import type { Config } from "../config/schema.ts";
-import { OwlError } from "../errors/owl-error.ts";
 import { redisLimitEngine } from "../governance/limits/redis/redis-limit-engine.ts";
 import type { LimitEngine } from "../governance/limits/shared/limit-engine.ts";
 import { RedisConnection } from "../redis/redis-connection.ts";
@@ -37,6 +37,7 @@ export interface Sharing {
 export interface Cluster {
   readonly homes: SandboxHomes;
   readonly sessions: SessionHomes;
+  readonly tasks: TaskHomes;
   readonly door: ForwardDoor;
   /** From now on the others find it. */
   announce(listeningUrl: string): Promise<void>;
@@ -120,10 +121,11 @@ function openCluster(
   const homes = new SandboxHomes({ serverId, forwarder, changes, timeoutMs });
   const store = storeFor?.(serverId);
   const sessions = new SessionHomes({ serverId, forwarder, registry, leaseMs, store });
+  const tasks = new TaskHomes({ serverId, forwarder, registry });
   const run: ForwardDoorOptions["run"] = async (message, line) => {
     logger.debug("runs a call of another server", { kind: message.kind, trace_id: message.traceId });
     if (message.kind === "session") return sessions.run(message, line);
-    if (message.kind === "task") throw new OwlError("task_not_found", "TODO");
+    if (message.kind === "task") return tasks.run(message);
     return homes.run(message, line);
   };
   const door = new ForwardDoor({ seal, serverId, run });
@@ -132,5 +134,5 @@ function openCluster(
     await registry.announce(url);
     logger.info("joined the cluster", { server: serverId, url });
   };
-  return { forwarder, store, cluster: { homes, sessions, door, announce, leave: () => registry.leave() } };
+  return { forwarder, store, cluster: { homes, sessions, tasks, door, announce, leave: () => registry.leave() } };
 }

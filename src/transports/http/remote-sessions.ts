@@ -4,6 +4,7 @@ import { type ForwardOutcome, type SessionMessage, valueOf } from "../../cluster
 import type { ServerPlace } from "../../cluster/forwarder.ts";
 import type { SessionHomes } from "../../cluster/session-homes.ts";
 import { OwlError } from "../../errors/owl-error.ts";
+import { isObject } from "../../protocol/json-rpc.ts";
 import { header, type HttpExchange } from "./exchange-io.ts";
 import { RelayLine } from "./relay-line.ts";
 import { onlyHeader } from "./request-target.ts";
@@ -85,7 +86,7 @@ export class RemoteSessions {
   }
 
   /** What becomes of a request whose line failed. */
-  #isSettled(error: unknown, { method }: SessionMessage, { response }: HttpExchange): boolean {
+  #isSettled(error: unknown, message: SessionMessage, { response }: HttpExchange): boolean {
     if (response.destroyed) return true;
     if (response.headersSent) {
       // A stream that breaks off is resumed by its client, at whichever server.
@@ -94,10 +95,31 @@ export class RemoteSessions {
       return true;
     }
     if (this.#isClosing) throw new OwlError("shutting_down", "the server is stopping", { cause: error });
-    if (error instanceof LineFailure && (!error.wasSent || method !== "POST")) return false;
+    if (error instanceof LineFailure && (!error.wasSent || isRepeatable(message))) return false;
     throw unreachable("does not answer; whether it has done what was asked is not known", undefined, error);
   }
 }
+
+/** Whether it does no harm to ask twice: nothing is carried out that was not meant to be. */
+function isRepeatable({ method, body }: SessionMessage): boolean {
+  if (method !== "POST") return true;
+  const items: unknown = jsonOf(body);
+  return (Array.isArray(items) ? items : [items]).every(
+    (item) => isObject(item) && (!("method" in item) || HARMLESS.test(String(item["method"]))),
+  );
+}
+
+/** What is no JSON is for the server with the session to refuse. */
+function jsonOf(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return [];
+  }
+}
+
+const HARMLESS =
+  /^(?:ping|notifications\/.*|.*\/list|resources\/.*|prompts\/get|completion\/complete|logging\/setLevel)$/;
 
 function messageOf(
   { method, sessionId, body }: SessionRequest,
