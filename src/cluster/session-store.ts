@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { RedisConnection } from "../redis/redis-connection.ts";
 import { SERVER_KEY_PREFIX } from "./server-directory.ts";
 import { SessionJournal } from "./session-journal.ts";
@@ -52,14 +53,16 @@ export class SessionStore {
     const { connection, serverId } = this.#options;
     const input = { key: keyOf(sessionId), servers: SERVER_KEY_PREFIX, me: serverId, from };
     const answer = await connection.run(TAKE_SCRIPT, JSON.stringify(input));
-    if (!Array.isArray(answer)) return undefined;
-    const [state, times, streams]: unknown[] = answer;
+    if (answer === null) return undefined;
     const seal = this.#sealOf(sessionId);
-    return whole(() => ({
-      state: readState(seal.open(STATE_PLACE, String(state))),
-      times: Number(times),
-      streams: Array.isArray(streams) ? streams.map((stream) => readStream(seal, stream)) : [],
-    }));
+    return whole(() => {
+      const [state, times, streams] = takenSchema.parse(answer);
+      return {
+        state: readState(seal.open(STATE_PLACE, state)),
+        times,
+        streams: streams.map((stream) => readStream(seal, stream)),
+      };
+    });
   }
 
   close(): Promise<void> {
@@ -75,16 +78,16 @@ function keyOf(sessionId: string): string {
   return `owlclaw:session:${storedNameOf(sessionId)}`;
 }
 
-function readStream(seal: SessionSeal, stored: unknown): StoredStream {
-  if (!Array.isArray(stored)) throw new Error("no stream");
-  const [name, kind, about, items]: unknown[] = stored;
-  const id = String(name);
-  const events = (Array.isArray(items) ? items : []).map((item) => {
-    const [, text = "", sealed = ""] = /^(\d{1,15}):(.*)$/.exec(String(item)) ?? [];
+const streamSchema = z.tuple([z.string(), z.enum(["s", "c"]), z.string(), z.array(z.string())]);
+const takenSchema = z.tuple([z.string(), z.number(), z.array(streamSchema)]);
+
+function readStream(seal: SessionSeal, [id, kind, about, items]: z.output<typeof streamSchema>): StoredStream {
+  const events = items.map((item) => {
+    const [, text = "", sealed = ""] = /^(\d{1,15}):(.*)$/.exec(item) ?? [];
     const sequence = Number(text);
     return { sequence, data: seal.open(eventPlace(id, sequence), sealed) };
   });
-  return { id, isEnded: kind === "c", events, ...readFacts(seal.open(streamPlace(id), String(about))) };
+  return { id, isEnded: kind === "c", events, ...readFacts(seal.open(streamPlace(id), about)) };
 }
 
 /** What was not written by a server of this cluster is as good as nothing. */

@@ -77,20 +77,9 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   });
   const serverInfo = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
   const withStack = config.mode === "development";
-  const stateKey = await stateKeyOf(config);
-  const taskHomes = cluster?.tasks;
-  const mcp = new Mcp({
-    pipeline,
-    changes,
-    logger,
-    serverInfo,
-    withStack,
-    servesSkills,
-    stateKey,
-    watch: requests,
-    taskHomes,
-  });
-  taskHomes?.serveWith((message) => mcp.tasks.act(message));
+  const shared = { stateKey: await stateKeyOf(config), taskHomes: cluster?.tasks };
+  const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills, watch: requests, ...shared });
+  shared.taskHomes?.serveWith((message) => mcp.tasks.act(message));
   const unfollow = governance?.governor.onPolicyChange(() => tellOfLists(changes));
   const operations = new Operations({ config, logger, metrics, governance, sandboxes, alerts });
   return {
