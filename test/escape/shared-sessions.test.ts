@@ -1,6 +1,7 @@
 import { createServer, type Server } from "node:http";
 import { once } from "node:events";
 import { createClient, type RedisClientType } from "@redis/client";
+import { SignJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { FORWARD_HEADER, FORWARD_PATH } from "../../src/cluster/forward-line.ts";
 import { PieceReader } from "../../src/cluster/forward-pieces.ts";
@@ -175,6 +176,34 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
       ["with a principal of its own", () => ({ principal: "ada" }), "invalid_request"],
     ])("even with the key, one %s opens nothing", async (_name, change, kind) => {
       expect(await forward(change())).toMatchObject([{ error: { kind } }]);
+    });
+
+    test("a stream ends with its token, at the server with the session too", async () => {
+      const { session } = await begin(home, "ada");
+      const brief = await new SignJWT({})
+        .setProtectedHeader({ alg: "HS256" })
+        .setSubject("ada")
+        .setIssuedAt()
+        .setExpirationTime("3s")
+        .sign(Buffer.from(SECRET));
+      const listening = (text: string): Promise<EventReader> =>
+        EventReader.open(near.url, {
+          headers: { ...headersOf({ token: text, session }), accept: "text/event-stream" },
+        });
+      const stream = await listening(brief);
+      expect(stream.response.status).toBe(200);
+      await stream.ended();
+      // There is one stream for a session: the next one is let in when nobody reads the first.
+      await expect
+        .poll(
+          async () => {
+            const next = await listening(ada.token);
+            next.close();
+            return next.response.status;
+          },
+          { timeout: 60_000 },
+        )
+        .toBe(200);
     });
 
     test("a place that somebody has put into Redis gets nothing that it can read, and answers nothing", async () => {

@@ -8,7 +8,11 @@ import { text } from "./wire-messages.ts";
 // Databases, and three servers or four, take their time on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
-const CONFIG = { governance: { defaults: { callsPerMinute: 100_000, callsPerDay: 0, concurrency: 0 } } };
+const MAX_BODY_BYTES = 200_000;
+const CONFIG = {
+  http: { maxBodyBytes: MAX_BODY_BYTES },
+  governance: { defaults: { callsPerMinute: 100_000, callsPerDay: 0, concurrency: 0 } },
+};
 const MISSING = SERVICES_MISSING === undefined ? "" : `: ${SERVICES_MISSING}`;
 const DOORS: readonly Door[] = [
   { client: "v1", transport: "http", version: "2025-11-25" },
@@ -174,6 +178,15 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions of servers that share 
       expect(strip(await near.send(message))).toEqual(strip(await session.send(message)));
     const old = { "mcp-protocol-version": "1999-01-01" };
     expect(strip(await near.send({}, old))).toEqual(strip(await session.send({}, old)));
+  });
+
+  test("a body may be as large as at the server itself, whatever is in it, and no larger", async () => {
+    const session = await HttpSession.open(servers[0].url);
+    const said = '"'.repeat(MAX_BODY_BYTES / 2 - 500);
+    const { body } = await session.at(servers[1].url).call("typed", { text: said, count: 1 });
+    expect(body.result?.["isError"]).not.toBe(true);
+    const larger = await session.at(servers[1].url).call("echo", { text: "x".repeat(MAX_BODY_BYTES) });
+    expect(larger.status).toBe(413);
   });
 
   test("HTTP+SSE: what is posted at one server is answered on the stream at another", async () => {

@@ -12,6 +12,8 @@ export interface ForwardEndpointOptions {
 
 /** What another server adds to a call that a client sent. */
 const ENVELOPE_BYTES = 65_536;
+/** A body inside a message has its quotes escaped once more. */
+const QUOTED_TWICE = 2;
 
 /** Calls that another server sends here. The key of the cluster stands in the place of a token. */
 export class ForwardEndpoint {
@@ -25,7 +27,7 @@ export class ForwardEndpoint {
     const { door, maxBodyBytes } = this.#options;
     if (request.method !== "POST") throw new OwlError("method_not_allowed", "only POST is allowed here");
     const envelope = door.admit(header(request, FORWARD_HEADER));
-    const sealed = await readBytes(request, maxBodyBytes + ENVELOPE_BYTES);
+    const sealed = await readBytes(request, QUOTED_TWICE * maxBodyBytes + ENVELOPE_BYTES);
     await door.serve(envelope, sealed, {
       signal: lifeOf(response).signal,
       ...(release && { release }),

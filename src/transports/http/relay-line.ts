@@ -1,7 +1,16 @@
 import type { ForwardNews } from "../../cluster/forward-message.ts";
 import type { ForwardCall } from "../../cluster/forwarder.ts";
+import type { Lifeline } from "../../pipeline/lifeline.ts";
 import { EVENT_STREAM_HEADERS, MAX_UNREAD_BYTES } from "./event-stream.ts";
 import type { AnswerSink } from "./exchange-io.ts";
+
+export interface RelayLineOptions {
+  readonly response: AnswerSink;
+  /** Ends when the client hangs up. */
+  readonly gone: Lifeline;
+  /** How long the other server may say nothing at all. */
+  readonly silenceMs: number;
+}
 
 /** Writes to a client what the server with its session tells, and hangs up there when the client does, or when nobody is there. */
 export class RelayLine implements ForwardCall {
@@ -9,14 +18,14 @@ export class RelayLine implements ForwardCall {
   readonly #silenceMs: number;
   readonly #controller = new AbortController();
   #watchdog: NodeJS.Timeout;
+  readonly #unlink: () => void;
   #isStream = false;
 
-  constructor(response: AnswerSink, silenceMs: number) {
+  constructor({ response, gone, silenceMs }: RelayLineOptions) {
     this.#response = response;
     this.#silenceMs = silenceMs;
     this.#watchdog = this.#watch();
-    response.once("close", () => this.hangUp());
-    if (response.destroyed) this.hangUp();
+    this.#unlink = gone.onEnd(() => this.hangUp());
   }
 
   get signal(): AbortSignal {
@@ -36,6 +45,7 @@ export class RelayLine implements ForwardCall {
   }
 
   close(): void {
+    this.#unlink();
     clearTimeout(this.#watchdog);
   }
 

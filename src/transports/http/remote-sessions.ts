@@ -4,6 +4,7 @@ import { type ForwardOutcome, type SessionMessage, valueOf } from "../../cluster
 import type { ServerPlace } from "../../cluster/forwarder.ts";
 import type { SessionHomes } from "../../cluster/session-homes.ts";
 import { OwlError } from "../../errors/owl-error.ts";
+import { Lifeline } from "../../pipeline/lifeline.ts";
 import { isObject } from "../../protocol/json-rpc.ts";
 import { header, type HttpExchange } from "./exchange-io.ts";
 import { RelayLine } from "./relay-line.ts";
@@ -35,27 +36,16 @@ export class RemoteSessions {
 
   /** Says no when it is for this server to answer: the session is here, or nowhere. */
   async relay(request: SessionRequest, exchange: HttpExchange, options: RelayOptions): Promise<boolean> {
-    const { sessionId } = request;
-    const { door, keeper } = options;
-    const message = messageOf(request, exchange, door);
+    const gone = new Lifeline();
+    exchange.response.once("close", () => gone.end());
+    const relayed = { exchange, gone, message: messageOf(request, exchange, options.door), keeper: options.keeper };
     const until = performance.now() + PATIENCE_LEASES * this.#homes.leaseMs;
     for (;;) {
-      const term = this.#homes.term();
-      const place = await this.#homes.locate(sessionId);
-      if (place === undefined) return false;
-      const { home: id, url } = place;
-      if (id === this.#homes.serverId) {
-        await keeper?.settled(sessionId);
-        keeper?.confirm(sessionId, term);
-        return false;
-      }
-      await keeper?.letGo(sessionId);
-      if (url === undefined) {
-        const adoption = await keeper?.adopt(sessionId, id, exchange);
-        if (adoption !== "moved") return false;
-      } else if (await this.#try({ id, url }, message, exchange)) return true;
+      const outcome = await this.#pass(relayed);
+      if (outcome !== "again") return outcome === "answered";
       if (performance.now() > until) throw unreachable("does not answer");
-      await delay(RETRY_MS);
+      await delay(RETRY_MS, undefined, { signal: gone.signal }).catch(() => undefined);
+      if (gone.isOver) return true;
     }
   }
 
@@ -64,16 +54,37 @@ export class RemoteSessions {
     for (const line of this.#lines) line.hangUp();
   }
 
+  /** Asks where the session is, and sends the request there. */
+  async #pass(relayed: Relayed): Promise<"here" | "answered" | "again"> {
+    const { keeper, exchange, message } = relayed;
+    const { sessionId } = message;
+    const term = this.#homes.term();
+    const place = await this.#homes.locate(sessionId);
+    if (place === undefined) return "here";
+    const { home: id, url } = place;
+    if (id === this.#homes.serverId) {
+      await keeper?.settled(sessionId);
+      keeper?.confirm(sessionId, term);
+      return "here";
+    }
+    await keeper?.letGo(sessionId);
+    if (url !== undefined) return (await this.#try({ id, url }, relayed)) ? "answered" : "again";
+    const adoption = await keeper?.adopt(sessionId, id, exchange);
+    return adoption === "moved" ? "again" : "here";
+  }
+
   /** Says no when nothing was done there, so that it can be tried again. */
-  async #try(place: ServerPlace, message: SessionMessage, exchange: HttpExchange): Promise<boolean> {
-    const line = new RelayLine(exchange.response, this.#homes.leaseMs);
+  async #try(place: ServerPlace, relayed: Relayed): Promise<boolean> {
+    const { gone, message } = relayed;
+    const { response } = relayed.exchange;
+    const line = new RelayLine({ response, gone, silenceMs: this.#homes.leaseMs });
     this.#lines.add(line);
     let outcome: ForwardOutcome | number;
     try {
       if (this.#isClosing) line.hangUp();
       outcome = await this.#homes.ask(place, message, line);
     } catch (error) {
-      return this.#isSettled(error, message, exchange);
+      return this.#isSettled(error, relayed);
     } finally {
       this.#lines.delete(line);
       line.close();
@@ -81,13 +92,13 @@ export class RemoteSessions {
     if (outcome === 503) return false;
     if (typeof outcome === "number") throw unreachable("did not accept the request", outcome);
     valueOf(outcome);
-    exchange.response.end();
+    response.end();
     return true;
   }
 
   /** What becomes of a request whose line failed. */
-  #isSettled(error: unknown, message: SessionMessage, { response }: HttpExchange): boolean {
-    if (response.destroyed) return true;
+  #isSettled(error: unknown, { message, exchange: { response }, gone }: Relayed): boolean {
+    if (response.destroyed || gone.isOver) return true;
     if (response.headersSent) {
       // A stream that breaks off is resumed by its client, at whichever server.
       if (this.#isClosing) response.end();
@@ -98,6 +109,15 @@ export class RemoteSessions {
     if (error instanceof LineFailure && (!error.wasSent || isRepeatable(message))) return false;
     throw unreachable("does not answer; whether it has done what was asked is not known", undefined, error);
   }
+}
+
+/** One request on its way. */
+interface Relayed {
+  readonly exchange: HttpExchange;
+  readonly message: SessionMessage;
+  /** Ends when the client has hung up. */
+  readonly gone: Lifeline;
+  readonly keeper: SessionKeeper | undefined;
 }
 
 /** Whether it does no harm to ask twice: nothing is carried out that was not meant to be. */
