@@ -123,9 +123,12 @@ function openCluster(
   const sessions = new SessionHomes({ serverId, forwarder, registry, leaseMs, store });
   const tasks = new TaskHomes({ serverId, forwarder, registry });
   const run: ForwardDoorOptions["run"] = async (message, line) => {
-    logger.debug("runs a call of another server", { kind: message.kind, trace_id: message.traceId });
-    if (message.kind === "session") return sessions.run(message, line);
-    if (message.kind === "task") return tasks.run(message);
+    const { kind, traceId } = message;
+    const client = "principal" in message ? message.principal : undefined;
+    const label = "label" in message ? message.label : undefined;
+    logger.debug("runs a call of another server", { kind, client, label, trace_id: traceId });
+    if (kind === "session") return sessions.run(message, line);
+    if (kind === "task") return tasks.run(message);
     return homes.run(message, line);
   };
   const door = new ForwardDoor({ seal, serverId, run });
