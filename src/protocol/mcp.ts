@@ -3,7 +3,7 @@ import type { Pipeline } from "../pipeline/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { RequestStates } from "./request-state.ts";
 import type { RequestWatch } from "./request-watch.ts";
-import { Tasks } from "./tasks.ts";
+import { Tasks, type TasksElsewhere } from "./tasks.ts";
 
 export interface McpOptions {
   readonly pipeline: Pipeline;
@@ -16,6 +16,8 @@ export interface McpOptions {
   readonly servesSkills?: boolean;
   /** For states that clients carry; servers of one cluster share it. Default: a key of its own. */
   readonly stateKey?: Buffer | undefined;
+  /** Tasks of other servers. */
+  readonly taskHomes?: TasksElsewhere | undefined;
   /** Hears of every request. */
   readonly watch?: RequestWatch | undefined;
 }
@@ -30,10 +32,23 @@ export class Mcp {
   readonly servesSkills: boolean;
   readonly watch: RequestWatch | undefined;
   readonly states: RequestStates;
-  readonly tasks: Tasks = new Tasks();
+  readonly tasks: Tasks;
+  readonly taskHomes: TasksElsewhere | undefined;
 
   constructor(options: McpOptions) {
-    const { pipeline, changes, logger, serverInfo, withStack, servesSkills = false, stateKey, watch } = options;
+    const {
+      pipeline,
+      changes,
+      logger,
+      serverInfo,
+      withStack,
+      servesSkills = false,
+      stateKey,
+      watch,
+      taskHomes,
+    } = options;
+    this.taskHomes = taskHomes;
+    this.tasks = new Tasks(taskHomes && (() => taskHomes.newId()));
     this.watch = watch;
     this.states = new RequestStates(stateKey === undefined ? {} : { key: stateKey });
     this.pipeline = pipeline;

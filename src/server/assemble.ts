@@ -53,6 +53,8 @@ export interface AssembleOptions {
   readonly earlyWorker?: EarlyWorker;
 }
 
+const SERVER_INFO = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
+
 /** Wires everything behind the transports. What is started here is stopped by `close`, in reverse. */
 export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const { config, logger } = options;
@@ -75,10 +77,10 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
     progressAfterMs: config.tools.progressAfterSeconds * 1000,
     maxResultChars: config.tools.maxResultChars,
   });
-  const serverInfo = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
-  const withStack = config.mode === "development";
-  const stateKey = await stateKeyOf(config);
-  const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills, stateKey, watch: requests });
+  const shared = { stateKey: await stateKeyOf(config), taskHomes: cluster?.tasks };
+  const told = { serverInfo: SERVER_INFO, servesSkills, withStack: config.mode === "development" };
+  const mcp = new Mcp({ pipeline, changes, logger, watch: requests, ...told, ...shared });
+  shared.taskHomes?.serveWith((message) => mcp.tasks.act(message));
   const unfollow = governance?.governor.onPolicyChange(() => tellOfLists(changes));
   const operations = new Operations({ config, logger, metrics, governance, sandboxes, alerts });
   return {
