@@ -19,7 +19,7 @@ export interface AnswerSink {
   writeHead(status: number, headers: Readonly<Record<string, string | number>>): unknown;
   flushHeaders(): void;
   write(text: string | Buffer): unknown;
-  end(text?: string): unknown;
+  end(text?: string | Buffer): unknown;
   destroy(): unknown;
   once(event: "close", listener: () => void): unknown;
 }

@@ -42,9 +42,9 @@ export class RelayedAnswer implements AnswerSink {
     if (!this.destroyed && !this.writableEnded) this.#line.tell({ news: "data", text: text.toString() });
   }
 
-  end(text?: string): void {
+  end(text?: string | Buffer): void {
     if (this.destroyed || this.writableEnded) return;
-    if (text !== undefined && text !== "") this.write(text);
+    if (text !== undefined && text.length > 0) this.write(text);
     this.writableEnded = true;
     this.#close();
   }
