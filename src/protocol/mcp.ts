@@ -1,6 +1,7 @@
 import type { Changes } from "../capabilities/changes.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { RequestTracing } from "./request-tracing.ts";
 import { RequestStates } from "./request-state.ts";
 import type { RequestWatch } from "./request-watch.ts";
 import { Tasks } from "./tasks.ts";
@@ -18,6 +19,7 @@ export interface McpOptions {
   readonly stateKey?: Buffer | undefined;
   /** Hears of every request. */
   readonly watch?: RequestWatch | undefined;
+  readonly tracing?: RequestTracing | undefined;
 }
 
 /** What all connections of all eras share: the pipeline behind them, and the calls that outlive a request. */
@@ -29,12 +31,24 @@ export class Mcp {
   readonly withStack: boolean;
   readonly servesSkills: boolean;
   readonly watch: RequestWatch | undefined;
+  readonly tracing: RequestTracing | undefined;
   readonly states: RequestStates;
   readonly tasks: Tasks = new Tasks();
 
   constructor(options: McpOptions) {
-    const { pipeline, changes, logger, serverInfo, withStack, servesSkills = false, stateKey, watch } = options;
+    const {
+      pipeline,
+      changes,
+      logger,
+      serverInfo,
+      withStack,
+      servesSkills = false,
+      stateKey,
+      watch,
+      tracing,
+    } = options;
     this.watch = watch;
+    this.tracing = tracing;
     this.states = new RequestStates(stateKey === undefined ? {} : { key: stateKey });
     this.pipeline = pipeline;
     this.changes = changes;
