@@ -123,7 +123,7 @@ async function tryTools(client: Client): Promise<void> {
 
 /** What npx has made of the package. */
 function mainFile(): string {
-  const [name = ""] = installed().filter((each) => !known.has(each));
+  const name = installed().find((each) => !known.has(each)) ?? "";
   return join(cache, name, "node_modules", "owlclaw", "dist", "main.js");
 }
 
@@ -165,7 +165,7 @@ test.each(["20", "22", "24"])(
       server.child.kill("SIGTERM");
     }
     const [code] = (await once(server.child, "exit")) as [number | null];
-    expect(code, server.log()).toBe(0);
+    expect({ code, log: server.log() }).toMatchObject({ code: 0 });
   },
 );
 
