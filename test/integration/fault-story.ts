@@ -1,6 +1,5 @@
 import { get } from "node:https";
 import { text } from "node:stream/consumers";
-import { expect } from "vitest";
 import type { Webhook } from "../services/webhook.ts";
 import { type HttpServer, until } from "./harness.ts";
 
@@ -63,7 +62,7 @@ export class FaultStory {
     await this.metricIs(check, status === "down" ? 0 : 0.5);
     const message = status === "down" ? "a dependency is down" : "a dependency needs care";
     await this.#until(() => this.#logged(message, check));
-    expect(this.#told(`${check}_${status}`)).toHaveLength(1);
+    this.#assertToldOnce(`${check}_${status}`);
   }
 
   async recovers(check: string): Promise<void> {
@@ -74,7 +73,12 @@ export class FaultStory {
     );
     await this.metricIs(check, 1);
     await this.#until(() => this.#logged("a dependency is well again", check));
-    expect(this.#told(`${check}_recovered`)).toHaveLength(1);
+    this.#assertToldOnce(`${check}_recovered`);
+  }
+
+  #assertToldOnce(event: string): void {
+    const { length } = this.#told(event);
+    if (length !== 1) throw new Error(`${event} was told ${length} times`);
   }
 
   #told(event: string): Webhook["received"] {

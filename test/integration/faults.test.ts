@@ -143,6 +143,7 @@ test(
     };
     const server = await startHttp({ config });
     const story = new FaultStory(server, webhook, askAnyway);
+    expect((await story.health()).checks["certificate"]).toMatchObject({ status: "ok" });
     put("210101000000Z");
     await story.tellsOf({ check: "certificate", status: "down", http: 200 });
     put("491231235959Z");
