@@ -183,6 +183,7 @@ export class GuestClient {
     const failure = error.code === FAILURE_CODE ? failureSchema.safeParse(error.data) : undefined;
     if (failure?.success === true) {
       const { kind, message, hint } = failure.data;
+      this.#logger.debug("guest refused a request", { method, code: error.code, reason: kind });
       return new OwlError("tool_failure", message.slice(0, 2000), {
         hint: hint.slice(0, 1000),
         facts: { reason: kind },
