@@ -12,6 +12,8 @@ import { median } from "./statistics.ts";
 const PAGE = "/form.html";
 /** 1,000 rows of five cells. */
 const LARGE_PAGE = "/table?rows=1000";
+/** Each of these needs new servers, since a browser starts once. */
+const COLD_ROUNDS = 5;
 
 export interface BrowserCase {
   readonly name: string;
@@ -37,11 +39,12 @@ export async function measureBrowsers(options: {
   const { rounds, log } = options;
   const [loadBefore = Number.NaN] = loadavg();
   const site = await startSite();
+  log(`first goto: ${COLD_ROUNDS} rounds`);
+  const first = await measureFirst(site.origin);
   const plain = preparePlaywright(site.origin);
-  const peers: BrowserPeer[] = [await startOwlClaw(), await startPlaywrightMcp(site.origin), plain];
+  const peers = await startPeers(site.origin, plain);
   try {
-    log("first goto");
-    const first = await byTurns(peers, 1, (peer) => peer.goto(PAGE));
+    for (const peer of peers) await peer.goto(PAGE);
     log(`goto: ${rounds} rounds`);
     const goto = await byTurns(peers, rounds, (peer) => peer.goto(PAGE));
     log(`goto of the large page: ${rounds} rounds`);
@@ -56,7 +59,7 @@ export async function measureBrowsers(options: {
       const facts = { snapshotChars: text.length, missing: missingIn(text, truth) };
       return {
         name: peer.name,
-        firstGotoMs: ms(first),
+        firstGotoMs: median(first.get(peer.name) ?? []),
         gotoMs: ms(goto),
         largeGotoMs: ms(largeGoto),
         snapshotMs: ms(snapshot),
@@ -68,6 +71,27 @@ export async function measureBrowsers(options: {
     for (const peer of peers) await peer.stop();
     site.stop();
   }
+}
+
+async function startPeers(origin: string, plain: BrowserPeer): Promise<readonly BrowserPeer[]> {
+  return [await startOwlClaw(), await startPlaywrightMcp(origin), plain];
+}
+
+/** Servers that run and have not started their browser yet, by turns: whoever is first finds the machine's caches cold. */
+async function measureFirst(origin: string): Promise<ReadonlyMap<string, number[]>> {
+  const times = new Map<string, number[]>();
+  for (let round = 0; round < COLD_ROUNDS; round += 1) {
+    const peers = await startPeers(origin, preparePlaywright(origin));
+    const order = peers.map((_peer, turn) => peers[(round + turn) % peers.length]);
+    for (const peer of order) {
+      if (peer === undefined) continue;
+      const startedAt = performance.now();
+      await peer.goto(PAGE);
+      times.set(peer.name, [...(times.get(peer.name) ?? []), performance.now() - startedAt]);
+      await peer.stop();
+    }
+  }
+  return times;
 }
 
 async function byTurns(

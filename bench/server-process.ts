@@ -57,8 +57,8 @@ export class ServerProcess {
   }
 
   /** Resolves when an HTTP server says where it listens. */
-  static async startHttp(args: readonly string[]): Promise<ServerProcess> {
-    const server = new ServerProcess(args);
+  static async startHttp(args: readonly string[], dataFolder?: string): Promise<ServerProcess> {
+    const server = new ServerProcess(args, dataFolder);
     server.origin = await Promise.race([server.#listening, server.#earlyEnd(args)]);
     return server;
   }

@@ -16,6 +16,8 @@ export interface Tool {
   readonly icons: readonly Icon[] | undefined;
   readonly meta: Readonly<Record<string, unknown>> | undefined;
   readonly timeoutMs: number | undefined;
+  /** Where its own time-out stands, for who wants to raise it: `@timeout in its doc comment`. */
+  readonly timeoutSetBy?: string | undefined;
   readonly task: Required<TaskOptions> | undefined;
   readonly price: Price;
   /** What it does, where several tools do the same under other names: rules on any of the names hold for all. */

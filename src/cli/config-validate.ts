@@ -1,16 +1,35 @@
 import { loadConfig } from "../config/load.ts";
+import type { Config } from "../config/schema.ts";
 import type { CommandCall } from "./command-action.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import { EXIT } from "./exit-code.ts";
 import type { Terminal } from "./terminal.ts";
-import { paint } from "./text.ts";
+import { paint, withoutTerminalControls } from "./text.ts";
 
 export async function configValidateCommand({ terminal, flags }: CommandCall): Promise<number> {
   const { config, file } = await loadConfig(toLoadOptions(flags));
   const subject =
     file ?? "No config file was found: the defaults, the environment and the flags are in force. The configuration";
   terminal.out(`${subject} is ${paint("valid", "green", terminal.outColor)}.\n`);
-  return config.skills.dir === "" ? EXIT.ok : checkSkills(terminal, config.skills.dir);
+  const codes = [
+    config.skills.dir === "" ? EXIT.ok : await checkSkills(terminal, config.skills.dir),
+    config.handlers.paths.length === 0 ? EXIT.ok : await checkHandlerFiles(terminal, config),
+  ];
+  return codes.find((code) => code !== EXIT.ok) ?? EXIT.ok;
+}
+
+/** `orders.ts:14:29: error: …; …`, the form that the problems of skills have too. */
+async function checkHandlerFiles(terminal: Terminal, config: Config): Promise<number> {
+  const { checkHandlers } = await import("../server/check-handlers.ts");
+  const problems = await checkHandlers(config);
+  for (const { file, line, column, message, fix } of problems) {
+    const place = [file, line, line === undefined ? undefined : column].filter((part) => part !== undefined).join(":");
+    const text = withoutTerminalControls(`${place}: error: ${message}${fix === undefined ? "" : `; ${fix}`}`);
+    terminal.err(`${paint(text, "red", terminal.errColor)}\n`);
+  }
+  if (problems.length === 0) return EXIT.ok;
+  terminal.err(`${problems.length} of the problems above keep handlers from being served.\n`);
+  return EXIT.failure;
 }
 
 async function checkSkills(terminal: Terminal, dir: string): Promise<number> {

@@ -1,5 +1,7 @@
 import { OwlError } from "../errors/owl-error.ts";
 import type { FileDescription, HandlerDescription, HandlerProblem } from "./handler-description.ts";
+import { LoadInputs } from "./load-inputs.ts";
+import type { LoadedReport, ReportCache } from "./report-cache.ts";
 import type { Runner } from "./served-file.ts";
 import { SourceTexts } from "./source-texts.ts";
 import { type FileReport, SANDBOXED_FILES, type WireDefinition } from "./workers/worker-protocol.ts";
@@ -15,43 +17,84 @@ export interface DescribedFile {
   readonly sources: ReadonlyMap<string, string>;
   /** It could not be imported at all: what it brought before stays. */
   readonly isBroken: boolean;
+  /** Set when no process has loaded it: what it brought earlier, from the same texts. */
+  readonly kept: FileReport | undefined;
 }
 
 export interface DescribeOptions {
   readonly runnerFor: (file: string) => Runner;
   readonly describeTypes: (files: readonly string[]) => Promise<readonly FileDescription[]>;
+  /** Where what was loaded is kept for the next start. */
+  readonly cache?: ReportCache | undefined;
+  /** Whether what is kept will do; otherwise every file is loaded. */
+  readonly mayUseCache?: boolean;
+  /** What the processes that load the files inherit. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 /** An export that is a function, or of which the text alone does not say what it is. */
 const MAY_HAVE_FUNCTIONS =
   /^\s*export\s+(?:default\b|\*|\{|(?:async\s+)?function\b|(?:const|let|var)\s+\w+\s*(?::|=\s*(?:async\b|function\b|\(|<|\w+\s*=>)))/m;
 
-/** Looks at files by importing them in a worker and, where there may be plain functions, by reading their types. */
+/**
+ * Looks at files: what loading them brought, now or when they were the same, and, where there may be plain functions, what
+ * their types say.
+ */
 export async function describeFiles(
   files: readonly string[],
-  { runnerFor, describeTypes }: DescribeOptions,
+  options: DescribeOptions,
 ): Promise<readonly DescribedFile[]> {
   const texts = new SourceTexts();
   const scripts = files.filter((file) => !file.endsWith(".py"));
   // Before they are imported: what changes from here on is another change.
   await Promise.all(files.map((file) => texts.read(file)));
   const [reports, typed] = await Promise.all([
-    Promise.all(files.map((file) => importReport(file, runnerFor(file)))),
-    withFunctions(scripts, texts).then((candidates) => typesOf(candidates, describeTypes)),
+    reportFiles(files, texts, options),
+    withFunctions(scripts, texts).then((candidates) => typesOf(candidates, options.describeTypes)),
   ]);
   return Promise.all(files.map((file, index) => merge({ file, texts }, reports[index], typed.get(file))));
 }
 
-type Imported = { readonly report: FileReport } | { readonly problem: HandlerProblem };
+interface Imported {
+  readonly report: FileReport;
+  readonly isKept: boolean;
+}
 
-async function importReport(file: string, runner: Runner): Promise<Imported> {
+async function reportFiles(
+  files: readonly string[],
+  texts: SourceTexts,
+  { runnerFor, cache, mayUseCache = false, environment }: DescribeOptions,
+): Promise<readonly Imported[]> {
+  // What the files import is read for itself here: what is kept of it for later is read when it has been loaded.
+  const inputs = new LoadInputs({ texts: new SourceTexts(texts), environment });
+  const loaded: LoadedReport[] = [];
+  const reports = await Promise.all(
+    files.map(async (file): Promise<Imported> => {
+      const kept = mayUseCache ? await cache?.find(file, inputs) : undefined;
+      if (kept !== undefined) return { report: kept, isKept: true };
+      const digest = cache === undefined ? undefined : await inputs.digestOf(file);
+      const report = await importReport(file, runnerFor(file));
+      loaded.push({ file, digest, report });
+      return { report, isKept: false };
+    }),
+  );
+  await cache?.add(loaded);
+  return reports;
+}
+
+/** Loads the file, and says what it brought. */
+export async function importReport(file: string, runner: Runner): Promise<FileReport> {
   try {
     const report = await runner.run({ job: { op: "describe", file } });
-    if (isReport(report)) return { report: outside(report) };
-    return { problem: { file, message: "the worker described it in a way that nobody understands" } };
+    if (isReport(report)) return outside(report);
+    return broken(file, "the worker described it in a way that nobody understands");
   } catch (thrown) {
-    return { problem: { file, message: thrown instanceof Error ? thrown.message : String(thrown) } };
+    return broken(file, thrown instanceof Error ? thrown.message : String(thrown));
   }
+}
+
+function broken(file: string, message: string): FileReport {
+  return { definitions: [], problems: [{ file, message }], isBroken: true };
 }
 
 /** A worker in a sandbox knows its files by other paths. */
@@ -60,6 +103,7 @@ function outside(report: FileReport): FileReport {
     ...report,
     problems: report.problems.map((problem) => ({ ...problem, file: toOutside(problem.file) })),
     ...(report.dependencies !== undefined && { dependencies: report.dependencies.map(toOutside) }),
+    ...(report.reads !== undefined && { reads: report.reads.map(toOutside) }),
   };
 }
 
@@ -99,7 +143,7 @@ async function merge(
   typed: FileDescription | undefined,
 ): Promise<DescribedFile> {
   const { handlers = [], problems = [], dependencies: typesOfFiles = [] } = typed ?? {};
-  const report = reportOf(imported);
+  const { report, isKept } = imported ?? { report: broken(file, "nobody looked at it"), isKept: false };
   const { functions = [], dependencies: reported = [] } = report;
   const read = file.endsWith(".py") ? [] : await texts.importsOf(file);
   const dependencies = [...new Set([...read, ...typesOfFiles, ...reported])];
@@ -113,12 +157,8 @@ async function merge(
     dependencies,
     sources: await texts.codeOf([file, ...dependencies]),
     isBroken,
+    kept: isKept ? report : undefined,
   };
-}
-
-function reportOf(imported: Imported | undefined): FileReport {
-  if (imported !== undefined && "report" in imported) return imported.report;
-  return { definitions: [], problems: imported === undefined ? [] : [imported.problem], isBroken: true };
 }
 
 function isReport(value: unknown): value is FileReport {

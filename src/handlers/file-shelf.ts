@@ -70,6 +70,12 @@ export class FileShelf implements ServedFile {
   /** The one object that all tools of this file, old and new, look at. */
   readonly home: ServedFile;
 
+  /** What the file is now has a problem that this does not have. */
+  isBetterThan({ isBroken, problems }: DescribedFile): boolean {
+    const known = new Set(this.problems.map(({ message }) => message));
+    return isBroken || problems.some(({ message }) => !known.has(message));
+  }
+
   runBy(runner: Runner): void {
     this.runner = runner;
     this.home.runner = runner;

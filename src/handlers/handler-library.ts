@@ -1,12 +1,18 @@
 import type { Changes } from "../capabilities/changes.ts";
 import type { ListKind, Registry } from "../capabilities/registry.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type FileWatch, stateOf, watchFiles } from "../watching/watch-files.ts";
-import { type DescribedFile, describeFiles, type DescribeOptions } from "./describe-file.ts";
+import { type FileWatch, watchFiles } from "../watching/watch-files.ts";
+import { type DescribedFile, describeFiles, type DescribeOptions, importReport } from "./describe-file.ts";
 import { FileShelf } from "./file-shelf.ts";
+import { FileStates } from "./file-states.ts";
 import { findHandlerFiles } from "./find-files.ts";
+import { FirstLoads } from "./first-loads.ts";
 import { Generation, type GenerationOptions } from "./generation.ts";
+import type { HandlerProblem } from "./handler-description.ts";
 import { nameClashes } from "./name-clashes.ts";
+import { ProblemReports } from "./problem-reports.ts";
+import type { ReportCache } from "./report-cache.ts";
+import type { Runner } from "./served-file.ts";
 import type { RemoteTarget } from "./workers/remote-call.ts";
 
 const SOURCE = "handlers";
@@ -21,6 +27,8 @@ export interface HandlerLibraryOptions extends Pick<
   /** Files, folders or globs, absolute. */
   readonly paths: readonly string[];
   readonly describeTypes: DescribeOptions["describeTypes"];
+  readonly cache?: ReportCache | undefined;
+  readonly environment: DescribeOptions["environment"];
 }
 
 /** Everything that the operator's files bring, kept as the files are. */
@@ -28,47 +36,59 @@ export class HandlerLibrary {
   readonly #options: HandlerLibraryOptions;
   readonly #shelves = new Map<string, FileShelf>();
   readonly #generationOf = new Map<string, Generation>();
-  readonly #reported = new Map<string, string>();
-  #clashes: ReadonlySet<string> = new Set();
+  readonly #problems: ProblemReports;
+  readonly #firstLoads: FirstLoads;
   readonly #generations = new Set<Generation>();
   readonly #retired = new Set<Generation>();
   #current: Generation;
   #watch: FileWatch | undefined;
-  /** What each file was when it was read, handlers and what they import. */
-  readonly #states = new Map<string, string>();
+  readonly #states = new FileStates();
   readonly #changed = new Set<string>();
   #reloading: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(options: HandlerLibraryOptions) {
     this.#options = options;
+    this.#problems = new ProblemReports(options.logger);
+    this.#firstLoads = new FirstLoads({
+      load: (file) => importReport(file, this.#runnerOf(file)),
+      hasChanged: (file) => this.#hasChanged(file),
+      onDifferent: (file) => this.#describeAgain(file),
+    });
     this.#current = this.#newGeneration();
   }
 
-  /** Finds, imports and registers everything. A file that fails is reported and takes no other with it. */
-  async load(): Promise<void> {
+  /** What keeps handlers from being served. */
+  get problems(): readonly HandlerProblem[] {
+    return this.#problems.all;
+  }
+
+  /**
+   * Finds and registers everything. A file that fails is reported and takes no other with it. One that is as it was at
+   * an earlier start is not loaded: `loadRest`, or its first call, does that.
+   */
+  async load({ mayUseCache = true }: { readonly mayUseCache?: boolean } = {}): Promise<void> {
     const { paths } = this.#options;
     const files = await findHandlerFiles(paths);
     await this.#reportEmpty(paths);
-    for (const described of await this.#describe(files, this.#current)) {
-      this.#shelve(described, this.#current);
-      const shelf = this.#shelves.get(described.file);
-      this.#report(described.file, shelf?.problems ?? described.problems, shelf !== undefined);
+    for (const described of await this.#describe(files, this.#current, mayUseCache)) {
+      this.#settle(described, this.#current);
     }
     this.#publish();
     this.#watchResources(this.#current);
+  }
+
+  /** Loads what nobody has called yet, in the time that calls leave. */
+  loadRest(): void {
+    this.#firstLoads.start();
   }
 
   async #reportEmpty(paths: readonly string[]): Promise<void> {
     for (const path of paths.filter((each) => !each.startsWith("!"))) {
       const found = await findHandlerFiles([path]);
       if (found.length > 0) continue;
-      const facts = {
-        file: path,
-        reason: "no file matches",
-        fix: "correct handlers.paths: a file, a folder or a glob",
-      };
-      this.#options.logger.error("handler file cannot be used", facts);
+      const fix = "correct handlers.paths: a file, a folder or a glob";
+      this.#problems.report(path, { problems: [{ file: path, message: "no file matches", fix }], isServed: false });
     }
   }
 
@@ -86,14 +106,15 @@ export class HandlerLibrary {
   /** Looks at the files now, whether they are watched or not. */
   async refresh(): Promise<void> {
     if (this.#isClosed || this.#options.launch.node === undefined) return;
-    for (const [file, state] of this.#states) if (stateOf(file) !== state) this.#changed.add(file);
+    for (const file of this.#states.changed()) this.#changed.add(file);
     await (this.#reloading ??= this.#reloadAll());
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#watch?.close();
-    await Promise.all([...this.#generations, ...this.#retired].map((generation) => generation.close()));
+    const generations = [...this.#generations, ...this.#retired].map((generation) => generation.close());
+    await Promise.all([this.#firstLoads.close(), ...generations]);
     await this.#reloading;
   }
 
@@ -113,7 +134,7 @@ export class HandlerLibrary {
 
   async #reload(changed: ReadonlySet<string>): Promise<void> {
     const files = await findHandlerFiles(this.#options.paths);
-    for (const file of this.#reported.keys()) if (!files.includes(file)) this.#reported.delete(file);
+    this.#problems.keepOnly(files);
     const gone = [...this.#shelves.keys()].filter((file) => !files.includes(file));
     const affected = files.filter((file) => this.#isAffected(file, changed));
     if (affected.length === 0 && gone.length === 0) return;
@@ -141,10 +162,11 @@ export class HandlerLibrary {
     for (const description of described) {
       const { file, problems } = description;
       const shelf = this.#shelves.get(file);
-      if (shelf !== undefined && isWorse(description, shelf)) this.#keep(shelf, kept);
-      else this.#shelve(description, next);
-      const served = kept.has(file) ? undefined : this.#shelves.get(file);
-      this.#report(file, served?.problems ?? problems, served !== undefined);
+      if (shelf === undefined || !shelf.isBetterThan(description)) this.#settle(description, next);
+      else {
+        this.#keep(shelf, kept);
+        this.#problems.report(file, { problems, isServed: false });
+      }
     }
     for (const [file, shelf] of this.#shelves) {
       if (kept.has(file) || this.#isPinned(file, affected)) continue;
@@ -157,7 +179,7 @@ export class HandlerLibrary {
 
   /** Broken since an earlier change: its code is not on disk any more. */
   #isPinned(file: string, affected: readonly string[]): boolean {
-    return !affected.includes(file) && this.#reported.has(file) && this.#generationOf.get(file) !== this.#current;
+    return !affected.includes(file) && this.#problems.has(file) && this.#generationOf.get(file) !== this.#current;
   }
 
   /** Its processes have the old code, and whichever replaces one of them gets it too. */
@@ -180,60 +202,76 @@ export class HandlerLibrary {
   #forget(file: string): void {
     this.#shelves.delete(file);
     this.#generationOf.delete(file);
-    this.#reported.delete(file);
-    this.#states.delete(file);
+    this.#problems.forget(file);
+    this.#firstLoads.forget(file);
+    this.#states.forget(file);
   }
 
-  #shelve(described: DescribedFile, generation: Generation): void {
-    const { file } = described;
-    if (described.isBroken) return;
-    const runner = generation.runnerFor(file);
-    const shelf = new FileShelf(described, runner, this.#shelves.get(file));
-    shelf.runBy(runner);
-    this.#shelves.set(file, shelf);
-    this.#generationOf.set(file, generation);
+  /** Serves what the file brings, or says why not. */
+  #settle(described: DescribedFile, generation: Generation): void {
+    const { file, isBroken, problems, kept } = described;
+    if (!isBroken) {
+      const runner = generation.runnerFor(file);
+      const shelf = new FileShelf(described, runner, this.#shelves.get(file));
+      this.#shelves.set(file, shelf);
+      this.#generationOf.set(file, generation);
+      if (kept !== undefined) this.#firstLoads.add(file, kept);
+      shelf.runBy(kept === undefined ? runner : this.#firstLoads.runner(file, runner));
+    }
+    const served = isBroken ? undefined : this.#shelves.get(file);
+    this.#problems.report(file, { problems: served?.problems ?? problems, isServed: served !== undefined });
   }
 
-  async #describe(files: readonly string[], generation: Generation): Promise<readonly DescribedFile[]> {
-    const { describeTypes } = this.#options;
-    for (const file of files) this.#states.set(file, stateOf(file));
-    const described = await describeFiles(files, { runnerFor: (file) => generation.runnerFor(file), describeTypes });
-    const imported = new Set(described.flatMap(({ dependencies }) => dependencies));
-    const news = [...imported].filter((file) => !this.#states.has(file));
-    for (const file of news) this.#states.set(file, stateOf(file));
-    if (news.length > 0) this.#watch?.add(news);
+  #runnerOf(file: string): Runner {
+    return (this.#generationOf.get(file) ?? this.#current).runnerFor(file);
+  }
+
+  #hasChanged(file: string): boolean {
+    const files = [file, ...(this.#shelves.get(file)?.dependencies ?? [])];
+    return this.#isClosed || files.some((path) => this.#states.hasChanged(path));
+  }
+
+  /** What was kept of it no longer holds. It is served, or not, as at a start that keeps nothing. */
+  async #describeAgain(file: string): Promise<void> {
+    await this.#reloading;
+    const generation = this.#generationOf.get(file);
+    if (generation === undefined || this.#hasChanged(file)) return;
+    for (const described of await this.#describe([file], generation)) {
+      if (this.#isClosed || this.#generationOf.get(file) !== generation) return;
+      if (described.isBroken) {
+        this.#shelves.delete(file);
+        this.#generationOf.delete(file);
+      }
+      this.#settle(described, generation);
+    }
+    this.#publish();
+  }
+
+  async #describe(
+    files: readonly string[],
+    generation: Generation,
+    mayUseCache = false,
+  ): Promise<readonly DescribedFile[]> {
+    const { describeTypes, cache, environment } = this.#options;
+    this.#states.note(files);
+    const runnerFor = (file: string): Runner => generation.runnerFor(file);
+    const described = await describeFiles(files, { runnerFor, describeTypes, cache, mayUseCache, environment });
+    for (const { file, kept } of described) if (kept === undefined) this.#firstLoads.forget(file);
+    const news = described.flatMap(({ dependencies }) => dependencies).filter((file) => !this.#states.has(file));
+    this.#states.note(news);
+    if (news.length > 0) this.#watch?.add([...new Set(news)]);
     return described;
   }
 
-  /** Once for each problem: an editor saves a broken file many times. */
-  #report(file: string, problems: FileShelf["problems"], isServed: boolean): void {
-    const text = JSON.stringify(problems);
-    if (problems.length === 0) {
-      if (this.#reported.delete(file)) this.#options.logger.info("handler file works again", { file });
-      return;
-    }
-    if (this.#reported.get(file) === text) return;
-    this.#reported.set(file, text);
-    // A problem of one function keeps only that from being served.
-    const what = isServed ? "handler" : "handler file";
-    for (const { file: at, line, column, message, fix } of problems) {
-      this.#options.logger.error(`${what} cannot be used`, { file: at, line, column, reason: message, fix });
-    }
-  }
-
   #publish(): void {
-    const { registry, changes, logger } = this.#options;
+    const { registry, changes } = this.#options;
     const shelves = [...this.#shelves].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, shelf]) => shelf);
     const { changed, refused } = registry.replace(SOURCE, {
       tools: shelves.flatMap(({ tools }) => tools),
       resources: shelves.flatMap(({ resources }) => resources.map(({ definition }) => definition)),
       prompts: shelves.flatMap(({ prompts }) => prompts),
     });
-    const clashes = nameClashes(refused, shelves);
-    for (const clash of clashes) {
-      if (!this.#clashes.has(JSON.stringify(clash))) logger.error("handler cannot be used", { ...clash });
-    }
-    this.#clashes = new Set(clashes.map((clash) => JSON.stringify(clash)));
+    this.#problems.reportClashes(nameClashes(refused, shelves));
     for (const list of changed) changes.listChanged(list);
   }
 
@@ -281,12 +319,6 @@ export class HandlerLibrary {
     const dependencies = [...this.#shelves.values()].flatMap(({ dependencies: files }) => [...files]);
     return [...new Set([...this.#options.paths.filter((path) => !path.startsWith("!")), ...dependencies])];
   }
-}
-
-/** Has a problem that what is served does not have. */
-function isWorse({ isBroken, problems }: DescribedFile, served: FileShelf): boolean {
-  const known = new Set(served.problems.map(({ message }) => message));
-  return isBroken || problems.some(({ message }) => !known.has(message));
 }
 
 function isList(list: string): list is ListKind {

@@ -48,7 +48,11 @@ export function toolOfFunction(served: ServedFile, description: HandlerDescripti
       return toOutput(outputSchema === undefined ? output : output.then((made) => made ?? null));
     },
   };
-  return compileTool(definition);
+  return { ...compileTool(definition), timeoutSetBy: timeoutPlace(served) };
+}
+
+function timeoutPlace({ file }: ServedFile): string {
+  return file.endsWith(".py") ? "timeout of its @handler" : "@timeout in its doc comment";
 }
 
 export function toolOfDefinition(served: ServedFile, { name, fields, input, output }: WireDefinition): Tool {

@@ -1,16 +1,30 @@
 import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
+import { pythonImports } from "./python/python-imports.ts";
 
 const CODE = /\.(?:m?[jt]s|py)$/;
 const DECLARATIONS = /\.d\.m?ts$/;
-/** Only files beside the importing one: packages do not change under a server that runs. */
-const LOCAL_IMPORT = /(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)["'](\.{1,2}\/[^"'\n]+)["']/g;
+const IMPORT = /(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)["']([^"'\n]+)["']/g;
 const ENDINGS = ["", ".ts", ".mts", ".js", ".mjs", ".json", "/index.ts", "/index.js"];
+
+/** What a script names in its imports. What a text only seems to import does no harm. */
+export interface NamedImports {
+  /** By their place: files that are there. */
+  readonly files: readonly string[];
+  /** By their name: packages, and whatever else is not beside the script. */
+  readonly names: readonly string[];
+}
 
 /** The texts of files at one moment: each is read once. */
 export class SourceTexts {
   readonly #texts = new Map<string, Promise<string | undefined>>();
+  readonly #imports = new Map<string, Promise<NamedImports>>();
+
+  /** With what others have read so far. */
+  constructor(others?: SourceTexts) {
+    if (others !== undefined) for (const [path, text] of others.#texts) this.#texts.set(path, text);
+  }
 
   read(path: string): Promise<string | undefined> {
     let text = this.#texts.get(path);
@@ -21,14 +35,24 @@ export class SourceTexts {
     return text;
   }
 
-  /** Files that a script imports by their place, and those that these import. What a text only seems to import does no harm. */
-  async importsOf(script: string): Promise<readonly string[]> {
+  /** What this file imports by itself. */
+  importsIn(path: string): Promise<NamedImports> {
+    let imports = this.#imports.get(path);
+    if (imports === undefined) {
+      imports = this.#readImports(path);
+      this.#imports.set(path, imports);
+    }
+    return imports;
+  }
+
+  /** Files that a handler's file imports by their place, and those that these import. */
+  async importsOf(file: string): Promise<readonly string[]> {
     const found = new Set<string>();
-    const open = [script];
+    const open = [file];
     for (let path = open.pop(); path !== undefined; path = open.pop()) {
-      for (const [, specifier = ""] of ((await this.read(path)) ?? "").matchAll(LOCAL_IMPORT)) {
-        const imported = resolveImport(path, specifier);
-        if (imported === undefined || imported === script || found.has(imported)) continue;
+      const { files } = await this.importsIn(path);
+      for (const imported of files) {
+        if (imported === file || found.has(imported)) continue;
         found.add(imported);
         open.push(imported);
       }
@@ -47,6 +71,21 @@ export class SourceTexts {
       if (text !== undefined) code.set(path, text);
     }
     return code;
+  }
+
+  async #readImports(path: string): Promise<NamedImports> {
+    const text = (await this.read(path)) ?? "";
+    if (path.endsWith(".py")) return { files: pythonImports(path, text), names: [] };
+    const files: string[] = [];
+    const names: string[] = [];
+    for (const [, specifier = ""] of text.matchAll(IMPORT)) {
+      if (!/^\.{1,2}\//.test(specifier)) names.push(specifier);
+      else {
+        const imported = resolveImport(path, specifier);
+        if (imported !== undefined) files.push(imported);
+      }
+    }
+    return { files, names };
   }
 }
 

@@ -54,11 +54,16 @@ class Inspection {
 
   #passesFields(value: object, depth: number): boolean {
     const proto: unknown = Object.getPrototypeOf(value);
-    if ((proto !== Object.prototype && proto !== null) || "mimeType" in value) return false;
+    if ((proto !== Object.prototype && proto !== null) || holdsBytes(value)) return false;
     for (const name of Object.keys(value)) {
       if (!this.#hasRoom(name.length) || this.#redactor.isSecretKey(name)) return false;
       if (!this.passes(Reflect.get(value, name), depth + 1)) return false;
     }
     return true;
   }
+}
+
+/** Bytes of a picture or a file, which are written down as their digest. */
+function holdsBytes(value: object): boolean {
+  return "mimeType" in value && ("data" in value || "blob" in value);
 }

@@ -1,4 +1,5 @@
 import type { ResourceContents } from "../capabilities/content.ts";
+import { isSteady } from "../capabilities/steady-contents.ts";
 import { isOwlError, toOwlError } from "../errors/owl-error.ts";
 import type { LedgerDecision, LedgerEntry, LedgerOutcome } from "../ledger/ledger.ts";
 import { sessionDigest } from "../telemetry/session-digest.ts";
@@ -39,9 +40,18 @@ function outcomeOf(thrown: unknown): LedgerOutcome {
   return thrown.kind === "timeout" ? "timeout" : "failed";
 }
 
+const records = new WeakMap<object, unknown>();
+
 /** Which bytes of a skill were read is said by its digest; a part of its text would say less and fill the ledger. */
 export function contentsByDigest(contents: readonly ResourceContents[]): unknown {
-  return contents.map(({ uri, mimeType, _meta }) => ({ uri, mimeType, _meta }));
+  return contents.map((content) => records.get(content) ?? recordOf(content));
+}
+
+function recordOf(content: ResourceContents): unknown {
+  const { uri, mimeType, _meta } = content;
+  const record = { uri, mimeType, _meta };
+  if (isSteady(content)) records.set(content, record);
+  return record;
 }
 
 const NO_SANDBOX = { sandbox: undefined };

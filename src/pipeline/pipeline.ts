@@ -192,6 +192,7 @@ export class Pipeline {
       const output = await runBounded((life) => tool.run(input, contextOf(informed?.call ?? call, life, this.view)), {
         what: `the tool "${tool.name}"`,
         timeoutMs: tool.timeoutMs ?? timeoutMs,
+        timeoutSetBy: tool.timeoutMs === undefined ? undefined : (tool.timeoutSetBy ?? "timeoutMs of its definition"),
         life: call.life,
       });
       return await renderResult(tool, output, maxResultChars);

@@ -6,6 +6,8 @@ export interface Bounds {
   /** What runs, for the messages: `tool "echo"`. */
   readonly what: string;
   readonly timeoutMs: number;
+  /** What sets the time. Default: the configuration. */
+  readonly timeoutSetBy?: string | undefined;
   readonly life: Lifeline;
 }
 
@@ -13,7 +15,8 @@ export interface Bounds {
  * Runs a capability until it settles, its time is up or its caller is gone, whichever comes first. The capability
  * learns of the end through its signal; whether it listens or not, the caller does not wait for it any longer.
  */
-export function runBounded<T>(run: (life: Lifeline) => T | Promise<T>, { what, timeoutMs, life }: Bounds): Promise<T> {
+export function runBounded<T>(run: (life: Lifeline) => T | Promise<T>, bounds: Bounds): Promise<T> {
+  const { what, timeoutMs, life } = bounds;
   if (life.isOver) return Promise.reject(cancelled(what));
   return new Promise<T>((resolve, reject) => {
     const own = new Lifeline();
@@ -21,7 +24,7 @@ export function runBounded<T>(run: (life: Lifeline) => T | Promise<T>, { what, t
       own.end(error);
       reject(error);
     };
-    const timer = setTimeout(() => stop(timedOut(what, timeoutMs)), timeoutMs);
+    const timer = setTimeout(() => stop(timedOut(bounds)), timeoutMs);
     const unlink = life.onEnd(() => stop(cancelled(what)));
     const release = (): void => {
       own.settle();
@@ -50,9 +53,10 @@ function executionError(thrown: unknown): Error {
   return toOwlError(thrown, "execution_error");
 }
 
-function timedOut(what: string, timeoutMs: number): OwlError {
+function timedOut({ what, timeoutMs, timeoutSetBy }: Bounds): OwlError {
   return new OwlError("timeout", `${what} did not finish within ${timeoutMs / 1000} s and was stopped`, {
     facts: { timeout_ms: timeoutMs },
+    ...(timeoutSetBy !== undefined && { hint: `Ask for less at once, or raise ${timeoutSetBy}.` }),
   });
 }
 

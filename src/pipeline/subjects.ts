@@ -1,3 +1,4 @@
+import type { ResourceDefinition } from "../capabilities/define.ts";
 import type { Resource, Tool } from "../capabilities/registry.ts";
 import { FREE, type Subject } from "../governance/subject.ts";
 
@@ -16,8 +17,21 @@ export function toolSubject(tool: Tool, timeoutMs: number): Subject {
   return subject;
 }
 
+const resources = new WeakMap<ResourceDefinition, Subject>();
+
 /** One URI. What gives the same as a tool is judged as the tool is, too. */
 export function resourceSubject(uri: string, { definition }: Resource): Subject {
+  // Of a template there are as many as callers can think of.
+  if (uri !== definition.uri) return subjectOfUri(uri, definition);
+  let subject = resources.get(definition);
+  if (subject === undefined) {
+    subject = subjectOfUri(uri, definition);
+    resources.set(definition, subject);
+  }
+  return subject;
+}
+
+function subjectOfUri(uri: string, definition: ResourceDefinition): Subject {
   const names = [uri, definition.uri, ...(definition.sameAs ?? [])];
   return { kind: "resource", name: uri, names, scope: undefined, price: FREE, confirm: undefined, timeoutMs: 0 };
 }

@@ -27,6 +27,8 @@ export interface ConnectionOptions {
   readonly unrelated?: (message: JsonRpcMessage) => void;
   /** Off only in the test that holds the fast path against the SDK's. */
   readonly fastPath?: boolean;
+  /** The number of the first question to the client. Default: 0. */
+  readonly firstQuestion?: number;
 }
 
 /** What the door says about one request. */
@@ -49,12 +51,13 @@ export class Connection {
   #closing = false;
   readonly #engine: Promise<{ close(): Promise<void> }>;
 
-  constructor({ mcp, attach, unrelated = () => undefined, fastPath = true }: ConnectionOptions) {
+  constructor({ mcp, attach, unrelated = () => undefined, fastPath = true, firstQuestion }: ConnectionOptions) {
     this.#mcp = mcp;
     this.#fastPath = fastPath;
     this.#transport = new PeerTransport({
       unrelated,
       withStack: mcp.withStack,
+      ...(firstQuestion !== undefined && { firstQuestion }),
       sees: (uri, caller) => mcp.pipeline.view.sees(uri, caller),
     });
     this.#engine = attach(this.#transport);

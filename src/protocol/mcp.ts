@@ -4,7 +4,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { RequestTracing } from "./request-tracing.ts";
 import { RequestStates } from "./request-state.ts";
 import type { RequestWatch } from "./request-watch.ts";
-import { Tasks } from "./tasks.ts";
+import { Tasks, type TasksElsewhere } from "./tasks.ts";
 
 export interface McpOptions {
   readonly pipeline: Pipeline;
@@ -17,6 +17,8 @@ export interface McpOptions {
   readonly servesSkills?: boolean;
   /** For states that clients carry; servers of one cluster share it. Default: a key of its own. */
   readonly stateKey?: Buffer | undefined;
+  /** Tasks of other servers. */
+  readonly taskHomes?: TasksElsewhere | undefined;
   /** Hears of every request. */
   readonly watch?: RequestWatch | undefined;
   readonly tracing?: RequestTracing | undefined;
@@ -33,7 +35,8 @@ export class Mcp {
   readonly watch: RequestWatch | undefined;
   readonly tracing: RequestTracing | undefined;
   readonly states: RequestStates;
-  readonly tasks: Tasks = new Tasks();
+  readonly tasks: Tasks;
+  readonly taskHomes: TasksElsewhere | undefined;
 
   constructor(options: McpOptions) {
     const {
@@ -46,7 +49,10 @@ export class Mcp {
       stateKey,
       watch,
       tracing,
+      taskHomes,
     } = options;
+    this.taskHomes = taskHomes;
+    this.tasks = new Tasks(taskHomes && (() => taskHomes.newId()));
     this.watch = watch;
     this.tracing = tracing;
     this.states = new RequestStates(stateKey === undefined ? {} : { key: stateKey });

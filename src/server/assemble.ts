@@ -54,6 +54,8 @@ export interface AssembleOptions {
   readonly earlyWorker?: EarlyWorker;
 }
 
+const SERVER_INFO = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
+
 /** Wires everything behind the transports. What is started here is stopped by `close`, in reverse. */
 export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const { config, logger } = options;
@@ -64,18 +66,18 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const metrics = config.telemetry.metrics ? new Metrics() : undefined;
   const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
   const tracing = await traceIfWanted({ config, logger, registry, metrics });
-  const { tracer } = tracing ?? {};
+  const { tracer } = tracing;
   const parts = { ...options, registry, changes, homes: cluster?.homes, sharing, metrics, alerts, tracer };
   const { governance: opened, capabilities } = await openParts(parts);
   const { calls, requests } = openObservation({ config, logger, registry, metrics });
   const governance = opened && { ...opened, observer: calls };
   const { sandboxes, servesSkills, skillTexts } = capabilities;
   const pipeline = new Pipeline({ registry, governance, skillTexts, ...callLimits(config) });
-  const serverInfo = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
-  const withStack = config.mode === "development";
-  const stateKey = await stateKeyOf(config);
-  const seen = { watch: requests, tracing: tracing?.requests };
-  const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills, stateKey, ...seen });
+  const shared = { stateKey: await stateKeyOf(config), taskHomes: cluster?.tasks };
+  const told = { serverInfo: SERVER_INFO, servesSkills, withStack: config.mode === "development" };
+  const seen = { watch: requests, tracing: tracing.requests };
+  const mcp = new Mcp({ pipeline, changes, logger, ...told, ...seen, ...shared });
+  shared.taskHomes?.serveWith((message) => mcp.tasks.act(message));
   const unfollow = governance?.governor.onPolicyChange(() => tellOfLists(changes));
   const operations = new Operations({ config, logger, metrics, governance, sandboxes, alerts });
   return {
@@ -98,7 +100,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
       await capabilities.close();
       await governance?.close();
       await sharing?.close();
-      await tracing?.close();
+      await tracing.close();
     },
   };
 }
@@ -111,8 +113,8 @@ function callLimits({ tools }: Config): Pick<PipelineOptions, "timeoutMs" | "pro
   };
 }
 
-async function traceIfWanted(parts: TracingParts): Promise<OpenTracing | undefined> {
-  if (parts.config.telemetry.otlp.endpoint === "") return undefined;
+async function traceIfWanted(parts: TracingParts): Promise<Partial<OpenTracing> & Pick<OpenTracing, "close">> {
+  if (parts.config.telemetry.otlp.endpoint === "") return { close: async () => undefined };
   const { openTracing } = await import("./open-tracing.ts");
   return openTracing(parts);
 }

@@ -7,6 +7,7 @@ import { workerEnvironment } from "../config/worker-environment.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { HandlerLanguage } from "../handlers/generation.ts";
 import { HandlerLibrary } from "../handlers/handler-library.ts";
+import { ReportCache } from "../handlers/report-cache.ts";
 import type { LaunchWorker } from "../handlers/workers/launched-worker.ts";
 import type { UseSandbox } from "../handlers/workers/remote-call.ts";
 import { launchProcess } from "../handlers/workers/launch-process.ts";
@@ -34,9 +35,9 @@ export function openHandlers(options: OpenHandlersOptions): HandlerLibrary {
   const { paths, isolation, workers } = config.handlers;
   const cacheFolder = join(config.sandbox.root, "cache", "handlers");
   const node: LaunchWorker = async () => earlyWorker?.take() ?? launchNodeWorker(config);
+  const env = workerEnvironment();
   const python: LaunchWorker = async () => {
     const { pythonWorkerCommand } = await import("../handlers/python/python-command.ts");
-    const env = workerEnvironment();
     return launchProcess(await pythonWorkerCommand({ python: config.handlers.python, env, cacheFolder }));
   };
   return new HandlerLibrary({
@@ -56,7 +57,17 @@ export function openHandlers(options: OpenHandlersOptions): HandlerLibrary {
       const { describeTypeScript } = await import("../handlers/typescript/describe-files.ts");
       return describeTypeScript({ files, cacheFolder });
     },
+    // In the server's own process a file that is loaded later would stop everything meanwhile.
+    cache: isolation === "none" ? undefined : new ReportCache(cacheFolder, surroundingsOf(config, env)),
+    environment: env,
   });
+}
+
+/** What decides which interpreter runs the files, and what it finds. */
+function surroundingsOf({ handlers }: Config, env: ReturnType<typeof workerEnvironment>): readonly string[] {
+  const { isolation, python } = handlers;
+  const variables = ["PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "NODE_PATH", "NODE_OPTIONS"];
+  return [isolation, python, ...variables.map((name) => env[name] ?? "")];
 }
 
 function sandboxed(language: HandlerLanguage, paths: readonly string[], layer: SandboxLayer | undefined): LaunchWorker {

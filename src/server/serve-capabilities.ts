@@ -1,6 +1,7 @@
 import type { Changes } from "../capabilities/changes.ts";
 import type { Registry } from "../capabilities/registry.ts";
 import type { Config } from "../config/schema.ts";
+import type { HandlerProblem } from "../handlers/handler-description.ts";
 import type { HandlerLibrary } from "../handlers/handler-library.ts";
 import type { SkillTexts } from "../pipeline/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -25,6 +26,8 @@ export interface CapabilityOptions {
   readonly earlyWorker?: EarlyWorker | undefined;
   readonly metrics?: Metrics | undefined;
   readonly tracer?: Tracer | undefined;
+  /** Also those that are as they were at an earlier start. Default: no. */
+  readonly loadsEveryHandler?: boolean;
 }
 
 /** Whatever the configuration asks for: sandboxes with their tools, skills, the users' own handlers. */
@@ -32,6 +35,8 @@ export interface Capabilities {
   readonly sandboxes: SandboxPart | undefined;
   readonly servesSkills: boolean;
   readonly skillTexts: SkillTexts | undefined;
+  /** What keeps handlers from being served. */
+  readonly handlerProblems: readonly HandlerProblem[];
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
   /** Looks at skills and handlers again. */
@@ -43,13 +48,13 @@ export interface Capabilities {
 
 /** What is not asked for is not loaded: a server need not wait for code that it does not use. */
 export async function serveCapabilities(options: CapabilityOptions): Promise<Capabilities> {
-  const { config, logger, registry, changes, earlyWorker } = options;
+  const { config, logger, registry, changes, earlyWorker, loadsEveryHandler = false } = options;
   const sandboxes = config.sandbox.enabled ? await addSandboxes(options) : undefined;
   const layer = sandboxes?.layer;
   const skills = config.skills.dir === "" ? undefined : await addSkills({ registry, changes, config, logger });
   const handlers =
     config.handlers.paths.length > 0
-      ? await loadHandlers({ config, registry, changes, logger, layer, earlyWorker })
+      ? await loadHandlers({ config, registry, changes, logger, layer, earlyWorker }, !loadsEveryHandler)
       : undefined;
   const skillTexts = skills === undefined ? undefined : await linkSkills({ config, registry, changes, logger, skills });
   const watching = new AbortController();
@@ -58,10 +63,12 @@ export async function serveCapabilities(options: CapabilityOptions): Promise<Cap
     sandboxes,
     servesSkills: skills !== undefined,
     skillTexts,
+    handlerProblems: handlers?.problems ?? [],
     start: async () => {
       await layer?.start();
       skills?.start();
       if (config.handlers.watch) handlers?.watch();
+      handlers?.loadRest();
     },
     refresh: async () => {
       await skills?.refresh();
@@ -90,10 +97,10 @@ async function addSkills(
   return serveSkills({ ...options, config: options.config.skills });
 }
 
-async function loadHandlers(options: OpenHandlersOptions): Promise<HandlerLibrary> {
+async function loadHandlers(options: OpenHandlersOptions, mayUseCache: boolean): Promise<HandlerLibrary> {
   const { openHandlers } = await import("./open-handlers.ts");
   const library = openHandlers(options);
-  await library.load();
+  await library.load({ mayUseCache });
   return library;
 }
 

@@ -2,6 +2,7 @@ import { byteRange } from "../capabilities/byte-range.ts";
 import type { ResourceContents } from "../capabilities/content.ts";
 import type { ReadWish } from "../capabilities/context.ts";
 import { type ContentFacts, META } from "../capabilities/meta-keys.ts";
+import { steadyContents } from "../capabilities/steady-contents.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { decode, type SkillContent } from "./skill-contents.ts";
 
@@ -13,10 +14,10 @@ export interface RenderOptions {
 
 /** A file as MCP contents: whole, a part of it, or the word that it has not changed. */
 export function renderContent(content: SkillContent, { uri, mimeType, wish }: RenderOptions): ResourceContents {
-  const { bytes, digest, modifiedMs, text } = content;
-  const facts: ContentFacts = { digest, size: bytes.length, lastModified: new Date(modifiedMs).toISOString() };
+  if (wish === undefined) return whole(content, { uri, mimeType });
+  const { bytes, digest, text } = content;
+  const facts = factsOf(content);
   const common = { uri, mimeType };
-  if (wish === undefined) return { ...common, ...asBody(bytes, text), _meta: { [META.content]: facts } };
   if (matches(wish.ifNoneMatch, digest))
     return { ...common, text: "", _meta: { [META.content]: { ...facts, notModified: true } } };
   const isStillMeant = wish.ifRange === undefined || wish.ifRange.trim() === entityTag(digest);
@@ -25,6 +26,22 @@ export function renderContent(content: SkillContent, { uri, mimeType, wish }: Re
   if (range === "unsatisfiable") throw unsatisfiable(wish.range, bytes.length);
   const part = bytes.subarray(range.start, range.end);
   return { ...common, ...asBody(part, decode(part)), _meta: { [META.content]: { ...facts, range } } };
+}
+
+const rendered = new WeakMap<SkillContent, ResourceContents>();
+
+/** Most reads are of the same few files under the same name: one object serves them all. */
+function whole(content: SkillContent, common: Pick<RenderOptions, "uri" | "mimeType">): ResourceContents {
+  const known = rendered.get(content);
+  if (known !== undefined && known.uri === common.uri && known.mimeType === common.mimeType) return known;
+  const { bytes, text } = content;
+  const contents = { ...common, ...asBody(bytes, text), _meta: { [META.content]: factsOf(content) } };
+  rendered.set(content, steadyContents(contents));
+  return contents;
+}
+
+function factsOf({ bytes, digest, modifiedMs }: SkillContent): ContentFacts {
+  return { digest, size: bytes.length, lastModified: new Date(modifiedMs).toISOString() };
 }
 
 /** The digest as HTTP's strong validator. */

@@ -66,7 +66,7 @@ export class ContentCache {
   }
 }
 
-/** The text is kept beside the bytes, in at most two bytes a character. */
+/** The text is kept beside the bytes, in at most two bytes a character; so is, once it was read, the JSON of both. */
 function costOf({ bytes, text = "" }: SkillContent): number {
-  return bytes.length + 2 * text.length;
+  return 2 * bytes.length + 2 * text.length;
 }

@@ -33,6 +33,16 @@ export function defineImageSuite(engine: () => ContainerEngine): void {
     await server.stop();
   });
 
+  test("an image without Chromium has every tool but the browser's, which say what is missing", async () => {
+    const { server, client } = await open({});
+    const inside = await openInside(client);
+    const [head, hint] = textOf(await inside.call("browser_goto", { url: "http://localhost:3000/" })).split("\n");
+    expect(head).toBe("browser_goto failed: there is no Chromium in the sandbox");
+    expect(hint).toContain("where sandboxes are containers, in their image");
+    expect(await inside.sh("echo goes on")).toBe("goes on\n");
+    await server.stop();
+  });
+
   test("an image on musl is refused in clear words", async () => {
     const { cli, folder, image } = engine();
     const tree = join(folder, "musl");

@@ -5,6 +5,15 @@ import { call, connectStdio, makePlace, readText, type TransportName } from "./s
 
 const TRANSPORTS: readonly TransportName[] = ["stdio", "http"];
 
+const FILE_TOOLS = ["file_list", "file_read", "file_replace", "file_search", "file_write"];
+
+/** What these need beside a path. */
+const NEEDED: Readonly<Record<string, Record<string, unknown>>> = {
+  file_write: { content: "x" },
+  file_replace: { old_text: "a", new_text: "b" },
+  file_search: { pattern: "a" },
+};
+
 describe.each(TRANSPORTS)("the browser over %s", (transport) => {
   let client: Client;
 
@@ -82,10 +91,16 @@ describe.each(TRANSPORTS)("the browser over %s", (transport) => {
     expect(await pixel(client, "shots/red.png", [250, 50])).toBe("0,0,255");
   });
 
-  test("[003-FR-007] a picture outside the workspace is refused", async () => {
-    for (const path of ["/tmp/out.png", "../out.png", "/etc/out.png"]) {
-      const refused = await call(client, "browser_screenshot", { path });
-      expect(readText(refused).head).toBe(`browser_screenshot failed: ${path}: it is outside the workspace`);
+  test("[003-FR-007] every tool that takes a path refuses one outside the workspace", async () => {
+    const { tools } = await client.listTools();
+    const withPath = tools.filter(({ inputSchema }) => Object.hasOwn(inputSchema.properties ?? {}, "path"));
+    const names = withPath.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining([...FILE_TOOLS, "browser_pdf", "browser_screenshot"]));
+    for (const name of names) {
+      for (const path of ["/tmp/out.png", "../out.png", "/etc/out.png"]) {
+        const refused = await call(client, name, { ...NEEDED[name], path });
+        expect(readText(refused).head).toBe(`${name} failed: ${path}: it is outside the workspace`);
+      }
     }
   });
 });

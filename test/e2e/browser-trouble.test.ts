@@ -22,7 +22,7 @@ describe("[002-goto] a page that does not come is explained, with what to do", (
     ["http://localhost:8999/", "nothing listens there (ERR_CONNECTION_REFUSED)", /start the server in this sandbox/],
     ["https://example.org/", "there is no network in this sandbox", /network\.allow/],
     [`${HOME}/circle`, "it redirects in a circle (ERR_TOO_MANY_REDIRECTS)", /open the page/],
-    ["https://localhost:8000/", "its certificate is not trusted (ERR_SSL_PROTOCOL_ERROR)", /http:\/\//],
+    ["https://localhost:8000/", "the server does not speak TLS", /use http:\/\//],
     ["file:///workspace/none.html", "there is no such file (ERR_FILE_NOT_FOUND)", /file_list/],
     ["http://localhost:22/", "browsers refuse that port (ERR_UNSAFE_PORT)", /another port/],
     ["http://", "it is no address", /in full/],
@@ -32,6 +32,21 @@ describe("[002-goto] a page that does not come is explained, with what to do", (
     const [head = "", next = ""] = said(failed);
     expect(head).toContain(`: ${reason}`);
     expect(next).toMatch(hint);
+  });
+
+  test("a certificate that nobody vouches for", async () => {
+    const subject = "-subj /CN=localhost -addext subjectAltName=DNS:localhost";
+    const make = `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout /tmp/k -out /tmp/c ${subject}`;
+    const serve = `require("https").createServer({key:fs.readFileSync("/tmp/k"),cert:fs.readFileSync("/tmp/c")}, (q, r) => r.end("hello")).listen(8443)`;
+    await call(client, "shell_exec", { command: make });
+    await call(client, "shell_exec", { command: `exec node -e '${serve}'`, background: true });
+    const reached = "until curl -sk -o /dev/null https://localhost:8443/; do sleep 0.1; done";
+    await call(client, "shell_exec", { command: reached });
+    const [head, hint] = said(await call(client, "browser_goto", { url: "https://localhost:8443/" }));
+    expect(head).toBe(
+      "browser_goto failed: https://localhost:8443/: its certificate is not trusted (ERR_CERT_AUTHORITY_INVALID)",
+    );
+    expect(hint).toContain("a host with a certificate that is trusted");
   });
 
   test("a server that does not answer ends with the time-out", async () => {
@@ -48,6 +63,19 @@ describe("[002-goto] a page that does not come is explained, with what to do", (
     expect(said(failed)[0]).toBe(`browser_goto failed: the server answered ${code} for ${HOME}/status?code=${code}`);
     expect((await snapshot(client)).text).toBe("# Sorry");
   });
+});
+
+test("a page without any element, as between two pages, is looked at like any other", async () => {
+  await goto(client, "/index.html");
+  await call(client, "browser_evaluate", { expression: "void document.documentElement.remove()" });
+  for (const [tool, args] of [
+    ["browser_screenshot", {}],
+    ["browser_screenshot", { full_page: true }],
+    ["browser_scroll", { to: "bottom" }],
+    ["browser_snapshot", {}],
+  ] as const) {
+    expect(said(await call(client, tool, args))[0]).toContain(`${tool} ok`);
+  }
 });
 
 test("what is in the way of a click is named", async () => {

@@ -10,12 +10,12 @@ const ADDRESSES = { server: "44.0.0.1", good: "44.0.0.2", bad: "44.0.0.3" };
 
 /**
  * The server in a network of its own with a cable to another one, where a plain web server stands in for both hosts.
- * Arguments: the hosts file, the site's folder, and the program to become. The web server ends with it.
+ * Arguments: the hosts file, the site's folder, what else to do, and the program to become. The web server ends with it.
  */
 const WORLD = `
 set -eu
-hosts=$1 site=$2
-shift 2
+hosts=$1 site=$2 more=$3
+shift 3
 mount --bind "$hosts" /etc/hosts
 ip link set lo up
 setpriv --pdeathsig KILL unshare --net -- bash --norc -c '
@@ -30,7 +30,15 @@ ip link add cable0 type veth peer name cable1 netns $far
 ip addr add ${ADDRESSES.server}/24 dev cable0
 ip link set cable0 up
 until (exec 3<> /dev/tcp/${ADDRESSES.good}/80) 2> /dev/null; do sleep 0.02; done
+eval "$more"
 exec "$@"
+`;
+
+/** The same site on the server's own loopback, and where clouds have their metadata. */
+const NEAR = `
+ip addr add 169.254.169.254/32 dev lo
+setpriv --pdeathsig KILL python3 -m http.server --directory "$site" 80 > /dev/null 2>&1 < /dev/null &
+until (exec 3<> /dev/tcp/127.0.0.1/80) 2> /dev/null; do sleep 0.02; done
 `;
 
 const ALONE = `set -eu; ip link set lo up; exec "$@"`;
@@ -70,6 +78,14 @@ function writeSite(folder: string): void {
   writeFileSync(inSite("tiny"), JSON.stringify({ name: "tiny", "dist-tags": { latest: "1.2.3" }, versions }));
 }
 
+/** What names lead to, from now on. The file is written in place, since the server's world has it mounted. */
+export function writeHosts({ folder }: Place, more: readonly string[]): string {
+  const hosts = join(folder, "hosts");
+  const lines = ["127.0.0.1 localhost", `${ADDRESSES.good} good.test`, `${ADDRESSES.bad} bad.test`, ...more];
+  writeFileSync(hosts, `${lines.join("\n")}\n`);
+  return hosts;
+}
+
 /** A client of a server that has nothing but loopback, or a cable to the stand-in hosts good.test and bad.test. */
 export async function connectInNetwork(
   place: Place,
@@ -79,16 +95,17 @@ export async function connectInNetwork(
     readonly settings?: Settings;
     /** More lines of the hosts file. */
     readonly hosts?: readonly string[];
+    /** The server's own machine serves the site too, where no sandbox may reach it. */
+    readonly isServedNear?: boolean;
   },
 ): Promise<Client> {
-  const hosts = join(place.folder, "hosts");
-  const lines = ["127.0.0.1 localhost", `${ADDRESSES.good} good.test`, `${ADDRESSES.bad} bad.test`];
-  writeFileSync(hosts, `${[...lines, ...(options.hosts ?? [])].join("\n")}\n`);
+  const hosts = writeHosts(place, options.hosts ?? []);
   if (options.hasCable) writeSite(place.folder);
   const sandbox = { ...options.settings?.["sandbox"], network: { allow: options.allow } };
   const config = writeConfig(place, { ...options.settings, sandbox });
   const server = [process.execPath, BIN, "mcp-server", "start", "--transport", "stdio", "--config", config];
-  const world = options.hasCable ? [WORLD, "bash", hosts, join(place.folder, "site")] : [ALONE, "bash"];
+  const near = options.isServedNear === true ? NEAR : "";
+  const world = options.hasCable ? [WORLD, "bash", hosts, join(place.folder, "site"), near] : [ALONE, "bash"];
   const args = ["--net", "--mount", "--propagation", "private", "--", "bash", "--norc", "-c", ...world, ...server];
   const env = { PATH: process.env["PATH"] ?? "", HOME: place.folder, TMPDIR: place.folder };
   const client = new Client({ name: "e2e", version: "1" });

@@ -236,3 +236,35 @@ export function replaced(value: unknown, [key, ...rest]: Path, wrong: unknown): 
   });
   return Object.fromEntries(entries);
 }
+
+const read = (uri: unknown, wish?: unknown): CorpusRequest => ({
+  method: "resources/read",
+  params: { uri, ...(wish !== undefined && { _meta: { "io.owlclaw/read": wish } }) },
+});
+
+/** Reads of the skills of a shop: whole and in part, again, by all of their names, and of what is not there or not open. */
+export const SKILL_READS: readonly CorpusRequest[] = [
+  read("skill://ecommerce/refund"),
+  read("skill://ecommerce/refund"),
+  read("skill://ecommerce/refund/SKILL.md"),
+  read("skill://ecommerce/refund", {}),
+  read("skill://ecommerce/refund", { range: "bytes=0-9" }),
+  read("skill://ecommerce/refund", { range: "bytes=-5" }),
+  read("skill://ecommerce/refund", { range: "bytes=99999-" }),
+  read("skill://ecommerce/refund", { range: "lines=1-2" }),
+  read("skill://ecommerce/refund", { ifNoneMatch: "*" }),
+  read("skill://ecommerce/refund", { ifNoneMatch: "sha256:00" }),
+  read("skill://ecommerce/refund", { ifNoneMatch: 1 }),
+  read("skill://ecommerce/refund", { surplus: true }),
+  read("skill://ecommerce/refund/references/limits.md"),
+  read("skill://ecommerce/refund/references/limits.md", { range: "bytes=10-12" }),
+  read("skill://ecommerce/refund/assets/logo.png"),
+  read("skill://ecommerce/refund/nothing.md"),
+  read("skill://ecommerce/refund/../../escape"),
+  read("skill://support/broken"),
+  read("skill://support/tone"),
+  read("skill://"),
+  read("SKILL://ecommerce/refund"),
+  read(""),
+  read("x".repeat(5000)),
+];

@@ -24,9 +24,11 @@ import {
   NOTIFICATIONS,
   pathsOf,
   replaced,
+  SKILL_READS,
   withEnvelope,
   WRONG_VALUES,
 } from "./corpus.ts";
+import { SHOP, skillFolder } from "../integration/skill-fixture.ts";
 import { type Answer, EventReader, openResponse, send as sendOnce } from "./http-client.ts";
 import { dueFor } from "./json-rpc-oracle.ts";
 import { HANDLERS, MANY_CALLS } from "./server.ts";
@@ -78,7 +80,11 @@ function settings() {
     http: { host: "127.0.0.1", port: 0 },
     handlers: { paths: [HANDLERS, CONFORMANCE_HANDLERS] },
     sandbox: { enabled: false, root: mkdtempSync(join(folder, "side-")) },
-    governance: { defaults: MANY_CALLS },
+    skills: { dir: skills },
+    governance: {
+      defaults: MANY_CALLS,
+      rules: [{ id: "no-tone", effect: "deny", when: 'uri == "skill://support/tone"', reason: "not for everybody" }],
+    },
   });
 }
 
@@ -98,17 +104,26 @@ interface Shot {
 }
 
 const ACCEPTS = ["application/json, text/event-stream", "application/json", "*/*", ""];
-const CALLS = [...GOOD_CALLS, ...BAD_CALLS];
+const CALLS = [...GOOD_CALLS, ...BAD_CALLS, ...SKILL_READS];
+/** The two sides read the same files. */
+const skills = skillFolder(SHOP);
 const ODD_IDS = ["", "id", 0, -1, 9_007_199_254_740_991, "\u0000\u{1F989}", "x".repeat(2000)];
 
-/** Every way in which one field of a good call can be wrong, the id left alone. */
+const TYPED_CALL: CorpusRequest = {
+  method: "tools/call",
+  params: { name: "typed", arguments: { text: "a", count: 1, list: ["b"] } },
+};
+const SKILL_READ: CorpusRequest = {
+  method: "resources/read",
+  params: { uri: "skill://ecommerce/refund", _meta: { "io.owlclaw/read": { range: "bytes=0-1" } } },
+};
+
+/** Every way in which one field of a good request can be wrong, the id left alone. */
 function bentCalls(): CorpusRequest[] {
-  const good: CorpusRequest = {
-    method: "tools/call",
-    params: { name: "typed", arguments: { text: "a", count: 1, list: ["b"] } },
-  };
-  return pathsOf(good).flatMap((path) =>
-    [undefined, ...WRONG_VALUES].map((wrong) => replaced(good, path, wrong) as CorpusRequest),
+  return [TYPED_CALL, SKILL_READ].flatMap((good) =>
+    pathsOf(good).flatMap((path) =>
+      [undefined, ...WRONG_VALUES].map((wrong) => replaced(good, path, wrong) as CorpusRequest),
+    ),
   );
 }
 
@@ -279,6 +294,9 @@ describe("the fast path and the SDK give equal answers over HTTP", () => {
     expect(fast.runs, "calls on the fast path").toBeGreaterThan(30);
     expect(fast.runs, "not everything is for the fast path").toBeLessThan(quick.size);
     expect(quick.size).toBeGreaterThan(250);
+    const read = [...quick].filter(([name]) => name.includes("resources/read")).map(([, { messages }]) => messages);
+    expect(JSON.stringify(read), "a read that governance refuses").toContain("not for everybody");
+    expect(JSON.stringify(read), "a part of a skill").toContain('"range":{"start":0');
     for (const [name, outcome] of quick) {
       expect.soft(outcome.status, `${name} is answered`).not.toBe(0);
       expect.soft(outcome, name).toEqual(slow.get(name));
@@ -372,11 +390,7 @@ async function converse(fastPath: boolean, first: readonly string[], lines: read
   if (first.length > 0) await firstAnswer;
   for (const line of lines) input.write(`${line}\n`);
   const told = (): string[] => answers.map((answer) => JSON.stringify(sortKeys(answer))).sort();
-  // The last line may be answered before the others: its time is up when it is, whatever its worker is busy with.
-  await vi.waitFor(() => expect(unansweredOf(lines, { answers: told(), asked })).toEqual([]), {
-    timeout: 20_000,
-    interval: 200,
-  });
+  await allAnswered(lines, () => ({ answers: told(), asked }));
   await transport.close(10_000);
   await assembly.close();
   return { answers: told(), asked };
@@ -414,6 +428,11 @@ function linesOf(era: string): { readonly first: readonly string[]; readonly lin
       bodyOf(envelope({ method: "tools/call", params: { name: "times_out" } }), "the end"),
     ],
   };
+}
+
+/** The last line may be answered before the others: its time is up when it is, whatever its worker is busy with. */
+async function allAnswered(lines: readonly string[], conversed: () => Conversed): Promise<void> {
+  await vi.waitFor(() => expect(unansweredOf(lines, conversed())).toEqual([]), { timeout: 60_000, interval: 200 });
 }
 
 function unansweredOf(lines: readonly string[], { answers }: Conversed): unknown[] {
@@ -486,16 +505,19 @@ async function converseOverSse({ origin }: Side, lines: readonly string[]): Prom
       void send(JSON.stringify({ jsonrpc: "2.0", id: message.id, result }));
       answers.push({ ...message, id: "a question" });
     } else answers.push(normalized(message));
-    return message.id === "the end";
+    return false;
   });
+  const gone = read.catch(() => undefined);
   for (const line of lines) {
     const { status, json } = await send(line);
     // What cannot be read is refused at once; all the rest is answered on the stream.
     if (status !== 202) answers.push({ status, json: normalized(json) });
   }
-  await read;
+  const told = (): string[] => answers.map((answer) => JSON.stringify(sortKeys(answer))).sort();
+  await allAnswered(lines, () => ({ answers: told(), asked }));
   hangUp.abort();
-  return { answers: answers.map((answer) => JSON.stringify(sortKeys(answer))).sort(), asked };
+  await gone;
+  return { answers: told(), asked };
 }
 
 describe("the fast path and the SDK give equal answers over the older SSE transport", () => {

@@ -151,7 +151,7 @@ describe("a client on stdio that does not read", () => {
     } finally {
       await process.stop();
     }
-  });
+  }, 240_000);
 });
 
 /** The most memory that a process has ever had, as the kernel saw it. */

@@ -36,6 +36,32 @@ describe("config validate", () => {
     expect(err.match(/fix: /g)).toHaveLength(5);
   });
 
+  test("lists what keeps handlers from being served, and exits with 1", async () => {
+    const cwd = temporaryFolder({
+      "broken.ts": "export const = ;\n",
+      "half.ts":
+        "/** Fine. */\nexport function fine(): void {}\n/** Bad. */\nexport function bad(m: Map<string, string>): void {}\n",
+      "taken.ts": "/** Fine, too. */\nexport function fine(): void {}\n",
+      "snake.py": "def broken(:\n",
+    });
+    const root = join(cwd, "data");
+    const write = (paths: readonly string[]): void =>
+      writeFileSync(join(cwd, "mcp-server.yaml"), JSON.stringify({ handlers: { paths }, sandbox: { root } }));
+    write([cwd]);
+    const { code, out, err } = await runCli(["mcp-server", "config", "validate"], { cwd });
+    expect({ code, out }).toEqual({ code: 1, out: `${join(cwd, "mcp-server.yaml")} is valid.\n` });
+    expect(err).toContain(join(cwd, "broken.ts"));
+    expect(err).toContain(
+      `${join(cwd, "half.ts")}:4:21: error: bad: m has the type Map<string, string>, which JSON cannot carry`,
+    );
+    expect(err).toContain(`${join(cwd, "snake.py")}:1`);
+    expect(err).toContain(
+      `${join(cwd, "taken.ts")}: error: "fine" is not served: ${join(cwd, "half.ts")} has a tool "fine" already`,
+    );
+    write([join(cwd, "taken.ts")]);
+    expect(await runCli(["mcp-server", "config", "validate"], { cwd })).toMatchObject({ code: 0, err: "" });
+  });
+
   test("[004-R12.4] --config names the file, and a missing one is an error", async () => {
     const cwd = temporaryFolder({ "other.yaml": "mode: development" });
     expect(await runCli(["mcp-server", "config", "validate", "--config", "other.yaml"], { cwd })).toMatchObject({

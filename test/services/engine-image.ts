@@ -10,15 +10,16 @@ const CACHE = resolve(import.meta.dirname, "../../.cache");
 /** What docs/runtimes.md asks of an image, and what the attacks need. No Node: that of this machine is put in. */
 const PACKAGES = ["python3", "git", "procps", "libstdc++6", "busybox-static"];
 
-/** A small Debian as a tar file, made once without a registry and kept for the next run. */
-export async function engineImage(): Promise<string> {
-  const digest = createHash("sha256").update(JSON.stringify(PACKAGES)).digest("hex").slice(0, 12);
+/** A small Debian as a tar file, with more packages where a test needs them, made once without a registry and kept for the next run. */
+export async function engineImage(more: readonly string[] = []): Promise<string> {
+  const packages = [...PACKAGES, ...more];
+  const digest = createHash("sha256").update(JSON.stringify(packages)).digest("hex").slice(0, 12);
   const image = join(CACHE, `engine-image-${process.arch}-${digest}.tar`);
   if (existsSync(image)) return image;
   mkdirSync(CACHE, { recursive: true });
   const fresh = `${image}-${process.pid}.tar`;
   try {
-    await run("mmdebstrap", ["--quiet", "--variant=minbase", `--include=${PACKAGES.join(",")}`, "bookworm", fresh]);
+    await run("mmdebstrap", ["--quiet", "--variant=minbase", `--include=${packages.join(",")}`, "bookworm", fresh]);
     renameSync(fresh, image);
   } finally {
     rmSync(fresh, { force: true });

@@ -6,6 +6,7 @@ import { ASK_FOR_HOST, explainNavigation } from "./navigation-failure.ts";
 import { refuseSickPage } from "./page-health.ts";
 import type { BrowserSession } from "./session.ts";
 import { settle } from "./settle.ts";
+import { ERROR_PAGE } from "./tab.ts";
 import { within } from "./within.ts";
 
 const DOWNLOAD_MAX_MS = 30_000;
@@ -29,7 +30,6 @@ export async function goto(
 
 type GotoOptions = Parameters<Page["goto"]>[1];
 
-const ERROR_PAGE = "chrome-error:";
 const ERROR_PAGE_MS = 1000;
 
 /** The browser's own page about an address that failed comes late, and may get in the way of the next address. */

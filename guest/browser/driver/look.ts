@@ -11,7 +11,7 @@ const SCROLLS: Readonly<Record<rpc.BrowserScrollParams["to"], string>> = {
   up: "scrollBy(0, -innerHeight * 0.9)",
   down: "scrollBy(0, innerHeight * 0.9)",
   top: "scrollTo(0, 0)",
-  bottom: "scrollTo(0, document.documentElement.scrollHeight)",
+  bottom: "scrollTo(0, document.documentElement?.scrollHeight ?? 0)",
 };
 
 export async function scroll(

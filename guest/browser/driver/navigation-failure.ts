@@ -30,11 +30,19 @@ const BY_CODE: ReadonlyArray<readonly [pattern: RegExp, explanation: Explanation
     ],
   ],
   [
-    /ERR_(?:CERT|SSL)_\w+/,
+    /ERR_CERT_\w+/,
     [
       "bad_certificate",
       "its certificate is not trusted",
       "use http:// for a server of your own, or a host with a certificate that is trusted",
+    ],
+  ],
+  [
+    /ERR_SSL_\w+/,
+    [
+      "unreachable",
+      "the server does not speak TLS, or not as browsers do",
+      "use http:// for a server that has no certificate",
     ],
   ],
   [/ERR_TOO_MANY_REDIRECTS/, ["unreachable", "it redirects in a circle", "open the page that it should lead to"]],

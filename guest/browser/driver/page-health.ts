@@ -3,7 +3,9 @@ import { Failure } from "../../failure.ts";
 import type { BrowserSession } from "./session.ts";
 import { DeadlineError, within } from "./within.ts";
 
-const PING_MS = 2000;
+/** A page that is well answers at once, on a machine that does much else in a second or two. */
+const PING_MS = 5000;
+const STOP_MS = 2000;
 const GO_ON = "go on with browser_goto; a page that needs more memory needs a sandbox of a larger flavor";
 
 /**
@@ -14,7 +16,7 @@ export async function refuseSickPage(session: BrowserSession, error: unknown): P
   if (isCrash(error)) throw new Failure("page_crashed", "the page crashed and was closed", GO_ON);
   if (!isLate(error)) return;
   const tab = await session.tab();
-  if (tab.isNavigating) await within(stopLoading(session, tab.page), PING_MS).catch(() => {});
+  if (tab.isNavigating) await within(stopLoading(session, tab.page), STOP_MS).catch(() => {});
   const isWell = await within(tab.page.evaluate("1"), PING_MS).then(
     () => true,
     () => false,

@@ -59,7 +59,8 @@ async function areaOf(
   if (selector !== undefined) return await elementArea(session, selector, { timeoutMs, signal });
   const viewport = page.viewportSize() ?? { width: 1280, height: 720 };
   const seen = await page.evaluate(
-    "({ x: scrollX, y: scrollY, width: document.documentElement.scrollWidth, height: document.documentElement.scrollHeight })",
+    // A page that has just begun has no element yet.
+    "({ x: scrollX, y: scrollY, width: document.documentElement?.scrollWidth ?? 0, height: document.documentElement?.scrollHeight ?? 0 })",
   );
   const { x, y, width, height } = toArea(seen);
   if (!fullPage) return { x, y, ...viewport };

@@ -3,6 +3,7 @@ import { LogRing } from "./log-ring.ts";
 
 const ENTRIES_MAX = 200;
 const ENTRY_CHARS_MAX = 500;
+export const ERROR_PAGE = "chrome-error:";
 
 /** One page of the browser, with what it said and what it failed to load. */
 export class Tab {
@@ -11,13 +12,16 @@ export class Tab {
   readonly console = new LogRing(ENTRIES_MAX, ENTRY_CHARS_MAX);
   readonly requests = new LogRing(ENTRIES_MAX, ENTRY_CHARS_MAX);
   isCrashed = false;
-  #cdp: Promise<CDPSession> | undefined;
+  readonly #cdp: Promise<CDPSession>;
   #navigation: Request | undefined;
   #onNavigated: () => void = () => {};
 
   constructor(number: number, page: Page) {
     this.number = number;
     this.page = page;
+    this.#cdp = page.context().newCDPSession(page);
+    // A page that is gone before has no title, which is found out by whoever asks for it.
+    this.#cdp.catch(() => {});
     page.on("console", (message) => this.console.add(describeMessage(message)));
     page.on("pageerror", (error) => this.console.add(`error: ${error.message}`));
     page.on("request", (request) => this.#onRequest(request));
@@ -29,7 +33,7 @@ export class Tab {
       );
     });
     page.on("framenavigated", (frame) => {
-      if (frame === page.mainFrame()) this.#endNavigation();
+      if (frame === page.mainFrame() && !this.#isLateErrorPage(frame.url())) this.#endNavigation();
     });
     page.on("close", () => this.#endNavigation());
     page.on("crash", () => {
@@ -40,7 +44,6 @@ export class Tab {
 
   /** As the browser knows it: the page itself may be busy with drawing, or for good. */
   async title(): Promise<string> {
-    this.#cdp ??= this.page.context().newCDPSession(this.page);
     const cdp = await this.#cdp;
     const { targetInfo } = await cdp.send("Target.getTargetInfo");
     return isAddress(targetInfo.title, targetInfo.url) ? "" : targetInfo.title;
@@ -57,6 +60,11 @@ export class Tab {
     await new Promise<void>((resolve) => {
       this.#onNavigated = resolve;
     });
+  }
+
+  /** The browser's own page about the last address can come when the next one has been asked for already. */
+  #isLateErrorPage(url: string): boolean {
+    return url.startsWith(ERROR_PAGE) && this.#navigation?.failure() === null;
   }
 
   #onRequest(request: Request): void {

@@ -44,8 +44,8 @@ export class LimitBook {
     });
   }
 
-  get hasUnsaved(): boolean {
-    return this.#dirty.size > 0 || this.#touched.size > 0 || this.#unsavedSpent.length > 0;
+  get hasUncounted(): boolean {
+    return this.#dirty.size > 0 || this.#unsavedSpent.length > 0;
   }
 
   /** What was done in memory stands, whether or not it can be saved at once. */
@@ -88,23 +88,33 @@ export class LimitBook {
   }
 
   save(): void {
-    for (const state of this.#dirty) this.#tables.saveCalls(state, this.#moment);
+    this.saveCounted();
     for (const key of this.#touched) this.#tables.saveHeld(this.#process, key, this.#heldOf(key));
+  }
+
+  /** What must outlive this process. What it holds ends with it, and is of interest only to others. */
+  saveCounted(): void {
+    for (const state of this.#dirty) this.#tables.saveCalls(state, this.#moment);
     for (const { key, month, micros } of this.#unsavedSpent) this.#tables.addSpent(key, month, micros);
   }
 
   /** The transaction stands: nothing of it can be taken back any more, and nothing has to be saved again. */
   keep(): void {
-    this.#settleDirty();
+    this.keepCounted();
     for (const key of this.#touched) this.#keepHeld(key);
     this.#touched.clear();
+  }
+
+  /** The same after `saveCounted`. */
+  keepCounted(): void {
+    this.#settleDirty();
+    for (const key of this.#touched) this.#forgetUnheld(key);
     this.#undo.length = 0;
   }
 
   /** Nothing of the transaction counts: what was kept of it in memory goes too. */
   undo(): void {
     while (this.#undo.length > 0) this.#undo.pop()?.();
-    this.#touched.clear();
     this.#dirty.clear();
     this.#unsavedSpent.length = 0;
     this.#states.clear();
@@ -119,8 +129,15 @@ export class LimitBook {
   #keepHeld(key: string): void {
     const held = this.#heldOf(key);
     for (const [month, micros] of held.reservedMicros) if (micros === 0) held.reservedMicros.delete(month);
-    if (held.running === 0 && held.reservedMicros.size === 0) this.#held.delete(key);
+    if (isNothing(held)) this.#held.delete(key);
     else held.isStored = true;
+  }
+
+  #forgetUnheld(key: string): void {
+    const held = this.#heldOf(key);
+    if (held.isStored || !isNothing(held)) return;
+    this.#held.delete(key);
+    this.#touched.delete(key);
   }
 
   #objection(counters: readonly Counter[], reserveMicros: number): LimitRefusal | undefined {
@@ -191,4 +208,10 @@ export class LimitBook {
     Object.assign(state, this.#tables.loadDay(state.key, day));
     state.dayCount += state.unsaved.days.get(day) ?? 0;
   }
+}
+
+function isNothing({ running, reservedMicros }: Held): boolean {
+  if (running > 0) return false;
+  for (const micros of reservedMicros.values()) if (micros > 0) return false;
+  return true;
 }

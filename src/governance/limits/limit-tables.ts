@@ -4,6 +4,8 @@ import { WINDOW_MS } from "./key-state.ts";
 import { firstNumber, type LimitsDatabase } from "./limits-database.ts";
 
 const TRIM_MS = 1000;
+const KEPT_DAYS = 400;
+const DAY_MS = 86_400_000;
 /** Keys of counters are JSON, so this is none of them. Like all that a process holds it ends with the process. */
 const CLAIM_KEY = "";
 
@@ -148,6 +150,14 @@ export class LimitTables {
     this.#db.prepare("INSERT INTO calls (key, at, n) SELECT key, ?, n FROM moved").run(now);
     this.#db.exec("DROP TABLE moved");
     this.#db.prepare("INSERT OR REPLACE INTO facts (name, value) VALUES ('boot', ?)").run(bootId);
+  }
+
+  /** Far more than any limit looks back, so that a clock that was set wrong for a while forgets nothing. */
+  prune({ steadyMs, wallMs }: Moment): void {
+    const day = new Date(wallMs - KEPT_DAYS * DAY_MS).toISOString().slice(0, 10);
+    this.#db.prepare("DELETE FROM calls WHERE at <= ?").run(steadyMs - WINDOW_MS);
+    this.#db.prepare("DELETE FROM days WHERE day < ?").run(day);
+    this.#db.prepare("DELETE FROM spent WHERE month < ?").run(day.slice(0, 7));
   }
 
   others(key: string, month: string, process: number): readonly [running: number, reservedMicros: number] {

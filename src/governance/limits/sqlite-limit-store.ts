@@ -23,9 +23,10 @@ export interface SqliteLimitStoreOptions {
 }
 
 const REAP_MS = 200;
-const KEPT_DAYS = 400;
-const DAY_MS = 86_400_000;
 const MAX_UNBOOKED = 100_000;
+
+/** A process that hangs for longer than this may count for others as if it held what it held then. */
+const HELD_MS = 100;
 
 /** Places that are given back: others see it a moment later, this process at once. */
 const LATER_MS = 5;
@@ -64,6 +65,7 @@ export class SqliteLimitStore implements LimitStore {
   #later: NodeJS.Timeout | undefined;
   #calendar: Calendar;
   #reapedAtMs = Number.NEGATIVE_INFINITY;
+  #heldSavedAtMs = Number.NEGATIVE_INFINITY;
   /** What cannot be written is not counted on in memory either. */
   #isBehind = false;
   readonly #behind = new WriteBehind({
@@ -82,7 +84,7 @@ export class SqliteLimitStore implements LimitStore {
     this.#tables = new LimitTables(this.#db);
     this.#tables.begin();
     this.#tables.adoptBoot(clock);
-    this.#prune();
+    this.#tables.prune(this.#moment());
     this.#processes = new ProcessTable(this.#db, {
       steadyMs: () => clock.steadyMs(),
       ...(isAlive !== undefined && { isAlive }),
@@ -179,7 +181,7 @@ export class SqliteLimitStore implements LimitStore {
     if (operations.length === 0 || this.#isClosed) return;
     try {
       // What is only in memory must be in the file before anything of the file is believed again.
-      if (this.#book.hasUnsaved && !this.#behind.flush()) throw new Error("counts could not be written");
+      if (this.#book.hasUncounted && !this.#behind.flush()) throw new Error("counts could not be written");
       if (!this.#transact(operations)) {
         this.#queue = [...operations, ...this.#queue];
         this.#later ??= setTimeout(() => this.#flush(), HANDOVER_POLL_MS);
@@ -231,18 +233,50 @@ export class SqliteLimitStore implements LimitStore {
   /** Puts what was counted in memory into the file, and makes room when somebody else has come. */
   #writeDown(): void {
     if (this.#isClosed || !this.#claim.isHeld) return;
-    try {
-      this.#tables.begin();
-      this.#book.resume(this.#moment());
-      this.#book.save();
+    this.#transactAlone(({ steadyMs }) => {
       const isDisturbed = this.#tables.hasForeignChanges();
+      // Nobody looks at what is held as long as the claim is; only a process that hangs loses it without a word.
+      const isWhole = isDisturbed || steadyMs - this.#heldSavedAtMs >= HELD_MS;
+      if (isWhole) this.#book.save();
+      else this.#book.saveCounted();
       const staysAlone = !isDisturbed || this.#claim.renew();
+      return () => {
+        if (isWhole) this.#book.keep();
+        else this.#book.keepCounted();
+        if (isWhole) this.#heldSavedAtMs = steadyMs;
+        if (isDisturbed) this.#book.forget();
+        if (!staysAlone) this.#giveUpClaim();
+      };
+    });
+  }
+
+  /** Nobody calls: a neighbour that comes now need not wait. */
+  #release(): void {
+    if (!this.#claim.isHeld) return;
+    try {
+      this.#transactAlone(() => {
+        this.#book.save();
+        this.#tables.dropClaims();
+        return () => {
+          this.#book.keep();
+          this.#giveUpClaim();
+        };
+      });
+    } catch {
+      // The claim stays, and the next round tries again; whoever calls meanwhile finds out.
+    }
+  }
+
+  /** `write` returns what holds when the transaction stands. */
+  #transactAlone(write: (moment: Moment) => () => void): void {
+    try {
+      const moment = this.#moment();
+      this.#tables.begin();
+      this.#book.resume(moment);
+      const stands = write(moment);
       this.#tables.commit();
-      this.#book.keep();
+      stands();
       this.#isBehind = false;
-      if (isDisturbed) this.#book.forget();
-      this.#claim.isHeld = staysAlone;
-      if (!staysAlone) this.#behind.stop();
     } catch (error) {
       this.#isBehind = true;
       this.#rollBackFile();
@@ -250,17 +284,9 @@ export class SqliteLimitStore implements LimitStore {
     }
   }
 
-  /** Nobody calls: a neighbour that comes now need not wait. */
-  #release(): void {
-    if (!this.#claim.isHeld) return;
-    try {
-      this.#writeDown();
-      this.#tables.dropClaims();
-      this.#claim.isHeld = false;
-      this.#behind.stop();
-    } catch {
-      // The claim stays, and the next round tries again; whoever calls meanwhile finds out.
-    }
+  #giveUpClaim(): void {
+    this.#claim.isHeld = false;
+    this.#behind.stop();
   }
 
   #rollBackFile(): void {
@@ -293,15 +319,6 @@ export class SqliteLimitStore implements LimitStore {
     if (timeZone !== this.#calendar.timeZone) this.#calendar = new Calendar(timeZone);
     const wallMs = this.#clock.wallMs();
     return { wallMs, steadyMs: Math.floor(this.#clock.steadyMs()), day: this.#calendar.at(wallMs) };
-  }
-
-  /** Far more than any limit looks back, so that a clock that was set wrong for a while forgets nothing. */
-  #prune(): void {
-    const { steadyMs, wallMs } = this.#moment();
-    const day = new Date(wallMs - KEPT_DAYS * DAY_MS).toISOString().slice(0, 10);
-    this.#db.prepare("DELETE FROM calls WHERE at <= ?").run(steadyMs - 60_000);
-    this.#db.prepare("DELETE FROM days WHERE day < ?").run(day);
-    this.#db.prepare("DELETE FROM spent WHERE month < ?").run(day.slice(0, 7));
   }
 }
 

@@ -1,8 +1,8 @@
-import { createHash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { digestOf, readCacheFile, writeCacheFile } from "../cache-file.ts";
 import type { ExtractAnswer, ExtractedFile } from "./extracted-file.ts";
 import { type Fingerprint, Fingerprints, takeFingerprint } from "./fingerprints.ts";
 
@@ -30,9 +30,9 @@ export class DescriptionCache {
   static async open(folder: string): Promise<DescriptionCache> {
     const key = await extractorKey();
     const path = join(folder, FILE_NAME);
-    const contents = parse(await readFile(path, "utf8").catch(() => ""));
+    const contents = await readCacheFile(path);
     const empty: Contents = { key, fingerprints: {}, entries: {} };
-    return new DescriptionCache(path, contents?.key === key ? contents : empty);
+    return new DescriptionCache(path, isContents(contents) && contents.key === key ? contents : empty);
   }
 
   async find(file: string): Promise<ExtractedFile | undefined> {
@@ -59,38 +59,12 @@ export class DescriptionCache {
       const found = digest === undefined ? before : await takeFingerprint(path, { sha256: digest, recordedAtMs });
       if (found !== undefined) fingerprints[path] = found;
     }
-    await this.#write({ key: this.#contents.key, fingerprints, entries });
+    await writeCacheFile(this.#path, { key: this.#contents.key, fingerprints, entries } satisfies Contents);
   }
-
-  async #write(contents: Contents): Promise<void> {
-    const body = JSON.stringify(contents);
-    const fresh = `${this.#path}.${randomUUID()}`;
-    try {
-      await mkdir(join(this.#path, ".."), { recursive: true });
-      await writeFile(fresh, `${digestOf(body)}\n${body}`, { mode: 0o600 });
-      await rename(fresh, this.#path);
-    } catch {
-      // A cache that cannot be written costs time, not correctness.
-      await rm(fresh, { force: true }).catch(() => undefined);
-    }
-  }
-}
-
-/** The first line is the digest of the rest: half a file, or one that somebody touched, is no cache. */
-function parse(text: string): Contents | undefined {
-  const end = text.indexOf("\n");
-  const body = text.slice(end + 1);
-  if (end === -1 || digestOf(body) !== text.slice(0, end)) return undefined;
-  const contents: unknown = JSON.parse(body);
-  return isContents(contents) ? contents : undefined;
 }
 
 function isContents(value: unknown): value is Contents {
   return typeof value === "object" && value !== null && "key" in value && "entries" in value && "fingerprints" in value;
-}
-
-function digestOf(text: string): string {
-  return createHash("sha256").update(text).digest("base64url");
 }
 
 /** Changes with the compiler, and with every file of this folder: nobody has to remember to count a version up. */

@@ -74,7 +74,7 @@ export class WorkerHost {
       const file = this.#files.get(target.file);
       const output =
         file === undefined
-          ? this.#load(target.file).then((loaded) => perform({ file: loaded, target, message, context }))
+          ? this.#loadForCall(target.file).then((loaded) => perform({ file: loaded, target, message, context }))
           : perform({ file, target, message, context });
       if (isThenable(output)) this.#settle(id, output);
       else this.#done(id, output);
@@ -126,6 +126,14 @@ export class WorkerHost {
       );
     }
     return loading;
+  }
+
+  async #loadForCall(name: string): Promise<LoadedFile> {
+    try {
+      return await this.#load(name);
+    } catch (thrown) {
+      throw cannotLoad(thrown);
+    }
   }
 
   async #watch(n: number): Promise<void> {
@@ -222,6 +230,15 @@ function complete(file: LoadedFile, target: Target, { argument, value, others }:
   const name = String(argument);
   const completer = completers !== undefined && Object.hasOwn(completers, name) ? completers[name] : undefined;
   return completer?.(String(value), toTexts(others)) ?? [];
+}
+
+function cannotLoad(thrown: unknown): OwlError {
+  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  const error = new OwlError("execution_error", `its file could not be loaded: ${reason}`, {
+    hint: "The operator must repair the file, or what it needs when it is loaded. The server's log names it.",
+  });
+  if (thrown instanceof Error && thrown.stack !== undefined) error.stack = thrown.stack;
+  return error;
 }
 
 function gone(name: string): OwlError {

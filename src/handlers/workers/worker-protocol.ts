@@ -136,6 +136,8 @@ export interface FileReport {
   readonly functions?: readonly unknown[];
   readonly problems: readonly HandlerProblem[];
   readonly dependencies?: readonly string[];
+  /** What else was read, and is not watched: the interpreter, folders of packages, modules elsewhere. */
+  readonly reads?: readonly string[];
   /** It could not be imported at all. */
   readonly isBroken?: boolean;
 }

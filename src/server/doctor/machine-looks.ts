@@ -21,7 +21,7 @@ const PROGRAMS: readonly Program[] = [
   { name: "e2fsprogs", commands: ["mkfs.ext4"], packageName: "e2fsprogs", purpose: "disk limits", isNeeded: false },
   {
     name: "chromium",
-    commands: ["chromium", "chromium-browser", "google-chrome"],
+    commands: ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"],
     packageName: "chromium",
     purpose: "browsers in sandboxes",
     isNeeded: false,

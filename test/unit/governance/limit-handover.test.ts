@@ -59,6 +59,27 @@ describe("a process that counts in memory", () => {
     await second.close();
   });
 
+  test("hands over what runs, too: a neighbour finds its places taken and its money reserved", async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const place = lab.newPlace();
+      const three = counter({ minute: 1000, atOnce: 3, budget: 30 });
+      const request = { counters: [three], reserveMicros: 10 };
+      const first = lab.open({ place });
+      await first.settle(await lease(first, three, 10), 0);
+      // Both are held in memory; the first of them is on file before the second comes.
+      await (
+        await lease(first, three, 10)
+      ).counted;
+      const running = await lease(first, three, 10);
+      const second = lab.open({ place });
+      expect(await second.admit(request)).toMatchObject({ ok: true });
+      expect(await second.admit(request)).toMatchObject({ ok: false });
+      await first.settle(running, 0);
+      await expect.poll(() => second.admit(request)).toMatchObject({ ok: true });
+      await Promise.all([first.close(), second.close()]);
+    }
+  });
+
   test("loses its right to when it does not answer, and nobody is locked out", async () => {
     const place = lab.newPlace();
     const store = lab.open({ place });

@@ -100,11 +100,13 @@ class LoadedModule:
         self.handlers: Dict[str, Handler] = {}
         self.problems: List[Dict[str, Any]] = []
         self.dependencies: List[str] = []
+        self.reads: List[str] = []
         module = self._import()
         self.is_broken = module is None
         if module is not None:
             self._read(module)
-            self.dependencies = find_dependencies(file)
+            self.dependencies, elsewhere = find_dependencies(file)
+            self.reads = [*interpreter_places(), *elsewhere]
 
     def report(self) -> Dict[str, Any]:
         return {
@@ -112,6 +114,7 @@ class LoadedModule:
             "functions": [handler.description for handler in self.handlers.values()],
             "problems": self.problems,
             "dependencies": self.dependencies,
+            "reads": self.reads,
             "isBroken": self.is_broken,
         }
 
@@ -342,9 +345,10 @@ def problem_of(file: str, error: BaseException) -> Dict[str, Any]:
     return problem
 
 
-def find_dependencies(file: str) -> List[str]:
-    """Files beside it that it imports, and that they import."""
-    found: Dict[str, None] = {}
+def find_dependencies(file: str) -> Tuple[List[str], List[str]]:
+    """Files that it imports, and that they import: those beside it, and those elsewhere that nobody installed."""
+    beside: Dict[str, None] = {}
+    elsewhere: Dict[str, None] = {}
     folder = os.path.dirname(file)
     waiting = [file]
     while waiting:
@@ -352,10 +356,28 @@ def find_dependencies(file: str) -> List[str]:
         for name in imported_names(current):
             module = sys.modules.get(name)
             path = getattr(module, "__file__", None)
-            if path and path.startswith(folder + os.sep) and path not in found and path != file:
-                found[path] = None
-                waiting.append(path)
-    return list(found)
+            if not path or path == file or path in beside or path in elsewhere or is_installed(path):
+                continue
+            (beside if path.startswith(folder + os.sep) else elsewhere)[path] = None
+            waiting.append(path)
+    return list(beside), list(elsewhere)
+
+
+_STANDARD = tuple(
+    os.path.realpath(place) + os.sep
+    for place in {os.path.dirname(os.__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}
+)
+
+
+def is_installed(path: str) -> bool:
+    """Of Python itself, of this package, or in a folder of packages."""
+    return "-packages" + os.sep in path or os.path.realpath(path).startswith(_STANDARD)
+
+
+def interpreter_places() -> List[str]:
+    """They change when another Python, or another version of a package, is installed."""
+    folders = [place for place in sys.path if place.endswith("-packages")]
+    return [os.path.realpath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg"), *folders]
 
 
 def imported_names(file: str) -> List[str]:

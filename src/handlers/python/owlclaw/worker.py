@@ -113,27 +113,43 @@ class Worker:
         self._finish(message["id"], lambda: self._module(message["file"]).report())
 
     def _module(self, file: str) -> LoadedModule:
-        module = self._modules.get(file)
-        if module is None or (module.is_broken and file in self._sources):
+        if self._must_load(file):
             self._sources.serve(file)
-            module = LoadedModule(file)
-            self._modules[file] = module
-        return module
+            self._modules[file] = LoadedModule(file)
+        return self._modules[file]
 
     def _start(self, message: Dict[str, Any]) -> None:
         target = self._targets[message["n"]]
         context = Context(message["id"], message.get("ctx") or {}, self._line.send)
         self._contexts[message["id"]] = context
         if target["call"].get("isAsync"):
-            self._loop.call_soon_threadsafe(self._start_async, message, target, context)
+            self._load_first(target["file"], lambda: self._start_async(message, target, context))
         else:
             self._jobs.put(lambda: self._run_sync(message, target, context))
+
+    def _load_first(self, file: str, start: Callable[[], None]) -> None:
+        """Files are loaded by the main thread only, one at a time: half of one is never seen."""
+
+        def load() -> None:
+            self._module(file)
+            self._loop.call_soon_threadsafe(start)
+
+        if self._must_load(file):
+            self._jobs.put(load)
+        else:
+            self._loop.call_soon_threadsafe(start)
+
+    def _must_load(self, file: str) -> bool:
+        module = self._modules.get(file)
+        return module is None or (module.is_broken and file in self._sources)
 
     def _prepare(
         self, message: Dict[str, Any], target: Dict[str, Any], context: Context
     ) -> Tuple[Handler, List[Any], Dict[str, Any]]:
         module = self._module(target["file"])
         handler = module.handlers.get(target["exportName"])
+        if module.is_broken:
+            raise FileBroken("; ".join(problem["message"] for problem in module.problems))
         if handler is None:
             reasons = "; ".join(problem["message"] for problem in module.problems)
             raise RuntimeError(f"{target['exportName']} is no longer in its file{': ' + reasons if reasons else ''}")
@@ -201,8 +217,17 @@ class Worker:
         self._line.send(answer)
 
 
+class FileBroken(Exception):
+    """The file of a function could not be loaded."""
+
+
 def wire_error(error: BaseException) -> Dict[str, Any]:
     text = str(error)
+    if isinstance(error, FileBroken):
+        return {
+            "message": f"its file could not be loaded: {text}",
+            "hint": "The operator must repair the file, or what it needs when it is loaded. The server's log names it.",
+        }
     name = type(error).__name__
     stack = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     wire: Dict[str, Any] = {"message": f"{name}: {text}" if text else name, "stack": stack}

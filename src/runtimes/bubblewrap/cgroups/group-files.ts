@@ -24,6 +24,15 @@ export async function writeIfPresent(file: string, value: string): Promise<void>
   }
 }
 
+/** Whether the machine does not let us, as opposed to what may go better the next time. */
+export function isRefused(error: unknown): boolean {
+  return hasCode(error, ["EACCES", "EPERM", "EROFS"]);
+}
+
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "EOPNOTSUPP");
+  return hasCode(error, ["ENOENT", "EOPNOTSUPP"]);
+}
+
+function hasCode(error: unknown, codes: readonly unknown[]): boolean {
+  return error instanceof Error && "code" in error && codes.includes(error.code);
 }

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Resources } from "../../runtime.ts";
 import type { ControlGroup, ControlGroupTree } from "./control-group.ts";
-import { readCount, readFieldOf, writeIfPresent } from "./group-files.ts";
+import { isRefused, readCount, readFieldOf, writeIfPresent } from "./group-files.ts";
 import type { MountedHierarchies } from "./mounted-hierarchies.ts";
 
 const CPU_PERIOD_US = 100_000;
@@ -22,9 +22,10 @@ export async function openVersion1Tree(
   const folders = [...new Set(roots.values())];
   try {
     for (const folder of folders) await mkdir(folder, { recursive: true });
-  } catch {
+  } catch (error) {
     // Not ours to divide: an ordinary user, or a read-only mount in a container.
-    return undefined;
+    if (isRefused(error)) return undefined;
+    throw error;
   }
   return { version: 1, folders, create: async (id, resources) => await createGroup({ roots, id, resources }) };
 }

@@ -1,0 +1,65 @@
+import type { Logger } from "../telemetry/logger.ts";
+import type { HandlerProblem } from "./handler-description.ts";
+import type { NameClash } from "./name-clashes.ts";
+
+interface Reported {
+  readonly problems: readonly HandlerProblem[];
+  /** A problem of one function keeps only that from being served. */
+  readonly isServed: boolean;
+}
+
+/** What keeps handlers from being served, told once: an editor saves a broken file many times. */
+export class ProblemReports {
+  readonly #logger: Logger;
+  readonly #files = new Map<string, Reported>();
+  #clashes: readonly NameClash[] = [];
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** All that holds now. */
+  get all(): readonly HandlerProblem[] {
+    const clashes = this.#clashes.map(({ file, name, reason, fix }) => ({
+      file,
+      message: `"${name}" is not served: ${reason}`,
+      fix,
+    }));
+    return [...[...this.#files.values()].flatMap(({ problems }) => problems), ...clashes];
+  }
+
+  has(file: string): boolean {
+    return this.#files.has(file);
+  }
+
+  forget(file: string): void {
+    this.#files.delete(file);
+  }
+
+  keepOnly(files: readonly string[]): void {
+    for (const file of this.#files.keys()) if (!files.includes(file)) this.#files.delete(file);
+  }
+
+  report(file: string, reported: Reported): void {
+    const { problems, isServed } = reported;
+    if (problems.length === 0) {
+      if (this.#files.delete(file)) this.#logger.info("handler file works again", { file });
+      return;
+    }
+    const before = this.#files.get(file);
+    if (before !== undefined && JSON.stringify(before.problems) === JSON.stringify(problems)) return;
+    this.#files.set(file, reported);
+    const what = isServed ? "handler" : "handler file";
+    for (const { file: at, line, column, message, fix } of problems) {
+      this.#logger.error(`${what} cannot be used`, { file: at, line, column, reason: message, fix });
+    }
+  }
+
+  reportClashes(clashes: readonly NameClash[]): void {
+    const known = new Set(this.#clashes.map((clash) => JSON.stringify(clash)));
+    this.#clashes = clashes;
+    for (const clash of clashes) {
+      if (!known.has(JSON.stringify(clash))) this.#logger.error("handler cannot be used", { ...clash });
+    }
+  }
+}

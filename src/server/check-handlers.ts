@@ -1,0 +1,24 @@
+import { Changes } from "../capabilities/changes.ts";
+import { Registry } from "../capabilities/registry.ts";
+import type { Config } from "../config/schema.ts";
+import type { HandlerProblem } from "../handlers/handler-description.ts";
+import { SILENT_LOGGER } from "../telemetry/logger.ts";
+import { serveCapabilities } from "./serve-capabilities.ts";
+
+/** Loads every handler as a server would, beside the tools that it would have, and says what keeps some from being served. */
+export async function checkHandlers(config: Config): Promise<readonly HandlerProblem[]> {
+  const capabilities = await serveCapabilities({
+    config,
+    logger: SILENT_LOGGER,
+    registry: new Registry(),
+    changes: new Changes(),
+    withPool: false,
+    loadsEveryHandler: true,
+  });
+  try {
+    return capabilities.handlerProblems;
+  } finally {
+    await capabilities.stopWatching();
+    await capabilities.close();
+  }
+}
