@@ -80,8 +80,12 @@ export class Connection {
   async request(message: JsonRpcRequest, arrived: Incoming): Promise<JsonRpcResponse | undefined> {
     const traceId = traceIdIn(message.params);
     const incoming = traceId === undefined ? arrived : { ...arrived, traceId };
-    const onAnswer = this.#mcp.watch?.begin(message, incoming);
-    const answer = await this.#serve(message, incoming);
+    const { watch, tracing } = this.#mcp;
+    const onAnswer = watch?.begin(message, incoming);
+    const answer =
+      tracing === undefined
+        ? await this.#serve(message, incoming)
+        : await tracing.serve(message, incoming, () => this.#serve(message, incoming));
     onAnswer?.(answer);
     return answer;
   }

@@ -1,6 +1,7 @@
 import type { Changes } from "../capabilities/changes.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { RequestTracing } from "./request-tracing.ts";
 import { RequestStates } from "./request-state.ts";
 import type { RequestWatch } from "./request-watch.ts";
 import { Tasks, type TasksElsewhere } from "./tasks.ts";
@@ -20,6 +21,7 @@ export interface McpOptions {
   readonly taskHomes?: TasksElsewhere | undefined;
   /** Hears of every request. */
   readonly watch?: RequestWatch | undefined;
+  readonly tracing?: RequestTracing | undefined;
 }
 
 /** What all connections of all eras share: the pipeline behind them, and the calls that outlive a request. */
@@ -31,6 +33,7 @@ export class Mcp {
   readonly withStack: boolean;
   readonly servesSkills: boolean;
   readonly watch: RequestWatch | undefined;
+  readonly tracing: RequestTracing | undefined;
   readonly states: RequestStates;
   readonly tasks: Tasks;
   readonly taskHomes: TasksElsewhere | undefined;
@@ -45,11 +48,13 @@ export class Mcp {
       servesSkills = false,
       stateKey,
       watch,
+      tracing,
       taskHomes,
     } = options;
     this.taskHomes = taskHomes;
     this.tasks = new Tasks(taskHomes && (() => taskHomes.newId()));
     this.watch = watch;
+    this.tracing = tracing;
     this.states = new RequestStates(stateKey === undefined ? {} : { key: stateKey });
     this.pipeline = pipeline;
     this.changes = changes;

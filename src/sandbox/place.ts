@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Cell, CellExit, CellSpec, Runtime, Volume } from "../runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { type Flavor, FLAVORS } from "./flavors.ts";
 import { GuestClient } from "./guest-client.ts";
 import type { Language } from "./guest-methods.ts";
@@ -99,7 +100,16 @@ export class Places {
     return { ...parts, language, cellId, folder: join(this.#options.folder, cellId) };
   }
 
-  async open(plan: PlacePlan, signal: AbortSignal): Promise<Place> {
+  open(plan: PlacePlan, signal: AbortSignal): Promise<Place> {
+    if (activeSpan() === undefined) return this.#open(plan, signal);
+    const attributes = {
+      "owlclaw.sandbox.runtime": this.runtimeNameOf(plan.template),
+      "owlclaw.sandbox.template": plan.template,
+    };
+    return traced({ name: "sandbox start", attributes }, () => this.#open(plan, signal));
+  }
+
+  async #open(plan: PlacePlan, signal: AbortSignal): Promise<Place> {
     const { logger, workspacePath, maxFrameBytes, openDoor } = this.#options;
     const { allow } = plan.network;
     const door = allow.length === 0 ? undefined : await openDoor(plan.cellId, allow);
@@ -115,7 +125,7 @@ export class Places {
     };
     let cell: Cell | undefined;
     try {
-      cell = await this.#runtimeOf(plan.template).start(spec, signal);
+      cell = await traced({ name: "runtime start" }, () => this.#runtimeOf(plan.template).start(spec, signal));
       const place = new RunningPlace({ cell, door, maxFrameBytes, logger: logger.child({ sandbox: plan.cellId }) });
       await place.client.request("guest.hello", {}, { timeoutMs: HELLO_TIMEOUT_MS, signal });
       return place;

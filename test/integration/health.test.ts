@@ -19,7 +19,11 @@ test("[004-R11.10] /health says how each dependency is, how long it took to answ
   const server = await startHttp();
   expect(await ask(server.origin)).toEqual({
     status: 200,
-    body: { status: "ok", version: expect.any(String), checks: { store: CHECK, limits: CHECK, disk: CHECK } },
+    body: {
+      status: "ok",
+      version: expect.any(String),
+      checks: { store: CHECK, limits: CHECK, disk: CHECK, ledger_verify: CHECK },
+    },
   });
   expect(await ask(server.origin, "/health/live")).toMatchObject({ status: 200, body: { status: "ok" } });
   expect(await ask(server.origin, "/health/ready")).toMatchObject({ status: 200, body: { status: "ok" } });

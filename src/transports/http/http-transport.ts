@@ -196,8 +196,16 @@ export class HttpTransport {
 
   #createServer(pair: TlsPair | undefined): Server | HttpsServer {
     const { http } = this.#options.config;
-    const handle = (request: IncomingMessage, response: ServerResponse): void =>
+    const { tracing } = this.#options.mcp;
+    const route = (request: IncomingMessage, response: ServerResponse): void =>
       void this.#router.handle(request, response);
+    const handle: typeof route =
+      tracing === undefined
+        ? route
+        : (request, response) =>
+            tracing.arrived(request.headers["traceparent"], () => {
+              route(request, response);
+            });
     const options = {
       headersTimeout: http.headersTimeoutSeconds * 1000,
       requestTimeout: http.requestTimeoutSeconds * 1000,

@@ -148,6 +148,7 @@ export class Router {
 
   /** Before anything of the request is read: a flood costs next to nothing. */
   #admit(route: Route, asker: { readonly principal: Principal; readonly label: string | undefined }): void {
+    this.#options.mcp.tracing?.identified();
     if (route.isOpen === true) return;
     if (route.isForOperators === true) this.#assertOperator(asker.principal);
     this.#options.mcp.pipeline.governance?.governor.assertNoFlood(asker);
