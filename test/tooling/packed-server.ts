@@ -26,6 +26,7 @@ export async function startPacked(options: {
       const found = /"message":"listening","url":"([^"]+)"/.exec(line)?.[1];
       if (found !== undefined) resolve(found);
     });
+    child.once("error", reject);
     child.once("exit", () => reject(new Error(`the server ended:\n${lines.join("\n")}`)));
   });
   return { child, url, log: () => lines.join("\n") };
