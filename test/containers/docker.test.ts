@@ -1,4 +1,5 @@
 import { describe } from "vitest";
+import { defineDoctorSuite } from "./engine-doctor-suite.ts";
 import { defineImageSuite } from "./engine-image-suite.ts";
 import { defineTlsTest } from "./engine-reach-suite.ts";
 import { defineEngineSuite } from "./engine-suite.ts";
@@ -8,6 +9,7 @@ defineEngineSuite("docker", (engine) => {
   describe("images:", () => {
     defineImageSuite(engine);
   });
+  defineDoctorSuite(engine);
   describe("reach:", () => {
     defineTlsTest(engine);
   });
