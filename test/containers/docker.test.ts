@@ -1,7 +1,7 @@
 import { describe } from "vitest";
 import { defineDoctorSuite } from "./engine-doctor-suite.ts";
 import { defineImageSuite } from "./engine-image-suite.ts";
-import { defineTlsTest } from "./engine-reach-suite.ts";
+import { defineTlsTests } from "./engine-reach-suite.ts";
 import { defineEngineSuite } from "./engine-suite.ts";
 
 // What follows depends on the server alone: one engine shows it.
@@ -11,6 +11,6 @@ defineEngineSuite("docker", (engine) => {
   });
   defineDoctorSuite(engine);
   describe("reach:", () => {
-    defineTlsTest(engine);
+    defineTlsTests(engine);
   });
 });
