@@ -1,6 +1,8 @@
 import { describe } from "vitest";
 import { defineDoctorSuite } from "./engine-doctor-suite.ts";
+import { defineDockerfileTest } from "./engine-dockerfile-suite.ts";
 import { defineImageSuite } from "./engine-image-suite.ts";
+import { defineRpcTest } from "./engine-rpc-suite.ts";
 import { defineTlsTests } from "./engine-reach-suite.ts";
 import { defineEngineSuite } from "./engine-suite.ts";
 
@@ -8,8 +10,10 @@ import { defineEngineSuite } from "./engine-suite.ts";
 defineEngineSuite("docker", (engine) => {
   describe("images:", () => {
     defineImageSuite(engine);
+    defineDockerfileTest(engine);
   });
   defineDoctorSuite(engine);
+  defineRpcTest(engine);
   describe("reach:", () => {
     defineTlsTests(engine);
   });
