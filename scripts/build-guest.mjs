@@ -5,7 +5,7 @@ import { build } from "esbuild";
 
 const ROOT = join(import.meta.dirname, "..");
 
-const BUNDLES = {
+export const BUNDLES = {
   guest: "guest/main.ts",
   "search-worker": "guest/files/search-worker.ts",
   "node-driver": "guest/node/driver.ts",
