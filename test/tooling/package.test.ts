@@ -68,6 +68,7 @@ test("the package has what is needed and nothing else", () => {
   expect(guest.map((path) => path.slice("dist/guest/".length)).toSorted()).toEqual([
     "browser-driver.mjs",
     "driver.py",
+    "egress-relay.mjs",
     "guest.mjs",
     "handler-worker.mjs",
     "node-driver.mjs",
