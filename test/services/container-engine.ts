@@ -117,7 +117,8 @@ function podmanFlags(folder: string): string[] {
 
 function spawnPodman(folder: string, host: string): ChildProcess {
   const args = [...podmanFlags(folder), "system", "service", "--time", "0", host];
-  return spawn("/usr/bin/podman", args, { stdio: "ignore" });
+  // It leaves a file where it stands when a container has no memory left.
+  return spawn("/usr/bin/podman", args, { stdio: "ignore", cwd: folder });
 }
 
 async function untilReady(client: EngineClient, daemon: ChildProcess): Promise<void> {
