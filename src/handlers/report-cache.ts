@@ -85,7 +85,9 @@ async function ownKey(surroundings: readonly string[]): Promise<string> {
   const compiler = createRequire(import.meta.url).resolve(COMPILER);
   const folders = OWN_CODE.map((folder) => join(import.meta.dirname, folder));
   const names = await Promise.all(
-    folders.map(async (folder) => (await readdir(folder).catch(() => [])).sort().map((name) => join(folder, name))),
+    folders.map(async (folder) =>
+      (await readdir(folder).catch((): string[] => [])).sort().map((name) => join(folder, name)),
+    ),
   );
   const own = names.flat().filter((path) => /\.(?:[jt]s|py)$/.test(path));
   const stamps = [compiler, ...own].map((path) => `${path} ${stampOf(path)}`);
