@@ -41,22 +41,23 @@ export class NewFolders {
     const watched = this.#watcher.getWatched();
     for (const folder of folders) {
       const known = new Set(watched[folder]);
-      for (const entry of entriesOf(folder)) {
-        if (!known.has(entry.name) && !IGNORED_FOLDERS.has(entry.name)) this.#found(join(folder, entry.name), entry);
-      }
+      for (const entry of entriesOf(folder)) if (!known.has(entry.name)) this.#found(join(folder, entry.name), entry);
     }
   }
 
+  /** The watcher is silent about what it finds in a folder that it is given: all of it is told here. */
   #found(path: string, entry: Dirent): void {
     this.#watcher.add(path);
     this.#onFound(path);
-    if (entry.isDirectory()) this.add(path);
+    if (!entry.isDirectory()) return;
+    this.add(path);
+    for (const inside of entriesOf(path)) this.#found(join(path, inside.name), inside);
   }
 }
 
 function entriesOf(folder: string): readonly Dirent[] {
   try {
-    return readdirSync(folder, { withFileTypes: true });
+    return readdirSync(folder, { withFileTypes: true }).filter(({ name }) => !IGNORED_FOLDERS.has(name));
   } catch {
     // Gone again.
     return [];

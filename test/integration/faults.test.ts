@@ -27,31 +27,34 @@ async function echo(url: string): Promise<Record<string, unknown>> {
 const REFUSED = { error: { data: { kind: "store_unavailable" } } };
 const ANSWERED = { result: { content: [{ text: "hi" }] } };
 
-describe.skipIf(POSTGRES_MISSING !== undefined)("the store", () => {
-  test(
-    "[004-R9.10] when PostgreSQL is gone, calls are refused, and health, webhook, log and metrics say so; all is well by itself when it is back",
-    TIMEOUT,
-    async () => {
-      const postgres = await startPostgres();
-      onTestFinished(() => postgres.stop());
-      const webhook = await startWebhook();
-      const config = { ...alerting(webhook, temporaryFolder({})), store: { url: postgres.url } };
-      const server = await startHttp({ config });
-      const story = new FaultStory(server, webhook);
-      expect(await echo(server.url)).toMatchObject(ANSWERED);
-      await postgres.kill();
-      await story.tellsOf({ check: "store", status: "down", http: 503 });
-      expect(await echo(server.url)).toMatchObject(REFUSED);
-      await postgres.start();
-      await until(
-        () => echo(server.url),
-        (answer) => "result" in answer,
-      );
-      await story.recovers("store");
-      await server.stop();
-    },
-  );
-});
+describe.skipIf(POSTGRES_MISSING !== undefined)(
+  `the store${POSTGRES_MISSING === undefined ? "" : `: ${POSTGRES_MISSING}`}`,
+  () => {
+    test(
+      "[004-R9.10] when PostgreSQL is gone, calls are refused, and health, webhook, log and metrics say so; all is well by itself when it is back",
+      TIMEOUT,
+      async () => {
+        const postgres = await startPostgres();
+        onTestFinished(() => postgres.stop());
+        const webhook = await startWebhook();
+        const config = { ...alerting(webhook, temporaryFolder({})), store: { url: postgres.url } };
+        const server = await startHttp({ config });
+        const story = new FaultStory(server, webhook);
+        expect(await echo(server.url)).toMatchObject(ANSWERED);
+        await postgres.kill();
+        await story.tellsOf({ check: "store", status: "down", http: 503 });
+        expect(await echo(server.url)).toMatchObject(REFUSED);
+        await postgres.start();
+        await until(
+          () => echo(server.url),
+          (answer) => "result" in answer,
+        );
+        await story.recovers("store");
+        await server.stop();
+      },
+    );
+  },
+);
 
 /** A small disk of the test's own. It takes no room until something is written. */
 function smallDisk(megabytes: number): string {
@@ -74,7 +77,8 @@ function freeBytes(folder: string): number {
   return bavail * bsize;
 }
 
-describe.skipIf(process.getuid?.() !== 0 || !existsSync("/usr/sbin/mkfs.ext4"))("the disk", () => {
+const canMount = process.getuid?.() === 0 && existsSync("/usr/sbin/mkfs.ext4");
+describe.skipIf(!canMount)(`the disk${canMount ? "" : ": needs root and mkfs.ext4, to make a small one"}`, () => {
   test(
     "[004-R9.10] a disk that fills up is told of before it is full; a full one refuses calls; with room again they run",
     TIMEOUT,

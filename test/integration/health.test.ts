@@ -53,32 +53,35 @@ test("a server that stops lives, and is not ready: load balancers send nobody an
   expect(await ask(origin)).toMatchObject({ status: 503, body: { status: "draining" } });
 });
 
-describe.skipIf(REDIS_MISSING !== undefined)("limits in Redis", () => {
-  test("when Redis is gone the server is not ready and says why; when it is back, it is", async () => {
-    const redis = await startRedis();
-    const server = await startHttp({
-      config: { limits: { url: redis.url }, sandbox: { enabled: false, root: temporaryFolder({}) } },
+describe.skipIf(REDIS_MISSING !== undefined)(
+  `limits in Redis${REDIS_MISSING === undefined ? "" : `: ${REDIS_MISSING}`}`,
+  () => {
+    test("when Redis is gone the server is not ready and says why; when it is back, it is", async () => {
+      const redis = await startRedis();
+      const server = await startHttp({
+        config: { limits: { url: redis.url }, sandbox: { enabled: false, root: temporaryFolder({}) } },
+      });
+      expect((await ask(server.origin)).status).toBe(200);
+      await redis.kill();
+      const down = await until(
+        () => ask(server.origin),
+        ({ status }) => status === 503,
+      );
+      expect(down.body).toMatchObject({
+        status: "unavailable",
+        checks: {
+          limits: { status: "down", message: expect.stringMatching(/cannot be counted/) },
+          store: { status: "ok" },
+        },
+      });
+      expect((await ask(server.origin, "/health/ready")).status).toBe(503);
+      await redis.start();
+      await until(
+        () => ask(server.origin, "/health/ready"),
+        ({ status }) => status === 200,
+      );
+      await server.stop();
+      await redis.stop();
     });
-    expect((await ask(server.origin)).status).toBe(200);
-    await redis.kill();
-    const down = await until(
-      () => ask(server.origin),
-      ({ status }) => status === 503,
-    );
-    expect(down.body).toMatchObject({
-      status: "unavailable",
-      checks: {
-        limits: { status: "down", message: expect.stringMatching(/cannot be counted/) },
-        store: { status: "ok" },
-      },
-    });
-    expect((await ask(server.origin, "/health/ready")).status).toBe(503);
-    await redis.start();
-    await until(
-      () => ask(server.origin, "/health/ready"),
-      ({ status }) => status === 200,
-    );
-    await server.stop();
-    await redis.stop();
-  });
-});
+  },
+);

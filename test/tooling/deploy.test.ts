@@ -112,7 +112,9 @@ describe("the bundle for desktop clients", () => {
 describe("the systemd unit", () => {
   const unit = join(ROOT, "deploy/systemd/owlclaw.service");
 
-  test.skipIf(!existsSync("/usr/bin/systemd-analyze"))("is one that systemd understands, and is closed tightly", () => {
+  const hasSystemd = existsSync("/usr/bin/systemd-analyze");
+  const why = hasSystemd ? "" : ": systemd-analyze is not installed";
+  test.skipIf(!hasSystemd)(`is one that systemd understands, and is closed tightly${why}`, () => {
     const folder = temporaryFolder({ "owlclaw.service": readFileSync(unit, "utf8") });
     const file = join(folder, "owlclaw.service");
     const verified = spawnSync("systemd-analyze", ["verify", file], { encoding: "utf8" });
