@@ -72,10 +72,6 @@ function ours(config: string, transport: "http" | "stdio"): readonly string[] {
   return [MAIN, "mcp-server", "start", "--transport", transport, "--config", config, ...port];
 }
 
-function assembled(
-  transport: "http" | "stdio",
-  kind: "governed" | "ungoverned",
-  config = CONFIG,
-): readonly string[] {
+function assembled(transport: "http" | "stdio", kind: "governed" | "ungoverned", config = CONFIG): readonly string[] {
   return [path.join(ASSEMBLED_BUILD, "owlclaw-assembled.js"), transport, config, kind];
 }

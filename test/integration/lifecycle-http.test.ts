@@ -220,6 +220,7 @@ describe("start order", () => {
       join(folder, "late.mjs"),
       `import { existsSync, writeFileSync } from "node:fs";
 import { defineHandler } from "owlclaw";
+import { freePort } from "../services/free-port.ts";
 writeFileSync(${JSON.stringify(reached)}, "");
 while (!existsSync(${JSON.stringify(release)})) await new Promise((resolve) => setTimeout(resolve, 10));
 export const late = defineHandler({ name: "late", description: "Loads late", run: () => "here" });
@@ -293,14 +294,6 @@ async function listen(): Promise<Server> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return server;
-}
-
-async function freePort(): Promise<number> {
-  const server = await listen();
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function temporaryFolder(): Promise<string> {
