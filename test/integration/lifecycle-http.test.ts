@@ -7,6 +7,7 @@ import { networkInterfaces } from "node:os";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { callTool, eventually, modernRequest, openResponse, openSession, send } from "../escape/http-client.ts";
 import { type HttpServerProcess, type ServerOptions, spawnServer, startHttp } from "../escape/server.ts";
+import { freePort } from "../services/free-port.ts";
 
 const opened: { stop(): Promise<void> }[] = [];
 afterEach(async () => {
@@ -220,7 +221,6 @@ describe("start order", () => {
       join(folder, "late.mjs"),
       `import { existsSync, writeFileSync } from "node:fs";
 import { defineHandler } from "owlclaw";
-import { freePort } from "../services/free-port.ts";
 writeFileSync(${JSON.stringify(reached)}, "");
 while (!existsSync(${JSON.stringify(release)})) await new Promise((resolve) => setTimeout(resolve, 10));
 export const late = defineHandler({ name: "late", description: "Loads late", run: () => "here" });
