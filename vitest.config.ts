@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
+import { LongestFirst } from "./test/setup/longest-first.ts";
 import { RequirementsReporter, type RequirementsMode } from "./test/setup/requirements-reporter.ts";
 
 export default defineConfig({
@@ -8,6 +9,7 @@ export default defineConfig({
     // The runner's own choice leaves one processor of two idle, and most of our tests wait for other processes.
     maxWorkers: Math.max(2, availableParallelism()),
     retry: 0,
+    sequence: { sequencer: LongestFirst },
     // Our reporter comes first, so that a run ends with the runner's own summary.
     reporters: [new RequirementsReporter(requirementsMode()), "default"],
     allowOnly: requirementsMode() === "ignore",

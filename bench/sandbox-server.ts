@@ -15,6 +15,7 @@ export interface SandboxServer {
 export async function startSandboxServer(
   poolSize: number,
   runtime: Readonly<Record<string, unknown>> = {},
+  nodeFlags: readonly string[] = [],
 ): Promise<SandboxServer> {
   const root = await mkdtemp(path.join(tmpdir(), "owlclaw-bench-"));
   const config = path.join(root, "mcp-server.yaml");
@@ -34,6 +35,7 @@ export async function startSandboxServer(
     }),
   );
   const server = await ServerProcess.startHttp([
+    ...nodeFlags,
     MAIN,
     "mcp-server",
     "start",

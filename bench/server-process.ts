@@ -33,6 +33,7 @@ export class ServerProcess {
   readonly #log: string[] = [];
   readonly #listening: Promise<string>;
   #warmCreates = 0;
+  #liveHeapMegabytes = Number.NaN;
   origin = "";
 
   private constructor(args: readonly string[], dataFolder = newDataFolder()) {
@@ -113,7 +114,14 @@ export class ServerProcess {
     await exited;
   }
 
+  /** After the last collection of all garbage; only of a Node that was started with `--trace-gc`. */
+  get liveHeapMegabytes(): number {
+    return this.#liveHeapMegabytes;
+  }
+
   #onAnswer(line: string): void {
+    const live = /Mark-Compact.*-> ([\d.]+)/.exec(line)?.[1];
+    if (live !== undefined) this.#liveHeapMegabytes = Number(live);
     const id = Number(/"id":(\d+)[,}]/.exec(line)?.[1]);
     const resolve = this.#waiting.get(id);
     this.#waiting.delete(id);

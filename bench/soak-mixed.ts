@@ -38,24 +38,44 @@ export async function soakMixed({ minutes, log }: MixedSoakOptions): Promise<rea
   const windowMs = Math.min(WINDOW_MS, (minutes * 60_000) / (MIN_WINDOWS + 1));
   const count = Math.max(MIN_WINDOWS, Math.floor((minutes * 60_000) / windowMs) - 1);
   const server = await startSandboxServer(POOL_SIZE);
-  const stopping = new AbortController();
-  const latencies: number[] = [];
-  const clients = Array.from({ length: CLIENTS }, () => callUntil(server, stopping.signal, latencies));
+  const load = startMixedLoad(server.process.origin);
+  const { latencies } = load;
   try {
     // The first stretch warms up, and counts for nothing.
     await measureWindow(server, latencies, windowMs);
     const windows: SoakWindow[] = [];
     while (windows.length < count) {
-      const window = await Promise.race([measureWindow(server, latencies, windowMs), failureOf(clients)]);
+      const window = await Promise.race([measureWindow(server, latencies, windowMs), load.failed]);
       windows.push(window);
       log(`${windows.length} of ${count}: ${describeWindow(window)}`);
     }
     return windows;
   } finally {
-    stopping.abort();
-    await Promise.allSettled(clients);
+    await load.stop();
     await server.stop();
   }
+}
+
+export interface MixedLoad {
+  /** Of the calls so far. */
+  readonly latencies: number[];
+  /** Rejects when a client ends by itself: a call that fails is a failure of the whole. */
+  readonly failed: Promise<never>;
+  stop(): Promise<void>;
+}
+
+export function startMixedLoad(origin: string): MixedLoad {
+  const stopping = new AbortController();
+  const latencies: number[] = [];
+  const clients = Array.from({ length: CLIENTS }, () => callUntil(origin, stopping.signal, latencies));
+  return {
+    latencies,
+    failed: failureOf(clients),
+    stop: async () => {
+      stopping.abort();
+      await Promise.allSettled(clients);
+    },
+  };
 }
 
 export function describeWindow(window: SoakWindow): string {
@@ -64,9 +84,9 @@ export function describeWindow(window: SoakWindow): string {
   return `${calls} calls, ${times}, ${rssMegabytes.toFixed(0)} MB, ${descriptors} fds, ${processes} processes`;
 }
 
-/** Ends the soak when a client does: a call that fails is a failure of the whole. */
 async function failureOf(clients: readonly Promise<void>[]): Promise<never> {
   await Promise.race(clients);
+  // After a stop nobody listens any more.
   throw new Error("a client ended before the soak did");
 }
 
@@ -93,9 +113,9 @@ async function measureWindow(server: SandboxServer, latencies: number[], windowM
   };
 }
 
-type Size = Pick<SoakWindow, "rssMegabytes" | "descriptors" | "processes">;
+export type Size = Pick<SoakWindow, "rssMegabytes" | "descriptors" | "processes">;
 
-async function sizeOf(measured: ServerProcess): Promise<Size> {
+export async function sizeOf(measured: ServerProcess): Promise<Size> {
   return {
     rssMegabytes: await measured.rssMegabytes(),
     descriptors: (await readdir(`/proc/${measured.pid}/fd`)).length,
@@ -109,11 +129,7 @@ async function loopDelayMs(origin: string): Promise<number> {
   return Number(/^nodejs_eventloop_delay_seconds\{stat="p99"\} (\S+)$/m.exec(text)?.[1]) * 1000;
 }
 
-async function callUntil(
-  { process: { origin } }: SandboxServer,
-  signal: AbortSignal,
-  latencies: number[],
-): Promise<void> {
+async function callUntil(origin: string, signal: AbortSignal, latencies: number[]): Promise<void> {
   const client = await ToolClient.open(origin);
   try {
     while (!signal.aborted) await useSandbox(client, signal, latencies);
