@@ -13,3 +13,11 @@ export function addDoctor(server: Command, runs: Runs, examples: Examples): void
     .addHelpText("after", examples("owlclaw mcp-server doctor", "owlclaw mcp-server doctor --fix --json"));
   runs(doctor, async () => (await import("./doctor.ts")).doctorCommand);
 }
+
+export function addDashboard(server: Command, runs: Runs, examples: Examples): void {
+  const dashboard = addConfigFlags(server.command("dashboard"), "common")
+    .description("Prints the address of the page for operators; with auth off, a link that opens it once.")
+    .option("--json", "Prints JSON.")
+    .addHelpText("after", examples("owlclaw mcp-server dashboard"));
+  runs(dashboard, async () => (await import("./dashboard.ts")).dashboardCommand);
+}

@@ -2,6 +2,7 @@ import { Changes } from "../capabilities/changes.ts";
 import { Registry } from "../capabilities/registry.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
+import type { ApiRoute } from "../dashboard/api.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { Pipeline, type PipelineOptions } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
@@ -33,6 +34,8 @@ export interface Assembly {
   readonly operators: { readonly desk: OperatorDesk; readonly ledger: Ledger } | undefined;
   /** What operators see: to be opened for servers that stay. */
   readonly operations: Operations;
+  /** What the page for operators asks for. */
+  dashboardRoutes(): Promise<readonly ApiRoute[]>;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
   /** Looks again at everything that may change while the server runs. */
@@ -87,6 +90,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
     cluster,
     operators: governance && { desk: deskOf(governance), ledger: governance.ledger },
     operations,
+    dashboardRoutes: async () => [],
     start: () => capabilities.start(),
     refresh: async () => {
       await governance?.reload();

@@ -39,6 +39,16 @@ export async function destroySandbox(dataFolder: string, name: string): Promise<
   return answers.some((answer) => answer !== undefined && destroySchema.parse(answer).destroyed);
 }
 
+const dashboardSchema = z.object({ dashboard: z.object({ url: z.string(), link: z.string().optional() }).nullable() });
+
+/** Where the pages of the servers are that use this data folder, each with a new link where it takes one. */
+export async function dashboardAddresses(
+  dataFolder: string,
+): Promise<{ readonly url: string; readonly link?: string | undefined }[]> {
+  const answers = await Promise.all((await sockets(dataFolder)).map((path) => ask(path, { do: "dashboard" })));
+  return answers.flatMap((answer) => (answer === undefined ? [] : (dashboardSchema.parse(answer).dashboard ?? [])));
+}
+
 const approvalsSchema = z.object({
   approvals: z.array(
     z.object({

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
 import type { Logger } from "../telemetry/logger.ts";
+import type { DashboardAddress } from "./open-dashboard.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import { answerOperator, operatorRequests } from "./operator-requests.ts";
 import type { OperatorSandboxes } from "./operator-sandboxes.ts";
@@ -14,6 +15,7 @@ const MAX_LINE_CHARS = 10_000;
 
 const requestSchema = z.union([
   z.strictObject({ do: z.literal("list") }),
+  z.strictObject({ do: z.literal("dashboard") }),
   z.strictObject({ do: z.literal("destroy"), name: z.string().max(128) }),
   ...operatorRequests,
 ]);
@@ -30,6 +32,7 @@ export function controlFolder(dataFolder: string): string {
 interface Looked {
   readonly sandboxes: OperatorSandboxes | undefined;
   readonly governance: OpenGovernance | undefined;
+  readonly dashboard: () => DashboardAddress | undefined;
 }
 
 /**
@@ -85,12 +88,14 @@ function answer(socket: Socket, looked: Looked): void {
   });
 }
 
-async function respond(line: string, { sandboxes, governance }: Looked): Promise<Record<string, unknown>> {
+async function respond(line: string, { sandboxes, governance, dashboard }: Looked): Promise<Record<string, unknown>> {
   if (line.length > MAX_LINE_CHARS) throw new Error("the request is too long");
   const request = requestSchema.parse(JSON.parse(line));
   switch (request.do) {
     case "list":
       return { sandboxes: sandboxes?.list() ?? [] };
+    case "dashboard":
+      return { dashboard: dashboard() ?? null };
     case "destroy":
       return { destroyed: (await sandboxes?.destroy(request.name)) ?? false };
     default:
