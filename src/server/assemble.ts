@@ -2,6 +2,7 @@ import { Changes } from "../capabilities/changes.ts";
 import { Registry } from "../capabilities/registry.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
+import { ActivityLog } from "../dashboard/activity-log.ts";
 import type { ApiRoute } from "../dashboard/api.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { Pipeline, type PipelineOptions } from "../pipeline/pipeline.ts";
@@ -11,6 +12,7 @@ import { type Alerts, createAlerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { OperatorDesk } from "../transports/http/operator-api.ts";
+import type { DashboardSources } from "./dashboard-routes.ts";
 import type { EarlyWorker } from "./early-worker.ts";
 import { Operations } from "./operations.ts";
 import { openObservation } from "./observation.ts";
@@ -69,8 +71,9 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const metrics = config.telemetry.metrics ? new Metrics() : undefined;
   const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
   const tracing = await traceIfWanted({ config, logger, registry, metrics });
-  const { tracer } = tracing;
-  const parts = { ...options, registry, changes, homes: cluster?.homes, sharing, metrics, alerts, tracer };
+  const activity = new ActivityLog();
+  const watch = { metrics, alerts, tracer: tracing.tracer, ...(config.dashboard.enabled && { witness: activity }) };
+  const parts = { ...options, registry, changes, homes: cluster?.homes, sharing, ...watch };
   const { governance: opened, capabilities } = await openParts(parts);
   const { calls, requests } = openObservation({ config, logger, registry, metrics });
   const governance = opened && { ...opened, observer: calls };
@@ -78,11 +81,12 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const pipeline = new Pipeline({ registry, governance, skillTexts, ...callLimits(config) });
   const shared = { stateKey: await stateKeyOf(config), taskHomes: cluster?.tasks };
   const told = { serverInfo: SERVER_INFO, servesSkills, withStack: config.mode === "development" };
-  const seen = { watch: requests, tracing: tracing.requests };
-  const mcp = new Mcp({ pipeline, changes, logger, ...told, ...seen, ...shared });
+  const watched = { watch: requests, tracing: tracing.requests };
+  const mcp = new Mcp({ pipeline, changes, logger, ...told, ...watched, ...shared });
   shared.taskHomes?.serveWith((message) => mcp.tasks.act(message));
   const unfollow = governance?.governor.onPolicyChange(() => tellOfLists(changes));
-  const operations = new Operations({ config, logger, metrics, governance, sandboxes, alerts });
+  const looked = { config, mcp, governance, sandboxes };
+  const operations = new Operations({ ...looked, logger, metrics, alerts });
   return {
     mcp,
     files: sandboxes?.files,
@@ -90,7 +94,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
     cluster,
     operators: governance && { desk: deskOf(governance), ledger: governance.ledger },
     operations,
-    dashboardRoutes: async () => [],
+    dashboardRoutes: () => routesFor({ ...looked, operations, activity, capabilities }),
     start: () => capabilities.start(),
     refresh: async () => {
       await governance?.reload();
@@ -107,6 +111,18 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
       await tracing.close();
     },
   };
+}
+
+/** Without governance nobody is known, so there is nothing to look at. */
+async function routesFor({
+  governance,
+  ...sources
+}: Omit<DashboardSources, "governance"> & {
+  readonly governance: OpenGovernance | undefined;
+}): Promise<readonly ApiRoute[]> {
+  if (governance === undefined) return [];
+  const { dashboardRoutes } = await import("./dashboard-routes.ts");
+  return dashboardRoutes({ ...sources, governance });
 }
 
 function callLimits({ tools }: Config): Pick<PipelineOptions, "timeoutMs" | "progressAfterMs" | "maxResultChars"> {

@@ -3,6 +3,7 @@ import type { Registry } from "../capabilities/registry.ts";
 import type { Config } from "../config/schema.ts";
 import type { HandlerProblem } from "../handlers/handler-description.ts";
 import type { HandlerLibrary } from "../handlers/handler-library.ts";
+import type { Witness } from "../sandbox/witness.ts";
 import type { SkillTexts } from "../pipeline/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { EarlyWorker } from "./early-worker.ts";
@@ -26,6 +27,7 @@ export interface CapabilityOptions {
   readonly earlyWorker?: EarlyWorker | undefined;
   readonly metrics?: Metrics | undefined;
   readonly tracer?: Tracer | undefined;
+  readonly witness?: Witness | undefined;
   /** Also those that are as they were at an earlier start. Default: no. */
   readonly loadsEveryHandler?: boolean;
 }

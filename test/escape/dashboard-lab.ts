@@ -1,6 +1,7 @@
+import type { IncomingMessage } from "node:http";
 import { mintToken } from "../../src/auth/mint-token.ts";
 import { dashboardAddresses } from "../../src/server/control-client.ts";
-import { type Answer, send, type SendOptions } from "./http-client.ts";
+import { type Answer, openResponse, send, type SendOptions } from "./http-client.ts";
 import type { ServerProcess } from "./server.ts";
 
 export const SECRET = "a secret that is long enough for tests";
@@ -76,5 +77,66 @@ export class PageOperator {
   send(name: string, { headers, ...options }: SendOptions): Promise<Answer> {
     const url = `${this.origin}/dashboard/api/${name}`;
     return send(url, { ...options, headers: { ...this.headers, ...headers } });
+  }
+}
+
+export interface PageEvent {
+  readonly event: string;
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into events of every shape
+  readonly data: any;
+}
+
+/** A stream of the page, with all that has come. */
+export class PageStream {
+  readonly events: PageEvent[] = [];
+  readonly response: IncomingMessage;
+  readonly #waiting = new Set<() => void>();
+  #rest = "";
+
+  constructor(response: IncomingMessage) {
+    this.response = response;
+    response.setEncoding("utf8").on("data", (chunk: string) => this.#take(chunk));
+    // Whoever waits for the end of a cut stream hears of it by `close`.
+    response.on("error", () => undefined).on("close", () => this.#wake());
+  }
+
+  static async open(operator: PageOperator, name: string): Promise<PageStream> {
+    const { "content-type": _, ...headers } = operator.headers;
+    const url = `${operator.origin}/dashboard/api/${name}`;
+    return new PageStream(await openResponse(url, { headers: { ...headers, accept: "text/event-stream" } }));
+  }
+
+  /** The first event that fits, past or future. */
+  async find(fits: (event: PageEvent) => boolean): Promise<PageEvent> {
+    for (;;) {
+      const found = this.events.find(fits);
+      if (found !== undefined) return found;
+      if (this.response.closed) throw new Error(`the stream ended after ${JSON.stringify(this.events)}`);
+      await new Promise<void>((resolve) => this.#waiting.add(resolve));
+    }
+  }
+
+  async ended(): Promise<void> {
+    while (!this.response.closed) await new Promise<void>((resolve) => this.#waiting.add(resolve));
+  }
+
+  close(): void {
+    this.response.destroy();
+  }
+
+  #take(chunk: string): void {
+    const parts = (this.#rest + chunk).split("\n\n");
+    this.#rest = parts.pop() ?? "";
+    for (const part of parts) {
+      const event = /^event: (.*)$/m.exec(part)?.[1];
+      const data = /^data: (.*)$/m.exec(part)?.[1];
+      if (event !== undefined && data !== undefined) this.events.push({ event, data: JSON.parse(data) });
+    }
+    this.#wake();
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
   }
 }

@@ -121,8 +121,10 @@ function execution(services: ToolServices, tool: ExecutionTool): HandlerDefiniti
     run: (value, context) => {
       const input = toRecord(value);
       const wish = { template: templateOf(input), flavor: flavorOf(input) };
-      return inSandbox(services, { context, sessionId: sessionIdOf(input), wish }, async (call, lease) =>
-        toResult(name, lease, await tool.execute(call, input)),
+      return inSandbox(
+        services,
+        { context, sessionId: sessionIdOf(input), wish, use: { tool: name, input } },
+        async (call, lease) => toResult(name, lease, await tool.execute(call, input)),
       );
     },
   };
