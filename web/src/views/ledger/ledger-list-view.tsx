@@ -1,0 +1,105 @@
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { LedgerPage } from "../../../../src/dashboard/contract.ts";
+import { endedCalls } from "../../live/now-store.ts";
+import { countOf } from "../../parts/format.ts";
+import { Empty, Loading, Problem } from "../../parts/problem.tsx";
+import { apiUrl, get } from "../../server/api.ts";
+import { Page } from "../../shell/page.tsx";
+import { FilterForm } from "./filter-form.tsx";
+import { currentFilters, type Filters } from "./filters.ts";
+import { LedgerPages } from "./ledger-pages.ts";
+import { LedgerRows } from "./ledger-rows.tsx";
+import { Timeline } from "./timeline.tsx";
+import { VerifyButton } from "./verify-button.tsx";
+
+const LOOK_AGAIN_MS = 1_000;
+
+export function LedgerList(): JSX.Element {
+  const filters = currentFilters();
+  const key = JSON.stringify(filters);
+  const [round, setRound] = useState(0);
+  return (
+    <Page title="Ledger" actions={<LedgerActions filters={filters} />}>
+      <FilterForm filters={filters} />
+      <Timeline filters={filters} round={round} />
+      <Rows key={`${key} ${round}`} filters={filters} onNews={() => setRound(round + 1)} />
+    </Page>
+  );
+}
+
+function LedgerActions({ filters }: { readonly filters: Filters }): JSX.Element {
+  return (
+    <>
+      <a class="button" href={apiUrl("ledger/export", { ...filters, format: "csv" })} download="">
+        Export CSV
+      </a>
+      <a class="button" href={apiUrl("ledger/export", { ...filters, format: "json" })} download="">
+        Export JSON
+      </a>
+      <VerifyButton />
+    </>
+  );
+}
+
+function Rows({ filters, onNews }: { readonly filters: Filters; readonly onNews: () => void }): JSX.Element {
+  const [pages] = useState(() => new LedgerPages(filters));
+  useEffect(() => {
+    void pages.start();
+    return () => pages.close();
+  }, []);
+  const news = useNews(pages, filters);
+  void pages.version.value;
+  if (!pages.isStarted)
+    return pages.error === undefined ? <Loading what="the ledger" /> : <Problem error={pages.error} onRetry={onNews} />;
+  return (
+    <section aria-labelledby="rows-title">
+      <header class="section-head">
+        <h2 id="rows-title">{titleOf(pages)}</h2>
+        {news === 0 ? null : (
+          <button type="button" class="small primary" onClick={onNews}>
+            {news >= 100 ? "Show 100 or more new" : `Show ${news} new`}
+          </button>
+        )}
+      </header>
+      <Problem error={pages.error} />
+      {pages.length === 0 ? (
+        <NoRows isFiltered={Object.keys(filters).length > 0} />
+      ) : (
+        <LedgerRows pages={pages} filters={filters} />
+      )}
+    </section>
+  );
+}
+
+function titleOf(pages: LedgerPages): string {
+  if (pages.total !== undefined) return pages.total === 1 ? "1 call" : `${countOf(pages.total)} calls`;
+  return pages.hasMore ? `More than ${countOf(pages.length)} calls` : `${countOf(pages.length)} calls`;
+}
+
+function NoRows({ isFiltered }: { readonly isFiltered: boolean }): JSX.Element {
+  return isFiltered ? (
+    <Empty title="No call matches.">Change or clear the filter to see others.</Empty>
+  ) : (
+    <Empty title="Nothing was called yet.">Every call is recorded here, refused ones too.</Empty>
+  );
+}
+
+/** How many came since the list was loaded. They wait behind a button, so that rows do not move while one reads. */
+function useNews(pages: LedgerPages, filters: Filters): number {
+  const [count, setCount] = useState(0);
+  const ended = endedCalls.value;
+  const [first] = useState(ended);
+  useEffect(() => {
+    if (ended === first || !pages.isStarted) return;
+    const timer = setTimeout(() => {
+      get<LedgerPage>("ledger", { ...filters, after: pages.newest, limit: 100 }).then(
+        ({ rows }) => setCount(rows.length),
+        // The list itself tells when the server does not answer.
+        () => undefined,
+      );
+    }, LOOK_AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [ended]);
+  return count;
+}
