@@ -23,11 +23,13 @@ export interface LoginRequest {
   readonly token: string;
 }
 
-/** `GET login`, without a session: how one gets in here. */
+/** `GET login`, with or without a session: how one gets in here. */
 export interface LoginFacts {
   /** `token`: the form works. `link`: auth is off, only a one-time link opens the page. */
   readonly by: "token" | "link";
   readonly hint: string;
+  /** Who is in already; nobody: null. */
+  readonly session: SessionAnswer | null;
 }
 
 export interface SandboxNow {
@@ -149,75 +151,6 @@ export type TerminalRequest =
   | { readonly input: string }
   | { readonly resize: { readonly cols: number; readonly rows: number } };
 
-export interface FileEntry {
-  readonly name: string;
-  readonly kind: "file" | "directory" | "link" | "other";
-  readonly sizeBytes: number;
-  readonly modifiedAt?: string;
-}
-
-/** `GET sandboxes/:id/files?path=`. */
-export interface FileList {
-  readonly path: string;
-  readonly entries: readonly FileEntry[];
-  /** There are more than were listed. */
-  readonly truncated: boolean;
-}
-
-/** `GET sandboxes/:id/text?path=`. */
-export interface FileText {
-  readonly path: string;
-  readonly sizeBytes: number;
-  /** Absent when the file is no text. */
-  readonly text?: string;
-  readonly truncated: boolean;
-}
-
-/** `GET sandboxes/:id/changes`: against the workspace as it was when the sandbox began. */
-export interface FileChanges {
-  readonly changes: readonly FileChange[];
-  readonly truncated: boolean;
-}
-
-export interface FileChange {
-  readonly path: string;
-  readonly change: "added" | "changed" | "removed";
-  /** Texts before and after, where both are known and small. */
-  readonly before?: string;
-  readonly after?: string;
-}
-
-/** `GET sandboxes/:id/processes`. */
-export interface ProcessList {
-  readonly processes: readonly SandboxProcess[];
-}
-
-export interface SandboxProcess {
-  readonly pid: number;
-  readonly parent: number;
-  readonly command: string;
-  readonly cpuPercent?: number;
-  readonly memoryBytes?: number;
-  readonly startedAt?: string;
-}
-
-/** `GET sandboxes/:id/browser`: the data of each event `picture`. */
-export interface BrowserPicture {
-  readonly url: string;
-  readonly title: string;
-  /** A JPEG in base64. */
-  readonly image: string;
-  readonly width: number;
-  readonly height: number;
-}
-
-/** `POST sandboxes/:id/browser/input`. */
-export type BrowserInput =
-  | { readonly click: { readonly x: number; readonly y: number } }
-  | { readonly type: string }
-  | { readonly key: string }
-  | { readonly scroll: { readonly x: number; readonly y: number; readonly dy: number } };
-
 export interface LedgerLine {
   readonly seq: number;
   readonly time: string;
@@ -248,6 +181,11 @@ export interface LedgerPage {
   readonly total?: number;
   /** Whether there are older ones. */
   readonly more: boolean;
+  /**
+   * Where to go on: `before=` this. With `text` it may come with few rows, or none: no more was looked through in one
+   * go, and there may be some further down.
+   */
+  readonly next?: number;
 }
 
 /** `GET ledger/:seq`. */

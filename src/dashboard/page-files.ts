@@ -2,6 +2,10 @@ import { hash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+
+const compress = promisify(gzip);
 
 /** Where the page lies: beside the compiled server, or in `dist/` when the source itself runs. */
 const PAGE_FOLDER: string = fileURLToPath(
@@ -11,6 +15,8 @@ const PAGE_FOLDER: string = fileURLToPath(
 export interface PageFile {
   readonly type: string;
   readonly bytes: Buffer;
+  /** The same, compressed. */
+  readonly gzip: Buffer;
   readonly etag: string;
 }
 
@@ -63,6 +69,13 @@ export class PageFiles {
     const type = TYPES[name.slice(name.lastIndexOf(".") + 1)];
     if (type === undefined) return undefined;
     const bytes = await readFile(join(this.#folder, name)).catch(() => undefined);
-    return bytes && { type, bytes, etag: `"${hash("sha256", bytes, "base64url").slice(0, 27)}"` };
+    return (
+      bytes && {
+        type,
+        bytes,
+        gzip: await compress(bytes, { level: 9 }),
+        etag: `"${hash("sha256", bytes, "base64url").slice(0, 27)}"`,
+      }
+    );
   }
 }

@@ -7,6 +7,7 @@ import {
   type SqlPart,
   type StatsGroup,
   statsQuery,
+  type TimelineCount,
 } from "./query.ts";
 
 type KeyedCount = LedgerCount & { readonly key: string };
@@ -24,6 +25,12 @@ export function toCount(row: unknown): KeyedCount {
     costMicros: amount("costMicros"),
     durationMs: Math.floor(amount("durationUs") / 1000),
   };
+}
+
+export function toTimelineCount(row: unknown): TimelineCount {
+  const amount = (name: string): number =>
+    Number(typeof row === "object" && row !== null ? (Reflect.get(row, name) ?? 0) : 0);
+  return { bucket: amount("bucket"), allowed: amount("allowed"), refused: amount("refused"), failed: amount("failed") };
 }
 
 /** Calls and costs of what the filter lets through: in all, by client, by tool, by day. */

@@ -1,8 +1,10 @@
 import type { Config } from "../config/schema.ts";
 import type { ActivityLog } from "../dashboard/activity-log.ts";
 import type { ApiRoute } from "../dashboard/api.ts";
+import { ledgerRoutes } from "../dashboard/ledger-routes.ts";
 import { liveRoutes } from "../dashboard/live-routes.ts";
 import { NowBoard } from "../dashboard/now-board.ts";
+import type { RecentStages } from "../dashboard/recent-stages.ts";
 import { UsageSampler } from "../dashboard/usage-sampler.ts";
 import type { Mcp } from "../protocol/mcp.ts";
 import type { Operations } from "./operations.ts";
@@ -18,12 +20,14 @@ export interface DashboardSources {
   readonly sandboxes: SandboxPart | undefined;
   readonly operations: Operations;
   readonly activity: ActivityLog;
+  readonly stages: RecentStages;
   readonly capabilities: Capabilities;
 }
 
 /** Everything that the page asks for, from those who know it. */
 export function dashboardRoutes(sources: DashboardSources): readonly ApiRoute[] {
-  return [...liveRoutes(boardOf(sources))];
+  const { governance, stages } = sources;
+  return [...liveRoutes(boardOf(sources)), ...ledgerRoutes(governance.ledger, stages)];
 }
 
 function boardOf({ config, governance, sandboxes, operations, activity }: DashboardSources): NowBoard {

@@ -48,7 +48,7 @@ export class DashboardApi {
     const { request, response, name } = exchange;
     const { login } = this.#options;
     const asked = `${request.method} ${name}`;
-    if (asked === "GET login") return sendJson(response, 200, login.facts());
+    if (asked === "GET login") return sendJson(response, 200, login.facts(request));
     if (asked === "POST login") return login.login(request, response);
     const session = login.sessionOf(request);
     if (asked === "GET session") return login.session(session, response);

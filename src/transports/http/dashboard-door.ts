@@ -94,8 +94,11 @@ export class DashboardDoor {
   }
 }
 
-function sendBytes({ method, headers }: IncomingMessage, response: ServerResponse, { bytes, etag }: PageFile): void {
-  if (headers["if-none-match"] === etag) return void response.writeHead(304).end();
-  response.writeHead(200, { "content-length": bytes.length });
+function sendBytes({ method, headers }: IncomingMessage, response: ServerResponse, file: PageFile): void {
+  response.setHeader("vary", "accept-encoding");
+  if (headers["if-none-match"] === file.etag) return void response.writeHead(304).end();
+  const isPacked = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(headers["accept-encoding"]?.toString() ?? "");
+  const bytes = isPacked ? file.gzip : file.bytes;
+  response.writeHead(200, { "content-length": bytes.length, ...(isPacked && { "content-encoding": "gzip" }) });
   response.end(method === "HEAD" ? undefined : bytes);
 }

@@ -37,7 +37,13 @@ export class DashboardLogin {
     this.#parts = parts;
   }
 
-  facts(): LoginFacts {
+  /** `GET login`, which is no error for somebody who is not in yet. */
+  facts(request: IncomingMessage): LoginFacts {
+    const session = this.#find(request);
+    return { ...this.#way(), session: session === undefined ? null : answerOf(session) };
+  }
+
+  #way(): Pick<LoginFacts, "by" | "hint"> {
     return this.#parts.authenticator === undefined
       ? {
           by: "link",
@@ -50,7 +56,7 @@ export class DashboardLogin {
   async login(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { authenticator, brake, sessions, logger } = this.#parts;
     if (authenticator === undefined)
-      throw new OwlError("forbidden", "auth is off: no token opens the dashboard", { hint: this.facts().hint });
+      throw new OwlError("forbidden", "auth is off: no token opens the dashboard", { hint: this.#way().hint });
     const peer = request.socket.remoteAddress ?? "";
     brake.check(peer);
     const { token } = readLogin(await readBody(request, MAX_LOGIN_BYTES));
@@ -83,7 +89,7 @@ export class DashboardLogin {
     if (request.method !== "GET" || isAhead || authenticator !== undefined || !links.take(key)) {
       if (!isAhead) brake.failed(peer);
       throw new OwlError("forbidden", "this link has been used, or its ten minutes are over", {
-        hint: this.facts().hint,
+        hint: this.#way().hint,
       });
     }
     brake.succeeded(peer);
@@ -106,16 +112,20 @@ export class DashboardLogin {
 
   /** Only the cookie says who asks. What changes something proves by a header that it comes from the page. @throws OwlError */
   sessionOf(request: IncomingMessage): OperatorSession {
-    const key = sessionKeyOf(header(request, "cookie"));
-    const session = key === undefined ? undefined : this.#parts.sessions.find(key);
+    const session = this.#find(request);
     if (session === undefined)
-      throw new OwlError("unauthorized", "there is no session, or it has ended", { hint: this.facts().hint });
+      throw new OwlError("unauthorized", "there is no session, or it has ended", { hint: this.#way().hint });
     const isRead = request.method === "GET" || request.method === "HEAD";
     if (isRead || isSameSecret(header(request, CSRF_HEADER) ?? "", session.csrf)) return session;
     throw new OwlError("forbidden", `the request does not carry the session's ${CSRF_HEADER}`, {
       facts: { reason: "csrf" },
       hint: "load the page again",
     });
+  }
+
+  #find(request: IncomingMessage): OperatorSession | undefined {
+    const key = sessionKeyOf(header(request, "cookie"));
+    return key === undefined ? undefined : this.#parts.sessions.find(key);
   }
 
   #endOld(request: IncomingMessage): void {
