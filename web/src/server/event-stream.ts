@@ -1,5 +1,5 @@
-import { apiUrl, get, session } from "./api.ts";
-import type { SessionAnswer } from "../../../src/dashboard/contract.ts";
+import { apiUrl, session } from "./api.ts";
+import { currentSession } from "./current-session.ts";
 
 export type StreamState = "connecting" | "open" | "lost";
 
@@ -48,11 +48,10 @@ export function openStream(options: StreamOptions): () => void {
   // A stream does not say why it was refused: asking for the session does, and signs out when that has ended.
   const checkThenConnect = async (): Promise<void> => {
     try {
-      const current = await get<SessionAnswer>("session");
-      if (session.peek() !== undefined) session.value = current;
-      connect();
+      session.value = await currentSession();
+      if (session.peek() !== undefined) connect();
     } catch {
-      if (session.peek() === undefined) return;
+      // The server does not answer yet.
       retry();
     }
   };

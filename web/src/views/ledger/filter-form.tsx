@@ -6,6 +6,8 @@ import { useResource } from "../../server/use-resource.ts";
 import { type Filters, FILTERS, fromLocalInput, toLocalInput } from "./filters.ts";
 
 const TYPING_MS = 250;
+const OUTCOMES = ["ok", "refused", "failed", "cancelled", "timeout", "suspended"];
+const KINDS = ["tool", "resource", "prompt", "completion", "list", "admin", "refusals", "checkpoint", "cut"];
 
 export function FilterForm({ filters }: { readonly filters: Filters }): JSX.Element {
   const clients = useResource<ClientList>("clients");
@@ -21,9 +23,9 @@ export function FilterForm({ filters }: { readonly filters: Filters }): JSX.Elem
         options={clients.data?.clients.map(({ client }) => client)}
       />
       <TextFilter name="tool" label="Tool" value={filters.tool} options={tools.data?.tools.map(({ name }) => name)} />
-      <Choice name="decision" label="Decision" value={filters.decision} options={["allow", "deny", "confirm"]} />
-      <Choice name="outcome" label="Outcome" value={filters.outcome} options={["ok", "error", "denied", "cancelled"]} />
-      <TextFilter name="kind" label="Kind" value={filters.kind} />
+      <Choice name="decision" label="Decision" value={filters.decision} options={["allow", "deny"]} />
+      <Choice name="outcome" label="Outcome" value={filters.outcome} options={OUTCOMES} />
+      <Choice name="kind" label="Kind" value={filters.kind} options={KINDS} />
       <TimeFilter name="from" label="From" value={filters.from} />
       <TimeFilter name="to" label="To" value={filters.to} />
       {(["rule", "sandbox", "trace"] as const).map((name) =>

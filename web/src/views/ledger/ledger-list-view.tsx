@@ -8,7 +8,7 @@ import { apiUrl, get } from "../../server/api.ts";
 import { Page } from "../../shell/page.tsx";
 import { FilterForm } from "./filter-form.tsx";
 import { currentFilters, type Filters } from "./filters.ts";
-import { LedgerPages } from "./ledger-pages.ts";
+import { FilteredPages, type LedgerPages, WholePages } from "./ledger-pages.ts";
 import { LedgerRows } from "./ledger-rows.tsx";
 import { Timeline } from "./timeline.tsx";
 import { VerifyButton } from "./verify-button.tsx";
@@ -43,14 +43,19 @@ function LedgerActions({ filters }: { readonly filters: Filters }): JSX.Element 
 }
 
 function Rows({ filters, onNews }: { readonly filters: Filters; readonly onNews: () => void }): JSX.Element {
-  const [pages] = useState(() => new LedgerPages(filters));
+  const [pages] = useState(() =>
+    Object.keys(filters).length === 0 ? new WholePages(filters) : new FilteredPages(filters),
+  );
   useEffect(() => {
     void pages.start();
     return () => pages.close();
   }, []);
   const news = useNews(pages, filters);
   void pages.version.value;
-  if (!pages.isStarted)
+  // With a search for a text, a page of the ledger may hold nothing that fits and still not be the last.
+  if (pages.isStarted && pages.length === 0 && pages.hasMore) pages.want(0, 0);
+  const isLooking = !pages.isStarted || (pages.length === 0 && pages.hasMore);
+  if (isLooking)
     return pages.error === undefined ? <Loading what="the ledger" /> : <Problem error={pages.error} onRetry={onNews} />;
   return (
     <section aria-labelledby="rows-title">
@@ -73,8 +78,8 @@ function Rows({ filters, onNews }: { readonly filters: Filters; readonly onNews:
 }
 
 function titleOf(pages: LedgerPages): string {
-  if (pages.total !== undefined) return pages.total === 1 ? "1 call" : `${countOf(pages.total)} calls`;
-  return pages.hasMore ? `More than ${countOf(pages.length)} calls` : `${countOf(pages.length)} calls`;
+  const words = pages.length === 1 ? "1 row" : `${countOf(pages.length)} rows`;
+  return pages.hasMore ? `More than ${words}` : words;
 }
 
 function NoRows({ isFiltered }: { readonly isFiltered: boolean }): JSX.Element {

@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
-import type { FileChange, FileChanges, SandboxDetail } from "../../../../src/dashboard/contract.ts";
+import type { FileChange, FileChanges } from "../../../../src/dashboard/contract-files.ts";
+import type { SandboxDetail } from "../../../../src/dashboard/contract.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Diff } from "../../parts/diff.tsx";
 import { countOf, visibleText } from "../../parts/format.ts";

@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import type { ProcessList, SandboxDetail, SandboxProcess } from "../../../../src/dashboard/contract.ts";
+import type { ProcessList, SandboxProcess } from "../../../../src/dashboard/contract-files.ts";
+import type { SandboxDetail } from "../../../../src/dashboard/contract.ts";
 import { announce } from "../../parts/announcer.tsx";
 import { ConfirmButton } from "../../parts/confirm-button.tsx";
 import { bytesOf, visibleText } from "../../parts/format.ts";
