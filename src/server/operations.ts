@@ -10,6 +10,7 @@ import { LedgerCheck } from "./ledger-check.ts";
 import { healthChecks } from "./health-checks.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import { type OpenMetrics, openMetrics } from "./open-metrics.ts";
+import type { Reloader } from "./reloader.ts";
 import { followState } from "./sandbox-metrics.ts";
 import type { SandboxPart } from "./serve-sandboxes.ts";
 
@@ -29,6 +30,8 @@ export class Operations {
   readonly metrics: Metrics | undefined;
   /** The page for operators, once there is one. */
   dashboard: Dashboard | undefined;
+  /** What reads the configuration again, once there is one. */
+  reloader: Pick<Reloader, "last"> | undefined;
   readonly #parts: OperationsParts;
   #control: ControlSocket | undefined;
   #measuring: OpenMetrics | undefined;

@@ -5,6 +5,7 @@ import type { HandlerProblem } from "../handlers/handler-description.ts";
 import type { HandlerLibrary } from "../handlers/handler-library.ts";
 import type { Witness } from "../sandbox/witness.ts";
 import type { SkillTexts } from "../pipeline/pipeline.ts";
+import type { SkillProblem } from "../skills/skill-problem.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { EarlyWorker } from "./early-worker.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
@@ -39,6 +40,8 @@ export interface Capabilities {
   readonly skillTexts: SkillTexts | undefined;
   /** What keeps handlers from being served. */
   readonly handlerProblems: readonly HandlerProblem[];
+  /** What authors of skills should change. */
+  readonly skillProblems: readonly SkillProblem[];
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
   /** Looks at skills and handlers again. */
@@ -65,7 +68,12 @@ export async function serveCapabilities(options: CapabilityOptions): Promise<Cap
     sandboxes,
     servesSkills: skills !== undefined,
     skillTexts,
-    handlerProblems: handlers?.problems ?? [],
+    get handlerProblems() {
+      return handlers?.problems ?? [];
+    },
+    get skillProblems() {
+      return skills?.problems ?? [];
+    },
     start: async () => {
       await layer?.start();
       skills?.start();

@@ -68,6 +68,7 @@ async function assembled(options: AssembleOptions): Promise<Assembly> {
 function followChanges({ loaded, logger, setLevel }: StartOptions, assembly: Assembly, running: RunningServer): void {
   const refresh = (): Promise<void> => assembly.refresh();
   const reloader = new Reloader({ loaded, logger, setLevel: (level) => setLevel?.(level), refresh });
+  assembly.operations.reloader = reloader;
   const off = onReloadSignal(
     () => void reloader.reload("SIGHUP"),
     (reason) => void running.close(reason),
