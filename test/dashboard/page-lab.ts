@@ -9,6 +9,8 @@ import { mintToken } from "../../src/auth/mint-token.ts";
 import { connectHttp, makePlace, type Place, Server, type Settings } from "../e2e/sandbox-client.ts";
 
 const SECRET = "a secret that is long enough for tests";
+/** Far longer than any view takes, so that only what never comes fails. */
+const SHOW_MS = Number(process.env["SHOW_MS"] ?? 20_000);
 const CHROMIUM = "/usr/bin/chromium";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -130,7 +132,7 @@ export class Operator {
 
   /** Waits for what a view shows when it is complete. */
   async shows(text: string | RegExp): Promise<void> {
-    await this.page.getByText(text).first().waitFor();
+    await this.page.getByText(text).first().waitFor({ timeout: SHOW_MS });
   }
 
   /** What keeps people from using the page as it is now. */

@@ -5,6 +5,7 @@ import { href, segments } from "./routing/router.ts";
 import { session } from "./server/api.ts";
 import { currentSession } from "./server/current-session.ts";
 import { LoginView } from "./session/login-view.tsx";
+import { Fallible } from "./shell/fallible.tsx";
 import { Frame } from "./shell/frame.tsx";
 import { Page } from "./shell/page.tsx";
 
@@ -69,7 +70,11 @@ function CurrentView(): JSX.Element {
   if (error !== undefined) return <Problem error={error} onRetry={() => location.reload()} />;
   if (loaded === undefined || loaded.section !== section) return <Loading what="the page" />;
   const { view: Shown } = loaded;
-  return <Shown rest={rest} />;
+  return (
+    <Fallible key={section}>
+      <Shown rest={rest} />
+    </Fallible>
+  );
 }
 
 function NotFound(): JSX.Element {

@@ -1,4 +1,5 @@
-import type { JSX } from "preact";
+import type { JSX, RefObject } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Bar {
   readonly key: string;
@@ -17,40 +18,60 @@ interface BarChartProps {
   readonly height?: number;
 }
 
-const WIDTH = 960;
-const LEFT = 64;
+const FIRST_WIDTH = 960;
+const LEAST_WIDTH = 200;
+const LEFT = 52;
+/** Room for a time or a day. */
+const LABEL_PX = 76;
 const TOP = 10;
 
 /** Bars as plain SVG: it takes its colours from the theme and costs nothing to load. The numbers stand in a table beside it. */
 export function BarChart({ label, bars, format, height = 160 }: BarChartProps): JSX.Element {
+  const place = useRef<HTMLDivElement>(null);
+  const width = useWidth(place);
   const bottom = height - 22;
   const most = niceTop(Math.max(...bars.map(totalOf), 0));
-  const step = (WIDTH - LEFT) / Math.max(bars.length, 1);
+  const step = (width - LEFT) / Math.max(bars.length, 1);
   const y = (value: number): number => bottom - (value / most) * (bottom - TOP);
-  const labelEvery = Math.max(1, Math.ceil(bars.length / 12));
+  const labelEvery = Math.max(1, Math.ceil(LABEL_PX / step));
   return (
-    <svg class="chart" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={label}>
-      {[0, 0.5, 1].map((part) => (
-        <g key={part}>
-          <line class="grid" x1={LEFT} x2={WIDTH} y1={y(most * part)} y2={y(most * part)} />
-          <text x={LEFT - 8} y={y(most * part) + 4} text-anchor="end">
-            {format(most * part)}
-          </text>
-        </g>
-      ))}
-      {bars.map((bar, index) => (
-        <BarColumn
-          key={bar.key}
-          bar={bar}
-          x={LEFT + index * step}
-          width={step}
-          y={y}
-          bottom={bottom}
-          isLabelled={index % labelEvery === 0}
-        />
-      ))}
-    </svg>
+    <div class="chart" ref={place}>
+      <svg viewBox={`0 0 ${width} ${height}`} height={height} role="img" aria-label={label}>
+        {[0, 0.5, 1].map((part) => (
+          <g key={part}>
+            <line class="grid" x1={LEFT} x2={width} y1={y(most * part)} y2={y(most * part)} />
+            <text x={LEFT - 8} y={y(most * part) + 4} text-anchor="end">
+              {format(most * part)}
+            </text>
+          </g>
+        ))}
+        {bars.map((bar, index) => (
+          <BarColumn
+            key={bar.key}
+            bar={bar}
+            x={LEFT + index * step}
+            width={step}
+            y={y}
+            bottom={bottom}
+            isLabelled={index % labelEvery === 0}
+          />
+        ))}
+      </svg>
+    </div>
   );
+}
+
+/** One unit of the drawing is one pixel, so that its texts are as large as all others. */
+function useWidth(place: RefObject<HTMLElement | null>): number {
+  const [width, setWidth] = useState(FIRST_WIDTH);
+  useLayoutEffect(() => {
+    const element = place.current?.firstElementChild;
+    if (element === null || element === undefined) return;
+    const watcher = new ResizeObserver(() => setWidth(Math.max(LEAST_WIDTH, element.clientWidth)));
+    watcher.observe(element);
+    return () => watcher.disconnect();
+  }, []);
+  return width;
 }
 
 interface ColumnProps {

@@ -8,7 +8,7 @@ interface CodeBlockProps {
 
 export function CodeBlock({ label, text }: CodeBlockProps): JSX.Element {
   return (
-    <pre class="code" tabIndex={0} role="region" aria-label={label}>
+    <pre class="code" tabIndex={0} role="group" aria-label={label}>
       {visibleText(text)}
     </pre>
   );

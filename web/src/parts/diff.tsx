@@ -15,7 +15,7 @@ interface DiffProps {
 export function Diff({ label, before, after }: DiffProps): JSX.Element {
   const lines = useMemo(() => lineDiff(before, after), [before, after]);
   return (
-    <pre class="diff" tabIndex={0} role="region" aria-label={label}>
+    <pre class="diff" tabIndex={0} role="group" aria-label={label}>
       {lines.map(({ mark, text }) => (
         <span class={CLASSES[mark]}>{`${mark} ${visibleText(text)}\n`}</span>
       ))}

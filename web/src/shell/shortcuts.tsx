@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { Dialog } from "../parts/dialog.tsx";
 import { href, navigate } from "../routing/router.ts";
 import { askToPause } from "./pause-dialog.tsx";
@@ -16,22 +16,23 @@ export function openHelp(): void {
 }
 
 export function useShortcuts(): void {
-  const [isWaiting, setWaiting] = useState(false);
   useEffect(() => {
+    /** After `g`. */
+    let isWaiting = false;
     const listen = (event: KeyboardEvent): void => {
       if (!isOn.peek() || isTyping(event)) return;
       if (isWaiting) {
-        setWaiting(false);
+        isWaiting = false;
         const section = SECTIONS.find(({ key }) => key === event.key);
         if (section !== undefined) navigate(href(section.path === "" ? [] : [section.path]));
-      } else if (event.key === "g") setWaiting(true);
+      } else if (event.key === "g") isWaiting = true;
       else if (event.key === "?") openHelp();
       else if (event.key === "P") askToPause("*");
       else if (event.key === "/") focusFilter(event);
     };
     document.addEventListener("keydown", listen);
     return () => document.removeEventListener("keydown", listen);
-  }, [isWaiting]);
+  }, []);
 }
 
 function isTyping(event: KeyboardEvent): boolean {

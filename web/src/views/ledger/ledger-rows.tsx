@@ -54,8 +54,9 @@ function Row({ index, line, filters }: RowProps): JSX.Element {
   return (
     <div class="ledger-row" role="row" aria-rowindex={index + 2}>
       <span role="cell" class="num">
-        <a href={href(["ledger", line.seq], filters)} aria-label={`Call ${line.seq}, ${line.tool}`}>
+        <a href={href(["ledger", line.seq], filters)}>
           {countOf(line.seq)}
+          <span class="unseen">, {visibleText(line.tool)}</span>
         </a>
       </span>
       <span role="cell" class="num" title={dateTimeOf(line.time)}>

@@ -20,7 +20,7 @@ export function CallTable({ calls }: { readonly calls: readonly CallNow[] }): JS
           What was called before stands in the <a href={href(["ledger"])}>ledger</a>.
         </Empty>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Calls in flight">
+        <div class="scroll" tabIndex={0} role="group" aria-label="Calls in flight">
           <table>
             <TableHead columns={["Tool", "Client", "Stage", "Sandbox", end("Since"), unseen("Actions")]} />
             <tbody>

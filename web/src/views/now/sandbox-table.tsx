@@ -41,7 +41,7 @@ function NoSandbox({ isFiltered }: { readonly isFiltered: boolean }): JSX.Elemen
 
 function Rows({ sandboxes }: { readonly sandboxes: readonly SandboxNow[] }): JSX.Element {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Sandboxes">
+    <div class="scroll" tabIndex={0} role="group" aria-label="Sandboxes">
       <table>
         <TableHead
           columns={[

@@ -32,7 +32,7 @@ export function ClientPolicyTable({ client }: { readonly client: string }): JSX.
 function Rules({ policy }: { readonly policy: ClientPolicy }): JSX.Element {
   if (policy.tools.length === 0) return <Empty title="This client sees no tool." />;
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Tools of this client">
+    <div class="scroll" tabIndex={0} role="group" aria-label="Tools of this client">
       <table>
         <TableHead columns={["Tool", "Listed", "Decision", "Rule", "Reason"]} />
         <tbody>

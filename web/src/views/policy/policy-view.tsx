@@ -45,7 +45,7 @@ function Clients({
   return (
     <section aria-labelledby="clients-title">
       <h2 id="clients-title">Clients</h2>
-      <div class="scroll short" tabIndex={0} role="region" aria-label="Clients">
+      <div class="scroll short" tabIndex={0} role="group" aria-label="Clients">
         <table>
           <TableHead columns={["Client", end("Calls"), end("Refused"), end("Spent"), unseen("Actions")]} />
           <tbody>

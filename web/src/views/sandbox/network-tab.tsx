@@ -17,7 +17,7 @@ export function NetworkTab({ sandbox }: { readonly sandbox: SandboxDetail }): JS
     );
   }
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Network attempts">
+    <div class="scroll" tabIndex={0} role="group" aria-label="Network attempts">
       <table>
         <TableHead columns={["Time", "Decision", "Host", end("Port"), "Rule"]} />
         <tbody>

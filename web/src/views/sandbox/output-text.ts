@@ -27,7 +27,7 @@ export class OutputText {
   #own(words: string, time: string): string {
     const lead = this.#isLineOpen ? "\n" : "";
     this.#isLineOpen = false;
-    return `${lead}\u001b[0m\u001b[2m${timeOf(time)} ${words}\u001b[0m\n`;
+    return `${lead}\u001b[0m\u001b[90m${timeOf(time)} ${words}\u001b[0m\n`;
   }
 }
 

@@ -35,7 +35,7 @@ export function ProcessesTab({ sandbox }: { readonly sandbox: SandboxDetail }): 
     list.reload();
   };
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Processes">
+    <div class="scroll" tabIndex={0} role="group" aria-label="Processes">
       <table>
         <TableHead
           columns={[end("PID"), end("Parent"), "Command", end("CPU"), end("Memory"), end("Age"), unseen("Actions")]}

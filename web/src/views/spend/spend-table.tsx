@@ -20,7 +20,7 @@ export function SpendTable({ title, filter, from, rows }: SpendTableProps): JSX.
   return (
     <section>
       <h2>{title}</h2>
-      <div class="scroll" tabIndex={0} role="region" aria-label={title}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={title}>
         <table>
           <TableHead
             columns={[
