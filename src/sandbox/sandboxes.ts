@@ -135,6 +135,12 @@ export class Sandboxes {
     return [...this.#live.values()].find(({ plan }) => plan.cellId === cellId);
   }
 
+  /** Keeps it busy for an operator, also while one has taken it over. */
+  async leaseCell(cellId: string): Promise<Lease | undefined> {
+    const sandbox = this.findCell(cellId);
+    return sandbox && this.#hold(sandbox, { wasCreated: false });
+  }
+
   /** For those who stand above owners: no call of a client gets here. */
   findSession(id: string): Sandbox | undefined {
     return this.#live.get(id);
@@ -173,11 +179,12 @@ export class Sandboxes {
     return sandbox.state !== "stopped" && whyOver(sandbox) === undefined;
   }
 
-  async #lease(
-    sandbox: Sandbox,
-    { wasCreated, note }: { readonly wasCreated: boolean; readonly note?: string },
-  ): Promise<Lease> {
+  async #lease(sandbox: Sandbox, told: Told): Promise<Lease> {
     sandbox.assertOwners();
+    return this.#hold(sandbox, told);
+  }
+
+  async #hold(sandbox: Sandbox, { wasCreated, note }: Told): Promise<Lease> {
     sandbox.acquire();
     try {
       await sandbox.ready();
@@ -302,6 +309,8 @@ export class Sandboxes {
     this.#defaults.remove(sandbox);
   }
 }
+
+type Told = Pick<Lease, "wasCreated"> & { readonly note?: string };
 
 interface Seed extends Pick<EndedSandbox, "id" | "ownerId" | "plan" | "labels" | "idleMs" | "maxAgeMs"> {
   /** Nothing about it is special, so that a warm one will do. */

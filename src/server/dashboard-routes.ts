@@ -8,6 +8,9 @@ import { NowBoard } from "../dashboard/now-board.ts";
 import { pauseRoutes } from "../dashboard/pause-routes.ts";
 import { policyRoutes, type PolicySources } from "../dashboard/policy-routes.ts";
 import type { RecentStages } from "../dashboard/recent-stages.ts";
+import { SandboxDesk } from "../dashboard/sandbox-desk.ts";
+import { sandboxFileRoutes } from "../dashboard/sandbox-file-routes.ts";
+import { sandboxRoutes } from "../dashboard/sandbox-routes.ts";
 import { spendRoutes, type SpendSources } from "../dashboard/spend-routes.ts";
 import { toolRoutes, type ToolSources } from "../dashboard/tool-routes.ts";
 import { UsageSampler } from "../dashboard/usage-sampler.ts";
@@ -15,6 +18,7 @@ import { HANDLER_SOURCE } from "../handlers/handler-library.ts";
 import type { Mcp } from "../protocol/mcp.ts";
 import type { Operations } from "./operations.ts";
 import type { OpenGovernance } from "./open-governance.ts";
+import { recordAct } from "./operator-record.ts";
 import { decideApproval } from "./operator-requests.ts";
 import { PACKAGE_VERSION } from "./package-version.ts";
 import { pauseDesk } from "./pause-desk.ts";
@@ -36,14 +40,29 @@ export interface DashboardSources {
 /** Everything that the page asks for, from those who know it. */
 export function dashboardRoutes(sources: DashboardSources): readonly ApiRoute[] {
   const { governance, stages } = sources;
+  const board = boardOf(sources);
   return [
-    ...liveRoutes(boardOf(sources)),
+    ...liveRoutes(board),
+    ...sandboxParts(sources, board),
     ...ledgerRoutes(governance.ledger, stages),
     ...spendRoutes(spendSources(governance)),
     ...approvalRoutes(approvalSources(sources)),
     ...policyRoutes(policySources(sources)),
     ...toolRoutes(toolSources(sources)),
     ...pauseRoutes(pauseDesk(governance)),
+  ];
+}
+
+function sandboxParts(
+  { config, sandboxes, governance, activity }: DashboardSources,
+  board: NowBoard,
+): readonly ApiRoute[] {
+  if (sandboxes === undefined) return [];
+  const all = sandboxes.layer.services.sandboxes;
+  const desk = new SandboxDesk({ sandboxes: all, activity, record: (act) => recordAct(governance, act) });
+  return [
+    ...sandboxRoutes({ desk, now: (cellId) => board.sandbox(cellId) }),
+    ...sandboxFileRoutes({ desk, files: sandboxes.files, workspacePath: config.sandbox.workspace }),
   ];
 }
 
