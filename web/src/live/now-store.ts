@@ -1,12 +1,10 @@
-import { batch, computed, signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import type { Now, NowChange } from "../../../src/dashboard/contract.ts";
 import { fromAnswer } from "../server/answer-text.ts";
 import { openStream, type StreamState } from "../server/event-stream.ts";
 
 export const now = signal<Now | undefined>(undefined);
 export const streamState = signal<StreamState>("connecting");
-/** Grows with every call that ended: views of what is recorded look again. */
-export const endedCalls = signal(0);
 
 export const approvalCount = computed(() => now.value?.approvals ?? 0);
 export const pauses = computed(() => now.value?.paused ?? []);
@@ -17,10 +15,7 @@ export function followNow(): () => void {
     path: "live",
     on: {
       now: (data) => {
-        batch(() => {
-          now.value = fromAnswer<Now>(data);
-          endedCalls.value += 1;
-        });
+        now.value = fromAnswer<Now>(data);
       },
       change: (data) => change(fromAnswer<NowChange>(data)),
     },
@@ -33,18 +28,15 @@ export function followNow(): () => void {
 function change(news: NowChange): void {
   const last = now.peek();
   if (last === undefined) return;
-  batch(() => {
-    now.value = {
-      ...last,
-      sandboxes: merged(last.sandboxes, news.sandboxes, news.sandboxesGone),
-      calls: merged(last.calls, news.calls, news.callsGone),
-      queue: news.queue ?? last.queue,
-      health: news.health ?? last.health,
-      approvals: news.approvals ?? last.approvals,
-      paused: news.paused ?? last.paused,
-    };
-    if ((news.callsGone ?? []).length > 0) endedCalls.value += 1;
-  });
+  now.value = {
+    ...last,
+    sandboxes: merged(last.sandboxes, news.sandboxes, news.sandboxesGone),
+    calls: merged(last.calls, news.calls, news.callsGone),
+    queue: news.queue ?? last.queue,
+    health: news.health ?? last.health,
+    approvals: news.approvals ?? last.approvals,
+    paused: news.paused ?? last.paused,
+  };
 }
 
 /** Those that are known keep their place, so that rows do not wander under the pointer. */

@@ -8,6 +8,9 @@ interface Place {
   readonly query: URLSearchParams;
 }
 
+/** Whether one has moved within the page since it was loaded. */
+export let hasMoved = false;
+
 export const place = signal<Place>(currentPlace());
 export const segments = computed(() => (place.value.path === "" ? [] : place.value.path.split("/").map(decoded)));
 
@@ -37,6 +40,7 @@ export function href(
 export function navigate(to: string, options: { readonly replace?: boolean } = {}): void {
   if (options.replace === true) history.replaceState(null, "", to);
   else history.pushState(null, "", to);
+  hasMoved = true;
   place.value = currentPlace();
 }
 

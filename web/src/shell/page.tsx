@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { approvalCount } from "../live/now-store.ts";
-import { place } from "../routing/router.ts";
+import { hasMoved, place } from "../routing/router.ts";
 
 interface PageProps {
   readonly title: string;
@@ -10,7 +10,7 @@ interface PageProps {
   readonly children: ComponentChildren;
 }
 
-/** What a view stands in: its heading is the page's title, and takes the focus when one came here by a link. */
+/** What a view stands in: its heading is the page's title, and takes the focus when one came here by a link of the page. */
 export function Page({ title, actions, children }: PageProps): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   const waiting = approvalCount.value;
@@ -19,9 +19,9 @@ export function Page({ title, actions, children }: PageProps): JSX.Element {
   }, [title, waiting]);
   const { path } = place.value;
   useEffect(() => {
-    if (document.activeElement === document.body || document.activeElement?.tagName === "A") {
-      heading.current?.focus({ preventScroll: true });
-    }
+    const { activeElement } = document;
+    const isFree = activeElement === document.body || activeElement?.tagName === "A";
+    if (hasMoved && isFree) heading.current?.focus({ preventScroll: true });
   }, [path]);
   return (
     <>

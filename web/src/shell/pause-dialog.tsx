@@ -43,6 +43,7 @@ function PauseDialog({ client }: { readonly client: string }): JSX.Element {
             name="reason"
             value={reason}
             required
+            autofocus
             maxLength={300}
             onInput={(event) => setReason(event.currentTarget.value)}
           />

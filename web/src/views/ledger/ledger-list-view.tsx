@@ -1,7 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { LedgerPage } from "../../../../src/dashboard/contract.ts";
-import { endedCalls } from "../../live/now-store.ts";
 import { countOf } from "../../parts/format.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";
 import { apiUrl, get } from "../../server/api.ts";
@@ -13,7 +12,8 @@ import { LedgerRows } from "./ledger-rows.tsx";
 import { Timeline } from "./timeline.tsx";
 import { VerifyButton } from "./verify-button.tsx";
 
-const LOOK_AGAIN_MS = 1_000;
+const LOOK_AGAIN_MS = 3_000;
+const MOST_NEWS = 100;
 
 export function LedgerList(): JSX.Element {
   const filters = currentFilters();
@@ -63,7 +63,7 @@ function Rows({ filters, onNews }: { readonly filters: Filters; readonly onNews:
         <h2 id="rows-title">{titleOf(pages)}</h2>
         {news === 0 ? null : (
           <button type="button" class="small primary" onClick={onNews}>
-            {news >= 100 ? "Show 100 or more new" : `Show ${news} new`}
+            {news >= MOST_NEWS ? `Show ${MOST_NEWS} or more new` : `Show ${news} new`}
           </button>
         )}
       </header>
@@ -93,18 +93,15 @@ function NoRows({ isFiltered }: { readonly isFiltered: boolean }): JSX.Element {
 /** How many came since the list was loaded. They wait behind a button, so that rows do not move while one reads. */
 function useNews(pages: LedgerPages, filters: Filters): number {
   const [count, setCount] = useState(0);
-  const ended = endedCalls.value;
-  const [first] = useState(ended);
   useEffect(() => {
-    if (ended === first || !pages.isStarted) return;
-    const timer = setTimeout(() => {
-      get<LedgerPage>("ledger", { ...filters, after: pages.newest, limit: 100 }).then(
-        ({ rows }) => setCount(rows.length),
-        // The list itself tells when the server does not answer.
-        () => undefined,
-      );
-    }, LOOK_AGAIN_MS);
-    return () => clearTimeout(timer);
-  }, [ended]);
+    const look = async (): Promise<void> => {
+      if (document.hidden || !pages.isStarted) return;
+      const { rows } = await get<LedgerPage>("ledger", { ...filters, after: pages.newest, limit: MOST_NEWS });
+      setCount(rows.length);
+    };
+    // Where the server does not answer, the top of the page says so.
+    const timer = setInterval(() => void look().catch(() => undefined), LOOK_AGAIN_MS);
+    return () => clearInterval(timer);
+  }, []);
   return count;
 }
