@@ -51,8 +51,7 @@ export class SandboxDesk {
     }
   }
 
-  /** On the record, and before the eyes of whoever looks on. */
-  async act(operator: Operator, cellId: string, { name, args = {} }: Wish): Promise<Sandbox> {
+  async record(operator: Operator, cellId: string, { name, args = {} }: Wish): Promise<Sandbox> {
     const sandbox = this.get(cellId);
     await this.#options.record({
       by: operator.id,
@@ -60,6 +59,13 @@ export class SandboxDesk {
       args: { sandbox: cellId, ...args },
       sandbox: sessionDigest(sandbox.facts.id),
     });
+    return sandbox;
+  }
+
+  /** On the record, and before the eyes of whoever looks on. */
+  async act(operator: Operator, cellId: string, wish: Wish): Promise<Sandbox> {
+    const { name, args = {} } = wish;
+    const sandbox = await this.record(operator, cellId, wish);
     const said = Object.values(args).map(String).join(" ").slice(0, 200);
     this.activity.add(cellId, { kind: "state", text: `${name} ${said}`.trimEnd(), by: operator.id });
     return sandbox;

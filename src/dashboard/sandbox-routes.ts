@@ -13,7 +13,16 @@ export interface SandboxRoutesOptions {
 
 const MINUTE_MS = 60_000;
 const extendSchema = z.strictObject({ minutes: z.int().min(1).max(1440).default(30) });
-const ABILITIES: readonly SandboxAbility[] = ["stop", "extend", "destroy", "files", "changes", "network"];
+const ABILITIES: readonly SandboxAbility[] = [
+  "stop",
+  "extend",
+  "destroy",
+  "files",
+  "changes",
+  "network",
+  "processes",
+  "takeover",
+];
 
 /** `sandboxes/{id}`: what it is, what happens in it, and how long it may go on. */
 export function sandboxRoutes({ desk, now }: SandboxRoutesOptions): readonly ApiRoute[] {

@@ -2,7 +2,7 @@ import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { BrowserMethod } from "./browser-methods.ts";
 import { type RequestOptions, GuestLost } from "./guest-client.ts";
-import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput } from "./guest-methods.ts";
+import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput, TerminalSize } from "./guest-methods.ts";
 import type { Place, PlacePlan, Places } from "./place.ts";
 import type { CellUsage } from "../runtimes/runtime.ts";
 import { SerialQueue } from "./serial-queue.ts";
@@ -11,6 +11,8 @@ import { SerialQueue } from "./serial-queue.ts";
 const ANSWER_MARGIN_MS = 5000;
 /** A browser may have to be started first, and a page that hangs to be looked after. */
 const BROWSER_MARGIN_MS = 90_000;
+/** A person may sit before a shell for a day. */
+const TERMINAL_MS = 86_400_000;
 
 export type SandboxState = "create" | "ready" | "busy" | "stopped";
 
@@ -47,6 +49,13 @@ type Timed = "code.run" | "shell.exec";
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   readonly onOutput?: OnOutput | undefined;
+}
+
+export interface TerminalOptions {
+  readonly signal: AbortSignal;
+  readonly onOutput: OnOutput;
+  /** Input and size go under this id. */
+  readonly onOpen: (callId: string) => void;
 }
 
 /** One isolated place with an owner and a life of its own. Calls may come at the same time. */
@@ -201,6 +210,15 @@ export class Sandbox {
 
   request<M extends GuestMethod>(method: M, params: GuestParams[M], options: RequestOptions): Promise<GuestResult<M>> {
     return this.#withPlace(({ client }) => client.request(method, params, options));
+  }
+
+  /** A shell for a person, until it ends or is no longer wanted. */
+  runTerminal(size: TerminalSize, { signal, onOutput, onOpen }: TerminalOptions): Promise<GuestResult<"terminal.run">> {
+    return this.#withPlace(({ client }) => {
+      const { callId, stop } = client.listen(onOutput);
+      onOpen(callId);
+      return client.request("terminal.run", { ...size, callId }, { timeoutMs: TERMINAL_MS, signal }).finally(stop);
+    });
   }
 
   /** Asks the browser. Calls wait for their turn, since each acts on what the one before left; their time starts then. */

@@ -12,6 +12,7 @@ import { SandboxDesk } from "../dashboard/sandbox-desk.ts";
 import { sandboxFileRoutes } from "../dashboard/sandbox-file-routes.ts";
 import { sandboxRoutes } from "../dashboard/sandbox-routes.ts";
 import { spendRoutes, type SpendSources } from "../dashboard/spend-routes.ts";
+import { takeoverRoutes } from "../dashboard/takeover-routes.ts";
 import { toolRoutes, type ToolSources } from "../dashboard/tool-routes.ts";
 import { UsageSampler } from "../dashboard/usage-sampler.ts";
 import { HANDLER_SOURCE } from "../handlers/handler-library.ts";
@@ -62,6 +63,7 @@ function sandboxParts(
   const desk = new SandboxDesk({ sandboxes: all, activity, record: (act) => recordAct(governance, act) });
   return [
     ...sandboxRoutes({ desk, now: (cellId) => board.sandbox(cellId) }),
+    ...takeoverRoutes(desk),
     ...sandboxFileRoutes({ desk, files: sandboxes.files, workspacePath: config.sandbox.workspace }),
   ];
 }
