@@ -22,6 +22,7 @@ const ABILITIES: readonly SandboxAbility[] = [
   "network",
   "processes",
   "takeover",
+  "browser",
 ];
 
 /** `sandboxes/{id}`: what it is, what happens in it, and how long it may go on. */

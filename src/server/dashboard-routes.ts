@@ -2,6 +2,7 @@ import type { Config } from "../config/schema.ts";
 import type { ActivityLog } from "../dashboard/activity-log.ts";
 import type { ApiRoute } from "../dashboard/api.ts";
 import { type ApprovalSources, approvalRoutes } from "../dashboard/approval-routes.ts";
+import { browserRoutes } from "../dashboard/browser-routes.ts";
 import { ledgerRoutes } from "../dashboard/ledger-routes.ts";
 import { liveRoutes } from "../dashboard/live-routes.ts";
 import { NowBoard } from "../dashboard/now-board.ts";
@@ -64,6 +65,7 @@ function sandboxParts(
   return [
     ...sandboxRoutes({ desk, now: (cellId) => board.sandbox(cellId) }),
     ...takeoverRoutes(desk),
+    ...browserRoutes(desk),
     ...sandboxFileRoutes({ desk, files: sandboxes.files, workspacePath: config.sandbox.workspace }),
   ];
 }
