@@ -1,4 +1,4 @@
-/** One thing that happened in a sandbox, in the order of `seq`. All texts are the sandbox's own: nothing in them is trusted. */
+/** `GET sandboxes/:id/activity`, the data of each event `activity`: one thing that happened in a sandbox, in the order of `seq`. All texts are the sandbox's own: nothing in them is trusted. */
 export interface Activity {
   readonly seq: number;
   readonly time: string;

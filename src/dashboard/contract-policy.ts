@@ -1,6 +1,4 @@
 /** The part of the contract about what clients may do: policy, tools, skills, handlers, and the switch that stops them. */
-import type { Pause } from "./contract.ts";
-
 /** `GET clients`: principals that the ledger, the policy or a sandbox knows, by name. */
 export interface ClientList {
   readonly clients: readonly ClientFacts[];
@@ -116,12 +114,7 @@ export interface PauseRequest {
   readonly cancel?: boolean;
 }
 
-/** `POST resume`. Without `client`: the pause of everybody. */
+/** `POST resume`, which answers as `GET paused` and `POST pause` do: `{paused}` as in `Now`. Without `client`: the pause of everybody. */
 export interface ResumeRequest {
   readonly client?: string;
-}
-
-/** `GET paused`, and what `POST pause` and `POST resume` answer. */
-export interface PausedList {
-  readonly paused: readonly Pause[];
 }

@@ -3,7 +3,6 @@
  * of the server. Times are ISO texts, money is in whole micro-units. A sandbox is named by its cell's name, never by the
  * session id that would open it to a client.
  */
-import type { Activity } from "./activity.ts";
 
 /** Every answer that is none. */
 export interface ErrorAnswer {
@@ -137,9 +136,6 @@ export type SandboxAbility =
   | "network"
   | "takeover"
   | "browser";
-
-/** `GET sandboxes/:id/activity`: the data of each event `activity`. */
-export type ActivityEvent = Activity;
 
 /** `POST sandboxes/:id/extend`. */
 export interface ExtendRequest {
