@@ -1,6 +1,6 @@
 import type { NetworkAttempt as Attempt, SandboxUse, UseOutcome, Witness, WitnessedUse } from "../sandbox/witness.ts";
 import type { Activity } from "./activity.ts";
-import { describeOutcome, describeUse } from "./describe-use.ts";
+import { describeOutcome, describeUse, printedBy } from "./describe-use.ts";
 
 const MAX_ENTRIES = 500;
 /** Of one sandbox, kept for whoever looks later. */
@@ -27,11 +27,16 @@ export class ActivityLog implements Witness {
     const cell = this.#cell(cellId);
     const key = {};
     cell.running.set(key, use);
+    let hasPrinted = false;
     const { kind, ...said } = describeUse(use);
     addTo(cell, { kind, call, tool, by: use.principal, ...said });
     return {
-      printed: ({ stream, text }) => addTo(cell, { kind, call, stream, text }),
+      printed: ({ stream, text }) => {
+        hasPrinted = true;
+        addTo(cell, { kind, call, stream, text });
+      },
       cameTo: (outcome: UseOutcome) => {
+        if (!hasPrinted) for (const { stream, text } of printedBy(outcome)) addTo(cell, { kind, call, stream, text });
         const told = describeOutcome(use, outcome);
         if (told !== undefined) addTo(cell, { kind, call, tool, ...told });
       },

@@ -33,6 +33,8 @@ export interface LoginFacts {
 
 export interface SandboxNow {
   readonly id: string;
+  /** What stands for it in the ledger: `ledger?sandbox=`. */
+  readonly ledgerId: string;
   readonly state: string;
   readonly owner: string;
   readonly template: string;

@@ -12,9 +12,9 @@ export interface SaidOfUse {
 }
 
 /** What a call sets out to do, for somebody who looks on. Inputs have whatever shape their tool's schema has. */
-export function describeUse({ tool, input }: SandboxUse): SaidOfUse & { readonly kind: ActivityKind } {
+export function describeUse({ tool, input, language }: SandboxUse): SaidOfUse & { readonly kind: ActivityKind } {
   const code = textIn(input, "code");
-  if (code !== undefined) return { kind: "code", cell: cellOf(input, code) };
+  if (code !== undefined) return { kind: "code", cell: cellOf(input, { code, language }) };
   const command = textIn(input, "command");
   if (command !== undefined) return { kind: "shell", text: `$ ${command}\n` };
   const what = textIn(input, "url") ?? textIn(input, "path") ?? textIn(input, "pattern") ?? "";
@@ -23,7 +23,7 @@ export function describeUse({ tool, input }: SandboxUse): SaidOfUse & { readonly
 
 /** What came of it, where that says more than what was printed. */
 export function describeOutcome(
-  { input }: SandboxUse,
+  { input, language }: SandboxUse,
   { value, blocks = [], failure }: UseOutcome,
 ): SaidOfUse | undefined {
   const code = textIn(input, "code");
@@ -33,7 +33,7 @@ export function describeOutcome(
   const images = imagesIn(blocks);
   return {
     cell: {
-      ...cellOf(input, code),
+      ...cellOf(input, { code, language }),
       ...(result !== undefined && { result: result.slice(0, MAX_RESULT_CHARS) }),
       ...(error !== undefined && { error: error.slice(0, MAX_RESULT_CHARS) }),
       ...(images.length > 0 && { images }),
@@ -41,16 +41,24 @@ export function describeOutcome(
   };
 }
 
+/** What a call printed, from its result: one that ends at once has sent nothing before. */
+export function printedBy({
+  value,
+}: UseOutcome): readonly { readonly stream: "stdout" | "stderr"; readonly text: string }[] {
+  return (["stdout", "stderr"] as const).flatMap((stream) => {
+    const text = textIn(value, stream) ?? "";
+    return text === "" ? [] : [{ stream, text }];
+  });
+}
+
 function kindOf(tool: string): ActivityKind {
   if (tool.startsWith("browser")) return "browser";
   return tool.startsWith("shell") ? "shell" : "file";
 }
 
-function cellOf(input: unknown, code: string): CodeCell {
-  return {
-    language: textIn(input, "language") ?? textIn(input, "template") ?? "",
-    code: code.slice(0, MAX_CODE_CHARS),
-  };
+function cellOf(input: unknown, { code, language }: Pick<CodeCell, "code" | "language">): CodeCell {
+  const named = textIn(input, "language") ?? textIn(input, "template");
+  return { language: named ?? language, code: code.slice(0, MAX_CODE_CHARS) };
 }
 
 function imagesIn(blocks: NonNullable<UseOutcome["blocks"]>): { readonly mime: string; readonly data: string }[] {

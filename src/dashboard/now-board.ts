@@ -2,6 +2,7 @@ import type { Approval } from "../governance/approval/approvals.ts";
 import type { RunningCall, RunningCalls } from "../pipeline/running-calls.ts";
 import type { SandboxSummary } from "../sandbox/sandbox-summary.ts";
 import type { HealthReport } from "../telemetry/health.ts";
+import { sessionDigest } from "../telemetry/session-digest.ts";
 import type { ActivityLog } from "./activity-log.ts";
 import type { CallNow, CallStage, CheckNow, HealthNow, Now, Pause, QueueNow, SandboxNow } from "./contract.ts";
 import type { UsageSampler } from "./usage-sampler.ts";
@@ -71,6 +72,7 @@ export class NowBoard {
     const { usage, activity } = this.#sources;
     return {
       id: cellId,
+      ledgerId: sessionDigest(summary.id),
       state,
       owner: ownerId,
       template,

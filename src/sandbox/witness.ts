@@ -7,6 +7,8 @@ export interface SandboxUse {
   readonly traceId: string;
   readonly principal: string;
   readonly input: unknown;
+  /** Of code that does not say which it is in. */
+  readonly language: string;
 }
 
 /** What came of it, in parts that may be shown. */

@@ -59,9 +59,9 @@ export async function inSandbox<T>(
   const open = (): Promise<Lease> => sandboxes.open(context, sessionId, wish);
   const lease = activeSpan() === undefined ? await open() : await tracedLease(open);
   context.meter?.(() => lease.sandbox.bytesMoved);
-  const { cellId } = lease.sandbox.plan;
+  const { cellId, language } = lease.sandbox.plan;
   const { traceId, principal } = context;
-  const witnessed = witness?.began({ ...wanted, cellId, traceId, principal: principal.id });
+  const witnessed = witness?.began({ ...wanted, cellId, language, traceId, principal: principal.id });
   const progress = progressOf(context);
   const onOutput = (output: GuestOutput): void => {
     witnessed?.printed(output);

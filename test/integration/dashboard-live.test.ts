@@ -53,6 +53,9 @@ describe("now", () => {
     ]);
     expect(json.sandboxes[0].memoryBytes).toBeGreaterThan(0);
     expect(JSON.stringify(json)).not.toContain(sessionId);
+    expect((await root.get(`ledger?sandbox=${json.sandboxes[0].ledgerId}`)).json.rows).toEqual([
+      expect.objectContaining({ tool: "sandbox_create", client: "ada" }),
+    ]);
     await call(ada, "shell_exec", { command: "rm on", session_id: sessionId });
     await running;
   });

@@ -55,7 +55,9 @@ describe("what happens in a sandbox", () => {
     await stream.find(({ data }) => data.stream === "stderr" && data.text === "two\n");
     await call(ada, "code_run", { code: "print('x')\n6*7", session_id: made.sessionId });
     const { data: cell } = await stream.find(({ data }) => data.cell?.result !== undefined);
-    expect(cell).toMatchObject({ kind: "code", cell: { code: "print('x')\n6*7", result: "42" } });
+    expect(cell).toMatchObject({ kind: "code", cell: { code: "print('x')\n6*7", language: "python", result: "42" } });
+    await shell(made, "echo at once");
+    await stream.find(({ data }) => data.stream === "stdout" && data.text === "at once\n");
     await call(ada, "file_write", { path: "a.txt", content: "x", session_id: made.sessionId });
     await stream.find(({ data }) => data.kind === "file" && data.text === "file_write a.txt");
     await shell(made, "curl -sS -m 5 http://refused.example/ || true");

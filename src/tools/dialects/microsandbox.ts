@@ -124,7 +124,11 @@ function execution(services: ToolServices, tool: ExecutionTool): HandlerDefiniti
       return inSandbox(
         services,
         { context, sessionId: sessionIdOf(input), wish, use: { tool: name, input } },
-        async (call, lease) => toResult(name, lease, await tool.execute(call, input)),
+        async (call, lease) => {
+          const { failure, blocks, ...value } = await tool.execute(call, input);
+          call.witnessed?.cameTo({ value, blocks, ...(failure !== undefined && { failure }) });
+          return toResult(name, lease, { failure, blocks, ...value });
+        },
       );
     },
   };

@@ -2,7 +2,14 @@ import { expect, test } from "vitest";
 import type { Activity } from "../../../src/dashboard/activity.ts";
 import { ActivityLog } from "../../../src/dashboard/activity-log.ts";
 
-const USE = { cellId: "owl-1", tool: "shell_exec", traceId: "t", principal: "ada", input: { command: "ls" } };
+const USE = {
+  cellId: "owl-1",
+  tool: "shell_exec",
+  traceId: "t",
+  principal: "ada",
+  input: { command: "ls" },
+  language: "python",
+};
 
 function replay(log: ActivityLog): Activity[] {
   const seen: Activity[] = [];
