@@ -23,7 +23,8 @@ const shortFormat = new Intl.DateTimeFormat(undefined, {
 });
 const dayFormat = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
 const countFormat = new Intl.NumberFormat();
-const moneyFormat = new Intl.NumberFormat(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 4 });
+const moneyFormat = new Intl.NumberFormat(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const centsFormat = new Intl.NumberFormat(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 4 });
 
 export function timeOf(iso: string): string {
   return timeFormat.format(new Date(iso));
@@ -49,7 +50,8 @@ export function countOf(value: number): string {
 
 /** Micro-units as units; what a unit is worth is the operator's affair. */
 export function moneyOf(micros: number): string {
-  return moneyFormat.format(micros / 1_000_000);
+  const units = micros / 1_000_000;
+  return (Math.abs(units) < 0.1 ? centsFormat : moneyFormat).format(units);
 }
 
 const SIZES = ["B", "KB", "MB", "GB", "TB"];

@@ -19,7 +19,7 @@ export function Meter({ label, used, most, forecast }: MeterProps): JSX.Element 
       <rect class="track" width={WIDTH} height="10" />
       {forecast === undefined ? null : <rect class="forecast" width={at(forecast)} height="10" />}
       <rect class="used" width={at(used)} height="10" />
-      <rect class="limit" x={Math.min(WIDTH - 2, at(most) - 1)} width="2" height="10" />
+      {most < scale ? <rect class="limit" x={at(most) - 1} width="2" height="10" /> : null}
     </svg>
   );
 }

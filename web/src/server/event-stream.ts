@@ -5,8 +5,8 @@ export type StreamState = "connecting" | "open" | "lost";
 
 export interface StreamOptions {
   readonly path: string;
-  /** By the name of the event. */
-  readonly on: Readonly<Record<string, (data: string) => void>>;
+  /** By the name of the event. One that answers "end" was the last, and nobody asks again. */
+  readonly on: Readonly<Record<string, (data: string) => "end" | void>>;
   readonly onState?: (state: StreamState) => void;
 }
 
@@ -32,7 +32,9 @@ export function openStream(options: StreamOptions): () => void {
     };
     source.onerror = () => retry();
     for (const [name, listener] of Object.entries(options.on)) {
-      source.addEventListener(name, (event) => listener(String(event.data)));
+      source.addEventListener(name, (event) => {
+        if (listener(String(event.data)) === "end") close();
+      });
     }
   };
 
@@ -56,11 +58,13 @@ export function openStream(options: StreamOptions): () => void {
     }
   };
 
-  options.onState?.("connecting");
-  connect();
-  return () => {
+  const close = (): void => {
     isClosed = true;
     clearTimeout(timer);
     source?.close();
   };
+
+  options.onState?.("connecting");
+  connect();
+  return close;
 }

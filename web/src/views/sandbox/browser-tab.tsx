@@ -1,12 +1,12 @@
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { BrowserInput, BrowserPicture } from "../../../../src/dashboard/contract-files.ts";
-import type { SandboxDetail } from "../../../../src/dashboard/contract.ts";
 import { visibleText } from "../../parts/format.ts";
 import { Empty, Problem } from "../../parts/problem.tsx";
 import { fromAnswer } from "../../server/answer-text.ts";
 import { post, session } from "../../server/api.ts";
 import { useStream } from "../../server/use-stream.ts";
+import type { ShownSandbox } from "./shown-sandbox.ts";
 
 const KEYS = [
   "Enter",
@@ -25,11 +25,14 @@ const KEYS = [
 ];
 
 /** The page that the client's browser shows, as a picture. Whoever has taken the sandbox over can click and type. */
-export function BrowserTab({ sandbox }: { readonly sandbox: SandboxDetail }): JSX.Element {
+export function BrowserTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.Element {
   const path = `sandboxes/${encodeURIComponent(sandbox.id)}/browser`;
   const [picture, setPicture] = useState<BrowserPicture | undefined>(undefined);
   const [error, setError] = useState<unknown>(undefined);
-  useStream(path, { picture: (data) => setPicture(fromAnswer<BrowserPicture>(data)) });
+  useStream(path, {
+    picture: (data) => setPicture(fromAnswer<BrowserPicture>(data)),
+    none: () => setPicture(undefined),
+  });
   const current = session.value;
   const isMine = typeof current === "object" && sandbox.takenOverBy === current.operator;
   const send = (input: BrowserInput): void => {

@@ -1,11 +1,11 @@
 import type { JSX } from "preact";
 import type { Activity } from "../../../../src/dashboard/activity.ts";
-import type { SandboxDetail } from "../../../../src/dashboard/contract.ts";
 import { CodeBlock } from "../../parts/code-block.tsx";
 import { visibleText } from "../../parts/format.ts";
 import { Empty } from "../../parts/problem.tsx";
 import { Clock } from "../../parts/time.tsx";
 import { useActivity } from "./use-activity.ts";
+import type { ShownSandbox } from "./shown-sandbox.ts";
 
 /** SVG is a document that can carry more than a picture: only plain pictures are drawn. */
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -16,8 +16,8 @@ interface Cell {
   readonly printed: string;
 }
 
-export function CellsTab({ sandbox }: { readonly sandbox: SandboxDetail }): JSX.Element {
-  const { entries, state } = useActivity(sandbox.id, ({ kind }) => kind === "code");
+export function CellsTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.Element {
+  const { entries, state } = useActivity(sandbox, ({ kind }) => kind === "code");
   const cells = cellsOf(entries);
   if (cells.length === 0) {
     return (
@@ -42,7 +42,7 @@ function CellView({ entry, printed }: Omit<Cell, "key">): JSX.Element {
   return (
     <article class="cell">
       <header>
-        <strong>{visibleText(cell?.language ?? "code")}</strong>
+        <strong>{visibleText(cell?.language || "code")}</strong>
         <span class="muted">
           {by === undefined ? null : `${visibleText(by)}, `}
           <Clock time={time} />

@@ -1,13 +1,13 @@
 import type { JSX } from "preact";
 import type { FileChange, FileChanges } from "../../../../src/dashboard/contract-files.ts";
-import type { SandboxDetail } from "../../../../src/dashboard/contract.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Diff } from "../../parts/diff.tsx";
 import { countOf, visibleText } from "../../parts/format.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";
 import { useResource } from "../../server/use-resource.ts";
+import type { ShownSandbox } from "./shown-sandbox.ts";
 
-export function ChangesTab({ sandbox }: { readonly sandbox: SandboxDetail }): JSX.Element {
+export function ChangesTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.Element {
   const list = useResource<FileChanges>(`sandboxes/${encodeURIComponent(sandbox.id)}/changes`);
   if (list.data === undefined)
     return list.error === undefined ? <Loading what="changes" /> : <Problem error={list.error} onRetry={list.reload} />;

@@ -1,7 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { FileText } from "../../../../src/dashboard/contract-files.ts";
-import type { SandboxDetail } from "../../../../src/dashboard/contract.ts";
 import { announce } from "../../parts/announcer.tsx";
 import { CodeBlock } from "../../parts/code-block.tsx";
 import { bytesOf, visibleText } from "../../parts/format.ts";
@@ -12,10 +11,11 @@ import { useAction } from "../../server/use-action.ts";
 import { useResource } from "../../server/use-resource.ts";
 import { FileTree } from "./file-tree.tsx";
 import { Form } from "../../parts/form.tsx";
+import type { ShownSandbox } from "./shown-sandbox.ts";
 
 export const WORKSPACE = "/workspace";
 
-export function FilesTab({ sandbox }: { readonly sandbox: SandboxDetail }): JSX.Element {
+export function FilesTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.Element {
   const file = place.value.query.get("path") ?? undefined;
   const [folder, setFolder] = useState(WORKSPACE);
   const [round, setRound] = useState(0);

@@ -1,14 +1,14 @@
 import type { JSX } from "preact";
-import type { SandboxDetail } from "../../../../src/dashboard/contract.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { visibleText } from "../../parts/format.ts";
 import { Empty } from "../../parts/problem.tsx";
 import { Clock } from "../../parts/time.tsx";
 import { useActivity } from "./use-activity.ts";
 import { end, TableHead } from "../../parts/table-head.tsx";
+import type { ShownSandbox } from "./shown-sandbox.ts";
 
-export function NetworkTab({ sandbox }: { readonly sandbox: SandboxDetail }): JSX.Element {
-  const { entries } = useActivity(sandbox.id, ({ kind }) => kind === "network");
+export function NetworkTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.Element {
+  const { entries } = useActivity(sandbox, ({ kind }) => kind === "network");
   if (entries.length === 0) {
     return (
       <Empty title="Nothing in this sandbox has tried to reach the network.">

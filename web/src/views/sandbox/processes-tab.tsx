@@ -1,7 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { ProcessList, SandboxProcess } from "../../../../src/dashboard/contract-files.ts";
-import type { SandboxDetail } from "../../../../src/dashboard/contract.ts";
 import { announce } from "../../parts/announcer.tsx";
 import { ConfirmButton } from "../../parts/confirm-button.tsx";
 import { bytesOf, visibleText } from "../../parts/format.ts";
@@ -10,10 +9,11 @@ import { Age } from "../../parts/time.tsx";
 import { post } from "../../server/api.ts";
 import { useResource } from "../../server/use-resource.ts";
 import { end, TableHead, unseen } from "../../parts/table-head.tsx";
+import type { ShownSandbox } from "./shown-sandbox.ts";
 
 const REFRESH_MS = 3_000;
 
-export function ProcessesTab({ sandbox }: { readonly sandbox: SandboxDetail }): JSX.Element {
+export function ProcessesTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.Element {
   const path = `sandboxes/${encodeURIComponent(sandbox.id)}/processes`;
   const list = useResource<ProcessList>(path);
   useEffect(() => {

@@ -35,11 +35,11 @@ export function SandboxActions({ sandbox, onChange }: SandboxActionsProps): JSX.
       {can.includes("stop") ? (
         <ConfirmButton
           label="Stop"
-          question="Stop what runs in this sandbox?"
-          explanation="Calls in it end with an error that says so. Files stay."
+          question="Stop this sandbox?"
+          explanation="Its processes end and its files are gone. The client's next call starts a new, empty one under the same id."
           work={async () => {
             await post(`${path}/stop`);
-            done("What ran was stopped.");
+            announce("The sandbox was stopped.");
           }}
         />
       ) : null}
@@ -47,7 +47,7 @@ export function SandboxActions({ sandbox, onChange }: SandboxActionsProps): JSX.
         <ConfirmButton
           label="Destroy"
           question="Destroy this sandbox?"
-          explanation="Its processes end and its files are gone. This cannot be taken back."
+          explanation="Its processes end, its files are gone, and the client cannot use it again. This cannot be taken back."
           work={async () => {
             await post(`${path}/destroy`);
             announce("The sandbox was destroyed.");

@@ -1,6 +1,4 @@
-import { computed } from "@preact/signals";
 import type { FunctionComponent, JSX } from "preact";
-import { useMemo } from "preact/hooks";
 import type { SandboxAbility, SandboxDetail, SandboxNow } from "../../../../src/dashboard/contract.ts";
 import { now } from "../../live/now-store.ts";
 import { Badge } from "../../parts/badge.tsx";
@@ -18,43 +16,61 @@ import { FilesTab } from "./files-tab.tsx";
 import { NetworkTab } from "./network-tab.tsx";
 import { ProcessesTab } from "./processes-tab.tsx";
 import { SandboxActions } from "./sandbox-actions.tsx";
+import type { ShownSandbox } from "./shown-sandbox.ts";
 import { TerminalTab } from "./terminal-tab.tsx";
 
 interface TabView {
   readonly title: string;
-  readonly view: FunctionComponent<{ readonly sandbox: SandboxDetail }>;
+  readonly view: FunctionComponent<{ readonly sandbox: ShownSandbox }>;
   /** Tabs that need nothing of the sandbox are always there. */
   readonly needs?: SandboxAbility;
+  /** Shows what has come, and can be read when the sandbox has ended. */
+  readonly isKept?: boolean;
 }
 
 const TABS: Readonly<Record<string, TabView>> = {
-  terminal: { title: "Terminal", view: TerminalTab },
-  cells: { title: "Code", view: CellsTab },
+  terminal: { title: "Terminal", view: TerminalTab, isKept: true },
+  cells: { title: "Code", view: CellsTab, isKept: true },
   browser: { title: "Browser", view: BrowserTab, needs: "browser" },
   files: { title: "Files", view: FilesTab, needs: "files" },
   changes: { title: "Changes", view: ChangesTab, needs: "changes" },
   processes: { title: "Processes", view: ProcessesTab, needs: "processes" },
-  network: { title: "Network", view: NetworkTab, needs: "network" },
+  network: { title: "Network", view: NetworkTab, needs: "network", isKept: true },
 };
 
 export function SandboxView({ rest: [id = "", tab = "terminal"] }: { readonly rest: readonly string[] }): JSX.Element {
-  const detail = useResource<SandboxDetail>(`sandboxes/${encodeURIComponent(id)}`);
-  const live = useMemo(() => computed(() => now.value?.sandboxes.find((sandbox) => sandbox.id === id)), [id]);
-  const isGone = now.value !== undefined && live.value === undefined;
-  const sandbox = detail.data === undefined ? undefined : { ...detail.data, ...live.value };
+  const current = now.value;
+  if (current === undefined) {
+    return (
+      <Page title={`Sandbox ${id}`}>
+        <Loading what="the sandbox" />
+      </Page>
+    );
+  }
+  return <KnownSandbox key={id} id={id} tab={tab} live={current.sandboxes.find((sandbox) => sandbox.id === id)} />;
+}
+
+interface KnownSandboxProps {
+  readonly id: string;
+  readonly tab: string;
+  /** Not there when it has ended. */
+  readonly live: SandboxNow | undefined;
+}
+
+function KnownSandbox({ id, tab, live }: KnownSandboxProps): JSX.Element {
+  const isAlive = live !== undefined;
+  // What is not alive is not asked for: the answer is known.
+  const detail = useResource<SandboxDetail>(isAlive ? `sandboxes/${encodeURIComponent(id)}` : undefined);
+  const sandbox = detail.data === undefined ? undefined : { ...detail.data, ...live, isAlive };
+  const isShown = sandbox !== undefined;
   return (
     <Page
       title={`Sandbox ${id}`}
-      actions={sandbox === undefined || isGone ? null : <SandboxActions sandbox={sandbox} onChange={detail.reload} />}
+      actions={isShown && isAlive ? <SandboxActions sandbox={sandbox} onChange={detail.reload} /> : null}
     >
-      {isGone ? <GoneNote id={id} /> : <Problem error={detail.error} onRetry={detail.reload} />}
-      {sandbox === undefined ? (
-        detail.isLoading ? (
-          <Loading what="the sandbox" />
-        ) : null
-      ) : (
-        <Body sandbox={sandbox} tab={tab} />
-      )}
+      {isAlive ? <Problem error={detail.error} onRetry={detail.reload} /> : <GoneNote id={id} />}
+      {isAlive && detail.isLoading && !isShown ? <Loading what="the sandbox" /> : null}
+      {isShown ? <Body sandbox={sandbox} tab={tab} /> : null}
     </Page>
   );
 }
@@ -70,8 +86,11 @@ function GoneNote({ id }: { readonly id: string }): JSX.Element {
   );
 }
 
-function Body({ sandbox, tab }: { readonly sandbox: SandboxDetail; readonly tab: string }): JSX.Element {
-  const tabs = Object.entries(TABS).filter(([, { needs }]) => needs === undefined || sandbox.can.includes(needs));
+function Body({ sandbox, tab }: { readonly sandbox: ShownSandbox; readonly tab: string }): JSX.Element {
+  const tabs = Object.entries(TABS).filter(
+    ([, { needs, isKept }]) =>
+      (sandbox.isAlive || isKept === true) && (needs === undefined || sandbox.can.includes(needs)),
+  );
   const shown = tabs.find(([name]) => name === tab) ?? tabs[0];
   if (shown === undefined) return <Facts sandbox={sandbox} />;
   const [name, { view: Shown }] = shown;
@@ -80,7 +99,7 @@ function Body({ sandbox, tab }: { readonly sandbox: SandboxDetail; readonly tab:
     <>
       <Facts sandbox={sandbox} />
       <Tabs label="Views of this sandbox" tabs={links} current={name} />
-      <Shown key={sandbox.id} sandbox={sandbox} />
+      <Shown sandbox={sandbox} />
     </>
   );
 }

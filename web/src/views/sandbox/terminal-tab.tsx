@@ -1,18 +1,18 @@
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Activity } from "../../../../src/dashboard/activity.ts";
-import type { SandboxDetail } from "../../../../src/dashboard/contract.ts";
 import { fromAnswer } from "../../server/answer-text.ts";
 import { useStream } from "../../server/use-stream.ts";
 import { OperatorShell } from "./operator-shell.tsx";
 import { OutputText, withoutEscapes } from "./output-text.ts";
 import { PatientScreen } from "./patient-screen.ts";
 import { TerminalScreen } from "./terminal-screen.tsx";
+import { isLast, pathOf, type ShownSandbox } from "./shown-sandbox.ts";
 
 const PRINTED = ["shell", "code", "file", "browser", "state"];
 
 /** What shell and code print, as it comes; and a shell of the operator's own beside it. */
-export function TerminalTab({ sandbox }: { readonly sandbox: SandboxDetail }): JSX.Element {
+export function TerminalTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.Element {
   const [isPlain, setPlain] = useState(false);
   const [output] = useState(() => new PatientScreen());
   const [shell] = useState(() => new PatientScreen());
@@ -25,8 +25,12 @@ export function TerminalTab({ sandbox }: { readonly sandbox: SandboxDetail }): J
     if (entry.kind === "terminal") shell.write(entry.text ?? "");
     else if (PRINTED.includes(entry.kind)) output.write(words.next(entry));
   };
-  useStream(`sandboxes/${encodeURIComponent(sandbox.id)}/activity`, {
-    activity: (data) => show(fromAnswer<Activity>(data)),
+  useStream(pathOf(sandbox, "activity"), {
+    activity: (data) => {
+      const entry = fromAnswer<Activity>(data);
+      show(entry);
+      return isLast(entry) ? "end" : undefined;
+    },
   });
   return (
     <div class="terminals">
@@ -44,7 +48,7 @@ export function TerminalTab({ sandbox }: { readonly sandbox: SandboxDetail }): J
           <TerminalScreen label="Output of shell and code" onReady={(handle) => output.show(handle)} />
         )}
       </section>
-      {sandbox.can.includes("takeover") ? (
+      {sandbox.isAlive && sandbox.can.includes("takeover") ? (
         <OperatorShell sandbox={sandbox} onReady={(handle) => shell.show(handle)} />
       ) : null}
     </div>
