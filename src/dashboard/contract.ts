@@ -228,7 +228,7 @@ export interface SpendCount {
   readonly costMicros: number;
 }
 
-/** `GET spend?from&to`. */
+/** `GET spend?from&to`; without `from`: of the last 35 days. */
 export interface Spend {
   readonly total: SpendCount;
   readonly clients: readonly (SpendCount & { readonly client: string })[];

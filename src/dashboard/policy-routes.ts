@@ -5,6 +5,7 @@ import type { Pause } from "../governance/pauses.ts";
 import type { Policy } from "../governance/policy/policy.ts";
 import type { Reload } from "../governance/policy/policy-source.ts";
 import type { Subject } from "../governance/subject.ts";
+import type { LedgerStats } from "../ledger/query.ts";
 import type { LedgerReader } from "../ledger/store.ts";
 import type { ApiRoute } from "./api.ts";
 import type { ClientFacts, ClientPolicy, ExplainAnswer, ReloadState, ToolPolicy } from "./contract-policy.ts";
@@ -24,6 +25,9 @@ export interface PolicySources {
 }
 
 const MAX_ARGUMENT_CHARS = 256;
+const FRESH_MS = 10_000;
+/** Calls of the last weeks; who has not called since is known by name or not at all. */
+const USUAL_MS = 35 * 86_400_000;
 const explainSchema = z.strictObject({
   client: z.string().max(MAX_ARGUMENT_CHARS),
   tool: z.string().min(1).max(MAX_ARGUMENT_CHARS),
@@ -32,8 +36,9 @@ const explainSchema = z.strictObject({
 
 /** `clients`, `policy` and `reload`: who there is, and what each of them may do. */
 export function policyRoutes(sources: PolicySources): readonly ApiRoute[] {
+  const counts = new ClientCounts(sources.reader);
   return [
-    { method: "GET", path: "clients", answer: async () => ({ clients: await clientsOf(sources) }) },
+    { method: "GET", path: "clients", answer: async () => ({ clients: clientsOf(sources, await counts.get()) }) },
     {
       method: "GET",
       path: "policy",
@@ -54,9 +59,33 @@ export function policyRoutes(sources: PolicySources): readonly ApiRoute[] {
 
 const NOTHING = { groups: [], claims: {}, label: undefined } as const;
 
-async function clientsOf({ reader, policy, owners, pauses }: PolicySources): Promise<ClientFacts[]> {
-  const stats = await reader.stats({});
-  const counts = new Map(stats.clients.map((count) => [count.client, count]));
+type Counts = ReadonlyMap<string, LedgerStats["clients"][number]>;
+
+/** A long ledger takes seconds to count: who asks again soon gets what was counted before. */
+class ClientCounts {
+  readonly #reader: PolicySources["reader"];
+  #counted: { readonly atMs: number; readonly counts: Promise<Counts> } | undefined;
+
+  constructor(reader: PolicySources["reader"]) {
+    this.#reader = reader;
+  }
+
+  get(): Promise<Counts> {
+    const atMs = performance.now();
+    if (this.#counted === undefined || atMs - this.#counted.atMs > FRESH_MS) {
+      const counts = this.#reader.stats({ fromMs: Date.now() - USUAL_MS });
+      this.#counted = {
+        atMs,
+        counts: counts.then(({ clients }) => new Map(clients.map((each) => [each.client, each]))),
+      };
+      // The next one who asks tries anew.
+      this.#counted.counts.catch(() => (this.#counted = undefined));
+    }
+    return this.#counted.counts;
+  }
+}
+
+function clientsOf({ policy, owners, pauses }: PolicySources, counts: Counts): ClientFacts[] {
   const named = Object.keys(policy().config.clients).filter((name) => !/[*?]/.test(name));
   const paused = new Set(pauses().map(({ client }) => client));
   const names = new Set([...counts.keys(), ...named, ...owners(), ...paused]);
