@@ -12,6 +12,7 @@ const VIEWS: readonly (readonly [name: string, path: string, text: string])[] = 
   ["now", "", "Calls in flight"],
   ["sandbox", "/sandboxes/{id}", "Output"],
   ["code", "/sandboxes/{id}/cells", "result"],
+  ["browser", "/sandboxes/{id}/browser", "Checkout"],
   ["changes", "/sandboxes/{id}/changes", "files changed"],
   ["approvals", "/approvals", "wants to call"],
   ["ledger", "/ledger", "code_run"],
@@ -44,12 +45,26 @@ async function picture(opened: Browser, theme: "light" | "dark"): Promise<void> 
   for (const [name, path, text] of VIEWS) {
     await page.goto(`${server.origin}/dashboard${path.replace("{id}", id)}`);
     await page.getByText(text).first().waitFor();
+    if (name === "sandbox") await stepIn(page);
     if (name === "call") await page.getByRole("table").getByRole("link").first().click();
     await settle(page);
     await page.screenshot({ path: join(FOLDER, `dashboard-${name}-${theme}.png`) });
     console.log(`dashboard-${name}-${theme}.png`);
   }
+  await page.goto(`${server.origin}/dashboard/sandboxes/${id}`);
+  await page.getByRole("button", { name: "Give back" }).click();
+  await page.getByRole("button", { name: "Take over" }).waitFor();
   await context.close();
+}
+
+/** A shell of the operator's own, with something typed. */
+async function stepIn(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "Take over" }).click();
+  const shell = page.getByRole("group", { name: "Your shell in the sandbox" });
+  await shell.click();
+  await page.waitForTimeout(1000);
+  await page.keyboard.type("ls -l\nhead -3 deploy.yaml\n");
+  await shell.getByText("replicas").waitFor();
 }
 
 /** Until nothing is loaded any more, and what came has been drawn. */

@@ -39,6 +39,7 @@ const CONFIG = {
 };
 
 const SHELL = `printf 'name: checkout\\nreplicas: 2\\nimage: checkout:1.4\\nport: 8080\\n' > deploy.yaml
+printf '%s' '<title>Checkout</title><style>body{font:16px sans-serif;margin:40px}td{padding:6px 30px 6px 0}</style><h1>Your basket</h1><table><tr><td>Lamp<td>24.50<tr><td>Desk<td>189.00<tr><td>Chair<td>98.00</table><p><button>Pay 311.50</button>' > shop.html
 printf 'def total(items):\\n    return sum(items)\\n' > cart.py
 printf 'test_total \\033[32mpassed\\033[0m\\ntest_empty \\033[32mpassed\\033[0m\\ntest_discount \\033[31mfailed\\033[0m\\n'
 echo '2 passed, 1 failed' >&2`;
@@ -97,6 +98,7 @@ export class LivelyServer {
     await call(research, "shell_exec", { session_id: first, command: SHELL });
     await call(research, "code_run", { session_id: first, code: CODE });
     await call(research, "shell_exec", { session_id: first, command: "rm -rf /workspace" });
+    await call(research, "browser_goto", { session_id: first, url: "file:///workspace/shop.html" });
     const ci = await this.#client("ci-runner");
     for (const template of ["node", "python", "node"]) {
       const id = await newSandbox(ci, template);
@@ -104,7 +106,7 @@ export class LivelyServer {
     }
     const support = await this.#client("support-bot");
     const busy = await newSandbox(support);
-    this.#running.push(call(support, "shell_exec", { session_id: busy, command: "sleep 600", timeout_ms: 600_000 }));
+    this.#running.push(call(support, "shell_exec", { session_id: busy, command: "sleep 300", timeout_seconds: 300 }));
     const content = "name: checkout\nreplicas: 20\nimage: checkout:1.5\nport: 8080\n";
     this.#running.push(call(research, "file_write", { session_id: first, path: "deploy.yaml", content }));
   }

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import type { Client } from "@modelcontextprotocol/client";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { afterAll, expect } from "vitest";
+import { afterAll } from "vitest";
 import { mintToken } from "../../src/auth/mint-token.ts";
 import { connectHttp, makePlace, type Place, Server, type Settings } from "../e2e/sandbox-client.ts";
 
@@ -149,8 +149,13 @@ export class Operator {
     return await this.page.evaluate<boolean>(`globalThis.owned === 1 || document.querySelector("img[src=x]") !== null`);
   }
 
+  /** @throws when the browser has complained about anything. */
+  isContent(): void {
+    if (this.problems.length > 0) throw new Error(this.problems.join("\n"));
+  }
+
   async leave(): Promise<void> {
     await this.page.context().close();
-    expect(this.problems).toEqual([]);
+    this.isContent();
   }
 }

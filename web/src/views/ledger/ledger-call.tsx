@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { LedgerDetail } from "../../../../src/dashboard/contract.ts";
+import { now } from "../../live/now-store.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { JsonBlock } from "../../parts/code-block.tsx";
 import { countOf, durationOf, moneyOf, visibleText } from "../../parts/format.ts";
@@ -100,13 +101,7 @@ function CallFacts({ call }: { readonly call: LedgerDetail }): JSX.Element {
         <span class="num">{`${durationOf(call.durationMs)}, ${moneyOf(call.costMicros)}`}</span>
       </Fact>
       <Fact name="Sandbox">
-        {call.sandbox === null ? (
-          "none"
-        ) : (
-          <a class="mono" href={href(["sandboxes", call.sandbox])}>
-            {visibleText(call.sandbox)}
-          </a>
-        )}
+        <SandboxLink ledgerId={call.sandbox} />
       </Fact>
       <Fact name="Came by">{`${call.transport}, ${call.kind}`}</Fact>
       <Fact name="Trace">
@@ -119,6 +114,20 @@ function CallFacts({ call }: { readonly call: LedgerDetail }): JSX.Element {
       </Fact>
       {call.flags.length === 0 ? null : <Fact name="Marks">{visibleText(call.flags.join(", "))}</Fact>}
     </dl>
+  );
+}
+
+/** Leads to the sandbox while it lives, and afterwards to all that was done in it. */
+function SandboxLink({ ledgerId }: { readonly ledgerId: string | null }): JSX.Element {
+  if (ledgerId === null) return <>none</>;
+  const alive = now.value?.sandboxes.find((sandbox) => sandbox.ledgerId === ledgerId);
+  return (
+    <a
+      class="mono"
+      href={alive === undefined ? href(["ledger"], { sandbox: ledgerId }) : href(["sandboxes", alive.id])}
+    >
+      {alive?.id ?? visibleText(ledgerId)}
+    </a>
   );
 }
 

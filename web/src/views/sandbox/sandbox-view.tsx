@@ -68,19 +68,19 @@ function KnownSandbox({ id, tab, live }: KnownSandboxProps): JSX.Element {
       title={`Sandbox ${id}`}
       actions={isShown && isAlive ? <SandboxActions sandbox={sandbox} onChange={detail.reload} /> : null}
     >
-      {isAlive ? <Problem error={detail.error} onRetry={detail.reload} /> : <GoneNote id={id} />}
+      {isAlive ? <Problem error={detail.error} onRetry={detail.reload} /> : <GoneNote ledgerId={sandbox?.ledgerId} />}
       {isAlive && detail.isLoading && !isShown ? <Loading what="the sandbox" /> : null}
       {isShown ? <Body sandbox={sandbox} tab={tab} /> : null}
     </Page>
   );
 }
 
-function GoneNote({ id }: { readonly id: string }): JSX.Element {
+function GoneNote({ ledgerId }: { readonly ledgerId: string | undefined }): JSX.Element {
   return (
     <div class="note" role="status">
       <p>
         This sandbox is no longer alive. What was done in it stands in the{" "}
-        <a href={href(["ledger"], { sandbox: id })}>ledger</a>.
+        <a href={href(["ledger"], { sandbox: ledgerId })}>ledger</a>.
       </p>
     </div>
   );
@@ -142,6 +142,12 @@ function Facts({ sandbox }: { readonly sandbox: SandboxNow & Pick<SandboxDetail,
       <div>
         <dt>May reach</dt>
         <dd>{sandbox.networkAllow.length === 0 ? "nothing" : visibleText(sandbox.networkAllow.join(", "))}</dd>
+      </div>
+      <div>
+        <dt>Recorded</dt>
+        <dd>
+          <a href={href(["ledger"], { sandbox: sandbox.ledgerId })}>its calls</a>
+        </dd>
       </div>
     </dl>
   );
