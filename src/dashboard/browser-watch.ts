@@ -5,6 +5,7 @@ import type { SandboxDesk } from "./sandbox-desk.ts";
 /** A little more than one picture a second at most. */
 const LOOK_MS = 700;
 const PICTURE_TIMEOUT_MS = 5000;
+const MAX_IMAGE_CHARS = 3_000_000;
 
 interface Watch {
   readonly viewers: Set<EventSink>;
@@ -60,6 +61,8 @@ export class BrowserWatch {
     const found = await sandbox.request("browser.picture", params, { timeoutMs: 4 * PICTURE_TIMEOUT_MS });
     if (!found.isRunning) return { event: "none", data: "{}" };
     const { url, title, data: image, width, height } = found;
+    // Whoever has taken the guest over may send what it likes.
+    if (image.length > MAX_IMAGE_CHARS) return undefined;
     const picture: BrowserPicture = { url, title, image, width, height };
     return { event: "picture", data: JSON.stringify(picture) };
   }

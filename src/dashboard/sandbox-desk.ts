@@ -55,7 +55,7 @@ export class SandboxDesk {
     const sandbox = this.get(cellId);
     await this.#options.record({
       by: operator.id,
-      name: `sandbox.${name}`,
+      name: `operator.${name}`,
       args: { sandbox: cellId, ...args },
       sandbox: sessionDigest(sandbox.facts.id),
     });

@@ -5,7 +5,7 @@ import type { OpenGovernance } from "./open-governance.ts";
 export interface OperatorAct {
   /** Who, as the ledger names them. */
   readonly by: string;
-  /** `approval.approve`, `client.pause`, `sandbox.takeover`. */
+  /** `approval.approve`, `client.pause`, `operator.takeover`. */
   readonly name: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly rule?: string;

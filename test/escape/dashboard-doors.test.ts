@@ -254,6 +254,13 @@ describe("with auth off", () => {
     expect((await send(link)).status).toBe(303);
   });
 
+  test("a page that makes a browser try links in vain keeps nobody out", async () => {
+    for (let attempt = 0; attempt < 20; attempt += 1) {
+      expect((await send(`${open.origin}/dashboard/open?key=${attempt}`)).status).toBe(403);
+    }
+    expect((await send(await newLink(open))).status).toBe(303);
+  });
+
   test("a session of one server is nothing to another", async () => {
     const operator = await PageOperator.byLink(await newLink(open));
     expect((await send(api("session"), { headers: operator.headers })).status).toBe(403);

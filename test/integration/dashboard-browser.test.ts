@@ -65,8 +65,8 @@ describe("the browser's picture", () => {
       ({ isError }) => isError !== true,
     );
     expect(value.structuredContent).toMatchObject({ value: expect.stringContaining("typed by a perso") });
-    const { rows } = (await root.get("ledger?tool=sandbox.browser_input")).json;
+    const { rows } = (await root.get("ledger?tool=operator.browser_input")).json;
     expect(rows.length).toBeGreaterThanOrEqual(4);
-    expect((await root.get("ledger?tool=sandbox.browser_input&text=typed%20by")).json.rows).toEqual([]);
+    expect((await root.get("ledger?tool=operator.browser_input&text=typed%20by")).json.rows).toEqual([]);
   });
 });

@@ -33,7 +33,7 @@ function shell({ sessionId }: Made, command: string): ReturnType<typeof call> {
 }
 
 async function acts(name: string): Promise<string[]> {
-  const { rows } = (await root.get(`ledger?kind=admin&tool=sandbox.${name}`)).json;
+  const { rows } = (await root.get(`ledger?kind=admin&tool=operator.${name}`)).json;
   return rows.map(({ client }: { client: string }) => client);
 }
 

@@ -82,8 +82,8 @@ describe("an operator who steps in", () => {
     expect((await root.post(at("terminal"), { input: "x" })).status).toBe(403);
     const { rows } = (await root.get("ledger?kind=admin&client=root&limit=100")).json;
     const acts = rows.map(({ tool }: { tool: string }) => tool).toReversed();
-    expect([acts[0], acts.at(-1)]).toEqual(["sandbox.takeover", "sandbox.giveback"]);
-    const lines = (await root.get("ledger?tool=sandbox.terminal&text=stty%20size")).json.rows;
+    expect([acts[0], acts.at(-1)]).toEqual(["operator.takeover", "operator.giveback"]);
+    const lines = (await root.get("ledger?tool=operator.terminal&text=stty%20size")).json.rows;
     expect(lines.length).toBeGreaterThanOrEqual(2);
     stream.close();
   });

@@ -121,6 +121,11 @@ function decoded(part: string): string {
   }
 }
 
+/** Also what the form of headers keeps for itself. */
+function encoded(text: string): string {
+  return encodeURIComponent(text).replaceAll(/['()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
+}
+
 async function readJson(request: IncomingMessage): Promise<unknown> {
   const text = await readBody(request, MAX_BODY_BYTES);
   if (text === "") return {};
@@ -141,7 +146,7 @@ async function sendAttachment({ name, type, chunks }: Attachment, response: Serv
   const plain = whole.replaceAll(/[^\w.-]/g, "_").slice(0, 128) || "file";
   response.writeHead(200, {
     "content-type": type,
-    "content-disposition": `attachment; filename="${plain}"; filename*=UTF-8''${encodeURIComponent(whole)}`,
+    "content-disposition": `attachment; filename="${plain}"; filename*=UTF-8''${encoded(whole)}`,
   });
   const all = async function* (): AsyncGenerator<string | Uint8Array> {
     if (first.done === true) return;

@@ -76,23 +76,18 @@ export class DashboardLogin {
     }
   }
 
-  /** `GET /dashboard/open?key=`. */
+  /** `GET /dashboard/open?key=`. No brake: the key cannot be guessed, and any page could make a browser fail here for its user. */
   open(request: IncomingMessage, response: ServerResponse, query: string): void {
-    const { links, sessions, brake, authenticator, logger } = this.#parts;
-    const peer = request.socket.remoteAddress ?? "";
-    brake.check(peer);
+    const { links, sessions, authenticator, logger } = this.#parts;
+    const purpose = `${header(request, "sec-purpose") ?? ""}${header(request, "purpose") ?? ""}`;
     // Browsers that look ahead must not use it up.
-    const isAhead = /prefetch|prerender/.test(
-      `${header(request, "sec-purpose") ?? ""}${header(request, "purpose") ?? ""}`,
-    );
+    const isMeant = request.method === "GET" && !/prefetch|prerender/.test(purpose);
     const key = new URLSearchParams(query).get("key") ?? "";
-    if (request.method !== "GET" || isAhead || authenticator !== undefined || !links.take(key)) {
-      if (!isAhead) brake.failed(peer);
+    if (!isMeant || authenticator !== undefined || !links.take(key)) {
       throw new OwlError("forbidden", "this link has been used, or its ten minutes are over", {
         hint: this.#way().hint,
       });
     }
-    brake.succeeded(peer);
     this.#endOld(request);
     const opened = sessions.open({ id: LINK_OPERATOR });
     logger.info("an operator opened the dashboard", { principal: LINK_OPERATOR, by: "link" });
