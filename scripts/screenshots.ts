@@ -63,7 +63,7 @@ async function stepIn(page: Page): Promise<void> {
   const shell = page.getByRole("group", { name: "Your shell in the sandbox" });
   await shell.click();
   await page.waitForTimeout(1000);
-  await page.keyboard.type("ls -l\nhead -3 deploy.yaml\n");
+  await page.keyboard.type("clear; ls -l\nhead -3 deploy.yaml\n");
   await shell.getByText("replicas").waitFor();
 }
 

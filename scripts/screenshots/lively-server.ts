@@ -21,7 +21,7 @@ const CONFIG = {
   handlers: { paths: [join(ROOT, "examples/shop/handlers/*.ts")] },
   skills: { dir: join(ROOT, "examples/shop/skills") },
   governance: {
-    clients: { "research-agent": { monthlyBudget: 0.5 }, "ci-runner": { monthlyBudget: 5, callsPerDay: 12 } },
+    clients: { "research-agent": { monthlyBudget: 0.07 }, "ci-runner": { monthlyBudget: 5, callsPerDay: 12 } },
     tools: {
       code_run: { cost: { fixed: 0.05 } },
       shell_exec: { cost: { fixed: 0.01 } },
@@ -106,7 +106,7 @@ export class LivelyServer {
     }
     const support = await this.#client("support-bot");
     const busy = await newSandbox(support);
-    this.#running.push(call(support, "shell_exec", { session_id: busy, command: "sleep 300", timeout_seconds: 300 }));
+    this.#running.push(call(support, "shell_exec", { session_id: busy, command: "sleep 100", timeout_seconds: 110 }));
     const content = "name: checkout\nreplicas: 20\nimage: checkout:1.5\nport: 8080\n";
     this.#running.push(call(research, "file_write", { session_id: first, path: "deploy.yaml", content }));
   }

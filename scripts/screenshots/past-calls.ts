@@ -8,7 +8,7 @@ const DAYS = 14;
 const MORNING_MS = 4 * 3_600_000;
 const WORK_MS = 18 * 3_600_000;
 const CLIENTS = ["research-agent", "ci-runner", "support-bot"];
-const TOOLS = ["code_run", "shell_exec", "file_read", "file_write", "browser_open"];
+const TOOLS = ["code_run", "shell_exec", "file_read", "file_write", "browser_goto"];
 const COSTS = [12_000, 4_000, 0, 0, 21_000];
 
 /** Two weeks of calls before the server starts, so that the charts have something to show. They are the same on every run. */

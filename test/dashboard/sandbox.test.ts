@@ -71,7 +71,7 @@ test("code is shown with what it printed, its result and its error", async () =>
 test("files are looked at, downloaded and uploaded, and what changed is told", async () => {
   await call(ada, "shell_exec", { session_id: sandbox, command: "true" });
   await anna.open(`/sandboxes/${shown}`);
-  await anna.page.getByRole("link", { name: "its calls" }).click();
+  await anna.page.getByRole("link", { name: "all calls" }).click();
   await anna.page.getByRole("table").getByRole("link").first().click();
   await anna.page.getByRole("link", { name: shown }).waitFor();
   await run("mkdir -p src && printf 'one\\ntwo\\n' > src/a.txt && head -c 100 /dev/zero > src/zero.bin");
@@ -135,6 +135,8 @@ test("whoever takes a sandbox over types in a shell of their own, and the client
   await expect.poll(() => shell.innerText()).toContain("42-was-here");
   await expect(run("echo mine").then((answer) => JSON.stringify(answer))).resolves.toMatch(/taken|operator/);
   expect(await anna.obstacles()).toEqual([]);
+  await anna.page.reload();
+  await expect.poll(() => shell.innerText()).toContain("42-was-here");
   await anna.page.getByRole("button", { name: "Give back" }).click();
   await anna.page.getByRole("button", { name: "Take over" }).waitFor();
   expect(JSON.stringify(await run("cat note.txt"))).toContain("42-was-here");

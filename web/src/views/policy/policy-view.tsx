@@ -27,8 +27,8 @@ export function PolicyView(): JSX.Element {
       ) : (
         <Clients clients={list.data.clients} current={client} />
       )}
-      {client === undefined ? null : <ClientPolicyTable client={client} />}
       <ExplainForm client={client ?? ""} />
+      {client === undefined ? null : <ClientPolicyTable client={client} />}
     </Page>
   );
 }

@@ -16,7 +16,7 @@ import { FilesTab } from "./files-tab.tsx";
 import { NetworkTab } from "./network-tab.tsx";
 import { ProcessesTab } from "./processes-tab.tsx";
 import { SandboxActions } from "./sandbox-actions.tsx";
-import type { ShownSandbox } from "./shown-sandbox.ts";
+import { type ShownSandbox, shownSandbox } from "./shown-sandbox.ts";
 import { TerminalTab } from "./terminal-tab.tsx";
 
 interface TabView {
@@ -61,7 +61,7 @@ function KnownSandbox({ id, tab, live }: KnownSandboxProps): JSX.Element {
   const isAlive = live !== undefined;
   // What is not alive is not asked for: the answer is known.
   const detail = useResource<SandboxDetail>(isAlive ? `sandboxes/${encodeURIComponent(id)}` : undefined);
-  const sandbox = detail.data === undefined ? undefined : { ...detail.data, ...live, isAlive };
+  const sandbox = detail.data === undefined ? undefined : shownSandbox(detail.data, live);
   const isShown = sandbox !== undefined;
   return (
     <Page
@@ -117,7 +117,8 @@ function Facts({ sandbox }: { readonly sandbox: SandboxNow & Pick<SandboxDetail,
       <div>
         <dt>Owner</dt>
         <dd>
-          <a href={href(["policy"], { client: sandbox.owner })}>{visibleText(sandbox.owner)}</a>
+          <a href={href(["policy"], { client: sandbox.owner })}>{visibleText(sandbox.owner)}</a>,{" "}
+          <a href={href(["ledger"], { sandbox: sandbox.ledgerId })}>all calls</a>
         </dd>
       </div>
       <div>
@@ -142,12 +143,6 @@ function Facts({ sandbox }: { readonly sandbox: SandboxNow & Pick<SandboxDetail,
       <div>
         <dt>May reach</dt>
         <dd>{sandbox.networkAllow.length === 0 ? "nothing" : visibleText(sandbox.networkAllow.join(", "))}</dd>
-      </div>
-      <div>
-        <dt>Recorded</dt>
-        <dd>
-          <a href={href(["ledger"], { sandbox: sandbox.ledgerId })}>its calls</a>
-        </dd>
       </div>
     </dl>
   );

@@ -1,9 +1,15 @@
 import type { Activity } from "../../../../src/dashboard/activity.ts";
-import type { SandboxDetail } from "../../../../src/dashboard/contract.ts";
+import type { SandboxDetail, SandboxNow } from "../../../../src/dashboard/contract.ts";
 
 /** What the page knows of a sandbox. One that has ended can still be read, and nothing is asked of it. */
 export interface ShownSandbox extends SandboxDetail {
   readonly isAlive: boolean;
+}
+
+/** What changes comes from what is live: an old answer would keep saying who had taken it over. */
+export function shownSandbox(detail: SandboxDetail, live: SandboxNow | undefined): ShownSandbox {
+  const { takenOverBy: _by, cpuPercent: _cpu, memoryBytes: _memory, ...lasting } = detail;
+  return { ...lasting, ...live, isAlive: live !== undefined };
 }
 
 /** Below it is everything that a sandbox answers; none when it has ended. */
