@@ -1,8 +1,7 @@
-import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import type { Client } from "@modelcontextprotocol/client";
+import axe from "axe-core";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll } from "vitest";
 import { mintToken } from "../../src/auth/mint-token.ts";
@@ -12,7 +11,6 @@ const SECRET = "a secret that is long enough for tests";
 /** Far longer than any view takes, so that only what never comes fails. */
 const SHOW_MS = Number(process.env["SHOW_MS"] ?? 20_000);
 const CHROMIUM = "/usr/bin/chromium";
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Would say so if any of it were taken for markup, script or a template. */
 export const HOSTILE = `"'><img src=x onerror="globalThis.owned=1"><script>globalThis.owned=1</script>`;
@@ -137,7 +135,7 @@ export class Operator {
 
   /** What keeps people from using the page as it is now. */
   async obstacles(): Promise<readonly string[]> {
-    await this.page.evaluate(AXE);
+    await this.page.evaluate(axe.source);
     const options = { resultTypes: ["violations"], preload: false };
     const { violations } = await this.page.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>(
       `axe.run(document, ${JSON.stringify(options)})`,

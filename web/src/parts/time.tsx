@@ -1,10 +1,11 @@
 import type { JSX } from "preact";
-import { clockMs } from "./clock.ts";
+import { nowNear } from "./clock.ts";
 import { dateTimeOf, durationOf, timeOf } from "./format.ts";
 
 /** How long ago; the exact time is its title. */
 export function Age({ since }: { readonly since: string }): JSX.Element {
-  const ms = Math.max(0, clockMs.value - Date.parse(since));
+  const sinceMs = Date.parse(since);
+  const ms = Math.max(0, nowNear(sinceMs) - sinceMs);
   return (
     <time dateTime={since} title={dateTimeOf(since)} class="num">
       {durationOf(ms < 1_000 ? 1_000 : ms)}
@@ -14,7 +15,8 @@ export function Age({ since }: { readonly since: string }): JSX.Element {
 
 /** How long until. */
 export function Until({ time }: { readonly time: string }): JSX.Element {
-  const ms = Date.parse(time) - clockMs.value;
+  const timeMs = Date.parse(time);
+  const ms = timeMs - nowNear(timeMs);
   return (
     <time dateTime={time} title={dateTimeOf(time)} class="num">
       {ms <= 0 ? "over" : `in ${durationOf(ms)}`}
