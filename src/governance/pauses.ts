@@ -1,4 +1,4 @@
-import { readFileSync, unwatchFile, watchFile } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import * as z from "zod";
@@ -33,12 +33,16 @@ export class Pauses {
   readonly #logger: Logger;
   readonly #listeners = new Set<() => void>();
   #pauses: ReadonlyMap<string, Pause>;
+  #version: string;
+  #timer: NodeJS.Timeout | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
   /** @throws Error when the file is there and cannot be read: who was paused must not run because of that. */
   constructor(path: string, logger: Logger) {
     this.#path = path;
     this.#logger = logger;
+    // Before it is read: what is written meanwhile is read again.
+    this.#version = versionOf(path);
     this.#pauses = readPauses(path);
   }
 
@@ -76,21 +80,26 @@ export class Pauses {
   }
 
   watch(): void {
-    watchFile(this.#path, { interval: LOOK_MS, persistent: false }, this.#look);
+    this.#timer = setInterval(() => this.#look(), LOOK_MS);
+    this.#timer.unref();
   }
 
   close(): void {
-    unwatchFile(this.#path, this.#look);
+    clearInterval(this.#timer);
     this.#listeners.clear();
   }
 
-  readonly #look = (): void => {
+  /** Node's own watch of a file takes what it finds first for what was known before. */
+  #look(): void {
     try {
+      const version = versionOf(this.#path);
+      if (version === this.#version) return;
+      this.#version = version;
       this.#set(readPauses(this.#path));
     } catch (error) {
       this.#logger.error("the paused clients cannot be read, those that were stay so", { error });
     }
-  };
+  }
 
   async #change(apply: (pauses: Map<string, Pause>) => unknown): Promise<void> {
     const next = new Map(this.#pauses);
@@ -112,6 +121,12 @@ export class Pauses {
     await writeFile(draft, `${JSON.stringify({ paused: this.list() }, null, 2)}\n`, { mode: 0o600 });
     await rename(draft, this.#path);
   }
+}
+
+/** Another text is another file, since each is put in place whole. */
+function versionOf(path: string): string {
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat === undefined ? "none" : `${stat.ino} ${stat.mtimeNs} ${stat.size}`;
 }
 
 function readPauses(path: string): ReadonlyMap<string, Pause> {
