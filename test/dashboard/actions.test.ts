@@ -115,7 +115,7 @@ test("what waits for a decision is told in the title, shows what would change, a
   await expect.poll(() => bob.page.title()).toBe("Now · OwlClaw");
   expect((await call(ada, "file_read", { session_id: id, path: "app.yaml" })).content[0]?.text).toContain("443");
   const refused = call(ada, "file_write", { session_id: id, path: "other.yaml", content: "no" });
-  await Promise.all([expect(refused).rejects.toThrow(/denied/), deny(anna)]);
+  await Promise.all([expect(refused).rejects.toThrow(/said no/), deny(anna)]);
   await call(ada, "sandbox_destroy", { session_id: id });
 });
 

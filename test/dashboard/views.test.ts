@@ -56,7 +56,7 @@ describe.each(["light", "dark"] as const)("in the %s theme", (theme) => {
     await anna.open("/approvals");
     await anna.page.getByRole("button", { name: "Deny" }).click();
     await anna.shows("Nothing waits for a decision.");
-    expect(await answered).toMatch(/denied/);
+    expect(await answered).toMatch(/said no/);
     await anna.leave();
   });
 });

@@ -84,6 +84,7 @@ test("the package has what is needed and nothing else", () => {
     "proxy-preload.cjs",
     "search-worker.mjs",
     "spawner.py",
+    "terminal.py",
   ]);
 });
 

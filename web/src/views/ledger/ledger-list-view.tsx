@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { LedgerPage } from "../../../../src/dashboard/contract.ts";
+import { streamState } from "../../live/now-store.ts";
 import { countOf } from "../../parts/format.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";
 import { apiUrl, get } from "../../server/api.ts";
@@ -95,7 +96,7 @@ function useNews(pages: LedgerPages, filters: Filters): number {
   const [count, setCount] = useState(0);
   useEffect(() => {
     const look = async (): Promise<void> => {
-      if (document.hidden || !pages.isStarted) return;
+      if (document.hidden || streamState.peek() !== "open" || !pages.isStarted) return;
       const { rows } = await get<LedgerPage>("ledger", { ...filters, after: pages.newest, limit: MOST_NEWS });
       setCount(rows.length);
     };

@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { ProcessList, SandboxProcess } from "../../../../src/dashboard/contract-files.ts";
+import { streamState } from "../../live/now-store.ts";
 import { announce } from "../../parts/announcer.tsx";
 import { ConfirmButton } from "../../parts/confirm-button.tsx";
 import { bytesOf, visibleText } from "../../parts/format.ts";
@@ -18,7 +19,7 @@ export function ProcessesTab({ sandbox }: { readonly sandbox: ShownSandbox }): J
   const list = useResource<ProcessList>(path);
   useEffect(() => {
     const timer = setInterval(() => {
-      if (!document.hidden) list.reload();
+      if (!document.hidden && streamState.peek() === "open") list.reload();
     }, REFRESH_MS);
     return () => clearInterval(timer);
   }, [path]);
