@@ -1,5 +1,5 @@
 // Bundles the dashboard: node scripts/build-web.mjs [FOLDER], default dist/dashboard. Names carry a digest of what is inside.
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { build } from "esbuild";
 
@@ -82,6 +82,7 @@ async function licensesOf(metafile, root) {
 
 if (process.argv[1] === import.meta.filename) {
   const folder = join(ROOT, process.argv[2] ?? join("dist", "dashboard"));
+  await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   await buildWeb(folder);
 }
