@@ -108,7 +108,7 @@ test("what waits for a decision is told in the title, shows what would change, a
   await anna.page.getByRole("link", { name: "Approvals" }).click();
   await anna.shows("ada");
   await anna.shows("+ port: 443");
-  await anna.page.getByLabel("Reason, for the ledger and the client").fill("it is late");
+  await anna.page.getByLabel("Reason, for the ledger").fill("it is late");
   await anna.page.getByRole("button", { name: "Approve" }).click();
   await written;
   await anna.shows("Nothing waits for a decision.");

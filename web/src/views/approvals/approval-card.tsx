@@ -67,7 +67,7 @@ function Decision({ approval, onDone }: ApprovalCardProps): JSX.Element {
   return (
     <div class="decision">
       <label class="field">
-        <span>Reason, for the ledger and the client</span>
+        <span>Reason, for the ledger</span>
         <input value={reason} maxLength={300} onInput={(event) => setReason(event.currentTarget.value)} />
       </label>
       <button type="button" class="primary" disabled={isBusy} onClick={approve.run}>

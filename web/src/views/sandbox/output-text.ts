@@ -9,7 +9,7 @@ export class OutputText {
   next(entry: Activity): string {
     if (entry.kind === "state") return this.#own(`— ${visibleText(entry.text ?? "")}`, entry.time);
     if (entry.kind === "file" || entry.kind === "browser")
-      return this.#own(`· ${visibleText(entry.tool ?? entry.kind)} ${visibleText(entry.text ?? "")}`, entry.time);
+      return this.#own(`· ${visibleText(entry.text ?? entry.tool ?? entry.kind)}`, entry.time);
     const head = entry.call === this.#call ? "" : this.#head(entry);
     const text = entry.text ?? "";
     if (text === "") return head;
