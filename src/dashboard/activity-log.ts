@@ -45,8 +45,11 @@ export class ActivityLog implements Witness {
   }
 
   network(cellId: string, { host, port, allowed, rule, reason }: Attempt): void {
+    const cell = this.#cells.get(cellId);
+    // One that has ended says its last words later, and one that waits in the pool is nobody's yet.
+    if (cell === undefined) return;
     const decision = allowed ? "allow" : "deny";
-    this.add(cellId, { kind: "network", network: { host, port, decision, rule: rule ?? reason ?? "" } });
+    addTo(cell, { kind: "network", network: { host, port, decision, rule: rule ?? reason ?? "" } });
   }
 
   ended(cellId: string, why: string): void {

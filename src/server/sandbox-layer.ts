@@ -136,7 +136,10 @@ async function openGround(
   const egress = await openEgress({
     config,
     logger,
-    onDecision: ({ sandboxId, ...attempt }) => witness?.network(sandboxId, attempt),
+    onDecision: ({ sandboxId, isOpen, ...attempt }) => {
+      // What is allowed is told of twice: when it opens, and when it has ended.
+      if (isOpen || !attempt.allowed) witness?.network(sandboxId, attempt);
+    },
   });
   closers.push(() => egress.close());
   const places = new Places({

@@ -47,6 +47,7 @@ test("forgets a sandbox with its end, also when its last words come later", () =
   log.follow("owl-1", (activity) => seen.push(activity));
   log.ended("owl-1", "it was idle for too long");
   use.printed({ callId: "c", stream: "stdout", text: "late" });
+  log.network("owl-1", { host: "late.example", port: 443, allowed: false });
   expect(seen.map(({ text }) => text)).toEqual(["$ ls\n", "ended: it was idle for too long", "late"]);
   expect(replay(log)).toEqual([]);
 });
