@@ -19,6 +19,7 @@ export default defineConfig({
       project("integration", { timeoutSeconds: 30 }),
       project("e2e", { timeoutSeconds: 60 }),
       project("escape", { timeoutSeconds: 60 }),
+      project("dashboard", { timeoutSeconds: 90 }),
       project("containers", { timeoutSeconds: 180 }),
       // Alone and last: the suite has time-outs of its own that a busy machine would break.
       project("conformance", { timeoutSeconds: 300, isAlone: true }),

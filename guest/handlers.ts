@@ -9,10 +9,12 @@ import { replaceInFile } from "./files/replace.ts";
 import { searchFiles, type SearchOptions } from "./files/search.ts";
 import { writeFile } from "./files/write.ts";
 import type { Workspace } from "./paths.ts";
+import { killProcess, listProcesses } from "./processes/all-processes.ts";
 import * as requests from "./requests.ts";
 import type { Language } from "./rpc.ts";
 import type { BackgroundProcesses } from "./shell/background.ts";
 import { execShell, type ShellOptions } from "./shell/exec.ts";
+import type { Terminals } from "./terminal/terminals.ts";
 
 const VERSION = "1";
 const LANGUAGES: readonly Language[] = ["python", "node"];
@@ -26,11 +28,12 @@ export interface HandlerOptions {
   readonly background: BackgroundProcesses;
   readonly search: SearchOptions;
   readonly browser: SandboxBrowser;
+  readonly terminals: Terminals;
 }
 
 /** Every method of the guest. */
 export function createHandlers(options: HandlerOptions): Handlers {
-  const { environment, diagnostics, workspace, code, shell, background, search, browser } = options;
+  const { environment, diagnostics, workspace, code, shell, background, search, browser, terminals } = options;
   return {
     "guest.hello": () => ({
       version: VERSION,
@@ -54,6 +57,11 @@ export function createHandlers(options: HandlerOptions): Handlers {
     "file.list": (params, signal) => listFiles(workspace, requests.toFileList(params), signal),
     "file.search": (params, signal) => searchFiles(search, requests.toFileSearch(params), signal),
     "file.replace": (params) => replaceInFile(workspace, requests.toFileReplace(params)),
+    "terminal.run": (params, signal) => terminals.run(requests.toTerminalOpen(params), signal),
+    "terminal.input": (params) => terminals.input(requests.toTerminalInput(params)),
+    "terminal.resize": (params) => terminals.resize(requests.toTerminalOpen(params)),
+    "process.list": () => listProcesses(),
+    "process.kill": (params) => killProcess(requests.toProcessKill(params)),
     ...browserHandlers(browser),
   };
 }

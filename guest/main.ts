@@ -12,6 +12,7 @@ import type { Launcher } from "./processes/running-process.ts";
 import { OUTPUT_NOTIFICATION, type Language, type OutputNotification } from "./rpc.ts";
 import { readSettings } from "./settings.ts";
 import { BackgroundProcesses } from "./shell/background.ts";
+import { Terminals } from "./terminal/terminals.ts";
 
 const DIAGNOSTICS_MAX = 20;
 
@@ -52,7 +53,9 @@ function main(): void {
     proxyPort: socketPath === undefined && !settings.hasEgressRelay ? undefined : port,
   });
 
-  serve(connection, createHandlers({ environment, diagnostics, workspace, code, shell, background, search, browser }));
+  const terminals = new Terminals({ launcher, workspace, environment, send, resolvePython });
+  const handlers = { environment, diagnostics, workspace, code, shell, background, search, browser, terminals };
+  serve(connection, createHandlers(handlers));
   stopWithHost(launcher);
 }
 

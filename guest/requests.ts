@@ -6,9 +6,12 @@ import type {
   FileReplaceParams,
   FileSearchParams,
   FileWriteParams,
+  ProcessKillParams,
   ShellExecParams,
   ShellKillParams,
   ShellOutputParams,
+  TerminalInputParams,
+  TerminalOpenParams,
 } from "./rpc.ts";
 
 /** An optional field is there or not; it is never undefined. */
@@ -110,6 +113,21 @@ export function toFileSearch(params: unknown): FileSearchParams {
     contextLines: reader.integer("contextLines"),
     maxMatches: reader.integer("maxMatches"),
   };
+}
+
+export function toTerminalOpen(params: unknown): TerminalOpenParams {
+  const reader = new ParamReader(params);
+  return { callId: reader.text("callId"), cols: reader.integer("cols"), rows: reader.integer("rows") };
+}
+
+export function toTerminalInput(params: unknown): TerminalInputParams {
+  const reader = new ParamReader(params);
+  return { callId: reader.text("callId"), text: reader.text("text") };
+}
+
+export function toProcessKill(params: unknown): ProcessKillParams {
+  const reader = new ParamReader(params);
+  return { pid: reader.integer("pid"), signal: reader.oneOf("signal", ["SIGTERM", "SIGKILL"]) };
 }
 
 export function toFileReplace(params: unknown): FileReplaceParams {

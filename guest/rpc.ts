@@ -235,6 +235,34 @@ export interface Timing {
   readonly durationMs: number;
 }
 
+/** A shell for a person; what it shows is sent as output of `callId`. */
+export interface TerminalOpenParams {
+  readonly callId: string;
+  readonly cols: number;
+  readonly rows: number;
+}
+
+export interface TerminalInputParams {
+  readonly callId: string;
+  readonly text: string;
+}
+
+export type TerminalResizeParams = TerminalOpenParams;
+
+export interface ListedProcess {
+  readonly pid: number;
+  readonly parent: number;
+  readonly command: string;
+  readonly cpuMs: number;
+  readonly ageMs: number;
+  readonly memoryBytes: number;
+}
+
+export interface ProcessKillParams {
+  readonly pid: number;
+  readonly signal: "SIGTERM" | "SIGKILL";
+}
+
 /** Every method with what it takes and gives. Cancellation is the JSON-RPC library's own. */
 export interface GuestMethods extends BrowserMethods {
   readonly "guest.hello": { readonly params: Record<string, never>; readonly result: Hello };
@@ -252,9 +280,21 @@ export interface GuestMethods extends BrowserMethods {
   readonly "file.list": { readonly params: FileListParams; readonly result: FileListResult };
   readonly "file.search": { readonly params: FileSearchParams; readonly result: FileSearchResult };
   readonly "file.replace": { readonly params: FileReplaceParams; readonly result: FileReplaceResult };
+  /** Answers when the shell has ended. */
+  readonly "terminal.run": {
+    readonly params: TerminalOpenParams;
+    readonly result: { readonly exitCode: number | null };
+  };
+  readonly "terminal.input": { readonly params: TerminalInputParams; readonly result: Record<string, never> };
+  readonly "terminal.resize": { readonly params: TerminalResizeParams; readonly result: Record<string, never> };
+  readonly "process.list": {
+    readonly params: Record<string, never>;
+    readonly result: { readonly processes: readonly ListedProcess[] };
+  };
+  readonly "process.kill": { readonly params: ProcessKillParams; readonly result: Record<string, never> };
 }
 
-/** Sent while `code.run` or `shell.exec` runs. */
+/** Sent while `code.run`, `shell.exec` or `terminal.run` runs. */
 export interface OutputNotification {
   readonly callId: string;
   readonly stream: "stdout" | "stderr";

@@ -12,6 +12,7 @@ const STEPS = [
   { name: "types", command: ["../typescript/bin/tsc", "-p", "tsconfig.json"] },
   // What runs inside pages knows the DOM, and nothing else does.
   { name: "types of pages", command: ["../typescript/bin/tsc", "-p", "guest/browser/page/tsconfig.json"] },
+  { name: "types of the dashboard", command: ["../typescript/bin/tsc", "-p", "web/tsconfig.json"] },
   { name: "dead code", command: ["knip"] },
   { name: "generated files", command: ["tsx", "scripts/generate.ts", "--check"] },
 ];

@@ -40,6 +40,11 @@ export class SandboxBrowser {
     this.#options = options;
   }
 
+  /** Whether there is one already. */
+  get isRunning(): boolean {
+    return this.#hasStarted && this.#driver?.isAlive === true;
+  }
+
   /** One at a time: what a page shows is the result of what was done before. */
   async ask<M extends keyof BrowserMethods>(
     method: M,

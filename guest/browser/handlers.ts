@@ -1,7 +1,10 @@
 import type { Handlers } from "../connection.ts";
 import type { SandboxBrowser } from "./browser.ts";
 import { readBrowserParams } from "./requests.ts";
-import type { BrowserMethods } from "./rpc.ts";
+import { Failure } from "../failure.ts";
+import type { BrowserMethods, BrowserPictureResult } from "./rpc.ts";
+
+const NO_PICTURE: BrowserPictureResult = { isRunning: false, url: "", title: "", width: 0, height: 0, data: "" };
 
 /** The browser's methods of the guest. */
 export function browserHandlers(browser: SandboxBrowser): Pick<Handlers, keyof BrowserMethods> {
@@ -26,5 +29,11 @@ export function browserHandlers(browser: SandboxBrowser): Pick<Handlers, keyof B
     "browser.tabs": ask("browser.tabs"),
     "browser.pdf": ask("browser.pdf"),
     "browser.upload": ask("browser.upload"),
+    "browser.picture": async (params, signal) =>
+      browser.isRunning ? ask("browser.picture")(params, signal) : NO_PICTURE,
+    "browser.input": async (params, signal) => {
+      if (browser.isRunning) return ask("browser.input")(params, signal);
+      throw new Failure("browser_missing", "no browser runs in this sandbox", "open a page first");
+    },
   };
 }

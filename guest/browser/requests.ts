@@ -56,6 +56,15 @@ const READERS: Readers = {
   }),
   "browser.pdf": (reader) => ({ path: reader.text("path") }),
   "browser.upload": (reader) => ({ selector: reader.text("selector"), paths: reader.texts("paths") }),
+  "browser.picture": () => ({}),
+  "browser.input": (reader) => ({
+    kind: reader.oneOf("kind", ["click", "type", "key", "scroll"]),
+    x: reader.integer("x"),
+    y: reader.integer("y"),
+    text: reader.text("text"),
+    amount: reader.integer("amount"),
+    isUp: reader.flag("isUp"),
+  }),
 };
 
 /** What the host sent for a method, read field by field. */
@@ -64,6 +73,5 @@ export function readBrowserParams<M extends keyof BrowserMethods>(
   params: unknown,
 ): BrowserMethods[M]["params"] {
   const reader = new ParamReader(params);
-  // oxlint-disable-next-line typescript/consistent-type-assertions -- the compiler does not put Omit and the field together again
-  return { ...READERS[method](reader), timeoutMs: reader.integer("timeoutMs") } as BrowserMethods[M]["params"];
+  return { ...READERS[method](reader), timeoutMs: reader.integer("timeoutMs") };
 }

@@ -93,6 +93,29 @@ export interface BrowserUploadParams extends Timed {
   readonly paths: readonly string[];
 }
 
+/** For somebody who looks on: no browser is started for it. */
+export type BrowserPictureParams = Timed;
+
+export interface BrowserPictureResult {
+  readonly isRunning: boolean;
+  readonly url: string;
+  readonly title: string;
+  readonly width: number;
+  readonly height: number;
+  /** A JPEG in base64; empty when no browser runs. */
+  readonly data: string;
+}
+
+/** What a person did at the picture. All fields are always there; which count depends on the kind. */
+export interface BrowserInputParams extends Timed {
+  readonly kind: "click" | "type" | "key" | "scroll";
+  readonly x: number;
+  readonly y: number;
+  readonly text: string;
+  readonly amount: number;
+  readonly isUp: boolean;
+}
+
 export interface BrowserTab {
   readonly tab: number;
   readonly url: string;
@@ -172,6 +195,8 @@ export interface BrowserMethods {
   readonly "browser.tabs": { readonly params: BrowserTabsParams; readonly result: BrowserActResult };
   readonly "browser.pdf": { readonly params: BrowserPdfParams; readonly result: BrowserPdfResult };
   readonly "browser.upload": { readonly params: BrowserUploadParams; readonly result: BrowserActResult };
+  readonly "browser.picture": { readonly params: BrowserPictureParams; readonly result: BrowserPictureResult };
+  readonly "browser.input": { readonly params: BrowserInputParams; readonly result: Record<string, never> };
 }
 
 export type BrowserFailureKind =

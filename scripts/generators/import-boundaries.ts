@@ -26,7 +26,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ledger: [...BOTTOM, "postgres"],
   pipeline: [...BOTTOM, "governance", "ledger", "capabilities"],
   protocol: [...BOTTOM, "pipeline", "governance", "ledger", "capabilities"],
-  transports: [...BOTTOM, "auth", "cluster", "protocol", "pipeline", "governance", "ledger", "capabilities"],
+  dashboard: [...BOTTOM, "protocol", "pipeline", "governance", "ledger", "capabilities", "sandbox"],
+  transports: [
+    ...BOTTOM,
+    "auth",
+    "cluster",
+    "dashboard",
+    "protocol",
+    "pipeline",
+    "governance",
+    "ledger",
+    "capabilities",
+  ],
 };
 
 /** `server` wires everything, `cli` starts it; only these two are above the rest. */

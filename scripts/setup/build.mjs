@@ -10,12 +10,14 @@ import { runCommand } from "./run-command.mjs";
 const INPUTS = [
   "src",
   "guest",
+  "web",
   "package.json",
   "package-lock.json",
   "tsconfig.json",
   "tsconfig.build.json",
   "scripts/build-guest.mjs",
   "scripts/build-server.mjs",
+  "scripts/build-web.mjs",
   "scripts/system-packages.txt",
 ];
 
@@ -68,8 +70,10 @@ export async function ensureBuild(root, inputs) {
     await keepPublicTypes(fresh);
     const { buildServer } = await import("../build-server.mjs");
     const { buildGuest } = await import("../build-guest.mjs");
+    const { buildWeb } = await import("../build-web.mjs");
     await buildServer(root, fresh);
     await buildGuest(join(fresh, "guest"));
+    await buildWeb(join(fresh, "dashboard"), root);
     if (existsSync(join(root, "dist"))) await rename(join(root, "dist"), old);
     await rename(fresh, join(root, "dist"));
   } finally {

@@ -129,6 +129,11 @@ export class Registry {
     return this.#sorted().tools;
   }
 
+  /** Those that one source brought. */
+  toolsFrom(source: string): readonly Tool[] {
+    return this.#tools.from(source);
+  }
+
   resources(): readonly Resource[] {
     return this.#sorted().resources;
   }

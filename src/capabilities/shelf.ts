@@ -41,6 +41,11 @@ export class Shelf<T> {
     return { isChanged: !isSame, refused };
   }
 
+  /** What one source brought, by name. */
+  from(source: string): readonly T[] {
+    return this.sorted().filter((item) => this.#items.get(this.#nameOf(item))?.source === source);
+  }
+
   sorted(): readonly T[] {
     return [...this.#items].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { item }]) => item);
   }

@@ -45,6 +45,7 @@ export function addConfigFlags(command: Command, which: keyof typeof FLAGS): Com
   );
   for (const keyFlag of FLAGS[which]) command.addOption(toOption(keyFlag));
   if (which === "all") {
+    command.option("--dashboard [port]", "Serves the page for operators beside stdio, on a port of loopback.");
     command.option(
       "--mount <folder>",
       "Makes a folder of this machine the workspace of every sandbox. host:guest[:ro] mounts it elsewhere. Repeatable.",
@@ -60,10 +61,13 @@ export function addConfigFlags(command: Command, which: keyof typeof FLAGS): Com
 
 export function toLoadOptions(values: FlagValues): LoadOptions {
   const flags = ALL.flatMap((keyFlag) => fromKeyFlag(keyFlag, values[toOption(keyFlag).attributeName()]));
-  const { config, set, mount } = values;
+  const { config, set, mount, dashboard } = values;
   const mounts = Array.isArray(mount) ? [{ path: "sandbox.volumes", name: "--mount", value: mount.map(String) }] : [];
   const settings = Array.isArray(set) ? set.map((text) => fromAssignment(String(text))) : [];
-  return { flags: [...flags, ...mounts, ...settings], ...(typeof config === "string" ? { file: config } : {}) };
+  return {
+    flags: [...flags, ...dashboardFlags(dashboard), ...mounts, ...settings],
+    ...(typeof config === "string" ? { file: config } : {}),
+  };
 }
 
 function toOption({ flag, path }: KeyFlag): Option {
@@ -87,6 +91,17 @@ function fromKeyFlag(keyFlag: KeyFlag, value: unknown): FlagSetting[] {
   const setting = { path, name, value: value.map(String) };
   // Who names an origin wants it let in.
   return path === "http.cors.origins" ? [{ path: "http.cors.enabled", name, value: "true" }, setting] : [setting];
+}
+
+/** Who asks for the page wants it, whatever the file says; a port alone would not open it. */
+function dashboardFlags(value: unknown): FlagSetting[] {
+  if (value === undefined) return [];
+  const name = "--dashboard";
+  return [
+    { path: "dashboard.enabled", name, value: "true" },
+    { path: "dashboard.besideStdio", name, value: "true" },
+    ...(typeof value === "string" ? [{ path: "dashboard.port", name, value }] : []),
+  ];
 }
 
 function fromAssignment(text: string): FlagSetting {

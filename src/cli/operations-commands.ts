@@ -13,3 +13,37 @@ export function addDoctor(server: Command, runs: Runs, examples: Examples): void
     .addHelpText("after", examples("owlclaw mcp-server doctor", "owlclaw mcp-server doctor --fix --json"));
   runs(doctor, async () => (await import("./doctor.ts")).doctorCommand);
 }
+
+export function addDashboard(server: Command, runs: Runs, examples: Examples): void {
+  const dashboard = addConfigFlags(server.command("dashboard"), "common")
+    .description("Prints the address of the page for operators; with auth off, a link that opens it once.")
+    .option("--json", "Prints JSON.")
+    .addHelpText("after", examples("owlclaw mcp-server dashboard"));
+  runs(dashboard, async () => (await import("./dashboard.ts")).dashboardCommand);
+}
+
+/** `pause` and `resume`: the switch that stops clients. */
+export function addPause(server: Command, runs: Runs, examples: Examples): void {
+  const pause = addConfigFlags(server.command("pause"), "common")
+    .description(
+      "Refuses every call of a client, at once and until it is resumed. Without a client: says who is paused.",
+    )
+    .argument("[client]", "The principal to stop.")
+    .option("--all", "Stops everybody.")
+    .option("--reason <text>", "Told to the client, and kept in the ledger.")
+    .option("--cancel", "Ends calls that run already.")
+    .option("--json", "Prints JSON.")
+    .addHelpText(
+      "after",
+      examples('owlclaw mcp-server pause ada --reason "runs wild" --cancel', "owlclaw mcp-server pause --all"),
+    );
+  runs(pause, async () => (await import("./pause.ts")).pauseCommand);
+
+  const resume = addConfigFlags(server.command("resume"), "common")
+    .description("Lets a client that was paused go on.")
+    .argument("[client]", "The principal.")
+    .option("--all", "Ends the pause of everybody; clients that are paused by name stay so.")
+    .option("--json", "Prints JSON.")
+    .addHelpText("after", examples("owlclaw mcp-server resume ada"));
+  runs(resume, async () => (await import("./pause.ts")).resumeCommand);
+}

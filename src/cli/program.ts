@@ -2,7 +2,7 @@ import { Argument, Command } from "commander";
 import { PACKAGE_VERSION } from "../server/package-version.ts";
 import type { CommandAction } from "./command-action.ts";
 import { addConfigFlags } from "./config-flags.ts";
-import { addDoctor } from "./operations-commands.ts";
+import { addDashboard, addDoctor, addPause } from "./operations-commands.ts";
 import { addInstall } from "./install-commands.ts";
 import { addLedger, addStats } from "./ledger-commands.ts";
 import { addApprovals, addPolicy } from "./policy-commands.ts";
@@ -50,6 +50,8 @@ export function buildProgram({ terminal, finish }: ProgramOptions): Command {
   addStats(server, runs, examples);
   addTemplates(server, runs);
   addToken(server, runs);
+  addPause(server, runs, examples);
+  addDashboard(server, runs, examples);
   addDoctor(server, runs, examples);
   addInstall(root, runs, examples);
   addCompletion(root, runs);

@@ -8,6 +8,8 @@ export interface StartFacts {
   readonly url?: string;
   /** Absent when they are switched off. */
   readonly sandboxes?: SandboxHealth | undefined;
+  /** Shown to a person only: the link opens it. */
+  readonly dashboard?: { readonly url: string; readonly link?: string | undefined } | undefined;
 }
 
 export interface StartSummary {
@@ -18,7 +20,10 @@ export interface StartSummary {
 }
 
 /** The address and the choices that matter. It is made from named facts, so that no secret can slip in. */
-export function startSummary({ config, file }: LoadedConfig, { version, url, sandboxes }: StartFacts): StartSummary {
+export function startSummary(
+  { config, file }: LoadedConfig,
+  { version, url, sandboxes, dashboard }: StartFacts,
+): StartSummary {
   const isHttp = config.transport === "http";
   const auth = isHttp ? (config.auth.enabled ? `on (${keyKind(config.auth.jwt)})` : "off") : "not used on stdio";
   const fields = {
@@ -39,10 +44,19 @@ export function startSummary({ config, file }: LoadedConfig, { version, url, san
   };
   const { version: _, ...shown } = fields;
   const labels = Object.entries(shown).map(([name, value]) => `  ${words(name).padEnd(20)} ${String(value)}`);
-  return { fields, lines: [`OwlClaw MCP server ${version}`, ...labels, ...warnings(config, sandboxes)] };
+  return {
+    fields,
+    lines: [`OwlClaw MCP server ${version}`, ...labels, ...pageLines(dashboard), ...warnings(config, sandboxes)],
+  };
 }
 
 type Config = LoadedConfig["config"];
+
+function pageLines(dashboard: StartFacts["dashboard"]): string[] {
+  if (dashboard === undefined) return [];
+  const { url, link } = dashboard;
+  return [`  ${"dashboard".padEnd(20)} ${link === undefined ? url : `${link} (opens once, within 10 minutes)`}`];
+}
 
 /** What runs sandboxes, and what they may: for whoever wonders later what was promised. */
 function sandboxFields(

@@ -17,7 +17,9 @@ export async function startCommand({ terminal, flags }: CommandCall): Promise<nu
     },
   );
   const { url, sandboxes } = server;
-  const facts = { version: PACKAGE_VERSION, sandboxes, ...(url === undefined ? {} : { url }) };
+  // The link opens the page: it is for the eyes of a person, and no log is to keep it.
+  const dashboard = terminal.errIsTty ? server.dashboard?.() : undefined;
+  const facts = { version: PACKAGE_VERSION, sandboxes, dashboard, ...(url === undefined ? {} : { url }) };
   const { fields, lines } = startSummary(loaded, facts);
   if (terminal.errIsTty) terminal.err(`${lines.join("\n")}\n`);
   else logger.info("server started", fields);

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { count, fieldFacts, messageBytes, seconds } from "./field.ts";
 import { deepFreeze, type DeepReadonly } from "./deep-freeze.ts";
 import { cluster } from "./cluster-schema.ts";
+import { dashboard } from "./dashboard-schema.ts";
 import { governance, limits } from "./governance-schema.ts";
 import { alerts, ledger, store } from "./ledger-schema.ts";
 import { handlers } from "./handlers-schema.ts";
@@ -219,6 +220,7 @@ export const configSchema = z
     ledger,
     alerts,
     skills,
+    dashboard,
     shutdown,
     logging,
     telemetry,

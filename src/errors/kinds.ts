@@ -51,6 +51,10 @@ export const ERROR_KINDS = {
     ...kind(-32003, 403, "Read data.rule and data.reason; ask the operator to change the policy."),
     modernCode: -31003,
   },
+  paused: {
+    ...kind(-32003, 403, "An operator has paused your calls: stop, and go on when the operator has resumed them."),
+    modernCode: -31003,
+  },
   timeout: {
     ...kind(-32004, 504, "Ask for less at once, or raise tools.timeoutSeconds."),
     modernCode: -32603,
@@ -70,6 +74,12 @@ export const ERROR_KINDS = {
       "The sandbox is not on this server, and its own cannot be reached: create a new session and go on there.",
     ),
     toolError: "always",
+  },
+  sandbox_taken_over: {
+    ...kind(-32005, 409, "An operator works in this sandbox: wait until it is given back, or use another one."),
+    modernCode: -32603,
+    toolError: "always",
+    retryable: true,
   },
   tool_failure: {
     ...kind(-32005, 422, "Read the message, change what it names, and call the tool again."),
@@ -94,6 +104,7 @@ export const ERROR_KINDS = {
   forbidden: kind(-32600, 403, "Use a token that carries the scope named in the message."),
   shutting_down: { ...kind(-32603, 503, "The server is stopping: connect again in a moment."), retryable: true },
   overloaded: { ...kind(-32603, 503, "Wait a moment and try again."), retryable: true },
+  too_many_attempts: { ...kind(-32600, 429, "Wait as long as the message says, then try again."), retryable: true },
   unsupported_media_type: kind(-32600, 415, "Send the header Content-Type: application/json."),
   method_not_allowed: kind(-32600, 405, "Use one of the methods in the Allow header."),
   route_not_found: kind(-32600, 404, "The MCP endpoint is /mcp."),

@@ -10,6 +10,7 @@ import type { Crossing, Lease, LimitStore, Used } from "./limits/limit-store.ts"
 import type { AskerPolicy } from "./policy/asker-policy.ts";
 import type { PolicySource } from "./policy/policy-source.ts";
 import { type Confirmation, type Cap, fromMicros, stricter, type Terms } from "./policy/terms.ts";
+import type { Pauses } from "./pauses.ts";
 import { deniedBy, limitedBy, tooDear } from "./refusal.ts";
 import type { Asker, Subject } from "./subject.ts";
 
@@ -17,6 +18,7 @@ export interface GovernorOptions {
   readonly source: PolicySource;
   readonly limits: LimitStore;
   readonly approvals: Approvals;
+  readonly pauses: Pauses;
   readonly logger: Logger;
   /** Who hears of budgets that are nearly spent. */
   readonly alerts: Pick<Alerts, "send">;
@@ -46,6 +48,7 @@ const ALLOWED = "default";
 /** The one object that the pipeline asks. It decides; whoever asked does what it says. */
 export class Governor {
   readonly approvals: Approvals;
+  readonly pauses: Pauses;
   readonly failOpen: boolean;
   readonly #options: GovernorOptions;
   readonly #floods = new FloodGuard();
@@ -53,6 +56,7 @@ export class Governor {
   constructor(options: GovernorOptions) {
     this.#options = options;
     this.approvals = options.approvals;
+    this.pauses = options.pauses;
     this.failOpen = options.failOpen;
   }
 

@@ -15,7 +15,8 @@ import type { ReportCache } from "./report-cache.ts";
 import type { Runner } from "./served-file.ts";
 import type { RemoteTarget } from "./workers/remote-call.ts";
 
-const SOURCE = "handlers";
+/** Whose tools they are in the registry. */
+export const HANDLER_SOURCE = "handlers";
 
 export interface HandlerLibraryOptions extends Pick<
   GenerationOptions,
@@ -266,7 +267,7 @@ export class HandlerLibrary {
   #publish(): void {
     const { registry, changes } = this.#options;
     const shelves = [...this.#shelves].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, shelf]) => shelf);
-    const { changed, refused } = registry.replace(SOURCE, {
+    const { changed, refused } = registry.replace(HANDLER_SOURCE, {
       tools: shelves.flatMap(({ tools }) => tools),
       resources: shelves.flatMap(({ resources }) => resources.map(({ definition }) => definition)),
       prompts: shelves.flatMap(({ prompts }) => prompts),

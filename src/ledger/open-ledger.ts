@@ -182,6 +182,8 @@ function readerOf({ store, anchor }: Parts): LedgerReader {
     list: (filter, page) => store.list(filter, page),
     get: (seq) => store.get(seq),
     stats: (filter) => store.stats(filter),
+    count: (filter) => store.count(filter),
+    timeline: (filter, span) => store.timeline(filter, span),
     verify: (options) => {
       const kept = anchor.read();
       return store.verify(kept === undefined ? options : { anchor: kept, ...options });

@@ -39,6 +39,11 @@ export interface LedgerFilter {
   /** Milliseconds since the epoch; `toMs` itself is outside. */
   readonly fromMs?: number;
   readonly toMs?: number;
+  /** Stands anywhere in who called, what, with what, and what came of it; in capitals or not. Every row is read for it. */
+  readonly text?: string;
+  /** Rows behind this one; up to that one. */
+  readonly afterSeq?: number;
+  readonly throughSeq?: number;
 }
 
 export interface Page {
@@ -75,6 +80,10 @@ export interface SqlDialect {
   placeholder(position: number): string;
   readonly globOperator: string;
   globPattern(glob: string): string;
+  /** Compares without regard to capitals. */
+  readonly likeOperator: string;
+  /** Whole numbers, rounded down. */
+  floor(quotient: string): string;
   /** The day of the column `time`, in UTC, as in 2026-07-28. */
   readonly day: string;
 }
@@ -104,6 +113,13 @@ export function whereClause(filter: LedgerFilter, dialect: SqlDialect): SqlPart 
   add("sandbox =", filter.sandbox);
   add("time >=", filter.fromMs);
   add("time <", filter.toMs);
+  add("seq >", filter.afterSeq);
+  add("seq <=", filter.throughSeq);
+  if (filter.text !== undefined) {
+    const everything = "(principal || ' ' || name || ' ' || rule || ' ' || args || ' ' || result)";
+    add(`${everything} ${dialect.likeOperator}`, `%${filter.text.replace(/[\\%_]/g, String.raw`\$&`)}%`);
+    conditions[conditions.length - 1] += String.raw` ESCAPE '\'`;
+  }
   if (filter.kind === undefined) conditions.push("kind NOT IN ('checkpoint', 'cut')");
   else add("kind =", filter.kind);
   return { sql: conditions.join(" AND "), values };
@@ -128,6 +144,43 @@ interface ListQuery {
   readonly filter: LedgerFilter;
   readonly page: Page;
   readonly dialect: SqlDialect;
+}
+
+/** Equal parts of a time. */
+export interface TimelineSpan {
+  readonly fromMs: number;
+  readonly bucketMs: number;
+}
+
+/** Calls of one part, counted from 0; parts without any are left out. */
+export interface TimelineCount {
+  readonly bucket: number;
+  readonly allowed: number;
+  readonly refused: number;
+  readonly failed: number;
+}
+
+export function countQuery(filter: LedgerFilter, dialect: SqlDialect): SqlPart {
+  const { sql, values } = whereClause(filter, dialect);
+  return { sql: `SELECT COUNT(*) AS calls FROM ledger WHERE ${sql}`, values };
+}
+
+export function timelineQuery(filter: LedgerFilter, span: TimelineSpan, dialect: SqlDialect): SqlPart {
+  const { sql, values } = whereClause(filter, dialect);
+  // Our own whole numbers: nothing of a caller's stands in the text.
+  const bucket = dialect.floor(`(time - ${Math.trunc(span.fromMs)}) / ${Math.max(1, Math.trunc(span.bucketMs))}`);
+  const part = (condition: string, name: string): string =>
+    `COALESCE(SUM(CASE WHEN ${condition} THEN count ELSE 0 END), 0) AS ${name}`;
+  const failed = "outcome IN ('failed', 'timeout', 'cancelled')";
+  const counts = [
+    part(`outcome <> 'refused' AND NOT ${failed}`, "allowed"),
+    part("outcome = 'refused'", "refused"),
+    part(failed, "failed"),
+  ].join(", ");
+  return {
+    sql: `SELECT ${bucket} AS bucket, ${counts} FROM ledger WHERE ${sql} GROUP BY 1 LIMIT ${MAX_GROUPS}`,
+    values,
+  };
 }
 
 export type StatsGroup = "total" | "client" | "tool" | "day";

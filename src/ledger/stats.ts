@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { toText } from "./stored-row.ts";
 import {
   type LedgerCount,
@@ -7,6 +8,7 @@ import {
   type SqlPart,
   type StatsGroup,
   statsQuery,
+  type TimelineCount,
 } from "./query.ts";
 
 type KeyedCount = LedgerCount & { readonly key: string };
@@ -26,13 +28,23 @@ export function toCount(row: unknown): KeyedCount {
   };
 }
 
+export function toTimelineCount(row: unknown): TimelineCount {
+  const amount = (name: string): number =>
+    Number(typeof row === "object" && row !== null ? (Reflect.get(row, name) ?? 0) : 0);
+  return { bucket: amount("bucket"), allowed: amount("allowed"), refused: amount("refused"), failed: amount("failed") };
+}
+
 /** Calls and costs of what the filter lets through: in all, by client, by tool, by day. */
 export async function collectStats(
   filter: LedgerFilter,
   dialect: SqlDialect,
   run: (query: SqlPart) => Promise<readonly KeyedCount[]>,
 ): Promise<LedgerStats> {
-  const by = (group: StatsGroup): Promise<readonly KeyedCount[]> => run(statsQuery(group, filter, dialect));
+  const by = async (group: StatsGroup): Promise<readonly KeyedCount[]> => {
+    // Each of them reads every row: whoever has a short question gets its turn in between.
+    await setImmediate();
+    return run(statsQuery(group, filter, dialect));
+  };
   const [total] = await by("total");
   const clients = await by("client");
   const tools = await by("tool");

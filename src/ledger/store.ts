@@ -1,7 +1,7 @@
 import type { ChainedBatch } from "./chain.ts";
 import type { Cut } from "./checkpoint.ts";
 import type { LedgerHead } from "./ledger.ts";
-import type { LedgerFilter, LedgerStats, Page } from "./query.ts";
+import type { LedgerFilter, LedgerStats, Page, TimelineCount, TimelineSpan } from "./query.ts";
 import type { Draft, LedgerRow } from "./row.ts";
 import type { VerifyOptions, VerifyReport } from "./verify.ts";
 
@@ -25,6 +25,9 @@ export interface LedgerReader {
   list(filter: LedgerFilter, page: Page): Promise<readonly LedgerRow[]>;
   get(seq: number): Promise<LedgerRow | undefined>;
   stats(filter: LedgerFilter): Promise<LedgerStats>;
+  /** How many rows match. */
+  count(filter: LedgerFilter): Promise<number>;
+  timeline(filter: LedgerFilter, span: TimelineSpan): Promise<readonly TimelineCount[]>;
   verify(options: VerifyOptions): Promise<VerifyReport>;
   close(): Promise<void>;
 }

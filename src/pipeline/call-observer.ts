@@ -14,6 +14,8 @@ export interface FinishedCall {
   readonly egressBytes: number;
   /** How long the call waited for its record. */
   readonly ledgerMs: number;
+  /** What came before: until it was allowed, and while it ran. */
+  readonly stages: { readonly policyMs: number; readonly runMs: number };
 }
 
 /** Hears of every call, for the log and the metrics. It must neither throw nor wait. */

@@ -25,6 +25,8 @@ export interface Call {
   readonly charge?: (amount: number) => void;
   /** Counts what the call's sandbox moves over its network, where somebody keeps count. */
   readonly meter?: (bytesMoved: () => number) => void;
+  /** Takes a function that ends what runs for the call; its client then has the error as an answer. */
+  readonly onStop?: (stop: (error: OwlError) => void) => void;
 }
 
 /** Thrown through a running capability to end it without an outcome: the client must answer something first. */

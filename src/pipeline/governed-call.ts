@@ -1,4 +1,4 @@
-import { isOwlError } from "../errors/owl-error.ts";
+import { isOwlError, type OwlError } from "../errors/owl-error.ts";
 import type { Consumption } from "../governance/cost.ts";
 import type { Governor, Grant, Settlement } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
@@ -12,7 +12,8 @@ import { approverOf } from "./approver.ts";
 import { type Call, CallSuspended } from "./call.ts";
 import type { CallObserver } from "./call-observer.ts";
 import { EgressMeter } from "./egress-meter.ts";
-import { sandboxFacts, verdictOf } from "./ledger-facts.ts";
+import { REFUSALS, sandboxFacts, verdictOf } from "./ledger-facts.ts";
+import type { CallStage, RunningCall, RunningCalls } from "./running-calls.ts";
 
 export interface GovernanceParts {
   readonly governor: Governor;
@@ -20,6 +21,8 @@ export interface GovernanceParts {
   /** For whoever writes something down for each of them. */
   readonly inFlight?: CallsInFlight;
   readonly observer?: CallObserver | undefined;
+  /** For whoever wants to see or end what is under way. */
+  readonly running?: RunningCalls;
 }
 
 /** One thing that somebody wants to have done. */
@@ -74,9 +77,10 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
     isSuspended,
   });
   span?.stage("run");
+  record.runs();
   let value: T;
   try {
-    value = await work.perform(input, { ...work.call, charge, meter });
+    value = await work.perform(input, { ...work.call, charge, meter, onStop: record.onStop });
   } catch (thrown) {
     span?.endStage(errorTypeOf(thrown));
     const used = consumed(thrown instanceof CallSuspended);
@@ -93,6 +97,7 @@ async function enter<I, T>(
   policy: AskerPolicy,
   { subject, call, check }: GovernedWork<I, T>,
 ): Promise<{ readonly input: I; readonly grant: Grant }> {
+  governor.pauses.check(call.caller.principal.id);
   if (!ledger.isHealthy && !governor.failOpen) await probe(ledger, policy, call);
   governor.assertOpen(policy, subject);
   let input: I;
@@ -142,18 +147,51 @@ interface Ending<T> {
 }
 
 /** Writes the one row of one call, whichever way it ends. */
-class CallRecord<I, T> {
+class CallRecord<I, T> implements RunningCall {
   readonly #parts: GovernanceParts;
   readonly #work: GovernedWork<I, T>;
-  readonly #time = Date.now();
+  readonly time: number = Date.now();
   readonly #startMs = performance.now();
   readonly #inFlight: CallInFlight | undefined;
+  #runsMs: number | undefined;
+  #stage: CallStage = "policy";
+  #stop: ((error: OwlError) => void) | undefined;
 
   constructor(parts: GovernanceParts, work: GovernedWork<I, T>) {
     this.#parts = parts;
     this.#work = work;
     this.#inFlight = parts.inFlight?.begin();
+    parts.running?.add(this);
   }
+
+  get call(): Call {
+    return this.#work.call;
+  }
+
+  get kind(): LedgerKind {
+    return this.#work.kind;
+  }
+
+  get name(): string {
+    return this.#work.subject.name;
+  }
+
+  get stage(): CallStage {
+    return this.#stage;
+  }
+
+  stop(error: OwlError): void {
+    this.#stop?.(error);
+  }
+
+  runs(): void {
+    this.#stage = "running";
+    this.#runsMs = performance.now();
+  }
+
+  readonly onStop = (stop: (error: OwlError) => void): void => {
+    this.#stop = stop;
+  };
 
   /** A refusal stays what it is; what nobody could record must not leave, unless the operator wants it so. */
   async close(ending: Ending<T>): Promise<void> {
@@ -161,6 +199,7 @@ class CallRecord<I, T> {
     const { booked } = ending.settled ?? {};
     const entry = this.#entry(ending);
     const startMs = performance.now();
+    this.#stage = "recording";
     ending.span?.stage("ledger");
     // Both are waited for, one after the other: whoever fails first must not go unheard.
     booked?.catch(() => undefined);
@@ -175,6 +214,8 @@ class CallRecord<I, T> {
       ending.span?.endStage(errorTypeOf(error));
       this.#tell(entry, ending, { startMs, thrown: ending.thrown ?? error });
       if (!governor.failOpen && !isRefusal(ending.thrown)) throw error;
+    } finally {
+      this.#parts.running?.delete(this);
     }
   }
 
@@ -186,8 +227,10 @@ class CallRecord<I, T> {
     const { observer } = this.#parts;
     if (observer === undefined) return;
     const ledgerMs = performance.now() - startMs;
+    const runsMs = this.#runsMs ?? startMs;
+    const stages = { policyMs: runsMs - this.#startMs, runMs: startMs - runsMs };
     const quota = (): Quota | undefined => (grant === undefined ? undefined : toQuota(grant.used, Date.now()));
-    observer.finished({ entry, call: this.#work.call, thrown, quota, egressBytes, ledgerMs });
+    observer.finished({ entry, call: this.#work.call, thrown, quota, egressBytes, ledgerMs, stages });
   }
 
   #entry({ policy, value, thrown, grant, settled }: Ending<T>): LedgerEntry {
@@ -196,7 +239,7 @@ class CallRecord<I, T> {
     const kept = toRecord === undefined || value === undefined ? value : toRecord(value);
     const { outcome, errorKind, decision, rule, result } = verdictOf(thrown, kept);
     return {
-      time: this.#time,
+      time: this.time,
       principal: caller.principal.id,
       label: caller.label,
       transport: caller.transport,
@@ -227,5 +270,5 @@ function joined(a: readonly string[] = NO_FLAGS, b: readonly string[] = NO_FLAGS
 }
 
 function isRefusal(thrown: unknown): boolean {
-  return isOwlError(thrown) && (thrown.kind === "governance_denied" || thrown.kind === "store_unavailable");
+  return isOwlError(thrown) && REFUSALS.has(thrown.kind);
 }

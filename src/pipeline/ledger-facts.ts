@@ -1,5 +1,6 @@
 import type { ResourceContents } from "../capabilities/content.ts";
 import { isSteady } from "../capabilities/steady-contents.ts";
+import type { ErrorKind } from "../errors/kinds.ts";
 import { isOwlError, toOwlError } from "../errors/owl-error.ts";
 import type { LedgerDecision, LedgerEntry, LedgerOutcome } from "../ledger/ledger.ts";
 import { sessionDigest } from "../telemetry/session-digest.ts";
@@ -13,6 +14,9 @@ export interface LedgerVerdict {
   readonly result: unknown;
 }
 
+/** Kinds of errors that say no to a call; all others are what became of it. */
+export const REFUSALS: ReadonlySet<ErrorKind> = new Set(["governance_denied", "store_unavailable", "paused"]);
+
 /** How a call ended, as the ledger says it. */
 export function verdictOf(thrown: unknown, value: unknown): LedgerVerdict {
   if (thrown === undefined) {
@@ -23,7 +27,7 @@ export function verdictOf(thrown: unknown, value: unknown): LedgerVerdict {
   if (thrown instanceof CallSuspended)
     return { outcome: "suspended", errorKind: undefined, decision: "allow", rule: undefined, result: undefined };
   const { kind, message, facts } = toOwlError(thrown, "execution_error");
-  const isRefused = kind === "governance_denied" || kind === "store_unavailable";
+  const isRefused = REFUSALS.has(kind);
   const rule = isRefused ? (typeof facts["rule"] === "string" ? facts["rule"] : "store") : undefined;
   return {
     outcome: isRefused ? "refused" : outcomeOf(thrown),

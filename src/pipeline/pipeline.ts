@@ -194,6 +194,7 @@ export class Pipeline {
         timeoutMs: tool.timeoutMs ?? timeoutMs,
         timeoutSetBy: tool.timeoutMs === undefined ? undefined : (tool.timeoutSetBy ?? "timeoutMs of its definition"),
         life: call.life,
+        onStop: call.onStop,
       });
       return await renderResult(tool, output, maxResultChars);
     } finally {

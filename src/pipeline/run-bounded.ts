@@ -1,5 +1,5 @@
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
-import { CallSuspended } from "./call.ts";
+import { type Call, CallSuspended } from "./call.ts";
 import { Lifeline } from "./lifeline.ts";
 
 export interface Bounds {
@@ -9,6 +9,7 @@ export interface Bounds {
   /** What sets the time. Default: the configuration. */
   readonly timeoutSetBy?: string | undefined;
   readonly life: Lifeline;
+  readonly onStop?: Call["onStop"];
 }
 
 /**
@@ -26,6 +27,7 @@ export function runBounded<T>(run: (life: Lifeline) => T | Promise<T>, bounds: B
     };
     const timer = setTimeout(() => stop(timedOut(bounds)), timeoutMs);
     const unlink = life.onEnd(() => stop(cancelled(what)));
+    bounds.onStop?.(stop);
     const release = (): void => {
       own.settle();
       clearTimeout(timer);

@@ -38,6 +38,16 @@ export interface BrowserParams {
   readonly "browser.tabs": Timed & { readonly action: "list" | "open" | "select" | "close"; readonly tab?: number };
   readonly "browser.pdf": Timed & { readonly path: string };
   readonly "browser.upload": OnElement & { readonly paths: readonly string[] };
+  /** For somebody who looks on: no browser is started for it. */
+  readonly "browser.picture": Timed;
+  readonly "browser.input": Timed & {
+    readonly kind: "click" | "type" | "key" | "scroll";
+    readonly x: number;
+    readonly y: number;
+    readonly text: string;
+    readonly amount: number;
+    readonly isUp: boolean;
+  };
 }
 
 export type BrowserMethod = keyof BrowserParams;

@@ -45,6 +45,15 @@ const log = page.extend({ entries: z.array(line()).max(MAX_ENTRIES), droppedEntr
 
 const pdf = page.extend({ path: z.string().max(8192), sizeBytes: count() });
 
+const picture = z.object({
+  isRunning: z.boolean(),
+  url: line(),
+  title: line(),
+  width: count(),
+  height: count(),
+  data: text().regex(/^[A-Za-z0-9+/]*={0,2}$/),
+});
+
 export const browserResultSchemas = {
   "browser.goto": opened,
   "browser.click": acted,
@@ -62,4 +71,6 @@ export const browserResultSchemas = {
   "browser.tabs": acted,
   "browser.pdf": pdf,
   "browser.upload": acted,
+  "browser.picture": picture,
+  "browser.input": z.object({}),
 } as const;

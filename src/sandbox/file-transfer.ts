@@ -37,6 +37,13 @@ export class FileTransfer {
     const lease = await this.#options.sandboxes.openLive({ principal, sessionId: undefined }, id);
     return new OpenWorkspace(lease, this.#options);
   }
+
+  /** For operators, by the name of its cell: whoever owns it, taken over or not. */
+  async openCell(cellId: string): Promise<OpenWorkspace> {
+    const lease = await this.#options.sandboxes.leaseCell(cellId);
+    if (lease === undefined) throw new OwlError("session_not_found", "there is no such sandbox");
+    return new OpenWorkspace(lease, this.#options);
+  }
 }
 
 export class OpenWorkspace {

@@ -12,6 +12,11 @@ interface CallLimits {
   readonly maxOutputChars: number;
 }
 
+export interface TerminalSize {
+  readonly cols: number;
+  readonly rows: number;
+}
+
 export interface GuestParams extends BrowserParams {
   readonly "guest.hello": Record<string, never>;
   readonly "code.warm": { readonly language: Language; readonly preload: readonly string[] };
@@ -69,6 +74,12 @@ export interface GuestParams extends BrowserParams {
     readonly newText: string;
     readonly replaceAll: boolean;
   };
+  /** A shell for a person; answers when it has ended. */
+  readonly "terminal.run": TerminalSize & { readonly callId: string };
+  readonly "terminal.input": { readonly callId: string; readonly text: string };
+  readonly "terminal.resize": TerminalSize & { readonly callId: string };
+  readonly "process.list": Record<string, never>;
+  readonly "process.kill": { readonly pid: number; readonly signal: "SIGTERM" | "SIGKILL" };
 }
 
 export type GuestMethod = keyof GuestParams;

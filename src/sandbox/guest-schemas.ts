@@ -118,6 +118,23 @@ const fileSearch = z.object({
 
 const fileReplace = z.object({ path, replacements: count(), sizeBytes: count() });
 
+const terminalRun = z.object({ exitCode });
+
+const processList = z.object({
+  processes: z
+    .array(
+      z.object({
+        pid: z.int(),
+        parent: z.int(),
+        command: z.string().max(4096),
+        cpuMs: count(),
+        ageMs: count(),
+        memoryBytes: count(),
+      }),
+    )
+    .max(10_000),
+});
+
 export const resultSchemas = {
   "guest.hello": hello,
   "code.warm": nothing,
@@ -130,6 +147,11 @@ export const resultSchemas = {
   "file.list": fileList,
   "file.search": fileSearch,
   "file.replace": fileReplace,
+  "terminal.run": terminalRun,
+  "terminal.input": nothing,
+  "terminal.resize": nothing,
+  "process.list": processList,
+  "process.kill": nothing,
   ...browserResultSchemas,
 } as const;
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../errors/owl-error.ts";
 import { type CarriedEgress, carryEgress } from "../network/relay/carry-egress.ts";
-import type { Cell, CellExit, CellSpec, Runtime, Volume } from "../runtimes/runtime.ts";
+import type { Cell, CellExit, CellSpec, CellUsage, Runtime, Volume } from "../runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { type Flavor, FLAVORS } from "./flavors.ts";
@@ -70,6 +70,8 @@ export interface Place {
   readonly isOver: boolean;
   /** What went over its network so far, both ways. */
   readonly bytesMoved: number;
+  /** What it uses of the machine. */
+  usage(): Promise<CellUsage>;
   close(): Promise<void>;
 }
 
@@ -215,6 +217,10 @@ class RunningPlace implements Place {
 
   get bytesMoved(): number {
     return this.#door === undefined ? 0 : this.#door.bytesSent + this.#door.bytesReceived;
+  }
+
+  usage(): Promise<CellUsage> {
+    return this.#cell.usage();
   }
 
   /** Programs inside can reach the proxy, if they are to reach one at all. */

@@ -2,14 +2,17 @@ import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { BrowserMethod } from "./browser-methods.ts";
 import { type RequestOptions, GuestLost } from "./guest-client.ts";
-import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput } from "./guest-methods.ts";
+import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput, TerminalSize } from "./guest-methods.ts";
 import type { Place, PlacePlan, Places } from "./place.ts";
+import type { CellUsage } from "../runtimes/runtime.ts";
 import { SerialQueue } from "./serial-queue.ts";
 
 /** What the guest itself needs on top of the time it was given, to end things and to answer. */
 const ANSWER_MARGIN_MS = 5000;
 /** A browser may have to be started first, and a page that hangs to be looked after. */
 const BROWSER_MARGIN_MS = 90_000;
+/** A person may sit before a shell for a day. */
+const TERMINAL_MS = 86_400_000;
 
 export type SandboxState = "create" | "ready" | "busy" | "stopped";
 
@@ -48,6 +51,13 @@ export interface CallOptions {
   readonly onOutput?: OnOutput | undefined;
 }
 
+export interface TerminalOptions {
+  readonly signal: AbortSignal;
+  readonly onOutput: OnOutput;
+  /** Input and size go under this id. */
+  readonly onOpen: (callId: string) => void;
+}
+
 /** One isolated place with an owner and a life of its own. Calls may come at the same time. */
 export class Sandbox {
   readonly facts: SandboxFacts;
@@ -68,6 +78,9 @@ export class Sandbox {
   /** It was started again, and no result has said so yet. */
   #hasUntoldRestart = false;
   readonly #places = new Set<Place>();
+  /** What an operator has made of its life. */
+  #extendedUntilMs = 0;
+  #takenOverBy: string | undefined;
 
   constructor(options: SandboxOptions) {
     this.facts = options.facts;
@@ -110,8 +123,47 @@ export class Sandbox {
   }
 
   get endsAtMs(): number {
-    const { createdAtMs, maxAgeMs, idleMs } = this.facts;
-    return Math.min(createdAtMs + maxAgeMs, this.#lastUsedAtMs + idleMs);
+    const { idleMs } = this.facts;
+    return Math.min(this.oldAtMs, Math.max(this.#lastUsedAtMs + idleMs, this.#extendedUntilMs));
+  }
+
+  /** When it ends, however busy it is. */
+  get oldAtMs(): number {
+    return Math.max(this.facts.createdAtMs + this.facts.maxAgeMs, this.#extendedUntilMs);
+  }
+
+  /** The operator who works in it; nobody else's calls are served meanwhile. */
+  get takenOverBy(): string | undefined {
+    return this.#takenOverBy;
+  }
+
+  /** It stays busy until it is given back: nothing ends it for being idle or for want of room. */
+  takeOver(operator: string): void {
+    if (this.#takenOverBy === undefined) this.acquire();
+    this.#takenOverBy = operator;
+  }
+
+  giveBack(): void {
+    if (this.#takenOverBy !== undefined) this.release();
+    this.#takenOverBy = undefined;
+  }
+
+  /** @throws OwlError to everybody but the operator. */
+  assertOwners(): void {
+    if (this.#takenOverBy === undefined) return;
+    throw new OwlError("sandbox_taken_over", "an operator works in this sandbox at the moment");
+  }
+
+  /** Lets it live longer than its owner may wish for, idle or not. */
+  extend(untilMs: number): void {
+    this.#extendedUntilMs = Math.max(this.#extendedUntilMs, untilMs);
+  }
+
+  /** What it uses of the machine; nothing while it is not running. */
+  async usage(): Promise<CellUsage | undefined> {
+    if (!this.#isCreated || this.#closed !== undefined) return undefined;
+    const place = await this.#opening.catch(() => undefined);
+    return place === undefined || place.isOver ? undefined : place.usage();
   }
 
   /** From here until `release` it is busy, and nothing but its owner or the server's end stops it. */
@@ -158,6 +210,15 @@ export class Sandbox {
 
   request<M extends GuestMethod>(method: M, params: GuestParams[M], options: RequestOptions): Promise<GuestResult<M>> {
     return this.#withPlace(({ client }) => client.request(method, params, options));
+  }
+
+  /** A shell for a person, until it ends or is no longer wanted. */
+  runTerminal(size: TerminalSize, { signal, onOutput, onOpen }: TerminalOptions): Promise<GuestResult<"terminal.run">> {
+    return this.#withPlace(({ client }) => {
+      const { callId, stop } = client.listen(onOutput);
+      onOpen(callId);
+      return client.request("terminal.run", { ...size, callId }, { timeoutMs: TERMINAL_MS, signal }).finally(stop);
+    });
   }
 
   /** Asks the browser. Calls wait for their turn, since each acts on what the one before left; their time starts then. */

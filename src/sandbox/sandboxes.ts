@@ -4,14 +4,14 @@ import type { Logger } from "../telemetry/logger.ts";
 import { sessionDigest } from "../telemetry/session-digest.ts";
 import { DefaultSandboxes } from "./default-sandboxes.ts";
 import { type EndedSandbox, EndedSandboxes } from "./ended-sandboxes.ts";
-import type { Flavor } from "./flavors.ts";
 import type { Network, Place, PlaceParts, PlacePlan, Places } from "./place.ts";
 import type { Pool } from "./pool.ts";
 import { missingSandbox } from "./missing-sandbox.ts";
 import { makeRoom, memoryMbOf, type Occupant, type RoomLimits } from "./room.ts";
 import { once } from "./run-once.ts";
 import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
-import { Sandbox, type SandboxState } from "./sandbox.ts";
+import { Sandbox } from "./sandbox.ts";
+import { type SandboxSummary, toSummary } from "./sandbox-summary.ts";
 import { narrowed } from "./narrowed-network.ts";
 import { newSessionId } from "./session-name.ts";
 
@@ -22,20 +22,6 @@ export interface Lease {
   /** What the caller must know about it, such as that it is empty. */
   readonly note: string | undefined;
   release(): void;
-}
-
-export interface SandboxSummary {
-  readonly id: string;
-  readonly ownerId: string;
-  readonly cellId: string;
-  readonly runtime: string;
-  readonly state: SandboxState;
-  readonly template: string;
-  readonly flavor: Flavor;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly createdAtMs: number;
-  readonly lastUsedAtMs: number;
-  readonly endsAtMs: number;
 }
 
 export interface Ground {
@@ -55,6 +41,7 @@ export interface SandboxesOptions {
   /** Where several servers share the load: ids of sandboxes begin with it. */
   readonly serverId?: string | undefined;
   readonly onCreated?: ((created: { template: string; isWarm: boolean; durationMs: number }) => void) | undefined;
+  readonly onEnded?: ((cellId: string, why: string) => void) | undefined;
   /** The runtime and the pool, started once; rejects with what keeps sandboxes from running here. */
   readonly ground: () => Promise<Ground>;
 }
@@ -135,16 +122,35 @@ export class Sandboxes {
     const ownerId = caller.principal.id;
     const id = asked ?? this.#defaults.find(caller, {})?.facts.id ?? "";
     const sandbox = this.#live.get(id);
-    if (sandbox !== undefined && sandbox.facts.ownerId === ownerId) await this.#end(sandbox, "destroyed");
-    else if (this.#ended.take(id, ownerId, Date.now()) === undefined) throw missingSandbox(id, this.#options.serverId);
+    if (sandbox !== undefined && sandbox.facts.ownerId === ownerId) {
+      sandbox.assertOwners();
+      await this.#end(sandbox, "destroyed");
+    } else if (this.#ended.take(id, ownerId, Date.now()) === undefined)
+      throw missingSandbox(id, this.#options.serverId);
     return id;
   }
 
   /** For the operator, who knows sandboxes by the name of their cell. */
-  async destroyCell(cellId: string): Promise<boolean> {
-    const sandbox = [...this.#live.values()].find(({ plan }) => plan.cellId === cellId);
+  findCell(cellId: string): Sandbox | undefined {
+    return [...this.#live.values()].find(({ plan }) => plan.cellId === cellId);
+  }
+
+  /** Keeps it busy for an operator, also while one has taken it over. */
+  async leaseCell(cellId: string): Promise<Lease | undefined> {
+    const sandbox = this.findCell(cellId);
+    return sandbox && this.#hold(sandbox, { wasCreated: false });
+  }
+
+  /** For those who stand above owners: no call of a client gets here. */
+  findSession(id: string): Sandbox | undefined {
+    return this.#live.get(id);
+  }
+
+  /** Destroys it, or stops it: then its owner's next call starts a new, empty one under the same id. */
+  async endCell(cellId: string, how: "destroyed" | "stopped"): Promise<boolean> {
+    const sandbox = this.findCell(cellId);
     if (sandbox === undefined) return false;
-    await this.#end(sandbox, "destroyed by the operator");
+    await this.#end(sandbox, `${how} by the operator`);
     return true;
   }
 
@@ -173,10 +179,12 @@ export class Sandboxes {
     return sandbox.state !== "stopped" && whyOver(sandbox) === undefined;
   }
 
-  async #lease(
-    sandbox: Sandbox,
-    { wasCreated, note }: { readonly wasCreated: boolean; readonly note?: string },
-  ): Promise<Lease> {
+  async #lease(sandbox: Sandbox, told: Told): Promise<Lease> {
+    sandbox.assertOwners();
+    return this.#hold(sandbox, told);
+  }
+
+  async #hold(sandbox: Sandbox, { wasCreated, note }: Told): Promise<Lease> {
     sandbox.acquire();
     try {
       await sandbox.ready();
@@ -279,7 +287,8 @@ export class Sandboxes {
     const isOver = why.startsWith("destroyed") || why === "the server stops";
     if (!isOver)
       this.#ended.add({ id, ownerId, labels, idleMs, maxAgeMs, plan: sandbox.plan, endedAtMs: Date.now(), why });
-    const { logger } = this.#options;
+    const { logger, onEnded } = this.#options;
+    onEnded?.(sandbox.plan.cellId, why);
     const ending = sandbox.close().then(
       () =>
         logger.info("sandbox ended", {
@@ -301,6 +310,8 @@ export class Sandboxes {
   }
 }
 
+type Told = Pick<Lease, "wasCreated"> & { readonly note?: string };
+
 interface Seed extends Pick<EndedSandbox, "id" | "ownerId" | "plan" | "labels" | "idleMs" | "maxAgeMs"> {
   /** Nothing about it is special, so that a warm one will do. */
   readonly isUsual: boolean;
@@ -311,15 +322,9 @@ function toOccupant(sandbox: Sandbox): Occupant & { readonly sandbox: Sandbox } 
   return { sandbox, ownerId: facts.ownerId, flavor: plan.flavor, isIdle, lastUsedAtMs };
 }
 
-function toSummary({ facts, plan, runtime, state, lastUsedAtMs, endsAtMs }: Sandbox): SandboxSummary {
-  const { id, ownerId, labels, createdAtMs } = facts;
-  const { cellId, template, flavor } = plan;
-  return { id, ownerId, cellId, runtime, state, template, flavor, labels, createdAtMs, lastUsedAtMs, endsAtMs };
-}
-
 /** The maximum age holds for busy ones too: nobody lives for ever by calling without a pause. */
-function whyOver({ facts: { createdAtMs, maxAgeMs }, isIdle, endsAtMs }: Sandbox): string | undefined {
+function whyOver({ isIdle, endsAtMs, oldAtMs }: Sandbox): string | undefined {
   const nowMs = Date.now();
-  if (nowMs >= createdAtMs + maxAgeMs) return "it reached its maximum age";
+  if (nowMs >= oldAtMs) return "it reached its maximum age";
   return isIdle && nowMs >= endsAtMs ? "it was idle for too long" : undefined;
 }

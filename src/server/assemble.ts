@@ -2,6 +2,9 @@ import { Changes } from "../capabilities/changes.ts";
 import { Registry } from "../capabilities/registry.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
+import { ActivityLog } from "../dashboard/activity-log.ts";
+import type { ApiRoute } from "../dashboard/api.ts";
+import { RecentStages } from "../dashboard/recent-stages.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { Pipeline, type PipelineOptions } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
@@ -10,6 +13,7 @@ import { type Alerts, createAlerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { OperatorDesk } from "../transports/http/operator-api.ts";
+import type { DashboardSources } from "./dashboard-routes.ts";
 import type { EarlyWorker } from "./early-worker.ts";
 import { Operations } from "./operations.ts";
 import { openObservation } from "./observation.ts";
@@ -33,6 +37,8 @@ export interface Assembly {
   readonly operators: { readonly desk: OperatorDesk; readonly ledger: Ledger } | undefined;
   /** What operators see: to be opened for servers that stay. */
   readonly operations: Operations;
+  /** What the page for operators asks for. */
+  dashboardRoutes(): Promise<readonly ApiRoute[]>;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
   /** Looks again at everything that may change while the server runs. */
@@ -59,27 +65,26 @@ const SERVER_INFO = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSIO
 /** Wires everything behind the transports. What is started here is stopped by `close`, in reverse. */
 export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const { config, logger } = options;
-  const registry = new Registry();
-  const changes = new Changes();
+  const [registry, changes] = [new Registry(), new Changes()];
   const sharing = await openShared(options, changes);
   const cluster = sharing?.cluster;
   const metrics = config.telemetry.metrics ? new Metrics() : undefined;
   const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
   const tracing = await traceIfWanted({ config, logger, registry, metrics });
-  const { tracer } = tracing;
-  const parts = { ...options, registry, changes, homes: cluster?.homes, sharing, metrics, alerts, tracer };
+  const seen = seenOf(config);
+  const parts = { ...options, ...seen, ...tracing, registry, changes, homes: cluster?.homes, sharing, metrics, alerts };
   const { governance: opened, capabilities } = await openParts(parts);
-  const { calls, requests } = openObservation({ config, logger, registry, metrics });
+  const { calls, requests } = openObservation({ config, logger, registry, metrics, ...seen });
   const governance = opened && { ...opened, observer: calls };
   const { sandboxes, servesSkills, skillTexts } = capabilities;
   const pipeline = new Pipeline({ registry, governance, skillTexts, ...callLimits(config) });
   const shared = { stateKey: await stateKeyOf(config), taskHomes: cluster?.tasks };
-  const told = { serverInfo: SERVER_INFO, servesSkills, withStack: config.mode === "development" };
-  const seen = { watch: requests, tracing: tracing.requests };
-  const mcp = new Mcp({ pipeline, changes, logger, ...told, ...seen, ...shared });
+  const watched = { watch: requests, tracing: tracing.requests };
+  const mcp = new Mcp({ pipeline, changes, logger, ...toldOf(config, servesSkills), ...watched, ...shared });
   shared.taskHomes?.serveWith((message) => mcp.tasks.act(message));
   const unfollow = governance?.governor.onPolicyChange(() => tellOfLists(changes));
-  const operations = new Operations({ config, logger, metrics, governance, sandboxes, alerts });
+  const looked = { config, mcp, governance, sandboxes };
+  const operations = new Operations({ ...looked, logger, metrics, alerts });
   return {
     mcp,
     files: sandboxes?.files,
@@ -87,6 +92,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
     cluster,
     operators: governance && { desk: deskOf(governance), ledger: governance.ledger },
     operations,
+    dashboardRoutes: () => routesFor({ ...looked, ...seen, operations, capabilities }),
     start: () => capabilities.start(),
     refresh: async () => {
       await governance?.reload();
@@ -103,6 +109,30 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
       await tracing.close();
     },
   };
+}
+
+/** Without governance nobody is known, so there is nothing to look at. */
+async function routesFor({
+  governance,
+  ...sources
+}: Omit<DashboardSources, "governance"> & {
+  readonly governance: OpenGovernance | undefined;
+}): Promise<readonly ApiRoute[]> {
+  if (governance === undefined) return [];
+  const { dashboardRoutes } = await import("./dashboard-routes.ts");
+  return dashboardRoutes({ ...sources, governance });
+}
+
+/** What people who look on can see later. A witness stands by only where there is a page to look at. */
+function seenOf({
+  dashboard,
+}: Config): Pick<DashboardSources, "activity" | "stages"> & Pick<CapabilityOptions, "witness"> {
+  const activity = new ActivityLog();
+  return { activity, stages: new RecentStages(), witness: dashboard.enabled ? activity : undefined };
+}
+
+function toldOf({ mode }: Config, servesSkills: boolean): Pick<Mcp, "serverInfo" | "servesSkills" | "withStack"> {
+  return { serverInfo: SERVER_INFO, servesSkills, withStack: mode === "development" };
 }
 
 function callLimits({ tools }: Config): Pick<PipelineOptions, "timeoutMs" | "progressAfterMs" | "maxResultChars"> {

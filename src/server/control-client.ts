@@ -39,6 +39,16 @@ export async function destroySandbox(dataFolder: string, name: string): Promise<
   return answers.some((answer) => answer !== undefined && destroySchema.parse(answer).destroyed);
 }
 
+const dashboardSchema = z.object({ dashboard: z.object({ url: z.string(), link: z.string().optional() }).nullable() });
+
+/** Where the pages of the servers are that use this data folder, each with a new link where it takes one. */
+export async function dashboardAddresses(
+  dataFolder: string,
+): Promise<{ readonly url: string; readonly link?: string | undefined }[]> {
+  const answers = await Promise.all((await sockets(dataFolder)).map((path) => ask(path, { do: "dashboard" })));
+  return answers.flatMap((answer) => (answer === undefined ? [] : (dashboardSchema.parse(answer).dashboard ?? [])));
+}
+
 const approvalsSchema = z.object({
   approvals: z.array(
     z.object({
@@ -55,6 +65,46 @@ const approvalsSchema = z.object({
     }),
   ),
 });
+
+const pausedSchema = z.object({
+  paused: z.array(z.object({ client: z.string(), by: z.string(), reason: z.string(), since: z.string() })),
+});
+const resumedSchema = z.object({ resumed: z.boolean() });
+
+export type Paused = z.output<typeof pausedSchema>["paused"];
+
+/** Who is paused at the servers that use this data folder; nothing when none runs. */
+export async function listPaused(dataFolder: string): Promise<Paused | undefined> {
+  return pausedOf(await askAll(dataFolder, { do: "paused" }));
+}
+
+/** Who is paused then; nothing when no server runs. Without a client: everybody. */
+export async function pauseClient(
+  dataFolder: string,
+  pause: { readonly client?: string; readonly by: string; readonly reason: string; readonly cancel: boolean },
+): Promise<Paused | undefined> {
+  return pausedOf(await askAll(dataFolder, { do: "pause", ...pause }));
+}
+
+/** Whether one of the servers had it paused. */
+export async function resumeClient(
+  dataFolder: string,
+  resume: { readonly client?: string; readonly by: string },
+): Promise<boolean> {
+  const answers = await askAll(dataFolder, { do: "resume", ...resume });
+  return answers.some((answer) => resumedSchema.parse(answer).resumed);
+}
+
+/** All servers follow one file, so that each names the same. */
+function pausedOf(answers: readonly unknown[]): Paused | undefined {
+  const [first] = answers;
+  return first === undefined ? undefined : pausedSchema.parse(first).paused;
+}
+
+async function askAll(dataFolder: string, request: Readonly<Record<string, unknown>>): Promise<unknown[]> {
+  const answers = await Promise.all((await sockets(dataFolder)).map((path) => ask(path, request)));
+  return answers.filter((answer) => answer !== undefined);
+}
 
 const decidedSchema = z.object({ decided: z.boolean() });
 

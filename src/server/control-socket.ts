@@ -3,6 +3,7 @@ import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import * as z from "zod";
 import type { Logger } from "../telemetry/logger.ts";
+import type { DashboardAddress } from "./open-dashboard.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import { answerOperator, operatorRequests } from "./operator-requests.ts";
 import type { OperatorSandboxes } from "./operator-sandboxes.ts";
@@ -13,6 +14,7 @@ const MAX_LINE_CHARS = 10_000;
 
 const requestSchema = z.union([
   z.strictObject({ do: z.literal("list") }),
+  z.strictObject({ do: z.literal("dashboard") }),
   z.strictObject({ do: z.literal("destroy"), name: z.string().max(128) }),
   ...operatorRequests,
 ]);
@@ -29,6 +31,7 @@ export function controlFolder(dataFolder: string): string {
 interface Looked {
   readonly sandboxes: OperatorSandboxes | undefined;
   readonly governance: OpenGovernance | undefined;
+  readonly dashboard: () => DashboardAddress | undefined;
 }
 
 /**
@@ -90,12 +93,14 @@ function answer(socket: Socket, looked: Looked): void {
   socket.on("data", read);
 }
 
-async function respond(line: string, { sandboxes, governance }: Looked): Promise<Record<string, unknown>> {
+async function respond(line: string, { sandboxes, governance, dashboard }: Looked): Promise<Record<string, unknown>> {
   if (line.length > MAX_LINE_CHARS) throw new Error("the request is too long");
   const request = requestSchema.parse(JSON.parse(line));
   switch (request.do) {
     case "list":
       return { sandboxes: sandboxes?.list() ?? [] };
+    case "dashboard":
+      return { dashboard: dashboard() ?? null };
     case "destroy":
       return { destroyed: (await sandboxes?.destroy(request.name)) ?? false };
     default:

@@ -3,6 +3,7 @@ import { access, readFile, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { ANONYMOUS } from "../auth/principal.ts";
 import type { Config } from "../config/schema.ts";
+import { EVERYBODY } from "../governance/pauses.ts";
 import type { WebhookAlerts } from "../telemetry/alerts.ts";
 import type { Finding, HealthCheck } from "../telemetry/health.ts";
 import type { OpenGovernance } from "./open-governance.ts";
@@ -30,7 +31,8 @@ export interface HealthParts {
 export function healthChecks(parts: HealthParts): readonly HealthCheck[] {
   const { config, governance, sandboxes, ledgerCheck, alerts } = parts;
   const checks: HealthCheck[] = [diskCheck(config.sandbox.root)];
-  if (governance !== undefined) checks.push(storeCheck(governance), limitsCheck(governance));
+  if (governance !== undefined)
+    checks.push(storeCheck(governance), limitsCheck(governance), pausedCheck(governance.governor));
   if (ledgerCheck !== undefined)
     checks.push({ name: "ledger_verify", isVital: false, look: () => ledgerCheck.finding });
   if (alerts !== undefined && config.alerts.webhook !== "") checks.push(webhookCheck(alerts));
@@ -48,6 +50,22 @@ function storeCheck({ governor, ledger }: Pick<OpenGovernance, "governor" | "led
       await ledger.reader.head();
       if (ledger.isHealthy) return ok("the ledger can be read and written");
       return down("the ledger could not be written at the last try; the next call tries again");
+    },
+  };
+}
+
+/** Everybody may read it, so it names nobody. */
+function pausedCheck({ pauses }: OpenGovernance["governor"]): HealthCheck {
+  return {
+    name: "paused",
+    isVital: false,
+    look: () => {
+      const paused = pauses.list();
+      if (paused.length === 0) return ok("no client is paused");
+      const who = paused.some(({ client }) => client === EVERYBODY)
+        ? "all clients are"
+        : `${paused.length} clients are`;
+      return { status: "degraded", message: `${who} paused by an operator; owlclaw mcp-server resume lets them go on` };
     },
   };
 }

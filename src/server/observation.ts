@@ -20,22 +20,19 @@ export interface ObservationParts {
   readonly logger: Logger;
   readonly registry: Registry;
   readonly metrics: Metrics | undefined;
+  /** For operators who want to know where the time of a call went. */
+  readonly stages: CallObserver;
 }
 
-export function openObservation({ config, logger, registry, metrics }: ObservationParts): Observation {
+export function openObservation({ config, logger, registry, metrics, stages }: ObservationParts): Observation {
   const redactor = createRedactor(config.ledger.redact);
   const callLog = new CallLog(logger, redactor);
   const requestLog = new RequestLog(logger, redactor);
-  if (metrics === undefined) return { calls: callLog, requests: requestLog };
+  if (metrics === undefined) return { calls: both(stages, callLog), requests: requestLog };
   const callMetrics = new CallMetrics(metrics, (name) => registry.tool(name) !== undefined);
   const requestMetrics = new RequestMetrics(metrics);
   return {
-    calls: {
-      finished(call) {
-        callMetrics.finished(call);
-        callLog.finished(call);
-      },
-    },
+    calls: both(both(stages, callMetrics), callLog),
     requests: {
       begin(request, origin) {
         const count = requestMetrics.begin(request, origin);
@@ -45,6 +42,15 @@ export function openObservation({ config, logger, registry, metrics }: Observati
           log(answer);
         };
       },
+    },
+  };
+}
+
+function both(first: CallObserver, second: CallObserver): CallObserver {
+  return {
+    finished(call) {
+      first.finished(call);
+      second.finished(call);
     },
   };
 }

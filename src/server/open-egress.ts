@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { userEnvironment } from "../config/user-environment.ts";
+import type { EgressDecision } from "../network/decision-log.ts";
 import type { Door } from "../sandbox/place.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -12,8 +13,14 @@ export interface OpenEgress {
   close(): Promise<void>;
 }
 
+export interface OpenEgressOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly onDecision?: (decision: EgressDecision) => void;
+}
+
 /** The way out for sandboxes. With nothing allowed there is none, and nothing is loaded. */
-export async function openEgress({ sandbox }: Config, logger: Logger): Promise<OpenEgress> {
+export async function openEgress({ config: { sandbox }, logger, onDecision }: OpenEgressOptions): Promise<OpenEgress> {
   const folder = join(sandbox.root, "egress");
   const { removeDeadDoors } = await import("../network/dead-socket.ts");
   await removeDeadDoors(folder);
@@ -41,7 +48,7 @@ export async function openEgress({ sandbox }: Config, logger: Logger): Promise<O
   });
   return {
     openDoor: async (cellId, allow) => {
-      const door = await egress.open({ sandboxId: cellId, allow });
+      const door = await egress.open({ sandboxId: cellId, allow, ...(onDecision && { onDecision }) });
       return {
         socketPath: door.socketPath,
         env,

@@ -8,10 +8,12 @@ import type { LimitStore } from "../governance/limits/limit-store.ts";
 import type { LimitEngine } from "../governance/limits/shared/limit-engine.ts";
 import { SharedLimitStore } from "../governance/limits/shared/shared-limit-store.ts";
 import { SqliteLimitStore } from "../governance/limits/sqlite-limit-store.ts";
+import { Pauses } from "../governance/pauses.ts";
 import { PolicyError } from "../governance/policy/policy-error.ts";
 import { PolicySource } from "../governance/policy/policy-source.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import type { GovernanceParts } from "../pipeline/governed-call.ts";
+import { RunningCalls } from "../pipeline/running-calls.ts";
 import type { Alerts } from "../telemetry/alerts.ts";
 import { CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -21,6 +23,7 @@ const LOOK_MS = 500;
 
 export interface OpenGovernance extends GovernanceParts {
   readonly source: PolicySource;
+  readonly running: RunningCalls;
   /** Follows the files that the policy comes from. */
   watch(): void;
   /** Reads them now. What is wrong is logged, and the policy stays. */
@@ -45,12 +48,14 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
   const source = await PolicySource.open({ origin: governance, logger }).catch((error: unknown) => {
     throw error instanceof PolicyError ? new Error(`the policy cannot be used:\n${error.message}`) : error;
   });
+  const pauses = new Pauses(join(sandbox.root, "paused.json"), logger);
   const inFlight = new CallsInFlight();
   const limits = openLimits(options, { source, inFlight });
   const approvals = new Approvals({ timeoutMs: governance.approvalTimeoutSeconds * 1000 });
   try {
     const ledger = await openLedger({ config, dataFolder: sandbox.root, logger, alerts, inFlight });
-    const governor = new Governor({ source, limits, approvals, logger, alerts, failOpen: governance.failOpen });
+    const { failOpen } = governance;
+    const governor = new Governor({ source, limits, approvals, pauses, logger, alerts, failOpen });
     const watched = [governance.policyFile, loaded?.file ?? ""].filter((file) => file !== "");
     const reload = (): Promise<void> =>
       source.reload(async () => (await loaded?.reload())?.config.governance ?? governance);
@@ -60,9 +65,14 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
       ledger,
       inFlight,
       source,
+      running: new RunningCalls(),
       reload,
-      watch: () => watched.forEach((file) => watchFile(file, { interval: LOOK_MS, persistent: false }, look)),
+      watch() {
+        for (const file of watched) watchFile(file, { interval: LOOK_MS, persistent: false }, look);
+        pauses.watch();
+      },
       async close() {
+        pauses.close();
         for (const file of watched) unwatchFile(file, look);
         approvals.close();
         await ledger.close();

@@ -5,10 +5,12 @@ import { HealthWatch } from "../telemetry/health-watch.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { ControlSocket } from "./control-socket.ts";
+import type { Dashboard, DashboardAddress } from "./open-dashboard.ts";
 import { LedgerCheck } from "./ledger-check.ts";
 import { healthChecks } from "./health-checks.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import { type OpenMetrics, openMetrics } from "./open-metrics.ts";
+import type { Reloader } from "./reloader.ts";
 import { followState } from "./sandbox-metrics.ts";
 import type { SandboxPart } from "./serve-sandboxes.ts";
 
@@ -26,6 +28,10 @@ export interface OperationsParts {
 export class Operations {
   readonly health: Health;
   readonly metrics: Metrics | undefined;
+  /** The page for operators, once there is one. */
+  dashboard: Dashboard | undefined;
+  /** What reads the configuration again, once there is one. */
+  reloader: Pick<Reloader, "last"> | undefined;
   readonly #parts: OperationsParts;
   #control: ControlSocket | undefined;
   #measuring: OpenMetrics | undefined;
@@ -52,7 +58,9 @@ export class Operations {
     governance?.watch();
     const { openControlSocket } = await import("./control-socket.ts");
     const { root: dataFolder } = config.sandbox;
-    this.#control = await openControlSocket({ dataFolder, sandboxes: sandboxes?.operator, governance, logger });
+    const dashboard = (): DashboardAddress | undefined => this.dashboard?.address();
+    const looked = { sandboxes: sandboxes?.operator, governance, dashboard };
+    this.#control = await openControlSocket({ dataFolder, logger, ...looked });
     const everyMs = config.alerts.checkSeconds * 1000;
     this.#watch = new HealthWatch({ health: this.health, alerts, logger, everyMs });
     this.#ledgerCheck?.start();

@@ -1,6 +1,8 @@
 import * as z from "zod";
 import type { Approval } from "../governance/approval/approvals.ts";
 import type { OpenGovernance } from "./open-governance.ts";
+import { recordAct } from "./operator-record.ts";
+import { pauseDesk } from "./pause-desk.ts";
 
 /** What commands on the same machine may ask about governance. */
 export const operatorRequests = [
@@ -12,6 +14,19 @@ export const operatorRequests = [
     by: z.string().min(1).max(256),
     reason: z.string().max(500).default(""),
   }),
+  z.strictObject({ do: z.literal("paused") }),
+  z.strictObject({
+    do: z.literal("pause"),
+    client: z.string().min(1).max(256).optional(),
+    by: z.string().min(1).max(256),
+    reason: z.string().max(500).default(""),
+    cancel: z.boolean().default(false),
+  }),
+  z.strictObject({
+    do: z.literal("resume"),
+    client: z.string().min(1).max(256).optional(),
+    by: z.string().min(1).max(256),
+  }),
 ] as const;
 
 export type OperatorRequest = z.output<(typeof operatorRequests)[number]>;
@@ -20,8 +35,20 @@ export async function answerOperator(
   governance: OpenGovernance,
   request: OperatorRequest,
 ): Promise<Record<string, unknown>> {
-  if (request.do === "approvals") return { approvals: governance.governor.approvals.list() };
-  return { decided: await decideApproval(governance, request) };
+  const desk = pauseDesk(governance);
+  switch (request.do) {
+    case "approvals":
+      return { approvals: governance.governor.approvals.list() };
+    case "decide":
+      return { decided: await decideApproval(governance, request) };
+    case "paused":
+      return { paused: desk.list() };
+    case "pause":
+      await desk.pause({ ...request, client: request.client });
+      return { paused: desk.list() };
+    case "resume":
+      return { resumed: await desk.resume({ by: request.by, client: request.client }) };
+  }
 }
 
 export interface ApprovalDecision {
@@ -39,27 +66,16 @@ export async function decideApproval(
 ): Promise<boolean> {
   const approval = governor.approvals.get(id);
   if (approval === undefined) return false;
-  await ledger.append({
-    time: Date.now(),
-    principal: by,
-    label: undefined,
-    transport: "local",
-    kind: "admin",
-    name: `approval.${decision}`,
-    calledAs: `approval.${decision}`,
-    args: { approval: id, ...summary(approval), reason },
-    result: undefined,
-    outcome: "ok",
-    errorKind: undefined,
-    decision: "allow",
-    rule: approval.rule,
-    policyRevision: governor.revision,
-    durationMs: 0,
-    costMicros: 0,
-    traceId: approval.traceId,
-    sandbox: undefined,
-    flags: [],
-  });
+  await recordAct(
+    { governor, ledger },
+    {
+      by,
+      name: `approval.${decision}`,
+      args: { approval: id, ...summary(approval), reason },
+      rule: approval.rule,
+      traceId: approval.traceId,
+    },
+  );
   return decision === "approve" ? governor.approvals.approve(id, by) : governor.approvals.deny(id, by, reason);
 }
 

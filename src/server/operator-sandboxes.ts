@@ -43,6 +43,6 @@ export class OperatorSandboxes {
 
   /** Says whether there was one. */
   destroy(name: string): Promise<boolean> {
-    return this.#sandboxes.destroyCell(name);
+    return this.#sandboxes.endCell(name, "destroyed");
   }
 }

@@ -4,7 +4,7 @@ import { CONFIG_KEYS } from "../config/keys.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { PolicyError } from "../governance/policy/policy-error.ts";
-import { readPolicy } from "../governance/policy/policy-source.ts";
+import { readPolicy, type Reload } from "../governance/policy/policy-source.ts";
 import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
 
 /** Files may be swapped in ways that no event tells of: they are looked at instead. */
@@ -27,11 +27,17 @@ export class Reloader {
   readonly #options: ReloaderOptions;
   readonly #onFile = (): void => void this.#apply();
   #turn: Promise<void> = Promise.resolve();
+  #last: Reload | undefined;
 
   constructor(options: ReloaderOptions) {
     this.#options = options;
     const { file } = options.loaded;
     if (file !== undefined) watchFile(file, { interval: LOOK_MS, persistent: false }, this.#onFile);
+  }
+
+  /** What came of the last read. */
+  get last(): Reload | undefined {
+    return this.#last;
   }
 
   /** Everything, whether a file changed or not. */
@@ -62,10 +68,13 @@ export class Reloader {
       await readPolicy(config.governance);
       setLevel(config.logging.level);
       const keys = changedKeys(loaded.config, config);
+      this.#last = { atMs: Date.now(), problems: [] };
       if (keys.length > 0) logger.warning("these settings count after a restart", { keys });
       return true;
     } catch (error) {
-      logger.error("configuration refused, the old one stays in force", { problems: problemsOf(error) });
+      const problems = problemsOf(error);
+      this.#last = { atMs: Date.now(), problems: problems.map(String) };
+      logger.error("configuration refused, the old one stays in force", { problems });
       return false;
     }
   }

@@ -7,6 +7,7 @@ import { Pool } from "../sandbox/pool.ts";
 import { memoryLimitMb, memoryMbOf } from "../sandbox/room.ts";
 import { type Ground, Sandboxes, type SandboxesOptions } from "../sandbox/sandboxes.ts";
 import type { Templates } from "../sandbox/templates.ts";
+import type { Witness } from "../sandbox/witness.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
@@ -31,6 +32,8 @@ export interface SandboxLayerOptions {
   readonly serverId?: string | undefined;
   readonly metrics?: Metrics | undefined;
   readonly tracer?: Tracer | undefined;
+  /** For people who look on. */
+  readonly witness?: Witness | undefined;
 }
 
 export interface SandboxLayer {
@@ -46,7 +49,7 @@ export interface SandboxLayer {
 
 /** Everything below the tools, started when it is first needed and stopped in reverse. */
 export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
-  const { config, logger } = options;
+  const { config, logger, witness } = options;
   const { sandbox } = config;
   const limits = {
     maxPerPrincipal: sandbox.maxPerPrincipal,
@@ -64,6 +67,7 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
     serverId: options.serverId,
     onCreated: ({ template, isWarm, durationMs }) =>
       options.metrics?.createSeconds.observe([template, String(isWarm)], durationMs / 1000),
+    onEnded: (cellId, why) => witness?.ended(cellId, why),
     ground: () => keeper.open(),
   });
   let pool: Pool | undefined;
@@ -73,7 +77,7 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
     return ground;
   });
   return {
-    services: { sandboxes, templates: options.templates, limits: toolLimits(config), volumes, logger },
+    services: { sandboxes, templates: options.templates, limits: toolLimits(config), volumes, logger, witness },
     openProgram: async (program, signal) => (await keeper.open()).places.openProgram(program, signal),
     start: async () => {
       try {
@@ -123,13 +127,20 @@ interface GroundParts {
 }
 
 async function openGround(
-  { config, logger, openRuntime, templates, withPool, metrics, tracer }: SandboxLayerOptions,
+  { config, logger, openRuntime, templates, withPool, metrics, tracer, witness }: SandboxLayerOptions,
   { sandboxes, closers }: GroundParts,
 ): Promise<Ground> {
   const { sandbox, guest } = config;
   const runtimes = await chooseRuntimes({ config, logger, templates }, openRuntime);
   closers.push(() => runtimes.close());
-  const egress = await openEgress(config, logger);
+  const egress = await openEgress({
+    config,
+    logger,
+    onDecision: ({ sandboxId, isOpen, ...attempt }) => {
+      // What is allowed is told of twice: when it opens, and when it has ended.
+      if (isOpen || !attempt.allowed) witness?.network(sandboxId, attempt);
+    },
+  });
   closers.push(() => egress.close());
   const places = new Places({
     runtime: runtimes.usual,

@@ -3,7 +3,9 @@ import type { Registry } from "../capabilities/registry.ts";
 import type { Config } from "../config/schema.ts";
 import type { HandlerProblem } from "../handlers/handler-description.ts";
 import type { HandlerLibrary } from "../handlers/handler-library.ts";
+import type { Witness } from "../sandbox/witness.ts";
 import type { SkillTexts } from "../pipeline/pipeline.ts";
+import type { SkillProblem } from "../skills/skill-problem.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { EarlyWorker } from "./early-worker.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
@@ -26,6 +28,7 @@ export interface CapabilityOptions {
   readonly earlyWorker?: EarlyWorker | undefined;
   readonly metrics?: Metrics | undefined;
   readonly tracer?: Tracer | undefined;
+  readonly witness?: Witness | undefined;
   /** Also those that are as they were at an earlier start. Default: no. */
   readonly loadsEveryHandler?: boolean;
 }
@@ -37,6 +40,8 @@ export interface Capabilities {
   readonly skillTexts: SkillTexts | undefined;
   /** What keeps handlers from being served. */
   readonly handlerProblems: readonly HandlerProblem[];
+  /** What authors of skills should change. */
+  readonly skillProblems: readonly SkillProblem[];
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
   /** Looks at skills and handlers again. */
@@ -63,7 +68,12 @@ export async function serveCapabilities(options: CapabilityOptions): Promise<Cap
     sandboxes,
     servesSkills: skills !== undefined,
     skillTexts,
-    handlerProblems: handlers?.problems ?? [],
+    get handlerProblems() {
+      return handlers?.problems ?? [];
+    },
+    get skillProblems() {
+      return skills?.problems ?? [];
+    },
     start: async () => {
       await layer?.start();
       skills?.start();

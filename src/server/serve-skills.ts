@@ -6,7 +6,7 @@ import type { Registry } from "../capabilities/registry.ts";
 import type { Config } from "../config/schema.ts";
 import type { Skill } from "../skills/load-skill.ts";
 import { SkillLibrary } from "../skills/skill-library.ts";
-import { describeProblem } from "../skills/skill-problem.ts";
+import { describeProblem, type SkillProblem } from "../skills/skill-problem.ts";
 import { describeSkill, skillTemplate, toResourceDefinition } from "../skills/skill-resource.ts";
 import { skillSearch } from "../skills/skill-search-tool.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -25,6 +25,8 @@ export interface ServeSkillsOptions {
 export interface ServedSkills {
   /** What a tool that is linked to a skill says about it; undefined when there is no such skill. */
   describe(uri: string, options: { readonly inline: boolean }): Promise<string | undefined>;
+  /** What their authors should change. */
+  readonly problems: readonly SkillProblem[];
   /** Calls back whenever a skill may say something else than before. */
   onChange(listener: () => void): void;
   /** Follows the disk from now on. */
@@ -50,6 +52,9 @@ export async function serveSkills(options: ServeSkillsOptions): Promise<ServedSk
   });
   return {
     describe: (uri, { inline }) => describeSkill(library, uri, { inline }),
+    get problems() {
+      return library.problems;
+    },
     onChange: (listener) => shelf.listeners.push(listener),
     start: () => follower.start(),
     refresh: () => follower.look(),

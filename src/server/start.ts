@@ -4,6 +4,7 @@ import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
 import type { Assembly, AssembleOptions } from "./assemble.ts";
 import { claimStdout } from "./claim-stdout.ts";
 import { EarlyWorker } from "./early-worker.ts";
+import type { DashboardAddress } from "./open-dashboard.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
 import type { SandboxHealth } from "./sandbox-health.ts";
 import { Reloader } from "./reloader.ts";
@@ -25,6 +26,8 @@ export interface RunningServer {
   readonly url?: string;
   /** Whether sandboxes can run; absent when they are switched off. */
   readonly sandboxes?: SandboxHealth | undefined;
+  /** Where operators look, with a link that opens it once where it takes one. */
+  readonly dashboard?: (() => DashboardAddress | undefined) | undefined;
   /** Resolves with the exit code when everything has stopped. */
   readonly closed: Promise<number>;
   close(reason: string): Promise<void>;
@@ -43,7 +46,8 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
         ? await startHttp(loaded, assembly, logger)
         : await startStdio(loaded, { assembly, logger, output });
     followChanges(options, assembly, running);
-    return { ...running, sandboxes: assembly.operator?.health() };
+    const dashboard = (): DashboardAddress | undefined => assembly.operations.dashboard?.address();
+    return { ...running, sandboxes: assembly.operator?.health(), dashboard };
   } catch (error) {
     await assembly.close();
     throw error;
@@ -64,6 +68,7 @@ async function assembled(options: AssembleOptions): Promise<Assembly> {
 function followChanges({ loaded, logger, setLevel }: StartOptions, assembly: Assembly, running: RunningServer): void {
   const refresh = (): Promise<void> => assembly.refresh();
   const reloader = new Reloader({ loaded, logger, setLevel: (level) => setLevel?.(level), refresh });
+  assembly.operations.reloader = reloader;
   const off = onReloadSignal(
     () => void reloader.reload("SIGHUP"),
     (reason) => void running.close(reason),
@@ -83,6 +88,8 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
   const { mcp, files, operator, operators, cluster } = assembly;
   const { health, metrics } = assembly.operations;
   const forwards = cluster?.door;
+  const { dashboardOverHttp } = await import("./serve-dashboard.ts");
+  const dashboard = await dashboardOverHttp({ config, logger, assembly }, authenticator);
   const transport = new HttpTransport({
     mcp,
     config,
@@ -93,11 +100,13 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
     homes: cluster?.sessions,
     health,
     metrics,
+    dashboard: dashboard?.gate,
     ...operators,
   });
   let url: string;
   try {
     url = await transport.listen();
+    dashboard?.listensAt(url);
     await cluster?.announce(url);
   } catch (error) {
     authenticator.close();
@@ -108,6 +117,7 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
   logger.info("listening", { url: `${url}/mcp` });
   const running = lifecycle(logger, async () => {
     await cluster?.leave();
+    dashboard?.close();
     await transport.drain(config.shutdown.deadlineSeconds * 1000);
     authenticator.close();
     try {
@@ -134,7 +144,10 @@ async function startStdio({ config }: LoadedConfig, { assembly, logger, output }
     input: process.stdin,
     output,
   });
+  const { dashboardBesideStdio } = await import("./serve-dashboard.ts");
+  const dashboard = await dashboardBesideStdio({ config, logger, assembly });
   const running = lifecycle(logger, async () => {
+    await dashboard?.close();
     await transport.close(Math.min(STDIO_DEADLINE_MS, config.shutdown.deadlineSeconds * 1000));
     await assembly.close();
   });

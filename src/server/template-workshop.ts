@@ -25,7 +25,7 @@ export async function buildInWorkshop(options: WorkshopOptions): Promise<BuildRe
   const templates = new Templates();
   const runtimes = await chooseRuntimes({ config, logger, templates }, openRuntime);
   try {
-    const egress = await openEgress(config, logger);
+    const egress = await openEgress({ config, logger });
     try {
       const places = new Places({
         runtime: runtimes.usual,

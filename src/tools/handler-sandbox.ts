@@ -15,24 +15,24 @@ const MAX_FILE_BYTES = 4 * 1024 * 1024;
 export function handlerSandbox(services: ToolServices, context: CallContext): HandlerSandbox {
   const { defaultTimeoutSeconds } = services.limits;
   let sessionId: string | undefined;
-  const use = <T>(work: (call: SandboxCall) => Promise<T>): Promise<T> =>
-    inSandbox(services, { context, sessionId }, (call, { sandbox }) => {
+  const use = <T>(tool: string, input: unknown, work: (call: SandboxCall) => Promise<T>): Promise<T> =>
+    inSandbox(services, { context, sessionId, use: { tool, input } }, (call, { sandbox }) => {
       sessionId = sandbox.facts.id;
       return work(call);
     });
   return {
     run: (code, { language = "python", timeoutSeconds = defaultTimeoutSeconds } = {}) =>
-      use(async (call) =>
+      use("code_run", { code, language }, async (call) =>
         toCodeRun(await runCode(call, { code, language, timeoutSeconds, maxOutputChars: MAX_OUTPUT_CHARS })),
       ),
     exec: (command, { timeoutSeconds = defaultTimeoutSeconds } = {}) =>
-      use(async ({ sandbox, signal, onOutput }) => {
+      use("shell_exec", { command }, async ({ sandbox, signal, onOutput }) => {
         const timeoutMs = Math.round(timeoutSeconds * 1000);
         const params = { command, timeoutMs, maxOutputChars: MAX_OUTPUT_CHARS, background: false };
         return toShellRun(await sandbox.runTimed("shell.exec", params, { signal, onOutput }));
       }),
     readFile: (path) =>
-      use(async ({ sandbox, signal }) => {
+      use("file_read", { path }, async ({ sandbox, signal }) => {
         const params = { path, encoding: "utf-8", maxBytes: MAX_FILE_BYTES } as const;
         const { content, isTruncated } = await sandbox.request("file.read", params, {
           timeoutMs: FILE_TIMEOUT_MS,
@@ -42,7 +42,7 @@ export function handlerSandbox(services: ToolServices, context: CallContext): Ha
         return content;
       }),
     writeFile: (path, content) =>
-      use(async ({ sandbox, signal }) => {
+      use("file_write", { path }, async ({ sandbox, signal }) => {
         const params = { path, content, encoding: "utf-8", mode: "overwrite" } as const;
         await sandbox.request("file.write", params, { timeoutMs: FILE_TIMEOUT_MS, signal });
       }),

@@ -3,6 +3,7 @@ import type { ContentBlock } from "../capabilities/content.ts";
 import type { Effect, PermissionScope } from "../capabilities/define.ts";
 import type { OnOutput } from "../sandbox/guest-methods.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { WitnessedUse } from "../sandbox/witness.ts";
 import type { JsonObject } from "./fit-value.ts";
 import type { ToolLimits } from "./tool-services.ts";
 
@@ -14,6 +15,8 @@ export interface SandboxCall {
   readonly limits: ToolLimits;
   readonly signal: AbortSignal;
   readonly onOutput: OnOutput;
+  /** For people who look on. */
+  readonly witnessed?: WitnessedUse | undefined;
 }
 
 /** What came of it. A `failure` is what the user's own code or request did; faults of ours are thrown. */

@@ -4,8 +4,10 @@ import type { HandlerDefinition } from "../capabilities/define.ts";
 import { type OwlError, toOwlError } from "../errors/owl-error.ts";
 import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { sessionDigest } from "../telemetry/session-digest.ts";
+import type { GuestOutput } from "../sandbox/guest-methods.ts";
 import type { Lease } from "../sandbox/sandboxes.ts";
 import type { SandboxWish } from "../sandbox/sandbox-wish.ts";
+import type { SandboxUse } from "../sandbox/witness.ts";
 import { type JsonObject, fitValue } from "./fit-value.ts";
 import { withNetworkHint } from "./network-note.ts";
 import { progressOf } from "./output-progress.ts";
@@ -25,11 +27,17 @@ export function serveSandboxTool(name: string, tool: SandboxTool, services: Tool
     input,
     output,
     run: (value, context) =>
-      inSandbox(services, { context, sessionId: sessionIdOf(value) }, async (call, lease) =>
-        renderOutcome(
-          { name, lease, maxChars: services.limits.maxResultChars },
-          withNetworkHint(await attempt(tool, call, value), call.sandbox.plan.network.allow),
-        ),
+      inSandbox(
+        services,
+        { context, sessionId: sessionIdOf(value), use: { tool: name, input: value } },
+        async (call, lease) => {
+          const outcome = await attempt(tool, call, value);
+          call.witnessed?.cameTo(outcome);
+          return renderOutcome(
+            { name, lease, maxChars: services.limits.maxResultChars },
+            withNetworkHint(outcome, call.sandbox.plan.network.allow),
+          );
+        },
       ),
   };
 }
@@ -38,21 +46,31 @@ interface SandboxRequest {
   readonly context: CallContext;
   readonly sessionId: string | undefined;
   readonly wish?: SandboxWish;
+  /** What it is wanted for, as people who look on are told. */
+  readonly use: Pick<SandboxUse, "tool" | "input">;
 }
 
 /** Finds or makes the sandbox, keeps it busy while `use` runs, and lets it go. */
 export async function inSandbox<T>(
-  { sandboxes, limits }: ToolServices,
-  { context, sessionId, wish }: SandboxRequest,
+  { sandboxes, limits, witness }: ToolServices,
+  { context, sessionId, wish, use: wanted }: SandboxRequest,
   use: (call: SandboxCall, lease: Lease) => Promise<T>,
 ): Promise<T> {
   const open = (): Promise<Lease> => sandboxes.open(context, sessionId, wish);
   const lease = activeSpan() === undefined ? await open() : await tracedLease(open);
   context.meter?.(() => lease.sandbox.bytesMoved);
+  const { cellId, language } = lease.sandbox.plan;
+  const { traceId, principal } = context;
+  const witnessed = witness?.began({ ...wanted, cellId, language, traceId, principal: principal.id });
+  const progress = progressOf(context);
+  const onOutput = (output: GuestOutput): void => {
+    witnessed?.printed(output);
+    progress(output);
+  };
   try {
-    const call = { sandbox: lease.sandbox, limits, signal: context.signal, onOutput: progressOf(context) };
-    return await use(call, lease);
+    return await use({ sandbox: lease.sandbox, limits, signal: context.signal, onOutput, witnessed }, lease);
   } finally {
+    witnessed?.ended();
     lease.release();
   }
 }

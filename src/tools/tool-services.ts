@@ -1,5 +1,6 @@
 import type { Sandboxes } from "../sandbox/sandboxes.ts";
 import type { Templates } from "../sandbox/templates.ts";
+import type { Witness } from "../sandbox/witness.ts";
 import type { VolumeSetting } from "../config/volume.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -25,4 +26,6 @@ export interface ToolServices {
   readonly limits: ToolLimits;
   readonly volumes: readonly VolumeSetting[];
   readonly logger: Logger;
+  /** For people who look on. */
+  readonly witness?: Witness | undefined;
 }

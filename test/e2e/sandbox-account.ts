@@ -43,10 +43,10 @@ export function makeOrdinaryAccount(): Account {
 /** What a user has after an installation. */
 function installPackage(folder: string): void {
   const lock = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8")) as {
-    packages: Record<string, { dev?: boolean }>;
+    packages: Record<string, { dev?: boolean; link?: boolean }>;
   };
-  const needed = Object.entries(lock.packages).flatMap(([path, { dev }]) =>
-    path === "" || dev === true ? [] : [path],
+  const needed = Object.entries(lock.packages).flatMap(([path, { dev, link }]) =>
+    path.startsWith("node_modules/") && dev !== true && link !== true ? [path] : [],
   );
   for (const path of ["package.json", "dist", ...needed])
     if (existsSync(join(PROJECT, path))) cpSync(join(PROJECT, path), join(folder, path), { recursive: true });

@@ -6,6 +6,7 @@ import { draftFromEntry } from "../../src/ledger/draft-from-entry.ts";
 import { loadLedgerKeys } from "../../src/ledger/keys.ts";
 import { openReader } from "../../src/ledger/open-store.ts";
 import { openPostgresStore } from "../../src/ledger/postgres/postgres-store.ts";
+import type { TimelineCount } from "../../src/ledger/query.ts";
 import { createRedactor } from "../../src/telemetry/redact.ts";
 import { POSTGRES_MISSING, type PostgresService, startPostgres } from "../services/postgres.ts";
 import { ENTRY, entry } from "../unit/ledger/ledger-entry.ts";
@@ -94,12 +95,23 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
               { decision: "deny" as const },
               { outcome: "timeout" as const },
               { fromMs: ENTRY.time + 10, toMs: ENTRY.time + 20 },
+              { text: "50%_OFF" },
+              { text: "%" },
+              { text: "fileXre_d" },
+              { text: "\\" },
+              { afterSeq: 10, throughSeq: 14 },
             ].map((filter) => reader.list(filter, { limit: 12 })),
           );
           const oldest = await reader.list({}, { limit: 3, order: "oldest", after: 5 });
           return {
             lists: [...lists, oldest].map((rows) => rows.map((row) => ({ ...row, hash: "" }))),
             stats: await reader.stats({}),
+            counts: [
+              await reader.count({}),
+              await reader.count({ principal: "bob" }),
+              await reader.count({ text: "Bob" }),
+            ],
+            timeline: sorted(await reader.timeline({}, { fromMs: ENTRY.time, bucketMs: 7000 })),
           };
         }),
       );
@@ -201,3 +213,7 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
     });
   },
 );
+
+function sorted(counts: readonly TimelineCount[]): readonly TimelineCount[] {
+  return counts.toSorted((a, b) => a.bucket - b.bucket);
+}

@@ -171,7 +171,7 @@ test("every alert has its place in the runbook", () => {
   const headings = [...text.matchAll(/^### (.+)$/gm)].flatMap(([, title = ""]) => title.split(", "));
   const source = readFileSync(join(ROOT, "src/server/health-checks.ts"), "utf8");
   const checks = [...source.matchAll(/name: "(\w+)"/g)].map(([, name]) => name);
-  expect(checks).toHaveLength(8);
+  expect(checks).toHaveLength(9);
   for (const check of checks)
     expect(headings.some((heading) => heading === `${check}_down` || heading === `${check}_degraded`)).toBe(true);
   for (const event of ["ledger_failed", "ledger_tail_lost"]) expect(headings).toContain(event);

@@ -11,6 +11,7 @@ const COPIED = [
   "owlclaw",
   "scripts",
   "guest",
+  "web",
   "package.json",
   "package-lock.json",
   "tsconfig.json",

@@ -45,6 +45,7 @@ const BELONGS = [
   /^dist\/(ledger\/sqlite\/thread-main|handlers\/workers\/node-worker|handlers\/typescript\/compiler-process)\.js$/,
   /^dist\/(index|auth\/principal|errors\/[\w-]+|capabilities\/[\w-]+)\.d\.ts$/,
   /^dist\/handlers\/python\/owlclaw\/(\w+\.py|py\.typed)$/,
+  /^dist\/dashboard\/(index\.html|licenses\.txt|assets\/[\w-]+\.(js|css|svg))$/,
   /^dist\/guest\/[\w-]+\.(mjs|cjs|py|js)$/,
   /^dist\/guest\/handlers-python\/owlclaw\/(\w+\.py|py\.typed)$/,
   /^dist\/guest\/node_modules\/(jiti|playwright-core)\/.+/,
@@ -52,11 +53,13 @@ const BELONGS = [
 
 test("the package has what is needed and nothing else", () => {
   expect(files.filter((path) => !BELONGS.some((pattern) => pattern.test(path)))).toEqual([]);
-  const top = files.filter((path) => !/chunks|guest|\.d\.ts$|python/.test(path));
+  const top = files.filter((path) => !/chunks|guest|dashboard\/assets|\.d\.ts$|python/.test(path));
   expect(top.toSorted()).toEqual([
     "CHANGELOG.md",
     "LICENSE",
     "README.md",
+    "dist/dashboard/index.html",
+    "dist/dashboard/licenses.txt",
     "dist/handlers/typescript/compiler-process.js",
     "dist/handlers/workers/node-worker.js",
     "dist/index.js",
@@ -64,6 +67,8 @@ test("the package has what is needed and nothing else", () => {
     "dist/main.js",
     "package.json",
   ]);
+  const page = files.flatMap((path) => /^dist\/dashboard\/assets\/(\w+)-/.exec(path)?.[1] ?? []);
+  expect(page).toEqual(expect.arrayContaining(["icon", "main", "style", "theme"]));
   const guest = files.filter((path) => /^dist\/guest\/[^/]+$/.test(path));
   expect(guest.map((path) => path.slice("dist/guest/".length)).toSorted()).toEqual([
     "browser-driver.mjs",
@@ -79,6 +84,7 @@ test("the package has what is needed and nothing else", () => {
     "proxy-preload.cjs",
     "search-worker.mjs",
     "spawner.py",
+    "terminal.py",
   ]);
 });
 

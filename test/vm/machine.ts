@@ -147,9 +147,11 @@ export async function runInMachine({ folder }: Machine, script: string): Promise
 
 async function makeJob(folder: string, script: string): Promise<void> {
   const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8")) as {
-    packages: Record<string, { dev?: boolean }>;
+    packages: Record<string, { dev?: boolean; link?: boolean }>;
   };
-  const needed = Object.entries(packages).flatMap(([path, { dev }]) => (path === "" || dev === true ? [] : [path]));
+  const needed = Object.entries(packages).flatMap(([path, { dev, link }]) =>
+    path.startsWith("node_modules/") && dev !== true && link !== true ? [path] : [],
+  );
   for (const path of ["package.json", "dist", ...needed])
     if (existsSync(join(PROJECT, path))) await cp(join(PROJECT, path), join(folder, path), { recursive: true });
   copyFileSync(process.execPath, join(folder, "node"));

@@ -48,7 +48,8 @@ async function answer(request: Record<string, unknown>): Promise<object> {
   const late = setTimeout(() => controller.abort(new DeadlineError(timeoutMs)), timeoutMs + MARGIN_MS);
   try {
     // oxlint-disable-next-line typescript/consistent-type-assertions -- the guest has read the parameters of this very method
-    return await until(driverMethods[method](browser, params as never, controller.signal), controller.signal);
+    const doing: Promise<object> = driverMethods[method](browser, params as never, controller.signal);
+    return await until(doing, controller.signal);
   } catch (error) {
     await refuseSickPage(browser, error);
     throw isLate(error) ? TOO_LATE : error;

@@ -4,6 +4,7 @@ import { goThroughHistory, goto } from "./goto.ts";
 import { evaluate, readLog, scroll, useTabs, waitForText } from "./look.ts";
 import { savePdf, takeScreenshot } from "./screenshot.ts";
 import type { BrowserSession } from "./session.ts";
+import { showPage, takeInput } from "./show.ts";
 import { takeSnapshot } from "./snapshot.ts";
 
 type DriverMethods = {
@@ -31,4 +32,6 @@ export const driverMethods: DriverMethods = {
   "browser.tabs": useTabs,
   "browser.pdf": savePdf,
   "browser.upload": upload,
+  "browser.picture": showPage,
+  "browser.input": takeInput,
 };

@@ -14,12 +14,19 @@ export interface PolicySourceOptions {
   readonly logger: Logger;
 }
 
+/** When something was read again, and what was wrong with it. */
+export interface Reload {
+  readonly atMs: number;
+  readonly problems: readonly string[];
+}
+
 /** The policy in force. A reload puts a whole new one in its place, or nothing. */
 export class PolicySource {
   readonly #logger: Logger;
   readonly #listeners = new Set<() => void>();
   #current: Policy;
   #reloading: Promise<void> = Promise.resolve();
+  #lastReload: Reload | undefined;
 
   private constructor(current: Policy, logger: Logger) {
     this.#current = current;
@@ -34,6 +41,11 @@ export class PolicySource {
 
   get current(): Policy {
     return this.#current;
+  }
+
+  /** What came of the last one. */
+  get lastReload(): Reload | undefined {
+    return this.#lastReload;
   }
 
   onChange(listener: () => void): () => void {
@@ -51,6 +63,7 @@ export class PolicySource {
     const { revision } = this.#current;
     try {
       const next = await readPolicy(await readOrigin());
+      this.#lastReload = { atMs: Date.now(), problems: [] };
       if (next.revision === revision) return;
       this.#current = next;
       this.#logger.info("policy changed", { revision: next.revision, replaced: revision });
@@ -58,6 +71,7 @@ export class PolicySource {
       for (const listener of this.#listeners) listener();
     } catch (error) {
       const problems = error instanceof PolicyError ? error.problems : [error instanceof Error ? error.message : error];
+      this.#lastReload = { atMs: Date.now(), problems: problems.slice(0, 20).map(String) };
       this.#logger.error("policy refused, the old one stays in force", { revision, problems: problems.slice(0, 20) });
     }
   }

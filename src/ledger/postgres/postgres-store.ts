@@ -4,7 +4,7 @@ import { chainCheckpoint, chainDrafts, type ChainedBatch, type ChainOptions } fr
 import { type Cut, signCut } from "../checkpoint.ts";
 import type { LedgerKeys } from "../keys.ts";
 import type { LedgerHead } from "../ledger.ts";
-import type { LedgerFilter, LedgerStats, Page } from "../query.ts";
+import type { LedgerFilter, LedgerStats, Page, TimelineCount, TimelineSpan } from "../query.ts";
 import { COLUMNS, type Draft, type LedgerRow, systemDraft } from "../row.ts";
 import { type Appended, CUT_ROWS, type LedgerReader, type LedgerStore } from "../store.ts";
 import type { VerifyOptions, VerifyReport } from "../verify.ts";
@@ -112,6 +112,14 @@ class PostgresStore implements LedgerStore {
 
   stats(filter: LedgerFilter): Promise<LedgerStats> {
     return this.#reader.stats(filter);
+  }
+
+  count(filter: LedgerFilter): Promise<number> {
+    return this.#reader.count(filter);
+  }
+
+  timeline(filter: LedgerFilter, span: TimelineSpan): Promise<readonly TimelineCount[]> {
+    return this.#reader.timeline(filter, span);
   }
 
   verify(options: VerifyOptions): Promise<VerifyReport> {

@@ -3,9 +3,19 @@ import { encodeRow, GENESIS } from "../chain.ts";
 import { type Cut, readCut } from "../checkpoint.ts";
 import type { LedgerKeys } from "../keys.ts";
 import type { LedgerHead } from "../ledger.ts";
-import { type LedgerFilter, type LedgerStats, listQuery, type Page, type SqlDialect } from "../query.ts";
+import {
+  countQuery,
+  type LedgerFilter,
+  type LedgerStats,
+  listQuery,
+  type Page,
+  type SqlDialect,
+  type TimelineCount,
+  timelineQuery,
+  type TimelineSpan,
+} from "../query.ts";
 import { type LedgerRow, toDraft } from "../row.ts";
-import { collectStats, toCount } from "../stats.ts";
+import { collectStats, toCount, toTimelineCount } from "../stats.ts";
 import type { LedgerReader } from "../store.ts";
 import { toRow } from "../stored-row.ts";
 import { type ChainRecord, type ChainSource, verifyChain, type VerifyOptions, type VerifyReport } from "../verify.ts";
@@ -19,6 +29,8 @@ export const POSTGRES_DIALECT: SqlDialect = {
       .replace(/[\\%_]/g, String.raw`\$&`)
       .replaceAll("*", "%")
       .replaceAll("?", "_"),
+  likeOperator: "ILIKE",
+  floor: (quotient) => `FLOOR(${quotient})`,
   day: "to_char(to_timestamp(time / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
 };
 
@@ -49,6 +61,16 @@ export class PostgresReader implements LedgerReader, ChainSource {
     return collectStats(filter, POSTGRES_DIALECT, async ({ sql, values }) =>
       (await this.#database.query(sql, values)).map(toCount),
     );
+  }
+
+  async count(filter: LedgerFilter): Promise<number> {
+    const { sql, values } = countQuery(filter, POSTGRES_DIALECT);
+    return toCount((await this.#database.query(sql, values))[0]).calls;
+  }
+
+  async timeline(filter: LedgerFilter, span: TimelineSpan): Promise<readonly TimelineCount[]> {
+    const { sql, values } = timelineQuery(filter, span, POSTGRES_DIALECT);
+    return (await this.#database.query(sql, values)).map(toTimelineCount);
   }
 
   verify(options: VerifyOptions): Promise<VerifyReport> {

@@ -3,10 +3,20 @@ import { GENESIS } from "../chain.ts";
 import { type Cut, readCut } from "../checkpoint.ts";
 import type { LedgerKeys } from "../keys.ts";
 import type { LedgerHead } from "../ledger.ts";
-import { type LedgerFilter, type LedgerStats, listQuery, type Page, type SqlDialect } from "../query.ts";
+import {
+  countQuery,
+  type LedgerFilter,
+  type LedgerStats,
+  listQuery,
+  type Page,
+  type SqlDialect,
+  type TimelineCount,
+  timelineQuery,
+  type TimelineSpan,
+} from "../query.ts";
 import type { LedgerRow } from "../row.ts";
 import { toRow } from "../stored-row.ts";
-import { collectStats, toCount } from "../stats.ts";
+import { collectStats, toCount, toTimelineCount } from "../stats.ts";
 import type { LedgerReader } from "../store.ts";
 import { type ChainRecord, type ChainSource, verifyChain, type VerifyOptions, type VerifyReport } from "../verify.ts";
 import { openConnection, type SqliteConnection } from "./connection.ts";
@@ -17,6 +27,9 @@ export const SQLITE_DIALECT: SqlDialect = {
   placeholder: () => "?",
   globOperator: "GLOB",
   globPattern: (glob) => glob.replace(/\[/g, "[[]"),
+  likeOperator: "LIKE",
+  // The database divides whole numbers so by itself.
+  floor: (quotient) => quotient,
   day: "strftime('%Y-%m-%d', time / 1000, 'unixepoch')",
 };
 
@@ -51,6 +64,16 @@ export class SqliteReader implements LedgerReader, ChainSource {
 
   stats(filter: LedgerFilter): Promise<LedgerStats> {
     return collectStats(filter, SQLITE_DIALECT, async ({ sql, values }) => this.#objects(sql, values).map(toCount));
+  }
+
+  async count(filter: LedgerFilter): Promise<number> {
+    const { sql, values } = countQuery(filter, SQLITE_DIALECT);
+    return toCount(this.#objects(sql, values)[0]).calls;
+  }
+
+  async timeline(filter: LedgerFilter, span: TimelineSpan): Promise<readonly TimelineCount[]> {
+    const { sql, values } = timelineQuery(filter, span, SQLITE_DIALECT);
+    return this.#objects(sql, values).map(toTimelineCount);
   }
 
   verify(options: VerifyOptions): Promise<VerifyReport> {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Cut } from "../checkpoint.ts";
 import type { LedgerKeys } from "../keys.ts";
 import type { LedgerHead } from "../ledger.ts";
-import type { LedgerFilter, LedgerStats, Page } from "../query.ts";
+import type { LedgerFilter, LedgerStats, Page, TimelineCount, TimelineSpan } from "../query.ts";
 import type { Draft, LedgerRow } from "../row.ts";
 import type { Appended, LedgerStore } from "../store.ts";
 import type { VerifyOptions, VerifyReport } from "../verify.ts";
@@ -63,6 +63,14 @@ export class SqliteStore implements LedgerStore {
 
   stats(filter: LedgerFilter): Promise<LedgerStats> {
     return this.#thread.call("stats", filter);
+  }
+
+  count(filter: LedgerFilter): Promise<number> {
+    return this.#thread.call("count", filter);
+  }
+
+  timeline(filter: LedgerFilter, span: TimelineSpan): Promise<readonly TimelineCount[]> {
+    return this.#thread.call("timeline", filter, span);
   }
 
   verify(options: VerifyOptions): Promise<VerifyReport> {

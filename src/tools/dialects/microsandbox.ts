@@ -121,8 +121,14 @@ function execution(services: ToolServices, tool: ExecutionTool): HandlerDefiniti
     run: (value, context) => {
       const input = toRecord(value);
       const wish = { template: templateOf(input), flavor: flavorOf(input) };
-      return inSandbox(services, { context, sessionId: sessionIdOf(input), wish }, async (call, lease) =>
-        toResult(name, lease, await tool.execute(call, input)),
+      return inSandbox(
+        services,
+        { context, sessionId: sessionIdOf(input), wish, use: { tool: name, input } },
+        async (call, lease) => {
+          const { failure, blocks, ...value } = await tool.execute(call, input);
+          call.witnessed?.cameTo({ value, blocks, ...(failure !== undefined && { failure }) });
+          return toResult(name, lease, { failure, blocks, ...value });
+        },
       );
     },
   };

@@ -7,6 +7,7 @@ import type { SessionHomes } from "../../cluster/session-homes.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
+import type { DashboardGate } from "./dashboard-gate.ts";
 import { ForwardEndpoint } from "./forward-endpoint.ts";
 import { HostGuard } from "./guards.ts";
 import type { HealthDoor } from "./health-routes.ts";
@@ -40,6 +41,8 @@ export interface HttpTransportOptions {
   /** How everything is that the server depends on. */
   readonly health?: HealthDoor | undefined;
   readonly metrics?: MetricsDoor | undefined;
+  /** The page for operators. */
+  readonly dashboard?: DashboardGate | undefined;
   /** Off only in the test that holds the fast path against the SDK's. */
   readonly fastPath?: boolean;
 }
@@ -103,6 +106,7 @@ export class HttpTransport {
       files: this.#files,
       health,
       metrics,
+      dashboard: options.dashboard,
       ledger,
       sandboxes: operator && new OperatorSandboxesEndpoint({ mcp, door: operator }),
       operators: desk && new OperatorApi({ mcp, desk }),

@@ -6,15 +6,13 @@ import { isLoopbackHost } from "../../config/value-rules.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { METRICS_CONTENT_TYPE } from "../../telemetry/metrics/metrics.ts";
 import type { HttpExchange } from "./exchange-io.ts";
+import { isProxied } from "./proxied-request.ts";
 
 export interface MetricsDoor {
   text(): Promise<string>;
 }
 
 export const METRICS_PATH = "/metrics";
-
-/** What proxies add to a request: then the caller is somebody behind them, wherever the connection comes from. */
-const PROXY_HEADERS = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"] as const;
 
 /**
  * `GET /metrics`. With auth on, operators read it. With auth off it is open where only this machine gets in: the server
@@ -34,7 +32,7 @@ export async function sendMetrics(door: MetricsDoor, config: Config, exchange: H
 
 function assertMayRead({ auth, http }: Config, principal: Principal, { headers }: IncomingMessage): void {
   if (auth.enabled) return requireScope(principal, ADMIN_SCOPE);
-  if (isLoopbackHost(http.host) && PROXY_HEADERS.every((name) => headers[name] === undefined)) return;
+  if (isLoopbackHost(http.host) && !isProxied(headers)) return;
   throw new OwlError("forbidden", "metrics are not for everybody, and with auth off nobody is known", {
     facts: { reason: "auth_disabled" },
     hint: `turn auth.enabled on and send a token with the scope ${ADMIN_SCOPE}, or set telemetry.metricsAddress to a listener of their own`,

@@ -65,7 +65,8 @@ export class OperatorApi {
     const stats = await this.#desk.stats({ ...(wanted !== undefined && { principal: wanted }), ...range });
     const used = (await this.#mcp.pipeline.governance?.governor.usage({ principal, label })) ?? [];
     const quota = { client: principal.id, ...toQuota(used, Date.now()) };
-    sendJson(response, 200, { ...stats, quota }, { "cache-control": "no-store" });
+    const paused = isOperator(principal) ? { paused: this.#mcp.pipeline.governance?.governor.pauses.list() ?? [] } : {};
+    sendJson(response, 200, { ...stats, quota, ...paused }, { "cache-control": "no-store" });
   }
 
   async listApprovals(exchange: HttpExchange): Promise<void> {

@@ -15,6 +15,7 @@ import { OpenRequests } from "../open-requests.ts";
 import { addCorsHeaders, answerPreflight } from "./cors.ts";
 import { EVENT_STREAM_HEADERS } from "./event-stream.ts";
 import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
+import type { DashboardGate } from "./dashboard-gate.ts";
 import type { ForwardEndpoint } from "./forward-endpoint.ts";
 import type { HostGuard } from "./guards.ts";
 import { type HealthDoor, healthRoutes } from "./health-routes.ts";
@@ -45,6 +46,8 @@ export interface RouterOptions {
   /** Not there when the server stands alone. */
   readonly forwards?: ForwardEndpoint | undefined;
   readonly health?: HealthDoor | undefined;
+  /** Not there when the page for operators is switched off. */
+  readonly dashboard?: DashboardGate | undefined;
   /** Not there when metrics are switched off. */
   readonly metrics?: MetricsDoor | undefined;
 }
@@ -112,7 +115,8 @@ export class Router {
     const { guard, authenticator } = this.#options;
     const { request, response, traceId } = incoming;
     const target = readTarget(request);
-    if (target.path === FORWARD_PATH && this.#options.forwards !== undefined) return this.#takeForward(incoming);
+    const guarded = this.#takeGuarded(incoming, target);
+    if (guarded !== undefined) return guarded;
     const route = this.#routes.get(target.path) ?? this.#patterns.find(([pattern]) => pattern.test(target.path))?.[1];
     addCorsHeaders(request, response, guard);
     guard.check(target.authority, request.headers.origin);
@@ -132,14 +136,16 @@ export class Router {
     await serve({ ...incoming, principal, label }, target);
   }
 
-  /** Servers know each other by their key: no name, page or token counts here. */
-  #takeForward({
-    request,
-    response,
-    release,
-  }: Pick<HttpExchange, "request" | "response" | "release">): Promise<void> | undefined {
+  /** What has guards of its own. Servers know each other by their key, operators are known by a session: no token counts. */
+  #takeGuarded(
+    { request, response, release }: Pick<HttpExchange, "request" | "response" | "release">,
+    target: RequestTarget,
+  ): Promise<void> | undefined {
+    const { forwards, dashboard } = this.#options;
+    const isForward = target.path === FORWARD_PATH && forwards !== undefined;
+    if (!isForward && dashboard?.serves(target.path) !== true) return undefined;
     this.#assertServing();
-    return this.#options.forwards?.post(request, response, release);
+    return isForward ? forwards.post(request, response, release) : dashboard?.handle(request, response, target);
   }
 
   #assertServing(): void {

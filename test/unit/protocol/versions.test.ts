@@ -63,10 +63,21 @@ describe("errors on the wire", () => {
 
   test("which failures are results grows with the revisions", () => {
     const results = (version: string): string[] => kinds.filter((kind) => isToolError(kind, version));
-    expect(results("2024-11-05")).toEqual(["session_not_found", "session_elsewhere", "tool_failure"]);
-    expect(results("2025-06-18")).toEqual(["session_not_found", "session_elsewhere", "tool_failure"]);
+    expect(results("2024-11-05")).toEqual([
+      "session_not_found",
+      "session_elsewhere",
+      "sandbox_taken_over",
+      "tool_failure",
+    ]);
+    expect(results("2025-06-18")).toEqual([
+      "session_not_found",
+      "session_elsewhere",
+      "sandbox_taken_over",
+      "tool_failure",
+    ]);
     expect(results("2025-11-25").toSorted()).toEqual([
       "invalid_arguments",
+      "sandbox_taken_over",
       "session_elsewhere",
       "session_not_found",
       "tool_failure",
@@ -75,6 +86,7 @@ describe("errors on the wire", () => {
       "execution_error",
       "invalid_arguments",
       "resource_limit",
+      "sandbox_taken_over",
       "session_elsewhere",
       "session_not_found",
       "timeout",

@@ -23,6 +23,7 @@ function makePlace(warmed: unknown[]): Place {
       return client.isLost;
     },
     bytesMoved: 0,
+    usage: () => Promise.resolve({ memoryBytes: 0, cpuMs: 0, pids: 0 }),
     close: async () => client.fail("closed"),
   };
 }

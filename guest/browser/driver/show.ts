@@ -1,0 +1,51 @@
+import type { Page } from "playwright-core";
+import type { BrowserInputParams, BrowserPictureParams, BrowserPictureResult } from "../rpc.ts";
+import { assertAllowedPage } from "./allowed-addresses.ts";
+import type { BrowserSession } from "./session.ts";
+import { within } from "./within.ts";
+
+/** A picture for somebody who looks on, several of them a minute. */
+const JPEG_QUALITY = 55;
+const TITLE_TIMEOUT_MS = 1000;
+const TITLE_MAX = 300;
+const URL_MAX = 2000;
+
+/** What a person would see now. Nothing is told here that the next call of the agent should tell. */
+export async function showPage(
+  session: BrowserSession,
+  { timeoutMs }: BrowserPictureParams,
+): Promise<BrowserPictureResult> {
+  const tab = await session.tab();
+  await assertAllowedPage(session, tab);
+  const { page } = tab;
+  const bytes = await page.screenshot({ type: "jpeg", quality: JPEG_QUALITY, timeout: timeoutMs, animations: "allow" });
+  const title = await within(tab.title(), TITLE_TIMEOUT_MS).catch(() => "");
+  const { width, height } = page.viewportSize() ?? { width: 0, height: 0 };
+  const url = page.url().slice(0, URL_MAX);
+  return { isRunning: true, url, title: title.slice(0, TITLE_MAX), width, height, data: bytes.toString("base64") };
+}
+
+/** What a person did at the picture. */
+export async function takeInput(session: BrowserSession, params: BrowserInputParams): Promise<Record<string, never>> {
+  const tab = await session.tab();
+  await assertAllowedPage(session, tab);
+  await give(tab.page, params);
+  return {};
+}
+
+async function give(page: Page, { kind, x, y, text, amount, isUp }: BrowserInputParams): Promise<void> {
+  switch (kind) {
+    case "click":
+      await page.mouse.click(x, y);
+      return;
+    case "type":
+      await page.keyboard.insertText(text);
+      return;
+    case "key":
+      await page.keyboard.press(text);
+      return;
+    case "scroll":
+      await page.mouse.move(x, y);
+      await page.mouse.wheel(0, isUp ? -amount : amount);
+  }
+}

@@ -1,0 +1,85 @@
+import { join } from "node:path";
+import { Failure } from "../failure.ts";
+import { findProgram } from "../find-program.ts";
+import type { SendOutput } from "../output/output-batches.ts";
+import type { Workspace } from "../paths.ts";
+import type { Launcher, RunningProcess } from "../processes/running-process.ts";
+import type { TerminalInputParams, TerminalOpenParams, TerminalResizeParams } from "../rpc.ts";
+import { TerminalOutput } from "./terminal-output.ts";
+
+export interface TerminalOptions {
+  readonly launcher: Launcher;
+  readonly workspace: Workspace;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly send: SendOutput;
+  readonly resolvePython: (found: string) => Promise<string>;
+}
+
+/** Shells on terminals, for people. */
+export class Terminals {
+  readonly #options: TerminalOptions;
+  readonly #open = new Map<string, RunningProcess>();
+
+  constructor(options: TerminalOptions) {
+    this.#options = options;
+  }
+
+  /** Runs until the shell ends, or until it is no longer wanted. */
+  async run({ callId, cols, rows }: TerminalOpenParams, signal: AbortSignal): Promise<{ exitCode: number | null }> {
+    const child = await this.#launch(cols, rows);
+    const output = new TerminalOutput(callId, this.#options.send);
+    child.stdout.onData((chunk) => output.add(chunk));
+    child.stderr.onData((chunk) => output.add(chunk));
+    this.#open.set(callId, child);
+    const end = (): void => void child.end();
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+    try {
+      const { code } = await child.exited;
+      await Promise.all([child.stdout.drain(), child.stderr.drain()]);
+      output.flush();
+      return { exitCode: code };
+    } finally {
+      signal.removeEventListener("abort", end);
+      this.#open.delete(callId);
+      await child.end();
+      child.release();
+    }
+  }
+
+  input({ callId, text }: TerminalInputParams): Record<string, never> {
+    this.#tell(callId, { input: text });
+    return {};
+  }
+
+  resize({ callId, cols, rows }: TerminalResizeParams): Record<string, never> {
+    this.#tell(callId, { resize: [cols, rows] });
+    return {};
+  }
+
+  #tell(callId: string, request: object): void {
+    const child = this.#open.get(callId);
+    if (child === undefined) throw new Failure("unknown_process", "the terminal has ended", "open another one");
+    child.input.write(`${JSON.stringify(request)}\n`);
+  }
+
+  async #launch(cols: number, rows: number): Promise<RunningProcess> {
+    const { launcher, workspace, environment, resolvePython } = this.#options;
+    const { PATH } = environment;
+    const python = findProgram("python3", PATH);
+    if (python === undefined)
+      throw new Failure(
+        "interpreter_missing",
+        "a terminal needs python3, which is not in this sandbox",
+        "use shell_exec",
+      );
+    const shell = findProgram("bash", PATH) ?? "/bin/sh";
+    const script = join(import.meta.dirname, "terminal.py");
+    return launcher.launch({
+      argv: [await resolvePython(python), "-I", script, String(cols), String(rows), shell],
+      cwd: workspace.root,
+      env: { ...environment, PWD: workspace.root, TERM: "xterm-256color" },
+      stdin: "pipe",
+    });
+  }
+}

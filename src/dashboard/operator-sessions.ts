@@ -1,0 +1,133 @@
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
+
+/** Who looks at the page. */
+export interface Operator {
+  /** As the ledger names them. */
+  readonly id: string;
+}
+
+export interface OperatorSession {
+  readonly operator: Operator;
+  /** Goes into a header with every change, which pages of other sites cannot set. */
+  readonly csrf: string;
+  /** In milliseconds since the epoch; moves on with use. */
+  readonly expiresAtMs: number;
+  /** Calls back once, when the session ends. */
+  onEnd(listener: () => void): () => void;
+}
+
+export interface OperatorSessionsOptions {
+  readonly idleMs: number;
+  readonly maxAgeMs: number;
+  readonly nowMs?: () => number;
+}
+
+/** More than there are operators: who logs in once more ends the oldest. */
+const MAX_SESSIONS = 200;
+const KEY_BYTES = 32;
+const MAX_TIMER_MS = 2_147_483_647;
+
+/** Sessions live in memory only, under the digest of their keys: what could be read here opens nothing. */
+export class OperatorSessions {
+  readonly #options: OperatorSessionsOptions;
+  readonly #nowMs: () => number;
+  readonly #sessions = new Map<string, LiveSession>();
+
+  constructor(options: OperatorSessionsOptions) {
+    this.#options = options;
+    this.#nowMs = options.nowMs ?? Date.now;
+  }
+
+  /** A key that nobody had before. `untilMs`: when the proof behind it ends. */
+  open(operator: Operator, untilMs?: number): { readonly key: string; readonly session: OperatorSession } {
+    const key = randomBytes(KEY_BYTES).toString("base64url");
+    const { idleMs, maxAgeMs } = this.#options;
+    const nowMs = this.#nowMs();
+    const lastMs = Math.min(nowMs + maxAgeMs, untilMs ?? Number.POSITIVE_INFINITY);
+    const digest = digestOf(key);
+    const session = new LiveSession({ operator, lastMs, idleMs, onOver: () => this.#sessions.delete(digest) });
+    session.use(nowMs);
+    const [oldest] = this.#sessions.values();
+    if (this.#sessions.size >= MAX_SESSIONS) oldest?.end();
+    this.#sessions.set(digest, session);
+    return { key, session };
+  }
+
+  /** The session of a key, which lives on by being used. */
+  find(key: string): OperatorSession | undefined {
+    const session = this.#sessions.get(digestOf(key));
+    if (session === undefined) return undefined;
+    const nowMs = this.#nowMs();
+    if (session.expiresAtMs > nowMs) {
+      session.use(nowMs);
+      return session;
+    }
+    session.end();
+    return undefined;
+  }
+
+  end(key: string): void {
+    this.#sessions.get(digestOf(key))?.end();
+  }
+
+  close(): void {
+    for (const session of this.#sessions.values()) session.end();
+  }
+}
+
+export function isSameSecret(given: string, known: string): boolean {
+  return timingSafeEqual(Buffer.from(digestOf(given)), Buffer.from(digestOf(known)));
+}
+
+function digestOf(key: string): string {
+  return hash("sha256", key, "base64url");
+}
+
+interface LiveSessionOptions {
+  readonly operator: Operator;
+  readonly lastMs: number;
+  readonly idleMs: number;
+  readonly onOver: () => void;
+}
+
+class LiveSession implements OperatorSession {
+  readonly operator: Operator;
+  readonly csrf = randomBytes(KEY_BYTES).toString("base64url");
+  readonly #options: LiveSessionOptions;
+  readonly #listeners = new Set<() => void>();
+  #timer: NodeJS.Timeout | undefined;
+  #expiresAtMs = 0;
+  #isOver = false;
+
+  constructor(options: LiveSessionOptions) {
+    this.operator = options.operator;
+    this.#options = options;
+  }
+
+  get expiresAtMs(): number {
+    return this.#expiresAtMs;
+  }
+
+  use(nowMs: number): void {
+    const { lastMs, idleMs } = this.#options;
+    this.#expiresAtMs = Math.min(lastMs, nowMs + idleMs);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.end(), Math.min(MAX_TIMER_MS, Math.max(0, this.#expiresAtMs - nowMs)));
+    this.#timer.unref();
+  }
+
+  onEnd(listener: () => void): () => void {
+    if (this.#isOver) listener();
+    else this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#options.onOver();
+    for (const listener of this.#listeners) listener();
+    this.#listeners.clear();
+  }
+}

@@ -1,0 +1,39 @@
+import type { OwlError } from "../errors/owl-error.ts";
+import type { LedgerKind } from "../ledger/ledger.ts";
+import type { Call } from "./call.ts";
+
+/** Where on its way a call is: before it may run, while it runs, or behind it. */
+export type CallStage = "policy" | "running" | "recording";
+
+/** A call that has begun and has not been answered. */
+export interface RunningCall {
+  readonly call: Call;
+  readonly kind: LedgerKind;
+  readonly name: string;
+  /** When it came in, in milliseconds since the epoch. */
+  readonly time: number;
+  readonly stage: CallStage;
+  /** Ends what runs, with this as its answer. */
+  stop(error: OwlError): void;
+}
+
+/** All of them. Kept whether somebody looks or not: who looks wants to see the call that hangs since yesterday. */
+export class RunningCalls {
+  readonly #calls = new Set<RunningCall>();
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  add(call: RunningCall): void {
+    this.#calls.add(call);
+  }
+
+  delete(call: RunningCall): void {
+    this.#calls.delete(call);
+  }
+
+  [Symbol.iterator](): IterableIterator<RunningCall> {
+    return this.#calls.values();
+  }
+}

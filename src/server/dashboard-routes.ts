@@ -1,0 +1,132 @@
+import type { Config } from "../config/schema.ts";
+import type { ActivityLog } from "../dashboard/activity-log.ts";
+import type { ApiRoute } from "../dashboard/api.ts";
+import { type ApprovalSources, approvalRoutes } from "../dashboard/approval-routes.ts";
+import { browserRoutes } from "../dashboard/browser-routes.ts";
+import { ledgerRoutes } from "../dashboard/ledger-routes.ts";
+import { liveRoutes } from "../dashboard/live-routes.ts";
+import { NowBoard } from "../dashboard/now-board.ts";
+import { pauseRoutes } from "../dashboard/pause-routes.ts";
+import { policyRoutes, type PolicySources } from "../dashboard/policy-routes.ts";
+import type { RecentStages } from "../dashboard/recent-stages.ts";
+import { SandboxDesk } from "../dashboard/sandbox-desk.ts";
+import { sandboxFileRoutes } from "../dashboard/sandbox-file-routes.ts";
+import { sandboxRoutes } from "../dashboard/sandbox-routes.ts";
+import { spendRoutes, type SpendSources } from "../dashboard/spend-routes.ts";
+import { takeoverRoutes } from "../dashboard/takeover-routes.ts";
+import { toolRoutes, type ToolSources } from "../dashboard/tool-routes.ts";
+import { UsageSampler } from "../dashboard/usage-sampler.ts";
+import { HANDLER_SOURCE } from "../handlers/handler-library.ts";
+import type { Mcp } from "../protocol/mcp.ts";
+import type { Operations } from "./operations.ts";
+import type { OpenGovernance } from "./open-governance.ts";
+import { recordAct } from "./operator-record.ts";
+import { decideApproval } from "./operator-requests.ts";
+import { PACKAGE_VERSION } from "./package-version.ts";
+import { pauseDesk } from "./pause-desk.ts";
+import { subjectNamed } from "./policy-desk.ts";
+import type { Capabilities } from "./serve-capabilities.ts";
+import type { SandboxPart } from "./serve-sandboxes.ts";
+
+export interface DashboardSources {
+  readonly config: Config;
+  readonly mcp: Mcp;
+  readonly governance: OpenGovernance;
+  readonly sandboxes: SandboxPart | undefined;
+  readonly operations: Operations;
+  readonly activity: ActivityLog;
+  readonly stages: RecentStages;
+  readonly capabilities: Capabilities;
+}
+
+/** Everything that the page asks for, from those who know it. */
+export function dashboardRoutes(sources: DashboardSources): readonly ApiRoute[] {
+  const { governance, stages } = sources;
+  const board = boardOf(sources);
+  return [
+    ...liveRoutes(board),
+    ...sandboxParts(sources, board),
+    ...ledgerRoutes(governance.ledger, stages),
+    ...spendRoutes(spendSources(governance)),
+    ...approvalRoutes(approvalSources(sources)),
+    ...policyRoutes(policySources(sources)),
+    ...toolRoutes(toolSources(sources)),
+    ...pauseRoutes(pauseDesk(governance)),
+  ];
+}
+
+function sandboxParts(
+  { config, sandboxes, governance, activity }: DashboardSources,
+  board: NowBoard,
+): readonly ApiRoute[] {
+  if (sandboxes === undefined) return [];
+  const all = sandboxes.layer.services.sandboxes;
+  const desk = new SandboxDesk({ sandboxes: all, activity, record: (act) => recordAct(governance, act) });
+  return [
+    ...sandboxRoutes({ desk, now: (cellId) => board.sandbox(cellId) }),
+    ...takeoverRoutes(desk),
+    ...browserRoutes(desk),
+    ...sandboxFileRoutes({ desk, files: sandboxes.files, workspacePath: config.sandbox.workspace }),
+  ];
+}
+
+function spendSources({ ledger, governor, source }: OpenGovernance): SpendSources {
+  return { reader: ledger.reader, governor, timeZone: () => source.current.config.timeZone };
+}
+
+function approvalSources({ governance, sandboxes }: DashboardSources): ApprovalSources {
+  return {
+    list: () => governance.governor.approvals.list(),
+    decide: (decision) => decideApproval(governance, decision),
+    sandboxes: sandboxes?.layer.services.sandboxes,
+  };
+}
+
+function policySources({ config, governance, mcp, sandboxes, operations }: DashboardSources): PolicySources {
+  const { registry } = mcp.pipeline;
+  const { source, ledger, governor } = governance;
+  return {
+    policy: () => source.current,
+    registry,
+    subjectNamed: (name) => subjectNamed(registry, name, config.tools.timeoutSeconds * 1000),
+    reader: ledger.reader,
+    owners: () => sandboxes?.operator.list().map(({ owner }) => owner) ?? [],
+    pauses: () => governor.pauses.list(),
+    reloads: () => [source.lastReload, operations.reloader?.last].filter((reload) => reload !== undefined),
+  };
+}
+
+function toolSources({ mcp, capabilities }: DashboardSources): ToolSources {
+  return {
+    mcp,
+    handlers: () => mcp.pipeline.registry.toolsFrom(HANDLER_SOURCE),
+    handlerProblems: () =>
+      capabilities.handlerProblems.map(({ file, line, message, fix }) => ({
+        file,
+        severity: "error",
+        message,
+        ...(line !== undefined && { line }),
+        ...(fix !== undefined && { fix }),
+      })),
+    skillProblems: () => capabilities.skillProblems.map(({ path, ...problem }) => ({ file: path, ...problem })),
+  };
+}
+
+function boardOf({ config, governance, sandboxes, operations, activity }: DashboardSources): NowBoard {
+  const { governor, running } = governance;
+  const all = sandboxes?.layer.services.sandboxes;
+  return new NowBoard({
+    version: PACKAGE_VERSION,
+    activity,
+    running,
+    usage: new UsageSampler(async (cellId) => all?.findCell(cellId)?.usage()),
+    sandboxes: () => all?.listAll() ?? [],
+    room: () => ({
+      ready: [...(sandboxes?.layer.pooled().values() ?? [])].reduce((sum, count) => sum + count, 0),
+      most: config.sandbox.maxTotal,
+    }),
+    approvals: () => governor.approvals.list(),
+    pauses: () => governor.pauses.list(),
+    health: () => operations.health.report(),
+  });
+}

@@ -1,0 +1,89 @@
+import type { Authenticator } from "../auth/authenticator.ts";
+import type { Config } from "../config/schema.ts";
+import type { ApiRoute } from "../dashboard/api.ts";
+import { LoginBrake } from "../dashboard/login-brake.ts";
+import { OneTimeLinks } from "../dashboard/one-time-links.ts";
+import { OperatorSessions } from "../dashboard/operator-sessions.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { DashboardDoor } from "../transports/http/dashboard-door.ts";
+import { DashboardGate } from "../transports/http/dashboard-gate.ts";
+
+export interface OpenDashboardOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  /** Not there when auth is off, as it is beside stdio: then a link opens the page. */
+  readonly authenticator: Authenticator | undefined;
+  /** Where it listens. */
+  readonly host: string;
+  readonly routes: () => Promise<readonly ApiRoute[]>;
+}
+
+/** Where the page is, and how to get in. */
+export interface DashboardAddress {
+  readonly url: string;
+  /** Opens it once, within ten minutes. Not there when it takes a token. */
+  readonly link?: string;
+}
+
+/** The page for operators, up to the door that it is reached by. */
+export class Dashboard {
+  readonly gate: DashboardGate;
+  readonly #options: OpenDashboardOptions;
+  readonly #links = new OneTimeLinks();
+  readonly #sessions: OperatorSessions;
+  #origin: string | undefined;
+
+  constructor(options: OpenDashboardOptions) {
+    this.#options = options;
+    const { idleSeconds, maxAgeSeconds } = options.config.dashboard;
+    this.#sessions = new OperatorSessions({ idleMs: idleSeconds * 1000, maxAgeMs: maxAgeSeconds * 1000 });
+    this.gate = new DashboardGate(() => this.#openDoor());
+  }
+
+  /** It can be reached from now on. */
+  listensAt(origin: string): void {
+    this.#origin = origin;
+  }
+
+  /** Each link is a new one. Nothing before it listens. */
+  address(): DashboardAddress | undefined {
+    if (this.#origin === undefined) return undefined;
+    const url = `${this.#origin}/dashboard`;
+    return this.#options.authenticator === undefined
+      ? { url, link: `${url}/open?key=${this.#links.create()}` }
+      : { url };
+  }
+
+  /** Ends every session, and with them the streams of the page. */
+  close(): void {
+    this.#sessions.close();
+  }
+
+  async #openDoor(): Promise<DashboardDoor> {
+    const { config, logger, authenticator, host, routes } = this.#options;
+    const [{ DashboardDoor: Door }, { DashboardGuard }, { HostGuard }, { PageFiles }] = await Promise.all([
+      import("../transports/http/dashboard-door.ts"),
+      import("../transports/http/dashboard-guard.ts"),
+      import("../transports/http/guards.ts"),
+      import("../dashboard/page-files.ts"),
+    ]);
+    const { allowedHosts, tls, keepAliveSeconds } = config.http;
+    return new Door({
+      routes: await routes(),
+      pages: new PageFiles(),
+      guard: new DashboardGuard({
+        guard: new HostGuard({ host, allowedHosts, corsEnabled: false, corsOrigins: [] }),
+        allowedHosts,
+        needsLoopback: authenticator === undefined,
+        host,
+      }),
+      authenticator,
+      sessions: this.#sessions,
+      links: this.#links,
+      brake: new LoginBrake(),
+      isTls: config.transport === "http" && tls.certFile !== "",
+      keepAliveMs: keepAliveSeconds * 1000,
+      logger,
+    });
+  }
+}

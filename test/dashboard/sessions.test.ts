@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { dashboardAddresses } from "../../src/server/control-client.ts";
+import { makePlace, Server } from "../e2e/sandbox-client.ts";
+import { DashboardServer, Operator } from "./page-lab.ts";
+
+describe("with tokens", () => {
+  let server: DashboardServer;
+  beforeAll(async () => {
+    server = await new DashboardServer({ sandbox: { enabled: false } }).start();
+  });
+  afterAll(() => server.stop());
+
+  test("an operator's token opens the page one asked for, and signing out ends it", async () => {
+    const anna = await Operator.arrive(server);
+    await anna.open("/ledger?client=ada");
+    expect(await anna.heading()).toBe("Sign in");
+    expect(await anna.obstacles()).toEqual([]);
+    await anna.enterToken();
+    await anna.shows("Ledger");
+    expect(await anna.heading()).toBe("Ledger");
+    expect(await anna.page.getByLabel("Client").inputValue()).toBe("ada");
+    expect(await anna.page.title()).toBe("Ledger · OwlClaw");
+    await anna.page.getByRole("button", { name: "Sign out" }).click();
+    await anna.shows("Token of an operator");
+    await anna.page.reload();
+    await anna.shows("Token of an operator");
+    await anna.leave();
+  });
+
+  test("a token that is none, or a client's, is refused in words", async () => {
+    const eve = await Operator.arrive(server, { name: "eve" });
+    await eve.open("");
+    await eve.page.getByLabel("Token of an operator").fill("no token at all");
+    await eve.page.getByRole("button", { name: "Sign in" }).click();
+    const alert = eve.page.getByRole("alert");
+    await alert.waitFor();
+    await eve.enterToken([]);
+    await alert.getByText("owlclaw:admin").waitFor();
+    expect(await eve.obstacles()).toEqual([]);
+    // The browser itself writes down that both were refused; nothing else is wrong.
+    expect(eve.problems.filter((problem) => !/status of 40[13]/.test(problem))).toEqual([]);
+    eve.problems.length = 0;
+    await eve.leave();
+  });
+
+  test("whoever is at the page when the server starts again signs in and is where they were", async () => {
+    const anna = await Operator.signIn(server);
+    await anna.page.getByRole("link", { name: "Ledger", exact: true }).click();
+    await anna.shows(/^[\d,]+ rows?$|Nothing was called yet/);
+    await server.stop();
+    await anna.shows("Connection lost, trying again…");
+    await server.start();
+    await anna.shows("Token of an operator");
+    await anna.enterToken();
+    expect(await anna.heading()).toBe("Ledger");
+    // The browser itself tells that the connection was lost, and that the old session is none any more.
+    expect(anna.problems.filter((problem) => !/net::ERR_|status of (401|503)/.test(problem))).toEqual([]);
+    anna.problems.length = 0;
+    await anna.leave();
+  });
+});
+
+describe("without tokens", () => {
+  test("a link that the server prints opens the page once", async () => {
+    const place = makePlace();
+    const server = new Server(place, { sandbox: { enabled: false } });
+    const { origin } = new URL(await server.url());
+    const [address] = await dashboardAddresses(place.dataFolder);
+    const link = address?.link ?? "";
+    const first = await Operator.arrive({ origin });
+    await first.page.goto(link);
+    await first.shows("Live");
+    expect(new URL(first.page.url()).pathname).toBe("/dashboard");
+    await first.leave();
+    const second = await Operator.arrive({ origin });
+    await second.open("");
+    await second.shows("owlclaw mcp-server dashboard");
+    expect(await second.obstacles()).toEqual([]);
+    const refused = await second.page.goto(link);
+    expect(refused?.status()).toBe(403);
+    expect(second.problems.filter((problem) => !problem.includes("status of 403"))).toEqual([]);
+    second.problems.length = 0;
+    await second.leave();
+    await server.stop();
+  });
+});

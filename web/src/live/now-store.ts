@@ -1,0 +1,53 @@
+import { computed, signal } from "@preact/signals";
+import type { Now, NowChange } from "../../../src/dashboard/contract.ts";
+import { fromAnswer } from "../server/answer-text.ts";
+import { openStream, type StreamState } from "../server/event-stream.ts";
+
+export const now = signal<Now | undefined>(undefined);
+export const streamState = signal<StreamState>("connecting");
+
+export const approvalCount = computed(() => now.value?.approvals ?? 0);
+export const pauses = computed(() => now.value?.paused ?? []);
+export const everybodyPause = computed(() => pauses.value.find(({ client }) => client === "*"));
+
+export function followNow(): () => void {
+  return openStream({
+    path: "live",
+    on: {
+      now: (data) => {
+        now.value = fromAnswer<Now>(data);
+      },
+      change: (data) => change(fromAnswer<NowChange>(data)),
+    },
+    onState: (state) => {
+      streamState.value = state;
+    },
+  });
+}
+
+function change(news: NowChange): void {
+  const last = now.peek();
+  if (last === undefined) return;
+  now.value = {
+    ...last,
+    sandboxes: merged(last.sandboxes, news.sandboxes, news.sandboxesGone),
+    calls: merged(last.calls, news.calls, news.callsGone),
+    queue: news.queue ?? last.queue,
+    health: news.health ?? last.health,
+    approvals: news.approvals ?? last.approvals,
+    paused: news.paused ?? last.paused,
+  };
+}
+
+/** Those that are known keep their place, so that rows do not wander under the pointer. */
+function merged<T extends { readonly id: string }>(
+  old: readonly T[],
+  fresh: readonly T[] | undefined,
+  gone: readonly string[] | undefined,
+): readonly T[] {
+  if (fresh === undefined && gone === undefined) return old;
+  const byId = new Map(old.map((entry) => [entry.id, entry]));
+  for (const id of gone ?? []) byId.delete(id);
+  for (const entry of fresh ?? []) byId.set(entry.id, entry);
+  return [...byId.values()];
+}

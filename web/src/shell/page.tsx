@@ -1,0 +1,37 @@
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { approvalCount } from "../live/now-store.ts";
+import { hasMoved, place } from "../routing/router.ts";
+
+interface PageProps {
+  readonly title: string;
+  /** Beside the heading. */
+  readonly actions?: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+/** What a view stands in: its heading is the page's title, and takes the focus when one came here by a link of the page. */
+export function Page({ title, actions, children }: PageProps): JSX.Element {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const waiting = approvalCount.value;
+  useEffect(() => {
+    document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${title} · OwlClaw`;
+  }, [title, waiting]);
+  const { path } = place.value;
+  useEffect(() => {
+    const { activeElement } = document;
+    const isFree = activeElement === document.body || activeElement?.tagName === "A";
+    if (hasMoved && isFree) heading.current?.focus({ preventScroll: true });
+  }, [path]);
+  return (
+    <>
+      <header class="page-head">
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+        <div class="actions">{actions}</div>
+      </header>
+      {children}
+    </>
+  );
+}

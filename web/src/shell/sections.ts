@@ -1,0 +1,17 @@
+export interface Section {
+  /** The first part of the address; empty for the first page. */
+  readonly path: string;
+  readonly title: string;
+  /** After `g`. */
+  readonly key: string;
+}
+
+export const SECTIONS: readonly Section[] = [
+  { path: "", title: "Now", key: "n" },
+  { path: "approvals", title: "Approvals", key: "a" },
+  { path: "ledger", title: "Ledger", key: "l" },
+  { path: "spend", title: "Spend", key: "s" },
+  { path: "policy", title: "Policy", key: "p" },
+  { path: "tools", title: "Tools", key: "t" },
+  { path: "skills", title: "Skills", key: "k" },
+];

@@ -1,0 +1,108 @@
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { LedgerPage } from "../../../../src/dashboard/contract.ts";
+import { streamState } from "../../live/now-store.ts";
+import { countOf } from "../../parts/format.ts";
+import { Empty, Loading, Problem } from "../../parts/problem.tsx";
+import { apiUrl, get } from "../../server/api.ts";
+import { Page } from "../../shell/page.tsx";
+import { FilterForm } from "./filter-form.tsx";
+import { currentFilters, type Filters } from "./filters.ts";
+import { FilteredPages, type LedgerPages, WholePages } from "./ledger-pages.ts";
+import { LedgerRows } from "./ledger-rows.tsx";
+import { Timeline } from "./timeline.tsx";
+import { VerifyButton } from "./verify-button.tsx";
+
+const LOOK_AGAIN_MS = 3_000;
+const MOST_NEWS = 100;
+
+export function LedgerList(): JSX.Element {
+  const filters = currentFilters();
+  const key = JSON.stringify(filters);
+  const [round, setRound] = useState(0);
+  return (
+    <Page title="Ledger" actions={<LedgerActions filters={filters} />}>
+      <FilterForm filters={filters} />
+      <Timeline filters={filters} round={round} />
+      <Rows key={`${key} ${round}`} filters={filters} onNews={() => setRound(round + 1)} />
+    </Page>
+  );
+}
+
+function LedgerActions({ filters }: { readonly filters: Filters }): JSX.Element {
+  return (
+    <>
+      <a class="button" href={apiUrl("ledger/export", { ...filters, format: "csv" })} download="">
+        Export CSV
+      </a>
+      <a class="button" href={apiUrl("ledger/export", { ...filters, format: "json" })} download="">
+        Export JSON
+      </a>
+      <VerifyButton />
+    </>
+  );
+}
+
+function Rows({ filters, onNews }: { readonly filters: Filters; readonly onNews: () => void }): JSX.Element {
+  const [pages] = useState(() =>
+    Object.keys(filters).length === 0 ? new WholePages(filters) : new FilteredPages(filters),
+  );
+  useEffect(() => {
+    void pages.start();
+    return () => pages.close();
+  }, []);
+  const news = useNews(pages, filters);
+  void pages.version.value;
+  // With a search for a text, a page of the ledger may hold nothing that fits and still not be the last.
+  if (pages.isStarted && pages.length === 0 && pages.hasMore) pages.want(0, 0);
+  const isLooking = !pages.isStarted || (pages.length === 0 && pages.hasMore);
+  if (isLooking)
+    return pages.error === undefined ? <Loading what="the ledger" /> : <Problem error={pages.error} onRetry={onNews} />;
+  return (
+    <section aria-labelledby="rows-title">
+      <header class="section-head">
+        <h2 id="rows-title">{titleOf(pages)}</h2>
+        {news === 0 ? null : (
+          <button type="button" class="small primary" onClick={onNews}>
+            {news >= MOST_NEWS ? `Show ${MOST_NEWS} or more new` : `Show ${news} new`}
+          </button>
+        )}
+      </header>
+      <Problem error={pages.error} />
+      {pages.length === 0 ? (
+        <NoRows isFiltered={Object.keys(filters).length > 0} />
+      ) : (
+        <LedgerRows pages={pages} filters={filters} />
+      )}
+    </section>
+  );
+}
+
+function titleOf(pages: LedgerPages): string {
+  const words = pages.length === 1 ? "1 row" : `${countOf(pages.length)} rows`;
+  return pages.hasMore ? `More than ${words}` : words;
+}
+
+function NoRows({ isFiltered }: { readonly isFiltered: boolean }): JSX.Element {
+  return isFiltered ? (
+    <Empty title="No call matches.">Change or clear the filter to see others.</Empty>
+  ) : (
+    <Empty title="Nothing was called yet.">Every call is recorded here, refused ones too.</Empty>
+  );
+}
+
+/** How many came since the list was loaded. They wait behind a button, so that rows do not move while one reads. */
+function useNews(pages: LedgerPages, filters: Filters): number {
+  const [count, setCount] = useState(0);
+  useEffect(() => {
+    const look = async (): Promise<void> => {
+      if (document.hidden || streamState.peek() !== "open" || !pages.isStarted) return;
+      const { rows } = await get<LedgerPage>("ledger", { ...filters, after: pages.newest, limit: MOST_NEWS });
+      setCount(rows.length);
+    };
+    // Where the server does not answer, the top of the page says so.
+    const timer = setInterval(() => void look().catch(() => undefined), LOOK_AGAIN_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return count;
+}

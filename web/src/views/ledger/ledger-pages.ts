@@ -1,0 +1,141 @@
+import { signal } from "@preact/signals";
+import type { LedgerLine, LedgerPage } from "../../../../src/dashboard/contract.ts";
+import { get } from "../../server/api.ts";
+import type { Filters } from "./filters.ts";
+
+const PAGE_ROWS = 200;
+
+/** A long list of rows, newest first, of which those near the reader are loaded. */
+export abstract class LedgerPages {
+  /** Changes whenever there is something else to draw. */
+  readonly version = signal(0);
+  protected readonly filters: Filters;
+  #error: unknown;
+  #isStarted = false;
+  #isClosed = false;
+  #newest = 0;
+
+  constructor(filters: Filters) {
+    this.filters = filters;
+  }
+
+  /** How many places there are as far as is known. */
+  abstract get length(): number;
+  /** Whether there are more than `length` says. */
+  abstract get hasMore(): boolean;
+  abstract row(index: number): LedgerLine | undefined;
+  /** Loads what is missing between two places. */
+  abstract want(first: number, last: number): void;
+  protected abstract take(answer: LedgerPage, before: number | undefined): void;
+
+  get error(): unknown {
+    return this.#error;
+  }
+
+  get isStarted(): boolean {
+    return this.#isStarted;
+  }
+
+  /** The number of the newest row when the list was made. */
+  get newest(): number {
+    return this.#newest;
+  }
+
+  async start(): Promise<void> {
+    await this.load(undefined);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  protected async load(before: number | undefined): Promise<void> {
+    try {
+      const answer = await get<LedgerPage>("ledger", { ...this.filters, before, limit: PAGE_ROWS });
+      if (this.#isClosed) return;
+      if (before === undefined) this.#newest = answer.rows[0]?.seq ?? 0;
+      this.take(answer, before);
+      this.#error = undefined;
+      this.#isStarted = true;
+    } catch (error) {
+      this.#error = error;
+    }
+    this.version.value += 1;
+  }
+}
+
+/** Rows that a filter lets through follow each other: nobody knows where the thousandth is before the others are read. */
+export class FilteredPages extends LedgerPages {
+  readonly #rows: LedgerLine[] = [];
+  #next: number | undefined;
+  #hasMore = true;
+  #isLoading = false;
+
+  get length(): number {
+    return this.#rows.length;
+  }
+
+  get hasMore(): boolean {
+    return this.#hasMore;
+  }
+
+  row(index: number): LedgerLine | undefined {
+    return this.#rows[index];
+  }
+
+  want(_first: number, last: number): void {
+    if (this.#isLoading || !this.#hasMore || this.#next === undefined || last < this.#rows.length - PAGE_ROWS / 2)
+      return;
+    this.#isLoading = true;
+    void this.load(this.#next).finally(() => {
+      this.#isLoading = false;
+    });
+  }
+
+  protected take({ rows, next }: LedgerPage): void {
+    this.#rows.push(...rows);
+    this.#next = next;
+    this.#hasMore = next !== undefined;
+  }
+}
+
+/** Pages that are far from what is looked at are let go of, so that a million rows do not stay in memory. */
+const MOST_PAGES = 50;
+
+/** Without a filter the numbers have no holes, so that any place can be asked for at once. */
+export class WholePages extends LedgerPages {
+  readonly #pages = new Map<number, readonly LedgerLine[]>();
+  readonly #loading = new Set<number>();
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get hasMore(): boolean {
+    return false;
+  }
+
+  row(index: number): LedgerLine | undefined {
+    return this.#pages.get(Math.floor(index / PAGE_ROWS))?.[index % PAGE_ROWS];
+  }
+
+  want(first: number, last: number): void {
+    const end = Math.floor(last / PAGE_ROWS);
+    for (let page = Math.floor(first / PAGE_ROWS); page <= end; page += 1) {
+      if (this.#pages.has(page) || this.#loading.has(page) || page * PAGE_ROWS >= this.#length) continue;
+      this.#loading.add(page);
+      void this.load(this.newest + 1 - page * PAGE_ROWS).finally(() => this.#loading.delete(page));
+    }
+  }
+
+  protected take({ rows, next }: LedgerPage, before: number | undefined): void {
+    const page = before === undefined ? 0 : (this.newest + 1 - before) / PAGE_ROWS;
+    this.#pages.set(page, rows);
+    if (page === 0) this.#length = this.newest;
+    // The server keeps no older ones.
+    if (next === undefined) this.#length = page * PAGE_ROWS + rows.length;
+    const far = [...this.#pages.keys()].sort((a, b) => Math.abs(b - page) - Math.abs(a - page));
+    for (const each of far.slice(0, Math.max(0, far.length - MOST_PAGES))) this.#pages.delete(each);
+  }
+}

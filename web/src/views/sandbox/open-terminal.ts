@@ -1,0 +1,71 @@
+import { FitAddon } from "@xterm/addon-fit";
+import { type ITheme, Terminal } from "@xterm/xterm";
+import { effect } from "@preact/signals";
+import { theme } from "../../shell/theme.ts";
+import { installStrictStyles } from "./strict-styles.ts";
+
+/**
+ * Sequences by which what is printed could do more than print: titles, colours of the page's own choice, links, notifications,
+ * the clipboard. All of them are swallowed.
+ */
+const FORBIDDEN_OSC = [
+  0, 1, 2, 4, 5, 7, 8, 9, 10, 11, 12, 13, 17, 19, 50, 52, 99, 104, 110, 111, 112, 133, 633, 777, 1337,
+];
+
+const SCROLLBACK_LINES = 5_000;
+
+export interface OpenedTerminal {
+  readonly terminal: Terminal;
+  readonly close: () => void;
+}
+
+export function openTerminal(place: HTMLElement, options: { readonly isReadOnly: boolean }): OpenedTerminal {
+  installStrictStyles();
+  const terminal = new Terminal({
+    convertEol: options.isReadOnly,
+    disableStdin: options.isReadOnly,
+    cursorBlink: !options.isReadOnly,
+    cursorInactiveStyle: options.isReadOnly ? "none" : "outline",
+    fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace",
+    fontSize: 13,
+    scrollback: SCROLLBACK_LINES,
+    linkHandler: null,
+    windowOptions: {},
+    minimumContrastRatio: 4.5,
+  });
+  for (const code of FORBIDDEN_OSC) terminal.parser.registerOscHandler(code, () => true);
+  const fit = new FitAddon();
+  terminal.loadAddon(fit);
+  terminal.open(place);
+  fit.fit();
+  const watcher = new ResizeObserver(() => fit.fit());
+  watcher.observe(place);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const paint = (): void => {
+    terminal.options.theme = themeOf(place);
+  };
+  dark.addEventListener("change", paint);
+  const stopTheme = effect(() => {
+    void theme.value;
+    // The attribute that the style sheet looks at is set by another effect of the same change.
+    queueMicrotask(paint);
+  });
+  const close = (): void => {
+    stopTheme();
+    dark.removeEventListener("change", paint);
+    watcher.disconnect();
+    terminal.dispose();
+  };
+  return { terminal, close };
+}
+
+function themeOf(place: HTMLElement): ITheme {
+  const style = getComputedStyle(place);
+  const color = (name: string): string => style.getPropertyValue(name).trim();
+  return {
+    background: color("--terminal"),
+    foreground: color("--text"),
+    cursor: color("--accent"),
+    selectionBackground: color("--selection"),
+  };
+}

@@ -1,0 +1,102 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { SandboxDetail, TerminalRequest } from "../../../../src/dashboard/contract.ts";
+import { ActionButton } from "../../parts/action-button.tsx";
+import { announce } from "../../parts/announcer.tsx";
+import { visibleText } from "../../parts/format.ts";
+import { Empty, Problem } from "../../parts/problem.tsx";
+import { post, session } from "../../server/api.ts";
+import { type ScreenHandle, TerminalScreen } from "./terminal-screen.tsx";
+
+interface OperatorShellProps {
+  readonly sandbox: SandboxDetail;
+  readonly onReady: (screen: ScreenHandle | undefined) => void;
+}
+
+/** While it is open the client's own calls are told to wait; everything typed stands in the ledger as the operator's. */
+export function OperatorShell({ sandbox, onReady }: OperatorShellProps): JSX.Element {
+  const path = `sandboxes/${encodeURIComponent(sandbox.id)}`;
+  const current = session.value;
+  const isMine = typeof current === "object" && sandbox.takenOverBy === current.operator;
+  const take = async (): Promise<void> => {
+    await post(`${path}/takeover`);
+    announce("You have taken the sandbox over.");
+  };
+  const give = async (): Promise<void> => {
+    await post(`${path}/giveback`);
+    announce("The sandbox is the client's again.");
+  };
+  return (
+    <section aria-labelledby="shell-title">
+      <header class="section-head">
+        <h2 id="shell-title">Your shell</h2>
+        {isMine ? <ActionButton class="small" label="Give back" work={give} /> : null}
+      </header>
+      {isMine ? (
+        <Shell path={path} onReady={onReady} />
+      ) : sandbox.takenOverBy === undefined ? (
+        <div class="empty">
+          <p class="empty-title">Take the sandbox over to type in it.</p>
+          <p>Until you give it back, the client's calls are answered that an operator is at work.</p>
+          <ActionButton label="Take over" work={take} />
+        </div>
+      ) : (
+        <Empty title={`${visibleText(sandbox.takenOverBy)} has taken it over.`} />
+      )}
+    </section>
+  );
+}
+
+function Shell({
+  path,
+  onReady,
+}: {
+  readonly path: string;
+  readonly onReady: OperatorShellProps["onReady"];
+}): JSX.Element {
+  const [error, setError] = useState<unknown>(undefined);
+  /** One request after the other, so that what is typed arrives in its order; what is typed meanwhile goes together. */
+  const [queue] = useState(() => new InputQueue(path, setError));
+  return (
+    <>
+      <Problem error={error} />
+      <TerminalScreen
+        label="Your shell in the sandbox"
+        onReady={onReady}
+        onInput={(input) => queue.type(input)}
+        onResize={(resize) => queue.send({ resize })}
+      />
+    </>
+  );
+}
+
+class InputQueue {
+  readonly #path: string;
+  readonly #onError: (error: unknown) => void;
+  #typed = "";
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(path: string, onError: (error: unknown) => void) {
+    this.#path = path;
+    this.#onError = onError;
+  }
+
+  type(input: string): void {
+    const isWaiting = this.#typed !== "";
+    this.#typed += input;
+    if (isWaiting) return;
+    this.#last = this.#last.then(async () => {
+      const text = this.#typed;
+      this.#typed = "";
+      await this.#post({ input: text });
+    });
+  }
+
+  send(request: TerminalRequest): void {
+    this.#last = this.#last.then(() => this.#post(request));
+  }
+
+  async #post(request: TerminalRequest): Promise<void> {
+    await post(`${this.#path}/terminal`, request).then(() => this.#onError(undefined), this.#onError);
+  }
+}

@@ -1,0 +1,149 @@
+import type { FunctionComponent, JSX } from "preact";
+import type { SandboxAbility, SandboxDetail, SandboxNow } from "../../../../src/dashboard/contract.ts";
+import { now } from "../../live/now-store.ts";
+import { Badge } from "../../parts/badge.tsx";
+import { bytesOf, visibleText } from "../../parts/format.ts";
+import { Loading, Problem } from "../../parts/problem.tsx";
+import { Tabs } from "../../parts/tabs.tsx";
+import { Age, Until } from "../../parts/time.tsx";
+import { href } from "../../routing/router.ts";
+import { useResource } from "../../server/use-resource.ts";
+import { Page } from "../../shell/page.tsx";
+import { BrowserTab } from "./browser-tab.tsx";
+import { CellsTab } from "./cells-tab.tsx";
+import { ChangesTab } from "./changes-tab.tsx";
+import { FilesTab } from "./files-tab.tsx";
+import { NetworkTab } from "./network-tab.tsx";
+import { ProcessesTab } from "./processes-tab.tsx";
+import { SandboxActions } from "./sandbox-actions.tsx";
+import { type ShownSandbox, shownSandbox } from "./shown-sandbox.ts";
+import { TerminalTab } from "./terminal-tab.tsx";
+
+interface TabView {
+  readonly title: string;
+  readonly view: FunctionComponent<{ readonly sandbox: ShownSandbox }>;
+  /** Tabs that need nothing of the sandbox are always there. */
+  readonly needs?: SandboxAbility;
+  /** Shows what has come, and can be read when the sandbox has ended. */
+  readonly isKept?: boolean;
+}
+
+const TABS: Readonly<Record<string, TabView>> = {
+  terminal: { title: "Terminal", view: TerminalTab, isKept: true },
+  cells: { title: "Code", view: CellsTab, isKept: true },
+  browser: { title: "Browser", view: BrowserTab, needs: "browser" },
+  files: { title: "Files", view: FilesTab, needs: "files" },
+  changes: { title: "Changes", view: ChangesTab, needs: "changes" },
+  processes: { title: "Processes", view: ProcessesTab, needs: "processes" },
+  network: { title: "Network", view: NetworkTab, needs: "network", isKept: true },
+};
+
+export function SandboxView({ rest: [id = "", tab = "terminal"] }: { readonly rest: readonly string[] }): JSX.Element {
+  const current = now.value;
+  if (current === undefined) {
+    return (
+      <Page title={`Sandbox ${id}`}>
+        <Loading what="the sandbox" />
+      </Page>
+    );
+  }
+  return <KnownSandbox key={id} id={id} tab={tab} live={current.sandboxes.find((sandbox) => sandbox.id === id)} />;
+}
+
+interface KnownSandboxProps {
+  readonly id: string;
+  readonly tab: string;
+  /** Not there when it has ended. */
+  readonly live: SandboxNow | undefined;
+}
+
+function KnownSandbox({ id, tab, live }: KnownSandboxProps): JSX.Element {
+  const isAlive = live !== undefined;
+  // What is not alive is not asked for: the answer is known.
+  const detail = useResource<SandboxDetail>(isAlive ? `sandboxes/${encodeURIComponent(id)}` : undefined);
+  const sandbox = detail.data === undefined ? undefined : shownSandbox(detail.data, live);
+  const isShown = sandbox !== undefined;
+  return (
+    <Page
+      title={`Sandbox ${id}`}
+      actions={isShown && isAlive ? <SandboxActions sandbox={sandbox} onChange={detail.reload} /> : null}
+    >
+      {isAlive ? <Problem error={detail.error} onRetry={detail.reload} /> : <GoneNote ledgerId={sandbox?.ledgerId} />}
+      {isAlive && detail.isLoading && !isShown ? <Loading what="the sandbox" /> : null}
+      {isShown ? <Body sandbox={sandbox} tab={tab} /> : null}
+    </Page>
+  );
+}
+
+function GoneNote({ ledgerId }: { readonly ledgerId: string | undefined }): JSX.Element {
+  return (
+    <div class="note" role="status">
+      <p>
+        This sandbox is no longer alive. What was done in it stands in the{" "}
+        <a href={href(["ledger"], { sandbox: ledgerId })}>ledger</a>.
+      </p>
+    </div>
+  );
+}
+
+function Body({ sandbox, tab }: { readonly sandbox: ShownSandbox; readonly tab: string }): JSX.Element {
+  const tabs = Object.entries(TABS).filter(
+    ([, { needs, isKept }]) =>
+      (sandbox.isAlive || isKept === true) && (needs === undefined || sandbox.can.includes(needs)),
+  );
+  const shown = tabs.find(([name]) => name === tab) ?? tabs[0];
+  if (shown === undefined) return <Facts sandbox={sandbox} />;
+  const [name, { view: Shown }] = shown;
+  const links = tabs.map(([other, { title }]) => ({ name: other, title, to: href(["sandboxes", sandbox.id, other]) }));
+  return (
+    <>
+      <Facts sandbox={sandbox} />
+      <Tabs label="Views of this sandbox" tabs={links} current={name} />
+      <Shown sandbox={sandbox} />
+    </>
+  );
+}
+
+function Facts({ sandbox }: { readonly sandbox: SandboxNow & Pick<SandboxDetail, "networkAllow"> }): JSX.Element {
+  return (
+    <dl class="facts">
+      <div>
+        <dt>State</dt>
+        <dd>
+          <Badge text={sandbox.state} />{" "}
+          {sandbox.running === null ? null : <span class="mono">{visibleText(sandbox.running)}</span>}
+        </dd>
+      </div>
+      <div>
+        <dt>Owner</dt>
+        <dd>
+          <a href={href(["policy"], { client: sandbox.owner })}>{visibleText(sandbox.owner)}</a>,{" "}
+          <a href={href(["ledger"], { sandbox: sandbox.ledgerId })}>all calls</a>
+        </dd>
+      </div>
+      <div>
+        <dt>Template</dt>
+        <dd>
+          {visibleText(sandbox.template)} <span class="muted">{`${sandbox.flavor} on ${sandbox.runtime}`}</span>
+        </dd>
+      </div>
+      <div>
+        <dt>CPU and memory</dt>
+        <dd class="num">
+          {sandbox.cpuPercent === undefined ? "–" : `${Math.round(sandbox.cpuPercent)} %`},{" "}
+          {sandbox.memoryBytes === undefined ? "–" : bytesOf(sandbox.memoryBytes)}
+        </dd>
+      </div>
+      <div>
+        <dt>Age</dt>
+        <dd>
+          <Age since={sandbox.createdAt} />, ends <Until time={sandbox.expiresAt} />
+        </dd>
+      </div>
+      <div>
+        <dt>May reach</dt>
+        <dd>{sandbox.networkAllow.length === 0 ? "nothing" : visibleText(sandbox.networkAllow.join(", "))}</dd>
+      </div>
+    </dl>
+  );
+}
