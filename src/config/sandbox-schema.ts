@@ -110,13 +110,15 @@ export const sandbox = z
     runtime: z
       .enum(RUNTIMES)
       .default("auto")
-      .describe("What isolates sandboxes. auto: the first one that works here, bubblewrap and then docker."),
+      .describe("What isolates sandboxes. auto: the first one that works here of bubblewrap, docker and microsandbox."),
     image: z
       .string()
       .trim()
       .min(1)
       .default("owlclaw-sandbox")
-      .describe("With docker: the image that sandboxes start from. It must be on the engine; nothing is pulled."),
+      .describe(
+        "With docker and microsandbox: the image that sandboxes start from. It must be there; nothing is pulled.",
+      ),
     templates,
     docker,
     template: z
