@@ -4,7 +4,7 @@
  * a shell has no system calls. Its argument is a JSON object made by `launchArguments`.
  */
 export const LAUNCH_SCRIPT = `
-import base64, ctypes, fcntl, json, os, resource, signal, socket, struct, sys, threading
+import base64, ctypes, fcntl, json, os, resource, signal, socket, struct, sys, threading, time
 given = json.loads(sys.argv[1])
 libc = ctypes.CDLL(None, use_errno=True)
 READONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, MOVE, PRIVATE = 1, 2, 4, 8, 32, 4096, 8192, 0x44000
@@ -113,8 +113,9 @@ def send_all(read, line):
 
 def beside(body):
     # A process of its own outside the sandbox, where nothing in it sees or ends it.
-    if os.fork() != 0:
-        return
+    pid = os.fork()
+    if pid != 0:
+        return pid
     system("prctl", 1, signal.SIGKILL, 0, 0, 0)
     try:
         body()
@@ -155,11 +156,12 @@ def carry_stream():
                 piece = piece[os.write(inward[1], piece):]
         in_thread(line.receive, write, lambda: os.close(inward[1]))
         send_all(lambda: os.read(outward[0], 65536), line)
-    beside(carry)
+    carrier = beside(carry)
     os.dup2(inward[0], 0)
     os.dup2(outward[1], 1)
     for number in (*inward, *outward):
         os.close(number)
+    return carrier
 
 def confine():
     limits = given["limits"]
@@ -218,7 +220,7 @@ if given["ownsWorkspace"]:
         os.rmdir(given["workspace"] + "/lost+found")
 if "egressPort" in given:
     carry_egress()
-carry_stream()
+carrier = carry_stream()
 system("unshare", NEWPID | NEWNET)
 raise_loopback()
 child = os.fork()
@@ -227,5 +229,9 @@ if child == 0:
 for number in (0, 1):
     os.close(number)
 code = code_of(os.waitpid(child, 0)[1])
+# What was said last is still under way.
+patience = time.monotonic() + 2
+while os.waitpid(carrier, os.WNOHANG)[0] == 0 and time.monotonic() < patience:
+    time.sleep(0.005)
 os._exit(given["memoryCode"] if code == 128 + signal.SIGKILL and kills_for_memory() != before else code)
 `;

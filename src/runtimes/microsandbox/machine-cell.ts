@@ -66,8 +66,7 @@ export class MachineCell implements Cell {
     this.#machine = machine;
     this.#onGone = onGone;
     this.exited = launched.ended.then((code) => this.#exit(code));
-    // A machine without its guest is of no use, and would stay.
-    void this.exited.then(() => this.end("stopped"));
+    void this.#removeAfterEnd();
   }
 
   /** Ends everything in it, without waiting. */
@@ -89,6 +88,15 @@ export class MachineCell implements Cell {
     const { memoryBytes, vcpuTimeNs } = await this.#machine.metrics();
     // The host does not see processes of a machine.
     return { memoryBytes, cpuMs: vcpuTimeNs / NANOSECONDS_PER_MS, pids: 0 };
+  }
+
+  /** A machine without its guest is of no use, and would stay. What the guest said last is read before. */
+  async #removeAfterEnd(): Promise<void> {
+    await this.exited;
+    const read = new Promise((resolve) => this.stream.once("end", resolve).once("close", resolve));
+    const isRead = this.stream.readableEnded || this.stream.destroyed;
+    if (!isRead) await Promise.race([read, delay(OWN_END_MS, undefined, { ref: false })]);
+    this.end("stopped");
   }
 
   async #remove(): Promise<void> {

@@ -91,7 +91,7 @@ function hasOwnWorkspace({ spec, mounts }: Pick<MachineParts, "spec" | "mounts">
 }
 
 /** What the launcher is started with. */
-export function launchArguments(host: MachineHost, parts: MachineParts): string[] {
+export function launchArguments(host: MachineHost, parts: Omit<MachineParts, "name">): string[] {
   const { spec } = parts;
   const { memoryBytes, diskBytes, maxPids } = spec.resources;
   const tmpBytes = Math.min(diskBytes, Math.floor(memoryBytes / 2));

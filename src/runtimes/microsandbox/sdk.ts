@@ -5,6 +5,7 @@ export interface MicrosandboxSdk {
   setDefaultBackend(backend: "local"): void;
   readonly Sandbox: {
     builder(name: string): MachineBuilder;
+    get(name: string): Promise<FoundMachine>;
     listWith(configure: (list: MachineList) => MachineList): Promise<MachinePage>;
   };
 }

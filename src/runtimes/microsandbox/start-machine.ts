@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { isAbsolute, relative } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../../errors/owl-error.ts";
 import { type CellMount, volumeMounts } from "../cell-mounts.ts";
 import { CellStream } from "../cell-stream.ts";
@@ -23,6 +24,8 @@ import type { Machine } from "./sdk.ts";
 
 const CELL_ID = /^[A-Za-z0-9_-]{1,80}$/;
 const MAX_COMPLAINT_CHARS = 500;
+const DISK_TIMEOUT_MS = 30_000;
+const DISK_PAUSE_MS = 100;
 
 export interface StartRequest {
   readonly spec: CellSpec;
@@ -49,11 +52,8 @@ export async function startMachine(host: MachineHost, request: StartRequest): Pr
   };
   try {
     const sockets = { streamSocket: line.path, egressSocket: bridge?.path };
-    const name = newMachineName(host, spec.id);
-    const parts = { name, spec, mounts, ...sockets, ...(command !== undefined && { command }) };
-    // Not given up half-way: a machine that is made after all would be nobody's.
-    const machine = await planMachine(host, parts).create();
-    host.logger.info("microVM created", { machine: name, sandbox: spec.id });
+    const parts = { spec, mounts, ...sockets, ...(command !== undefined && { command }) };
+    const machine = await bootPatiently(host, parts, signal);
     return await orDestroyed(machine, async () => await launch(host, { machine, parts, line, closeLines, signal }));
   } catch (error) {
     await closeLines();
@@ -61,9 +61,40 @@ export async function startMachine(host: MachineHost, request: StartRequest): Pr
   }
 }
 
+/** The host lets go of a disk a moment after the machine on it has ended. */
+async function bootPatiently(
+  host: MachineHost,
+  parts: Omit<MachineParts, "name">,
+  signal: AbortSignal,
+): Promise<Machine> {
+  for (const deadline = Date.now() + DISK_TIMEOUT_MS; ; await delay(DISK_PAUSE_MS, undefined, { signal })) {
+    try {
+      return await boot(host, parts);
+    } catch (error) {
+      const isHeld = error instanceof Error && /already attached/i.test(error.message);
+      if (!isHeld || Date.now() > deadline) throw error;
+    }
+  }
+}
+
+/** Not given up half-way: a machine that is made after all would be nobody's. */
+async function boot(host: MachineHost, parts: Omit<MachineParts, "name">): Promise<Machine> {
+  const name = newMachineName(host, parts.spec.id);
+  try {
+    const machine = await planMachine(host, { ...parts, name }).create();
+    host.logger.info("microVM created", { machine: name, sandbox: parts.spec.id });
+    return machine;
+  } catch (error) {
+    // One that did not start stays in microsandbox's list.
+    const found = await host.sdk.Sandbox.get(name).catch(() => undefined);
+    if (found !== undefined) await destroyMachine(found);
+    throw error;
+  }
+}
+
 interface Launching {
   readonly machine: Machine;
-  readonly parts: MachineParts;
+  readonly parts: Omit<MachineParts, "name">;
   readonly line: GuestLine;
   readonly closeLines: () => Promise<void>;
   readonly signal: AbortSignal;
@@ -83,7 +114,7 @@ async function launch(host: MachineHost, launching: Launching): Promise<MachineC
     launched,
     onGone: async () => {
       await closeLines();
-      host.logger.info("microVM removed", { machine: parts.name, sandbox: parts.spec.id });
+      host.logger.info("microVM removed", { sandbox: parts.spec.id });
     },
   });
 }

@@ -41,6 +41,14 @@ export function fakeSdk(
         written.calls.push(["builder", name]);
         return recorder("") as MachineBuilder;
       },
+      get: (name) =>
+        name.includes("-left-")
+          ? Promise.resolve({
+              name,
+              config: () => ({}),
+              destroy: () => Promise.resolve(void written.destroyed.push(name)),
+            })
+          : Promise.reject(new Error("sandbox not found")),
       // It gives all of them, whatever label is asked for: the reaper must look for itself.
       listWith: () => Promise.resolve({ sandboxes: found }),
     },

@@ -103,6 +103,26 @@ test("a machine that does not start leaves no socket, and its disk until it is d
   await runtime.close();
 });
 
+test("a machine that did not start is taken off microsandbox's list", async () => {
+  const { runtime, spec, written } = await lab();
+  await expect(runtime.start({ ...spec, id: "left" }, AbortSignal.timeout(60_000))).rejects.toThrow("does not start");
+  expect(written.destroyed).toEqual([expect.stringContaining("-left-")]);
+  await runtime.close();
+});
+
+test("a disk that the machine before still holds is waited for", async () => {
+  let tries = 0;
+  const create = (): Promise<never> => {
+    tries += 1;
+    const isHeld = tries < 3;
+    return Promise.reject(new Error(isHeld ? "disk image is already attached" : "[BootStart] at last"));
+  };
+  const { runtime, spec } = await lab(place(), {}, create);
+  await expect(runtime.start(spec, AbortSignal.timeout(60_000))).rejects.toThrow("at last");
+  expect(tries).toBe(3);
+  await runtime.close();
+});
+
 test("the probe says why no machine boots, and a missing image can still come", async () => {
   const dead = await lab();
   const { checks } = await dead.runtime.probe(AbortSignal.timeout(60_000));
