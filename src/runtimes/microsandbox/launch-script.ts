@@ -229,7 +229,8 @@ if child == 0:
 for number in (0, 1):
     os.close(number)
 code = code_of(os.waitpid(child, 0)[1])
-# What was said last is still under way.
+# The machine is switched off next, and what it has in memory with it. What was said last is still under way.
+os.sync()
 patience = time.monotonic() + 2
 while os.waitpid(carrier, os.WNOHANG)[0] == 0 and time.monotonic() < patience:
     time.sleep(0.005)

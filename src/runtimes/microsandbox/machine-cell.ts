@@ -100,8 +100,9 @@ export class MachineCell implements Cell {
   }
 
   async #remove(): Promise<void> {
-    // Why it ended is known only when it has ended by itself.
-    if (this.#endReason === undefined) await Promise.race([this.exited, delay(OWN_END_MS, undefined, { ref: false })]);
+    // A guest whose input ends writes its files to the disk and ends; why it ended is known only when it has.
+    this.stream.end();
+    await Promise.race([this.exited, delay(OWN_END_MS, undefined, { ref: false })]);
     await destroyMachine(this.#machine);
     await this.#onGone();
   }

@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER } from "../cell-mounts.ts";
 import type { CellSpec } from "../runtime.ts";
 import { encodeProgram } from "../seccomp/bpf-program.ts";
@@ -30,15 +29,13 @@ export const PYTHON = "/usr/bin/python3";
 
 export interface MachineParts {
   readonly name: string;
+  /** The workspace; absent where a volume takes its place. */
+  readonly disk: string | undefined;
   readonly spec: CellSpec;
   readonly mounts: readonly CellMount[];
   readonly streamSocket: string;
   readonly egressSocket: string | undefined;
   readonly command?: readonly string[];
-}
-
-export function workspaceDisk(folder: string): string {
-  return join(folder, "workspace.img");
 }
 
 /** Other applications on the machine may have machines of their own: the name says whose it is. No two have the same. */
@@ -62,8 +59,8 @@ export function planMachine(host: MachineHost, parts: MachineParts): MachineBuil
     .maxDuration(host.maxDurationSeconds)
     .quietLogs();
   if (egressSocket !== undefined) builder.vsock(egressSocket, EGRESS_PORT);
-  if (!hasOwnWorkspace(parts)) {
-    const disk = workspaceDisk(spec.folder);
+  const { disk } = parts;
+  if (disk !== undefined) {
     builder.volume(spec.workspacePath, (mount) => mount.disk(disk).format("raw").fstype("ext4").nosuid().nodev());
   }
   const tree = host.templates[spec.template]?.folders ?? [];
@@ -86,10 +83,6 @@ function bound(
   return isReadOnly ? made.readonly() : made.owner(UID, UID);
 }
 
-function hasOwnWorkspace({ spec, mounts }: Pick<MachineParts, "spec" | "mounts">): boolean {
-  return mounts.some(({ guestPath }) => guestPath === spec.workspacePath);
-}
-
 /** What the launcher is started with. */
 export function launchArguments(host: MachineHost, parts: Omit<MachineParts, "name">): string[] {
   const { spec } = parts;
@@ -100,7 +93,7 @@ export function launchArguments(host: MachineHost, parts: Omit<MachineParts, "na
     command: parts.command ?? spec.program ?? guestCommand(host),
     env: insideEnvironment(host, spec),
     workspace: spec.workspacePath,
-    ownsWorkspace: !hasOwnWorkspace(parts),
+    ownsWorkspace: parts.disk !== undefined,
     filter: encodeProgram(seccompFilter(process.arch === "arm64" ? "arm64" : "x64")).toString("base64"),
     tmpBytes,
     shmBytes: Math.min(MAX_SHM_BYTES, tmpBytes),

@@ -12,15 +12,9 @@ import { type GuestLine, openGuestLine } from "./host-line.ts";
 import { destroyMachine, followLauncher, type LaunchedProgram, MachineCell } from "./machine-cell.ts";
 import { explainMachineError } from "./machine-failure.ts";
 import type { MachineHost } from "./machine-host.ts";
-import {
-  launchArguments,
-  newMachineName,
-  type MachineParts,
-  planMachine,
-  PYTHON,
-  workspaceDisk,
-} from "./machine-plan.ts";
+import { launchArguments, newMachineName, type MachineParts, planMachine, PYTHON } from "./machine-plan.ts";
 import type { Machine } from "./sdk.ts";
+import { provideDisk } from "./workspace-disk.ts";
 
 const CELL_ID = /^[A-Za-z0-9_-]{1,80}$/;
 const MAX_COMPLAINT_CHARS = 500;
@@ -42,7 +36,7 @@ export async function startMachine(host: MachineHost, request: StartRequest): Pr
   const { volumes, workspacePath } = spec;
   const mounts = await volumeMounts({ volumes, workspacePath, dataFolder: host.dataFolder });
   await writeDown(host, spec);
-  await provideWorkspace(host, spec, mounts);
+  const disk = await provideWorkspace(host, spec, mounts);
   const line = await openGuestLine(host.linesFolder);
   const bridge =
     spec.egressSocket === undefined ? undefined : await openEgressBridge(host.linesFolder, spec.egressSocket);
@@ -52,7 +46,7 @@ export async function startMachine(host: MachineHost, request: StartRequest): Pr
   };
   try {
     const sockets = { streamSocket: line.path, egressSocket: bridge?.path };
-    const parts = { spec, mounts, ...sockets, ...(command !== undefined && { command }) };
+    const parts = { spec, mounts, disk, ...sockets, ...(command !== undefined && { command }) };
     const machine = await bootPatiently(host, parts, signal);
     return await orDestroyed(machine, async () => await launch(host, { machine, parts, line, closeLines, signal }));
   } catch (error) {
@@ -168,10 +162,14 @@ async function writeDown({ records, ownership }: MachineHost, { id, folder }: Ce
   await records.writeCell({ id, serverId: ownership.serverId, owner, folder, groups: [] });
 }
 
-async function provideWorkspace(host: MachineHost, spec: CellSpec, mounts: readonly CellMount[]): Promise<void> {
+async function provideWorkspace(
+  host: MachineHost,
+  spec: CellSpec,
+  mounts: readonly CellMount[],
+): Promise<string | undefined> {
   await mkdir(spec.folder, { recursive: true, mode: 0o700 });
-  if (mounts.some(({ guestPath }) => guestPath === spec.workspacePath)) return;
-  await host.disks.provide(workspaceDisk(spec.folder), spec.resources.diskBytes);
+  if (mounts.some(({ guestPath }) => guestPath === spec.workspacePath)) return undefined;
+  return await provideDisk(host.disks, spec.folder, spec.resources.diskBytes);
 }
 
 function checkSpec(host: MachineHost, spec: CellSpec): void {

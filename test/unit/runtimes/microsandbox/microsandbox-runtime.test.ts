@@ -82,7 +82,7 @@ test("a machine has the flavor's processors and memory, no network, a disk and t
       ["disableNetwork"],
       ["maxDuration", 3700],
       ["vsock", expect.stringContaining(join(dataFolder, "microsandbox", "lines", "server1")), 5002],
-      ["volume(/workspace).disk", join(spec.folder, "workspace.img")],
+      ["volume(/workspace).disk", expect.stringMatching(`^${spec.folder}/workspace-[0-9a-f]{8}.img$`)],
       ["volume(/shared).bind", spec.volumes[0]?.hostPath],
       ["volume(/opt/owlclaw).readonly"],
       ["volume(/opt/owlclaw-node).readonly"],
@@ -107,6 +107,21 @@ test("a machine that did not start is taken off microsandbox's list", async () =
   const { runtime, spec, written } = await lab();
   await expect(runtime.start({ ...spec, id: "left" }, AbortSignal.timeout(60_000))).rejects.toThrow("does not start");
   expect(written.destroyed).toEqual([expect.stringContaining("-left-")]);
+  await runtime.close();
+});
+
+test("each machine has a disk of a new name, with what was on the one before", async () => {
+  const { runtime, spec } = await lab();
+  const start = async (): Promise<string[]> => {
+    await expect(runtime.start(spec, AbortSignal.timeout(60_000))).rejects.toThrow("does not start here");
+    return readdirSync(spec.folder);
+  };
+  const [first = "", ...none] = await start();
+  writeFileSync(join(spec.folder, first), "what was there");
+  const [second = "", ...more] = await start();
+  expect([none, more]).toEqual([[], []]);
+  expect(second).not.toBe(first);
+  expect(readFileSync(join(spec.folder, second), "utf8")).toBe("what was there");
   await runtime.close();
 });
 
