@@ -1,0 +1,104 @@
+/**
+ * Runs inside the virtual machine: keeps a server with microVMs, and tells the test outside what it cannot see itself.
+ * One port leads to the server, which listens on its loopback as always; the other to the keeper.
+ */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer as createHttp } from "node:http";
+import { connect, createServer } from "node:net";
+import { createInterface } from "node:readline";
+
+const [port = "0", canary = ""] = process.argv.slice(2);
+const DATA = "/root/data";
+const VOLUME = "/srv/beside";
+const log: string[] = [];
+
+mkdirSync(VOLUME, { recursive: true });
+writeFileSync(`${VOLUME}/secret.txt`, canary);
+writeFileSync(
+  "/root/config.json",
+  JSON.stringify({
+    http: { host: "127.0.0.1", port: Number(port) },
+    logging: { level: "info" },
+    governance: { defaults: { callsPerMinute: 100_000, concurrency: 1000 } },
+    sandbox: {
+      root: DATA,
+      runtime: "microsandbox",
+      image: "owlclaw-sandbox",
+      pool: { size: 0 },
+      maxPerPrincipal: 50,
+      volumes: [`${VOLUME}:/workspace2`],
+    },
+  }),
+);
+
+async function startServer(): Promise<ChildProcess> {
+  const args = ["/job/dist/main.js", "mcp-server", "start", "--transport", "http", "--config", "/root/config.json"];
+  const env = { PATH: process.env["PATH"], HOME: "/root", MSB_HOME: "/job/msb", OWNER_SECRET: canary };
+  const child = spawn(process.execPath, args, { env, stdio: ["ignore", "ignore", "pipe"] });
+  await new Promise<void>((resolve, reject) => {
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      log.push(line);
+      process.stderr.write(`${line}\n`);
+      if (line.includes('"listening"')) resolve();
+    });
+    child.once("exit", () => reject(new Error("the server ended")));
+  });
+  return child;
+}
+
+function machines(): string[] {
+  return execFileSync("ps", ["-eo", "args"], { encoding: "utf8" })
+    .split("\n")
+    .filter((line) => line.includes("/bin/msb sandbox"));
+}
+
+function facts(): unknown {
+  const sandboxes = existsSync("/job/msb/sandboxes") ? readdirSync("/job/msb/sandboxes") : [];
+  const folders = existsSync(`${DATA}/sandboxes`) ? readdirSync(`${DATA}/sandboxes`) : [];
+  const written = existsSync(`${VOLUME}/made.txt`) ? readFileSync(`${VOLUME}/made.txt`, "utf8") : "";
+  const logs = sandboxes.flatMap((name) => {
+    const file = `/job/msb/sandboxes/${name}/logs/exec.log`;
+    return existsSync(file) ? [{ bytes: statSync(file).size, text: readFileSync(file, "utf8").slice(0, 2000) }] : [];
+  });
+  return { machines: machines().length, sandboxes, folders, written, logs, log: log.slice(-40) };
+}
+
+/** Another application's machine, which nobody of ours may touch. */
+function makeForeign(): void {
+  const msb = "/job/node_modules/@superradcompany/microsandbox-linux-x64-gnu/bin/msb";
+  execFileSync(
+    msb,
+    ["create", "owlclaw-sandbox", "--name", "foreign", "--memory", "256M", "--no-net", "--pull", "never"],
+    {
+      env: { ...process.env, MSB_HOME: "/job/msb" },
+      stdio: "inherit",
+    },
+  );
+}
+
+let server = await startServer();
+
+createServer((outer) => {
+  const inner = connect(Number(port), "127.0.0.1");
+  outer.on("error", () => inner.destroy()).pipe(inner);
+  inner.on("error", () => outer.destroy()).pipe(outer);
+}).listen(9000);
+
+createHttp((request, response) => {
+  const answer = async (): Promise<unknown> => {
+    if (request.url === "/foreign") makeForeign();
+    if (request.url === "/kill") {
+      server.kill("SIGKILL");
+      await once(server, "exit");
+      server = await startServer();
+    }
+    return facts();
+  };
+  answer().then(
+    (value) => response.end(JSON.stringify(value)),
+    (error: unknown) => response.writeHead(500).end(String(error)),
+  );
+}).listen(9001);
+process.stdout.write("ready\n");
