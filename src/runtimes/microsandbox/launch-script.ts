@@ -212,6 +212,8 @@ system("unshare", NEWNS | NEWIPC)
 mount(None, "/", None, PRIVATE)
 tmpfs("/run", "mode=755,size=1m")
 os.makedirs("/run/owlclaw")
+# What microsandbox itself has in the machine is nobody's business.
+tmpfs("/.msb", "mode=700,size=1m")
 tmpfs("/tmp", f"mode=1777,size={given['tmpBytes']}")
 make_devices()
 if given["ownsWorkspace"]:
