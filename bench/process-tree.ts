@@ -2,6 +2,8 @@ import { readFile, readdir } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 
 const POLL_MS = 50;
+/** Linux counts CPU time in hundredths of a second for everybody. */
+const TICKS_PER_SECOND = 100;
 
 /** Every process below the one given. */
 export async function descendants(root: number): Promise<readonly number[]> {
@@ -21,6 +23,13 @@ export async function descendants(root: number): Promise<readonly number[]> {
 export async function pssMegabytes(pids: readonly number[]): Promise<number> {
   const sizes = await Promise.all(pids.map(pssKilobytes));
   return sizes.reduce((sum, kilobytes) => sum + kilobytes, 0) / 1024;
+}
+
+export async function cpuSecondsOf(pid: number): Promise<number> {
+  const stat = await readOrEmpty(`/proc/${pid}/stat`);
+  // The second field is the program's name, which may hold blanks.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / TICKS_PER_SECOND;
 }
 
 /** Waits until no process below has come or gone for so long. */

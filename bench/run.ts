@@ -32,6 +32,7 @@ const USAGE = `npm run bench -- [options]
   --skills           2,000 skills instead of the echo tool alone: read, list, search, reload
   --handlers         100 tools listed, the start with 200 handlers, the reload of one
   --soak CALLS       memory over so many calls, instead of speed
+  --soak-mixed MIN   handlers, code, commands, files and new sandboxes for so many minutes (30 is the one that counts)
   --json FILE        where the results go (default bench/results/latest.json)
   --check            exit 1 when a goal is missed
 `;
@@ -52,6 +53,7 @@ const { values } = parseArgs({
     skills: { type: "boolean", default: false },
     handlers: { type: "boolean", default: false },
     soak: { type: "string" },
+    "soak-mixed": { type: "string" },
     json: { type: "string", default: path.join(import.meta.dirname, "results/latest.json") },
     check: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
@@ -69,6 +71,7 @@ else if (values.ledger !== undefined) await runLedger(Number(values.ledger));
 else if (values.shared) await runShared();
 else if (values.skills) await runSkills();
 else if (values.handlers) await runHandlers();
+else if (values["soak-mixed"] !== undefined) await runMixedSoak(Number(values["soak-mixed"]));
 else if (values.soak === undefined) await runSpeed();
 else await runSoak(Number(values.soak));
 
@@ -169,6 +172,16 @@ async function runSoak(calls: number): Promise<void> {
   }
   console.log(soakReport(results));
   await save({ calls, connections, soak: results });
+}
+
+async function runMixedSoak(minutes: number): Promise<void> {
+  const { soakMixed } = await import("./soak-mixed.ts");
+  const { checkMixedSoak, mixedSoakReport } = await import("./soak-mixed-report.ts");
+  const windows = await soakMixed({ minutes, log: note });
+  const goals = checkMixedSoak(windows);
+  console.log([mixedSoakReport(windows), goalsReport(goals)].join("\n\n"));
+  await save({ minutes, soakMixed: windows, goals });
+  if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
 }
 
 /** Names of servers choose servers, names of doors choose doors; what is not named stays whole. */

@@ -5,10 +5,8 @@ import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { createInterface } from "node:readline";
+import { cpuSecondsOf, descendants } from "./process-tree.ts";
 import { INITIALIZE, INITIALIZED } from "./requests.ts";
-
-/** Linux counts CPU time in hundredths of a second for everybody. */
-const TICKS_PER_SECOND = 100;
 
 /** How much of a server's log is kept, to be shown when it dies. */
 const KEPT_LOG_LINES = 50;
@@ -79,11 +77,10 @@ export class ServerProcess {
     });
   }
 
+  /** Of the server and of every process that works for it. */
   async cpuSeconds(): Promise<number> {
-    const stat = await readFile(`/proc/${this.#child.pid}/stat`, "utf8");
-    // The second field is the program's name, which may hold blanks.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+    const seconds = await Promise.all([this.pid, ...(await descendants(this.pid))].map(cpuSecondsOf));
+    return seconds.reduce((sum, each) => sum + each, 0);
   }
 
   async rssMegabytes(): Promise<number> {

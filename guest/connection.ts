@@ -7,6 +7,7 @@ import {
 } from "vscode-jsonrpc/node";
 import { BadParams, Failure } from "./failure.ts";
 import { FrameReader, FrameWriter } from "./frames.ts";
+import { serveTimed } from "./timings.ts";
 import { GUEST_FAILURE_CODE, type GuestMethods } from "./rpc.ts";
 
 type Handler<Method extends keyof GuestMethods> = (
@@ -25,7 +26,7 @@ export function serve(connection: MessageConnection, handlers: Handlers): void {
   connection.onRequest(async (method, params, token) => {
     if (!isMethod(method, handlers)) throw new ResponseError(ErrorCodes.MethodNotFound, `there is no method ${method}`);
     try {
-      return await handlers[method](params, toSignal(token));
+      return await serveTimed(params, () => handlers[method](params, toSignal(token)));
     } catch (error) {
       throw toResponseError(error);
     }

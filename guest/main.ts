@@ -49,7 +49,7 @@ function main(): void {
     workspacePath: settings.workspacePath,
     environment,
     executable: settings.chromium,
-    proxyPort: socketPath === undefined ? undefined : port,
+    proxyPort: socketPath === undefined && !settings.hasEgressRelay ? undefined : port,
   });
 
   serve(connection, createHandlers({ environment, diagnostics, workspace, code, shell, background, search, browser }));

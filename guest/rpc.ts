@@ -223,6 +223,18 @@ export interface FileReplaceResult {
   readonly sizeBytes: number;
 }
 
+/**
+ * Any request may carry `traceparent`, by W3C Trace Context. Its result then has `timings`, measured here: the guest
+ * has no network, and the host puts them into the trace.
+ */
+export interface Timing {
+  /** The request as a whole; waiting for earlier code; starting an interpreter; the code, as its interpreter measured it. */
+  readonly name: "request" | "queue" | "interpreter.start" | "interpreter.run";
+  /** Since the request arrived. */
+  readonly startMs: number;
+  readonly durationMs: number;
+}
+
 /** Every method with what it takes and gives. Cancellation is the JSON-RPC library's own. */
 export interface GuestMethods extends BrowserMethods {
   readonly "guest.hello": { readonly params: Record<string, never>; readonly result: Hello };

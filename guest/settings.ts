@@ -8,6 +8,8 @@ export interface Settings {
   /** With symbolic links resolved. */
   readonly workspaceRealPath: string;
   readonly egressSocket: string | undefined;
+  /** A program beside this one leads to the proxy. */
+  readonly hasEgressRelay: boolean;
   readonly egressPort: number;
   /** The browser that the configuration names. */
   readonly chromium: string | undefined;
@@ -28,6 +30,7 @@ export function readSettings(): Settings {
     workspacePath,
     workspaceRealPath: realpathSync(workspacePath),
     egressSocket: env["OWLCLAW_EGRESS"],
+    hasEgressRelay: env["OWLCLAW_EGRESS_RELAY"] !== undefined,
     egressPort: Number(env["OWLCLAW_EGRESS_PORT"] ?? EGRESS_PORT),
     chromium: env["OWLCLAW_CHROMIUM"],
     environment,

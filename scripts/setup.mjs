@@ -13,7 +13,7 @@ import { requireNode } from "./setup/node-version.mjs";
 import { ensureSystemPackages } from "./setup/system-packages.mjs";
 
 const ROOT = join(import.meta.dirname, "..");
-const TEST_FOLDERS = ["test/conformance/runner", "test/clients"];
+const TEST_FOLDERS = ["test/conformance/runner", "test/clients", "test/nodes"];
 
 /** @type {Record<string, () => Promise<void>>} */
 const STAGES = {

@@ -4,6 +4,7 @@ import type { SendOutput } from "../output/output-batches.ts";
 import type { OutputFiles } from "../output/output-files.ts";
 import type { ProcessExit } from "../processes/running-process.ts";
 import type { BoundedText, CodeRunParams, CodeRunResult, Language } from "../rpc.ts";
+import { noteTiming } from "../timings.ts";
 import { EarlierOutput } from "./earlier-output.ts";
 import type { Interpreter, Reply } from "./interpreter.ts";
 import { parseRunAnswer, type RunAnswer } from "./run-answer.ts";
@@ -51,7 +52,9 @@ export class CodeRunner {
   }
 
   async run(params: CodeRunParams, signal: AbortSignal): Promise<CodeRunResult> {
+    const askedMs = performance.now();
     return await this.#inTurn(async () => {
+      noteTiming("queue", askedMs, performance.now() - askedMs);
       if (signal.aborted) return this.#neverRan();
       return await this.#runNow(params, signal);
     });
@@ -92,7 +95,9 @@ export class CodeRunner {
     const earlierOutput = this.#earlier.take();
     const output = new CallOutput({ ...params, files: this.#options.files, send: this.#options.send });
     interpreter.listen(output);
+    const sentMs = performance.now();
     const outcome = await waitForOutcome(interpreter, params, signal);
+    noteRun(outcome, sentMs);
     if (outcome.status !== "answered") {
       await interpreter.end();
       this.#interpreter = undefined;
@@ -118,7 +123,9 @@ export class CodeRunner {
       // It may have left processes behind when it died.
       await current.end();
     }
+    const startMs = performance.now();
     this.#interpreter = await this.#options.start();
+    noteTiming("interpreter.start", startMs, performance.now() - startMs);
     return this.#interpreter;
   }
 
@@ -164,6 +171,14 @@ export class CodeRunner {
       leftRunning: [],
     };
   }
+}
+
+/** The interpreter's own measure, in the middle of the time that passed here; the rest went by on the way. */
+function noteRun(outcome: Outcome, sentMs: number): void {
+  const passedMs = performance.now() - sentMs;
+  const measured = outcome.status === "answered" ? outcome.answer.durationMs : undefined;
+  const durationMs = Math.min(measured ?? passedMs, passedMs);
+  noteTiming("interpreter.run", sentMs + (passedMs - durationMs) / 2, durationMs);
 }
 
 async function waitForOutcome(interpreter: Interpreter, params: CodeRunParams, signal: AbortSignal): Promise<Outcome> {

@@ -7,6 +7,8 @@ export interface RunAnswer {
   readonly value?: NonNullable<CodeRunResult["value"]>;
   readonly error?: CodeError;
   readonly pictures: readonly Picture[];
+  /** As the interpreter measured it. */
+  readonly durationMs?: number;
 }
 
 const MIME_TYPES: readonly Picture["mimeType"][] = ["image/png", "image/jpeg", "image/svg+xml"];
@@ -22,7 +24,12 @@ export function parseRunAnswer(answer: unknown): RunAnswer | undefined {
     ...(value === undefined ? {} : { value }),
     ...(error === undefined ? {} : { error }),
     pictures: Array.isArray(pictures) ? pictures.flatMap(toPicture) : [],
+    ...(isDuration(answer["ms"]) && { durationMs: answer["ms"] }),
   };
+}
+
+function isDuration(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
 }
 
 function toValue(value: unknown): RunAnswer["value"] {

@@ -53,9 +53,11 @@ function main(): void {
 
 async function answer(line: string): Promise<void> {
   const request: unknown = JSON.parse(line);
+  const startMs = performance.now();
   const result = await act(request);
+  const ms = performance.now() - startMs;
   const id = isObject(request) && "id" in request ? request.id : undefined;
-  writeAll(`${JSON.stringify({ id, ...result })}\n`);
+  writeAll(`${JSON.stringify({ id, ms, ...result })}\n`);
 }
 
 async function act(request: unknown): Promise<object> {

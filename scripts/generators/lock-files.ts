@@ -9,6 +9,7 @@ const LOCK_FILES = [
   "bench/package-lock.json",
   "test/clients/package-lock.json",
   "test/conformance/runner/package-lock.json",
+  "test/nodes/package-lock.json",
 ];
 
 const lockedPackage = z.object({

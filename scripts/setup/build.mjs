@@ -64,6 +64,8 @@ export async function ensureBuild(root, inputs) {
       throw new SetupError("the build failed; the compiler's messages are above");
     }
     // They need packages, which are there only now.
+    const { keepPublicTypes } = await import("./public-types.mjs");
+    await keepPublicTypes(fresh);
     const { buildServer } = await import("../build-server.mjs");
     const { buildGuest } = await import("../build-guest.mjs");
     await buildServer(root, fresh);

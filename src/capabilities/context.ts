@@ -82,6 +82,8 @@ export interface CallContext {
   /** What the client calls itself (`X-MCP-Client-ID`); it proves nothing. */
   readonly label?: string | undefined;
   readonly traceId: string;
+  /** By W3C Trace Context, for requests to other services; handlers have it while somebody traces. */
+  readonly traceparent?: string | undefined;
   /** The MCP session, where the transport has one; calls of stateless clients have none. */
   readonly sessionId: string | undefined;
   /** For a resource that is being read: which part of it is wanted, and what the client has already. */

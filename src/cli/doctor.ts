@@ -1,6 +1,7 @@
 import { ConfigError } from "../config/config-error.ts";
 import { type LoadedConfig, type LoadOptions, loadConfig } from "../config/load.ts";
 import type { DoctorCheck, DoctorLook } from "../server/doctor/check.ts";
+import type { HostUse } from "../server/doctor/machine-looks.ts";
 import type { CommandCall } from "./command-action.ts";
 import { quietLogger } from "./command-logger.ts";
 import { toLoadOptions } from "./config-flags.ts";
@@ -46,16 +47,23 @@ async function looksFor(
   terminal: Terminal,
 ): Promise<readonly DoctorLook[]> {
   const { machineLooks } = await import("../server/doctor/machine-looks.ts");
-  if (loaded === undefined) return machineLooks(true);
+  if (loaded === undefined) return machineLooks("possible");
   const { config } = loaded;
   const { dataLooks } = await import("../server/doctor/data-looks.ts");
   const { wholeWayLook } = await import("../server/doctor/whole-way.ts");
-  const looks = [...machineLooks(config.sandbox.enabled), ...dataLooks(config)];
+  const looks = [...machineLooks(hostUse(config)), ...dataLooks(config)];
   if (config.sandbox.enabled) {
     const { isolationLook } = await import("../server/doctor/isolation-look.ts");
     looks.push(isolationLook(config, quietLogger(loaded, terminal)));
   }
   return [...looks, wholeWayLook(config, serverCommand(loaded, options))];
+}
+
+/** Containers and virtual machines bring their own programs. */
+function hostUse({ sandbox: { enabled, runtime } }: LoadedConfig["config"]): HostUse {
+  if (!enabled) return "none";
+  if (runtime === "auto") return "possible";
+  return runtime === "bubblewrap" ? "needed" : "none";
 }
 
 /** This program again, with the same configuration, over stdio and under a name of its own in the ledger. */

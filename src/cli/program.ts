@@ -3,6 +3,7 @@ import { PACKAGE_VERSION } from "../server/package-version.ts";
 import type { CommandAction } from "./command-action.ts";
 import { addConfigFlags } from "./config-flags.ts";
 import { addDoctor } from "./operations-commands.ts";
+import { addInstall } from "./install-commands.ts";
 import { addLedger, addStats } from "./ledger-commands.ts";
 import { addApprovals, addPolicy } from "./policy-commands.ts";
 import type { Terminal } from "./terminal.ts";
@@ -50,6 +51,7 @@ export function buildProgram({ terminal, finish }: ProgramOptions): Command {
   addTemplates(server, runs);
   addToken(server, runs);
   addDoctor(server, runs, examples);
+  addInstall(root, runs, examples);
   addCompletion(root, runs);
   addVersion(root, PACKAGE_VERSION);
   return root;

@@ -15,6 +15,12 @@ import { UsedNonces } from "./used-nonces.ts";
 export interface ForwardLine {
   readonly signal: AbortSignal;
   readonly tell: (news: ForwardNews) => void;
+  /** How much the other server has not taken yet. */
+  readonly waitingBytes: () => number;
+  /** Says that shutdown need not wait for it: what it holds open is a stream. */
+  readonly release: () => void;
+  /** What goes on after the answer, and shutdown waits for. */
+  readonly linger: (work: Promise<unknown>) => void;
 }
 
 /** The way back to the other server. */
@@ -23,6 +29,7 @@ export interface AnswerLine {
   readonly signal: AbortSignal;
   /** How much it has not taken yet. */
   readonly waitingBytes: number;
+  readonly release?: () => void;
   write(piece: Buffer): void;
 }
 
@@ -61,16 +68,26 @@ export class ForwardDoor {
     const text = seal.open(envelope, "call", sealed);
     const pieces = new PieceWriter(seal, envelope);
     const tell = (news: ForwardNews): void => {
-      // Words wait for nobody; what must be paid is always told.
-      if (news.news === "egress" || line.waitingBytes < MAX_WAITING_BYTES) line.write(pieces.write(writeNews(news)));
+      // Words wait for nobody; what must be paid, and what is the answer, is always told.
+      const isWord = news.news === "progress" || news.news === "log";
+      if (!isWord || line.waitingBytes < MAX_WAITING_BYTES) line.write(pieces.write(writeNews(news)));
     };
+    const lingering: Promise<unknown>[] = [];
     let outcome: string;
     try {
-      outcome = writeValue(await run(toMessage(text), { signal: line.signal, tell }));
+      const value = await run(toMessage(text), {
+        signal: line.signal,
+        tell,
+        waitingBytes: () => line.waitingBytes,
+        release: () => line.release?.(),
+        linger: (work) => void lingering.push(work),
+      });
+      outcome = writeValue(value);
     } catch (thrown) {
       outcome = writeError(toOwlError(thrown));
     }
     line.write(pieces.write(outcome));
+    await Promise.allSettled(lingering);
   }
 }
 

@@ -20,10 +20,36 @@ const messageSchema = z.discriminatedUnion("kind", [
     variables: z.record(z.string(), z.string()),
     ...call,
   }),
+  z.strictObject({
+    kind: z.literal("session"),
+    door: z.enum(["mcp", "sse"]),
+    method: z.enum(["POST", "GET", "DELETE"]),
+    sessionId: z.string().max(64),
+    headers: z.record(z.string(), z.string()),
+    /** The client's own: the server with the session looks for itself who asks. */
+    authorization: z.string().optional(),
+    label: call.label,
+    traceId: call.traceId,
+    body: z.string(),
+  }),
+  z.strictObject({
+    kind: z.literal("task"),
+    action: z.enum(["get", "update", "cancel"]),
+    taskId: z.string().max(64),
+    inputResponses: z.record(z.string(), z.unknown()),
+    principal: call.principal,
+    traceId: call.traceId,
+  }),
 ]);
 
-/** A call that runs on another server: the first one has governed it, and will record it. */
+/** What another server is asked to do. */
 export type ForwardMessage = z.output<typeof messageSchema>;
+/** A call that runs on another server: the first one has governed it, and will record it. */
+export type SandboxMessage = Extract<ForwardMessage, { readonly kind: "tool" | "file" }>;
+/** A request of a client whose session is on another server, which governs and records it. */
+export type SessionMessage = Extract<ForwardMessage, { readonly kind: "session" }>;
+/** What a client wants to know of a task, or says to it. */
+export type TaskMessage = Extract<ForwardMessage, { readonly kind: "task" }>;
 
 const newsSchema = z.discriminatedUnion("news", [
   z.strictObject({
@@ -40,9 +66,18 @@ const newsSchema = z.discriminatedUnion("news", [
   }),
   /** What the call has moved over its sandbox's network so far, to be paid where it was governed. */
   z.strictObject({ news: z.literal("egress"), bytes: z.number().int().nonnegative() }),
+  /** The answer to a request of a session, as it goes to the client. */
+  z.strictObject({
+    news: z.literal("head"),
+    status: z.number().int().min(200).max(599),
+    headers: z.record(z.string(), z.string()),
+  }),
+  z.strictObject({ news: z.literal("data"), text: z.string() }),
+  /** Nothing yet; but somebody is there. */
+  z.strictObject({ news: z.literal("alive") }),
 ]);
 
-/** What the server with the sandbox tells while the call runs. */
+/** What the other server tells before it is done. */
 export type ForwardNews = z.output<typeof newsSchema>;
 
 const outcomeSchema = z.union([

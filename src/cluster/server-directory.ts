@@ -10,8 +10,10 @@ export interface ServerDirectory {
   onReturn(listener: () => void): void;
 }
 
+export const SERVER_KEY_PREFIX = "owlclaw:server:";
+
 export function redisDirectory(connection: RedisConnection): ServerDirectory {
-  const keyOf = (serverId: string): string => `owlclaw:server:${serverId}`;
+  const keyOf = (serverId: string): string => `${SERVER_KEY_PREFIX}${serverId}`;
   return {
     put: async (serverId, url, leaseMs) =>
       void (await connection.send(["SET", keyOf(serverId), url, "PX", String(Math.ceil(leaseMs))])),

@@ -14,6 +14,8 @@ export class ServerRegistry {
   readonly #options: ServerRegistryOptions;
   #url: string | undefined;
   #heart: NodeJS.Timeout | undefined;
+  #leaseEndsAt = -Infinity;
+  #term = 0;
 
   constructor(options: ServerRegistryOptions) {
     this.#options = options;
@@ -29,6 +31,14 @@ export class ServerRegistry {
     await this.#put(url);
   }
 
+  /**
+   * The number of the time without a break in which all servers take this one for alive; nothing when they may not. What belonged
+   * to it in an earlier time may have been taken since.
+   */
+  term(): number | undefined {
+    return performance.now() < this.#leaseEndsAt ? this.#term : undefined;
+  }
+
   /** Nothing when it does not live, as far as anybody knows. @throws OwlError when nobody can be asked. */
   find(serverId: string): Promise<string | undefined> {
     return this.#options.directory.find(serverId);
@@ -38,6 +48,7 @@ export class ServerRegistry {
     clearInterval(this.#heart);
     if (this.#url === undefined) return;
     this.#url = undefined;
+    this.#leaseEndsAt = -Infinity;
     // A server that cannot say good-bye is missed a lease later.
     await this.#options.directory.remove(this.#options.serverId).catch(() => undefined);
   }
@@ -49,6 +60,9 @@ export class ServerRegistry {
 
   async #put(url: string): Promise<void> {
     const { directory, serverId, leaseMs } = this.#options;
+    const askedAt = performance.now();
     await directory.put(serverId, url, leaseMs);
+    if (performance.now() >= this.#leaseEndsAt) this.#term += 1;
+    this.#leaseEndsAt = Math.max(this.#leaseEndsAt, askedAt + leaseMs);
   }
 }

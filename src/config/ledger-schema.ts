@@ -40,6 +40,12 @@ export const ledger = z
       .min(10)
       .default(1000)
       .describe("After how many rows the chain is signed and its head published."),
+    verifyHours: z
+      .number()
+      .min(0)
+      .max(8760)
+      .default(24)
+      .describe("How often the server verifies the whole ledger, and alerts when it is not intact. 0: never."),
     keyFolder: z
       .string()
       .default("")

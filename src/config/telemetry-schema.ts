@@ -27,8 +27,50 @@ export const logging = z
   .prefault({})
   .describe("Log lines on stderr and in a file.");
 
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+const HEADER_VALUE = /^[\x20-\x7e]{0,4096}$/;
+
+/** Tokens belong into headers, which are masked; so neither a user nor a query. */
+function isCollectorUrl(text: string): boolean {
+  if (text === "") return true;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) return false;
+  return url.username === "" && url.password === "" && url.search === "" && url.hash === "";
+}
+
 /** A host and a port; an address of version 6 stands in brackets. */
 const ADDRESS = /^(?:\[[0-9a-fA-F:.]{2,45}\]|[\w.-]{1,253}):\d{1,5}$/;
+
+const otlp = z
+  .strictObject({
+    endpoint: z
+      .string()
+      .refine(isCollectorUrl, "must be an http:// or https:// URL without a query, such as http://localhost:4318")
+      .default("")
+      .describe("OpenTelemetry collector that gets traces, by OTLP over HTTP; /v1/traces is added. Empty: no tracing.")
+      .register(fieldFacts, { env: ["OTEL_EXPORTER_OTLP_ENDPOINT"] }),
+    headers: z
+      .record(z.string().regex(HEADER_NAME, "must be the name of a header"), z.string().regex(HEADER_VALUE))
+      .default({})
+      .describe("Headers for the collector, such as a token.")
+      .register(fieldFacts, { secret: true, env: ["OTEL_EXPORTER_OTLP_HEADERS"] }),
+    serviceName: z
+      .string()
+      .min(1)
+      .max(128)
+      .default("owlclaw")
+      .describe("Name of this server in traces.")
+      .register(fieldFacts, { env: ["OTEL_SERVICE_NAME"] }),
+    sampleRatio: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(1)
+      .describe("Share of the traces that begin here that is kept. A client that sends a trace decides for its own.")
+      .register(fieldFacts, { env: ["OTEL_TRACES_SAMPLER_ARG"] }),
+  })
+  .prefault({})
+  .describe("Traces for OpenTelemetry.");
 
 export const telemetry = z
   .strictObject({
@@ -38,6 +80,7 @@ export const telemetry = z
       .refine((text) => text === "" || ADDRESS.test(text), "must be host:port, such as 127.0.0.1:9464")
       .default("")
       .describe("Address of a listener of their own for metrics; whoever reaches it may read them. Empty: none."),
+    otlp,
   })
   .prefault({})
   .describe("What can be measured from outside.");

@@ -1,6 +1,7 @@
 import { isOwlError } from "../errors/owl-error.ts";
 import type { Alerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import type { Approvals } from "./approval/approvals.ts";
 import { type Approver, confirmed } from "./approval/confirm.ts";
 import { type Consumption, costOf } from "./cost.ts";
@@ -97,6 +98,7 @@ export class Governor {
     const confirm = stricter(terms.confirm, asked);
     const held = await this.#hold(policy, terms, terms.reserveMicros);
     if (confirm === undefined) return this.#grant({ policy, terms, held, rule, restore: undefined });
+    activeSpan()?.stage("approval");
     try {
       const restore = await confirmed(this.approvals, { confirm, subject, args, policy, approver: approver() });
       return this.#grant({ policy, terms, held, rule: confirm.rule, restore });
@@ -118,6 +120,7 @@ export class Governor {
 
   async #hold(policy: AskerPolicy, { counters }: Terms, reserveMicros: number): Promise<Held> {
     if (counters.length === 0) return NOTHING_HELD;
+    activeSpan()?.stage("limits");
     try {
       const admission = await this.#options.limits.admit({ counters, reserveMicros });
       if (admission.ok) return { lease: admission.lease, used: admission.used, flags: NO_FLAGS };

@@ -27,8 +27,8 @@ export interface LoadedReport {
 }
 
 const FILE_NAME = "handler-reports.json";
-/** Whatever a worker reports is made by these, and by what they load files with. */
-const OWN_CODE = ["workers", "../capabilities", "python/owlclaw"];
+/** Whatever a worker reports is made by these, and by what they load files with. A bundle has the code of some in `chunks`. */
+const OWN_CODE = ["workers", "../capabilities", "../chunks", "python/owlclaw"];
 const COMPILER = "jiti/package.json";
 
 /** What files brought when they were loaded, as long as all that decides it is as it was. */
@@ -85,7 +85,9 @@ async function ownKey(surroundings: readonly string[]): Promise<string> {
   const compiler = createRequire(import.meta.url).resolve(COMPILER);
   const folders = OWN_CODE.map((folder) => join(import.meta.dirname, folder));
   const names = await Promise.all(
-    folders.map(async (folder) => (await readdir(folder)).sort().map((name) => join(folder, name))),
+    folders.map(async (folder) =>
+      (await readdir(folder).catch((): string[] => [])).sort().map((name) => join(folder, name)),
+    ),
   );
   const own = names.flat().filter((path) => /\.(?:[jt]s|py)$/.test(path));
   const stamps = [compiler, ...own].map((path) => `${path} ${stampOf(path)}`);

@@ -5,6 +5,8 @@ import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import { type Quota, toQuota } from "../governance/quota.ts";
 import type { Subject } from "../governance/subject.ts";
 import type { Ledger, LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
+import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";
+import type { Span } from "../telemetry/tracing/span.ts";
 import type { CallInFlight, CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import { approverOf } from "./approver.ts";
 import { type Call, CallSuspended } from "./call.ts";
@@ -47,11 +49,14 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
   const record = new CallRecord(parts, work);
   const { governor } = parts;
   const policy = governor.policyFor(work.call.caller);
+  const span = activeSpan();
+  span?.stage("policy");
   let started: { readonly input: I; readonly grant: Grant };
   try {
     started = await enter(parts, policy, work);
   } catch (thrown) {
-    await record.close({ thrown, policy });
+    span?.endStage(errorTypeOf(thrown));
+    await record.close({ thrown, policy, span });
     throw thrown;
   }
   const { input, grant } = started;
@@ -68,16 +73,18 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
     charged,
     isSuspended,
   });
+  span?.stage("run");
   let value: T;
   try {
     value = await work.perform(input, { ...work.call, charge, meter });
   } catch (thrown) {
+    span?.endStage(errorTypeOf(thrown));
     const used = consumed(thrown instanceof CallSuspended);
-    await record.close({ thrown, policy, grant, egressBytes: used.egressBytes, settled: grant.settle(used) });
+    await record.close({ thrown, policy, grant, span, egressBytes: used.egressBytes, settled: grant.settle(used) });
     throw thrown;
   }
   const used = consumed(false);
-  await record.close({ value, policy, grant, egressBytes: used.egressBytes, settled: grant.settle(used) });
+  await record.close({ value, policy, grant, span, egressBytes: used.egressBytes, settled: grant.settle(used) });
   return { value, quota: grant.used.length === 0 ? undefined : toQuota(grant.used, Date.now()) };
 }
 
@@ -131,6 +138,7 @@ interface Ending<T> {
   readonly grant?: Grant;
   readonly settled?: Settlement;
   readonly egressBytes?: number;
+  readonly span: Span | undefined;
 }
 
 /** Writes the one row of one call, whichever way it ends. */
@@ -153,6 +161,7 @@ class CallRecord<I, T> {
     const { booked } = ending.settled ?? {};
     const entry = this.#entry(ending);
     const startMs = performance.now();
+    ending.span?.stage("ledger");
     // Both are waited for, one after the other: whoever fails first must not go unheard.
     booked?.catch(() => undefined);
     try {
@@ -160,8 +169,10 @@ class CallRecord<I, T> {
       this.#inFlight?.end();
       await written;
       await booked;
+      ending.span?.endStage();
       this.#tell(entry, ending, { startMs, thrown: ending.thrown });
     } catch (error) {
+      ending.span?.endStage(errorTypeOf(error));
       this.#tell(entry, ending, { startMs, thrown: ending.thrown ?? error });
       if (!governor.failOpen && !isRefusal(ending.thrown)) throw error;
     }

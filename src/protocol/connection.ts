@@ -27,6 +27,8 @@ export interface ConnectionOptions {
   readonly unrelated?: (message: JsonRpcMessage) => void;
   /** Off only in the test that holds the fast path against the SDK's. */
   readonly fastPath?: boolean;
+  /** The number of the first question to the client. Default: 0. */
+  readonly firstQuestion?: number;
 }
 
 /** What the door says about one request. */
@@ -49,12 +51,13 @@ export class Connection {
   #closing = false;
   readonly #engine: Promise<{ close(): Promise<void> }>;
 
-  constructor({ mcp, attach, unrelated = () => undefined, fastPath = true }: ConnectionOptions) {
+  constructor({ mcp, attach, unrelated = () => undefined, fastPath = true, firstQuestion }: ConnectionOptions) {
     this.#mcp = mcp;
     this.#fastPath = fastPath;
     this.#transport = new PeerTransport({
       unrelated,
       withStack: mcp.withStack,
+      ...(firstQuestion !== undefined && { firstQuestion }),
       sees: (uri, caller) => mcp.pipeline.view.sees(uri, caller),
     });
     this.#engine = attach(this.#transport);
@@ -77,8 +80,12 @@ export class Connection {
   async request(message: JsonRpcRequest, arrived: Incoming): Promise<JsonRpcResponse | undefined> {
     const traceId = traceIdIn(message.params);
     const incoming = traceId === undefined ? arrived : { ...arrived, traceId };
-    const onAnswer = this.#mcp.watch?.begin(message, incoming);
-    const answer = await this.#serve(message, incoming);
+    const { watch, tracing } = this.#mcp;
+    const onAnswer = watch?.begin(message, incoming);
+    const answer =
+      tracing === undefined
+        ? await this.#serve(message, incoming)
+        : await tracing.serve(message, incoming, () => this.#serve(message, incoming));
     onAnswer?.(answer);
     return answer;
   }

@@ -1,9 +1,10 @@
 import type { Changes } from "../capabilities/changes.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { RequestTracing } from "./request-tracing.ts";
 import { RequestStates } from "./request-state.ts";
 import type { RequestWatch } from "./request-watch.ts";
-import { Tasks } from "./tasks.ts";
+import { Tasks, type TasksElsewhere } from "./tasks.ts";
 
 export interface McpOptions {
   readonly pipeline: Pipeline;
@@ -16,8 +17,11 @@ export interface McpOptions {
   readonly servesSkills?: boolean;
   /** For states that clients carry; servers of one cluster share it. Default: a key of its own. */
   readonly stateKey?: Buffer | undefined;
+  /** Tasks of other servers. */
+  readonly taskHomes?: TasksElsewhere | undefined;
   /** Hears of every request. */
   readonly watch?: RequestWatch | undefined;
+  readonly tracing?: RequestTracing | undefined;
 }
 
 /** What all connections of all eras share: the pipeline behind them, and the calls that outlive a request. */
@@ -29,12 +33,28 @@ export class Mcp {
   readonly withStack: boolean;
   readonly servesSkills: boolean;
   readonly watch: RequestWatch | undefined;
+  readonly tracing: RequestTracing | undefined;
   readonly states: RequestStates;
-  readonly tasks: Tasks = new Tasks();
+  readonly tasks: Tasks;
+  readonly taskHomes: TasksElsewhere | undefined;
 
   constructor(options: McpOptions) {
-    const { pipeline, changes, logger, serverInfo, withStack, servesSkills = false, stateKey, watch } = options;
+    const {
+      pipeline,
+      changes,
+      logger,
+      serverInfo,
+      withStack,
+      servesSkills = false,
+      stateKey,
+      watch,
+      tracing,
+      taskHomes,
+    } = options;
+    this.taskHomes = taskHomes;
+    this.tasks = new Tasks(taskHomes && (() => taskHomes.newId()));
     this.watch = watch;
+    this.tracing = tracing;
     this.states = new RequestStates(stateKey === undefined ? {} : { key: stateKey });
     this.pipeline = pipeline;
     this.changes = changes;

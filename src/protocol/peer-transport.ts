@@ -44,6 +44,8 @@ export interface PeerTransportOptions {
   readonly withStack: boolean;
   /** Whether a client that watches a resource may still know of it. */
   readonly sees?: Sees;
+  /** The number of the first question to the client: answers to questions before it belong to nobody. */
+  readonly firstQuestion?: number;
 }
 
 /**
@@ -62,10 +64,12 @@ export class PeerTransport implements Transport {
   readonly #sees: Sees;
   readonly #pending = new Map<number, Pending>();
   readonly #byClientId = new Map<RequestId, number>();
+  readonly #firstQuestion: number;
   #lastId = 0;
   #closed = false;
 
-  constructor({ unrelated, withStack, sees = () => true }: PeerTransportOptions) {
+  constructor({ unrelated, withStack, sees = () => true, firstQuestion = 0 }: PeerTransportOptions) {
+    this.#firstQuestion = firstQuestion;
     this.#unrelated = unrelated;
     this.#withStack = withStack;
     this.#sees = sees;
@@ -109,17 +113,20 @@ export class PeerTransport implements Transport {
   }
 
   respond(message: JsonRpcResponse): void {
-    this.#deliver(message);
+    const first = this.#firstQuestion;
+    if (first === 0) return this.#deliver(message);
+    if (typeof message.id === "number" && message.id >= first) this.#deliver({ ...message, id: message.id - first });
   }
 
   async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
     if (isAnswer(message)) return this.#answer(message);
     if (!isOurs(message)) return;
+    const numbered = this.#firstQuestion === 0 ? message : renumbered(message, this.#firstQuestion);
     const related = options?.relatedRequestId;
     const pending = typeof related === "number" ? this.#pending.get(related) : undefined;
     if (!this.#mayHear(message, pending ?? this.#subscriptionOf(message))) return;
-    if (pending !== undefined) pending.delivery.stream(message);
-    else if (related === undefined) this.#unrelated(this.#withClientsSubscription(message));
+    if (pending !== undefined) pending.delivery.stream(numbered);
+    else if (related === undefined) this.#unrelated(this.#withClientsSubscription(numbered));
   }
 
   async close(): Promise<void> {
@@ -213,4 +220,15 @@ function isOurs(message: object): message is JsonRpcRequest | JsonRpcNotificatio
 
 function isSdkMessage(message: JsonRpcMessage): message is JsonRpcMessage & JSONRPCMessage {
   return message.jsonrpc === "2.0";
+}
+
+/** The SDK counts its questions from zero. */
+function renumbered(
+  message: JsonRpcRequest | JsonRpcNotification,
+  first: number,
+): JsonRpcRequest | JsonRpcNotification {
+  if ("id" in message) return typeof message.id === "number" ? { ...message, id: message.id + first } : message;
+  const requestId = message.params?.["requestId"];
+  if (message.method !== "notifications/cancelled" || typeof requestId !== "number") return message;
+  return { ...message, params: { ...message.params, requestId: requestId + first } };
 }

@@ -8,6 +8,25 @@ export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
 export type TaskStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
 
+export type TaskAction = "get" | "update" | "cancel";
+
+/** What a client wants to know of a task, or says to it. */
+export interface TaskRequest {
+  readonly action: TaskAction;
+  readonly taskId: string;
+  readonly inputResponses: Record<string, unknown>;
+  readonly principal: string;
+}
+
+/** The way to tasks of other servers. */
+export interface TasksElsewhere {
+  newId(): string;
+  isElsewhere(taskId: string): boolean;
+  ask(
+    request: TaskRequest & { readonly traceId: string; readonly signal: AbortSignal },
+  ): Promise<Record<string, unknown>>;
+}
+
 const POLL_INTERVAL_MS = 500;
 const MAX_TASKS_PER_OWNER = 200;
 
@@ -18,7 +37,7 @@ interface OpenQuestion {
 
 /** One long call whose answer is fetched. It belongs to the principal that started it. */
 export class Task {
-  readonly id: string = randomBytes(18).toString("base64url");
+  readonly id: string;
   readonly ownerId: string;
   readonly ttlMs: number;
   readonly createdAt: Date;
@@ -28,7 +47,8 @@ export class Task {
   #outcome: { readonly result: object } | { readonly error: WireErrorBody } | undefined;
   readonly #questions = new Map<string, OpenQuestion>();
 
-  constructor(ownerId: string, ttlMs: number) {
+  constructor({ id, ownerId, ttlMs }: Pick<Task, "id" | "ownerId" | "ttlMs">) {
+    this.id = id;
     this.ownerId = ownerId;
     this.ttlMs = ttlMs;
     this.createdAt = new Date();
@@ -106,6 +126,12 @@ export class Task {
 export class Tasks {
   readonly #tasks = new Map<string, { readonly task: Task; readonly expiry: NodeJS.Timeout }>();
   readonly #owned = new Map<string, number>();
+  readonly #newId: () => string;
+
+  /** Names say nothing, unless several servers share the load. */
+  constructor(newId: () => string = () => randomBytes(18).toString("base64url")) {
+    this.#newId = newId;
+  }
 
   create(ownerId: string, ttlMs: number): Task {
     const owned = this.#owned.get(ownerId) ?? 0;
@@ -115,7 +141,7 @@ export class Tasks {
         hint: "wait until some of your tasks have ended their life",
       });
     }
-    const task = new Task(ownerId, ttlMs);
+    const task = new Task({ id: this.#newId(), ownerId, ttlMs });
     const expiry = setTimeout(() => this.#forget(task), ttlMs);
     expiry.unref();
     this.#tasks.set(task.id, { task, expiry });
@@ -129,6 +155,14 @@ export class Tasks {
       throw new OwlError("task_not_found", `there is no task "${id.slice(0, 64)}"`);
     }
     return task;
+  }
+
+  act({ action, taskId, inputResponses, principal }: TaskRequest): Record<string, unknown> {
+    const task = this.get(taskId, principal);
+    if (action === "get") return task.toWire({ detailed: true });
+    if (action === "update") task.answer(inputResponses);
+    else task.cancel();
+    return {};
   }
 
   close(): void {

@@ -8,6 +8,9 @@ export const GUEST_FOLDER = "/opt/owlclaw";
 /** Where the egress proxy's socket is inside. */
 export const EGRESS_SOCKET = "/run/owlclaw/egress.sock";
 
+/** What takes the socket's place where it cannot be mounted. */
+export const EGRESS_RELAY: readonly string[] = [`${GUEST_FOLDER}/egress-relay.mjs`, "3128"];
+
 /** Something of the host beyond the system tree that is visible in a cell. */
 export interface CellMount {
   readonly hostPath: string;

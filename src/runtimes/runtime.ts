@@ -34,7 +34,7 @@ export interface CellSpec {
   readonly env: Readonly<Record<string, string>>;
   /** What runs inside on the stream in place of the guest, as seen from inside. */
   readonly program?: readonly string[];
-  /** Unix socket of the egress proxy on the host; absent: no network at all. */
+  /** Unix socket of the egress proxy on the host, mounted or reached by `egressStream`; absent: no network at all. */
   readonly egressSocket?: string;
 }
 
@@ -56,6 +56,8 @@ export interface Cell {
   readonly id: string;
   /** The byte stream to the guest: JSON-RPC frames both ways. */
   readonly stream: Duplex;
+  /** To the relay inside, where the egress proxy's socket could not be mounted: frames of `network/relay`. */
+  readonly egressStream?: Duplex | undefined;
   /** What the guest says about itself, for the log; never trusted, bounded by the reader. */
   readonly diagnostics: Readable;
   /** How it ended. A guest that ended before it was stopped keeps the reason it had. */

@@ -10,6 +10,7 @@ import {
 } from "vscode-jsonrpc/node";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";
 import { FrameLimit } from "./frame-limit.ts";
 import { FrameReader, FrameWriter } from "./frames.ts";
 import { GuestMessages } from "./guest-messages.ts";
@@ -21,6 +22,7 @@ import {
   type OnOutput,
   OUTPUT_METHOD,
 } from "./guest-methods.ts";
+import { recordTimings } from "./guest-timings.ts";
 import { failureSchema, outputSchema, resultSchemas } from "./guest-schemas.ts";
 
 /** A guest that was told to stop something gets this long before it counts as stuck. */
@@ -95,10 +97,35 @@ export class GuestClient {
    * Asks the guest. When time is up or the caller is gone the guest is told to stop, and its answer is still waited
    * for, since it says what came out so far; a guest that does not answer then is lost.
    */
-  async request<M extends GuestMethod>(
+  request<M extends GuestMethod>(method: M, params: GuestParams[M], options: RequestOptions): Promise<GuestResult<M>> {
+    return activeSpan() === undefined ? this.#request(method, params, options) : this.#traced(method, params, options);
+  }
+
+  async #traced<M extends GuestMethod>(
     method: M,
     params: GuestParams[M],
-    { timeoutMs, signal }: RequestOptions,
+    options: RequestOptions,
+  ): Promise<GuestResult<M>> {
+    const span = activeSpan()?.child({ name: `guest ${method}`, kind: "client" });
+    const onAnswer = (answer: unknown): void => span && recordTimings(span, method, answer);
+    try {
+      const result = await this.#request(
+        method,
+        { ...params, traceparent: span?.traceparent },
+        { ...options, onAnswer },
+      );
+      span?.end();
+      return result;
+    } catch (error) {
+      span?.end(errorTypeOf(error));
+      throw error;
+    }
+  }
+
+  async #request<M extends GuestMethod>(
+    method: M,
+    params: GuestParams[M],
+    { timeoutMs, signal, onAnswer }: RequestOptions & { readonly onAnswer?: (answer: unknown) => void },
   ): Promise<GuestResult<M>> {
     if (this.#lostReason !== undefined) throw new GuestLost(this.#lostReason);
     const source = new CancellationTokenSource();
@@ -112,7 +139,9 @@ export class GuestClient {
     try {
       const answer = this.#orLost(this.#connection.sendRequest<unknown>(method, params, source.token));
       if (signal?.aborted === true) cancel();
-      return this.#checked(method, await answer);
+      const said = await answer;
+      onAnswer?.(said);
+      return this.#checked(method, said);
     } catch (error) {
       throw this.#explain(method, error);
     } finally {
@@ -154,6 +183,7 @@ export class GuestClient {
     const failure = error.code === FAILURE_CODE ? failureSchema.safeParse(error.data) : undefined;
     if (failure?.success === true) {
       const { kind, message, hint } = failure.data;
+      this.#logger.debug("guest refused a request", { method, code: error.code, reason: kind });
       return new OwlError("tool_failure", message.slice(0, 2000), {
         hint: hint.slice(0, 1000),
         facts: { reason: kind },

@@ -1,9 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../errors/owl-error.ts";
+import { type CarriedEgress, carryEgress } from "../network/relay/carry-egress.ts";
 import type { Cell, CellExit, CellSpec, Runtime, Volume } from "../runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { type Flavor, FLAVORS } from "./flavors.ts";
 import { GuestClient } from "./guest-client.ts";
 import type { Language } from "./guest-methods.ts";
@@ -100,7 +103,16 @@ export class Places {
     return { ...parts, language, cellId, folder: join(this.#options.folder, cellId) };
   }
 
-  async open(plan: PlacePlan, signal: AbortSignal): Promise<Place> {
+  open(plan: PlacePlan, signal: AbortSignal): Promise<Place> {
+    if (activeSpan() === undefined) return this.#open(plan, signal);
+    const attributes = {
+      "owlclaw.sandbox.runtime": this.runtimeNameOf(plan.template),
+      "owlclaw.sandbox.template": plan.template,
+    };
+    return traced({ name: "sandbox start", attributes }, () => this.#open(plan, signal));
+  }
+
+  async #open(plan: PlacePlan, signal: AbortSignal): Promise<Place> {
     const { logger, workspacePath, maxFrameBytes, openDoor } = this.#options;
     const { allow } = plan.network;
     const door = allow.length === 0 ? undefined : await openDoor(plan.cellId, allow);
@@ -116,9 +128,10 @@ export class Places {
     };
     let cell: Cell | undefined;
     try {
-      cell = await this.#runtimeOf(plan.template).start(spec, signal);
+      cell = await traced({ name: "runtime start" }, () => this.#runtimeOf(plan.template).start(spec, signal));
       const place = new RunningPlace({ cell, door, maxFrameBytes, logger: logger.child({ sandbox: plan.cellId }) });
       await place.client.request("guest.hello", {}, { timeoutMs: HELLO_TIMEOUT_MS, signal });
+      await place.hasNetwork(HELLO_TIMEOUT_MS);
       return place;
     } catch (error) {
       await cell?.stop();
@@ -180,6 +193,7 @@ class RunningPlace implements Place {
   readonly ended: Promise<string>;
   readonly #cell: Cell;
   readonly #door: Door | undefined;
+  readonly #egress: CarriedEgress | undefined;
   #isStopping = false;
 
   constructor({ cell, door, maxFrameBytes, logger }: RunningPlaceOptions) {
@@ -187,6 +201,11 @@ class RunningPlace implements Place {
     this.#door = door;
     this.client = new GuestClient({ stream: cell.stream, maxFrameBytes, logger });
     void cell.exited.then((exit) => this.client.fail(reasonOf(exit)));
+    if (door !== undefined && cell.egressStream !== undefined) {
+      this.#egress = carryEgress(cell.egressStream, door.socketPath);
+      // Its programs would wait for a network that does not come back.
+      void this.#egress.ended.then((reason) => this.client.fail(reason));
+    }
     this.ended = this.#clearUp();
     logDiagnostics(cell, logger);
   }
@@ -197,6 +216,15 @@ class RunningPlace implements Place {
 
   get bytesMoved(): number {
     return this.#door === undefined ? 0 : this.#door.bytesSent + this.#door.bytesReceived;
+  }
+
+  /** Programs inside can reach the proxy, if they are to reach one at all. */
+  async hasNetwork(timeoutMs: number): Promise<void> {
+    if (this.#egress === undefined) return;
+    const { ready, ended } = this.#egress;
+    const late = delay(timeoutMs, "its relay does not answer", { ref: false });
+    const problem = await Promise.race([ready, ended, late]);
+    if (problem !== undefined) throw new OwlError("internal", `the sandbox has no network: ${problem}`);
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,6 @@
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { activeSpan, untraced } from "../telemetry/tracing/active-span.ts";
 import type { Flavor } from "./flavors.ts";
 import type { Place, PlacePlan } from "./place.ts";
 
@@ -85,10 +86,9 @@ export class Pool {
     let claimed: PooledPlace | undefined;
     do claimed = this.#shelf(template).waiting.shift();
     while (claimed !== undefined && claimed.place.isOver);
-    this.#afterClaim ??= setTimeout(() => {
-      this.#afterClaim = undefined;
-      this.refill();
-    }, REFILL_DELAY_MS).unref();
+    activeSpan()?.set("owlclaw.sandbox.warm", claimed !== undefined);
+    // What comes next is for others.
+    this.#afterClaim ??= untraced(() => setTimeout(this.#refillAfterClaim, REFILL_DELAY_MS).unref());
     return claimed;
   }
 
@@ -111,6 +111,11 @@ export class Pool {
     const all = [...this.#shelves.values()].flatMap(({ waiting }) => waiting.splice(0));
     await Promise.all(all.map((pooled) => this.#options.discard(pooled)));
   }
+
+  readonly #refillAfterClaim = (): void => {
+    this.#afterClaim = undefined;
+    this.refill();
+  };
 
   #isMissing(template: string): boolean {
     const { waiting, opening } = this.#shelf(template);

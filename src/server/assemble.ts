@@ -3,7 +3,7 @@ import { Registry } from "../capabilities/registry.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { Pipeline } from "../pipeline/pipeline.ts";
+import { Pipeline, type PipelineOptions } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
 import type { FileTransfer } from "../sandbox/file-transfer.ts";
 import { type Alerts, createAlerts } from "../telemetry/alerts.ts";
@@ -17,6 +17,7 @@ import type { OpenGovernance } from "./open-governance.ts";
 import type { Cluster, Sharing } from "./open-sharing.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
 import type { OperatorSandboxes } from "./operator-sandboxes.ts";
+import type { OpenTracing, TracingParts } from "./open-tracing.ts";
 import { PACKAGE_VERSION } from "./package-version.ts";
 import { type Capabilities, type CapabilityOptions, serveCapabilities } from "./serve-capabilities.ts";
 
@@ -53,6 +54,8 @@ export interface AssembleOptions {
   readonly earlyWorker?: EarlyWorker;
 }
 
+const SERVER_INFO = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
+
 /** Wires everything behind the transports. What is started here is stopped by `close`, in reverse. */
 export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const { config, logger } = options;
@@ -62,23 +65,19 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const cluster = sharing?.cluster;
   const metrics = config.telemetry.metrics ? new Metrics() : undefined;
   const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
-  const parts = { ...options, registry, changes, homes: cluster?.homes, sharing, metrics, alerts };
+  const tracing = await traceIfWanted({ config, logger, registry, metrics });
+  const { tracer } = tracing;
+  const parts = { ...options, registry, changes, homes: cluster?.homes, sharing, metrics, alerts, tracer };
   const { governance: opened, capabilities } = await openParts(parts);
   const { calls, requests } = openObservation({ config, logger, registry, metrics });
   const governance = opened && { ...opened, observer: calls };
   const { sandboxes, servesSkills, skillTexts } = capabilities;
-  const pipeline = new Pipeline({
-    registry,
-    governance,
-    skillTexts,
-    timeoutMs: config.tools.timeoutSeconds * 1000,
-    progressAfterMs: config.tools.progressAfterSeconds * 1000,
-    maxResultChars: config.tools.maxResultChars,
-  });
-  const serverInfo = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
-  const withStack = config.mode === "development";
-  const stateKey = await stateKeyOf(config);
-  const mcp = new Mcp({ pipeline, changes, logger, serverInfo, withStack, servesSkills, stateKey, watch: requests });
+  const pipeline = new Pipeline({ registry, governance, skillTexts, ...callLimits(config) });
+  const shared = { stateKey: await stateKeyOf(config), taskHomes: cluster?.tasks };
+  const told = { serverInfo: SERVER_INFO, servesSkills, withStack: config.mode === "development" };
+  const seen = { watch: requests, tracing: tracing.requests };
+  const mcp = new Mcp({ pipeline, changes, logger, ...told, ...seen, ...shared });
+  shared.taskHomes?.serveWith((message) => mcp.tasks.act(message));
   const unfollow = governance?.governor.onPolicyChange(() => tellOfLists(changes));
   const operations = new Operations({ config, logger, metrics, governance, sandboxes, alerts });
   return {
@@ -101,8 +100,23 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
       await capabilities.close();
       await governance?.close();
       await sharing?.close();
+      await tracing.close();
     },
   };
+}
+
+function callLimits({ tools }: Config): Pick<PipelineOptions, "timeoutMs" | "progressAfterMs" | "maxResultChars"> {
+  return {
+    timeoutMs: tools.timeoutSeconds * 1000,
+    progressAfterMs: tools.progressAfterSeconds * 1000,
+    maxResultChars: tools.maxResultChars,
+  };
+}
+
+async function traceIfWanted(parts: TracingParts): Promise<Partial<OpenTracing> & Pick<OpenTracing, "close">> {
+  if (parts.config.telemetry.otlp.endpoint === "") return { close: async () => undefined };
+  const { openTracing } = await import("./open-tracing.ts");
+  return openTracing(parts);
 }
 
 /** Another policy may show other things. */

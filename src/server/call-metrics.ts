@@ -57,16 +57,21 @@ export class RequestMetrics implements RequestWatch {
   begin({ method }: JsonRpcRequest, { caller }: RequestOrigin): OnAnswer {
     const startMs = performance.now();
     return (answer) => {
-      const name = METHODS.has(method) ? method : UNKNOWN;
       this.#metrics.requests.observe(
-        [name, caller.transport, errorTypeOf(answer)],
+        [knownMethod(method), caller.transport, errorTypeOf(answer)],
         (performance.now() - startMs) / 1000,
       );
     };
   }
 }
 
-function errorTypeOf(answer: JsonRpcResponse | undefined): string {
+/** The method, if it is one that exists. */
+export function knownMethod(method: string): string {
+  return METHODS.has(method) ? method : UNKNOWN;
+}
+
+/** Empty when all went well. */
+export function errorTypeOf(answer: JsonRpcResponse | undefined): string {
   if (answer === undefined) return "";
   if ("result" in answer) return answer.result["isError"] === true ? "tool_error" : "";
   const { data } = answer.error;

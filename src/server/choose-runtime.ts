@@ -4,7 +4,7 @@ import { LateRuntime } from "./late-runtime.ts";
 import { assertIsolated, type OpenRuntime, type RuntimeName, type RuntimeParts } from "./open-runtime.ts";
 
 /** In the order in which `auto` tries them. */
-const ALL: readonly RuntimeName[] = ["bubblewrap", "docker", "microsandbox"];
+export const RUNTIMES: readonly RuntimeName[] = ["bubblewrap", "docker", "microsandbox"];
 
 export interface ChosenRuntimes {
   /** For every template that names none of its own. */
@@ -35,7 +35,7 @@ export async function chooseRuntimes(parts: RuntimeParts, open: OpenRuntime): Pr
 
 async function openFirst(parts: RuntimeParts, open: OpenRuntime, wish: RuntimeName | "auto"): Promise<Runtime> {
   const failures: OwlError[] = [];
-  for (const name of wish === "auto" ? ALL : [wish]) {
+  for (const name of wish === "auto" ? RUNTIMES : [wish]) {
     try {
       return await openIsolated({ ...parts, name, isAsked: wish !== "auto" }, open);
     } catch (thrown) {

@@ -3,6 +3,7 @@ import { access, readFile, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { ANONYMOUS } from "../auth/principal.ts";
 import type { Config } from "../config/schema.ts";
+import type { WebhookAlerts } from "../telemetry/alerts.ts";
 import type { Finding, HealthCheck } from "../telemetry/health.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import { GUEST_FOLDER } from "./open-runtime.ts";
@@ -20,12 +21,19 @@ export interface HealthParts {
   readonly governance: Pick<OpenGovernance, "governor" | "ledger"> | undefined;
   /** Absent when sandboxes are switched off. */
   readonly sandboxes: { readonly health: () => SandboxHealth } | undefined;
+  /** What the last verification of the ledger found; absent when nobody verifies. */
+  readonly ledgerCheck?: { readonly finding: Finding } | undefined;
+  readonly alerts?: Pick<WebhookAlerts, "isInTrouble"> | undefined;
 }
 
 /** Everything that `/health` looks at. */
-export function healthChecks({ config, governance, sandboxes }: HealthParts): readonly HealthCheck[] {
+export function healthChecks(parts: HealthParts): readonly HealthCheck[] {
+  const { config, governance, sandboxes, ledgerCheck, alerts } = parts;
   const checks: HealthCheck[] = [diskCheck(config.sandbox.root)];
   if (governance !== undefined) checks.push(storeCheck(governance), limitsCheck(governance));
+  if (ledgerCheck !== undefined)
+    checks.push({ name: "ledger_verify", isVital: false, look: () => ledgerCheck.finding });
+  if (alerts !== undefined && config.alerts.webhook !== "") checks.push(webhookCheck(alerts));
   if (sandboxes !== undefined) checks.push(runtimeCheck(sandboxes.health), guestCheck());
   if (config.transport === "http" && config.http.tls.certFile !== "")
     checks.push(certificateCheck(config.http.tls.certFile));
@@ -41,6 +49,18 @@ function storeCheck({ governor, ledger }: Pick<OpenGovernance, "governor" | "led
       if (ledger.isHealthy) return ok("the ledger can be read and written");
       return down("the ledger could not be written at the last try; the next call tries again");
     },
+  };
+}
+
+/** Whoever should hear of trouble does not: it waits, and says so where people look. */
+function webhookCheck(alerts: Pick<WebhookAlerts, "isInTrouble">): HealthCheck {
+  return {
+    name: "webhook",
+    isVital: false,
+    look: () =>
+      alerts.isInTrouble
+        ? { status: "degraded", message: "the webhook takes no alerts; they wait until it does" }
+        : ok("alerts are delivered"),
   };
 }
 

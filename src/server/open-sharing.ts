@@ -4,7 +4,10 @@ import { ForwardDoor, type ForwardDoorOptions } from "../cluster/forward-door.ts
 import { ForwardSeal } from "../cluster/forward-seal.ts";
 import { Forwarder } from "../cluster/forwarder.ts";
 import { openPostgresDirectory, redisDirectory, type ServerDirectory } from "../cluster/server-directory.ts";
+import { SessionHomes } from "../cluster/session-homes.ts";
+import { SessionStore } from "../cluster/session-store.ts";
 import { ServerRegistry } from "../cluster/server-registry.ts";
+import { TaskHomes } from "../cluster/task-homes.ts";
 import type { Config } from "../config/schema.ts";
 import { redisLimitEngine } from "../governance/limits/redis/redis-limit-engine.ts";
 import type { LimitEngine } from "../governance/limits/shared/limit-engine.ts";
@@ -13,6 +16,8 @@ import type { Logger } from "../telemetry/logger.ts";
 import { SandboxHomes } from "./sandbox-homes.ts";
 
 const ID_BYTES = 9;
+const RESUME_MS = 30_000;
+const PATIENCE_LEASES = 2;
 
 export interface SharingOptions {
   readonly config: Config;
@@ -31,6 +36,8 @@ export interface Sharing {
 /** This server as one of several. */
 export interface Cluster {
   readonly homes: SandboxHomes;
+  readonly sessions: SessionHomes;
+  readonly tasks: TaskHomes;
   readonly door: ForwardDoor;
   /** From now on the others find it. */
   announce(listeningUrl: string): Promise<void>;
@@ -42,19 +49,20 @@ export interface Cluster {
 export async function openSharing(options: SharingOptions): Promise<Sharing> {
   const { config, logger } = options;
   const place = await (config.limits.url === "" ? openPostgresPlace(config) : openRedisPlace(config, logger));
-  const { engine, directory } = place;
+  const { engine, directory, storeFor } = place;
   if (directory === undefined) {
     if (config.transport === "http")
       logger.warning("limits are shared and sandboxes are not: set cluster.key, or let the balancer be sticky");
     return { engine, cluster: undefined, close: () => place.close() };
   }
-  const { cluster, forwarder } = openCluster(options, directory);
+  const { cluster, forwarder, store } = openCluster(options, directory, storeFor);
   return {
     engine,
     cluster,
     async close() {
       await cluster.leave();
       forwarder.close();
+      await store?.close();
       await place.close();
     },
   };
@@ -64,14 +72,26 @@ interface SharedPlace {
   readonly engine: LimitEngine;
   /** Where servers find each other, if they have a key in common. */
   readonly directory: ServerDirectory | undefined;
+  /** Where sessions survive their server; only Redis keeps them. */
+  readonly storeFor?: (serverId: string) => SessionStore;
   close(): Promise<void>;
 }
 
-async function openRedisPlace({ limits, cluster }: Config, logger: Logger): Promise<SharedPlace> {
+async function openRedisPlace({ limits, cluster, http }: Config, logger: Logger): Promise<SharedPlace> {
   const connection = await RedisConnection.open({ url: limits.url, logger });
+  const leaseMs = limits.leaseSeconds * 1000;
   return {
     engine: redisLimitEngine(connection),
     directory: cluster.key === "" ? undefined : redisDirectory(connection),
+    storeFor: (serverId) =>
+      new SessionStore({
+        connection,
+        serverId,
+        clusterKey: cluster.key,
+        lifeMs: http.sessionIdleSeconds * 1000 + leaseMs,
+        // A client comes back as soon as the server is known to be gone.
+        endedLifeMs: RESUME_MS + PATIENCE_LEASES * leaseMs,
+      }),
     close: async () => connection.close(),
   };
 }
@@ -90,16 +110,25 @@ async function openPostgresPlace({ store, cluster }: Config): Promise<SharedPlac
 function openCluster(
   { config, logger, changes }: SharingOptions,
   directory: ServerDirectory,
-): { readonly cluster: Cluster; readonly forwarder: Forwarder } {
+  storeFor: SharedPlace["storeFor"],
+): { readonly cluster: Cluster; readonly forwarder: Forwarder; readonly store: SessionStore | undefined } {
   const serverId = randomBytes(ID_BYTES).toString("base64url");
   const seal = new ForwardSeal(config.cluster.key);
-  const registry = new ServerRegistry({ directory, serverId, leaseMs: config.limits.leaseSeconds * 1000 });
+  const leaseMs = config.limits.leaseSeconds * 1000;
+  const registry = new ServerRegistry({ directory, serverId, leaseMs });
   const forwarder = new Forwarder({ seal, registry, logger });
   const timeoutMs = config.tools.timeoutSeconds * 1000;
   const homes = new SandboxHomes({ serverId, forwarder, changes, timeoutMs });
-  const run: ForwardDoorOptions["run"] = (message, line) => {
-    const { kind, principal, label, traceId } = message;
-    logger.debug("runs a call of another server", { kind, client: principal, label, trace_id: traceId });
+  const store = storeFor?.(serverId);
+  const sessions = new SessionHomes({ serverId, forwarder, registry, leaseMs, store });
+  const tasks = new TaskHomes({ serverId, forwarder, registry });
+  const run: ForwardDoorOptions["run"] = async (message, line) => {
+    const { kind, traceId } = message;
+    const client = "principal" in message ? message.principal : undefined;
+    const label = "label" in message ? message.label : undefined;
+    logger.debug("runs a call of another server", { kind, client, label, trace_id: traceId });
+    if (kind === "session") return sessions.run(message, line);
+    if (kind === "task") return tasks.run(message);
     return homes.run(message, line);
   };
   const door = new ForwardDoor({ seal, serverId, run });
@@ -108,5 +137,5 @@ function openCluster(
     await registry.announce(url);
     logger.info("joined the cluster", { server: serverId, url });
   };
-  return { forwarder, cluster: { homes, door, announce, leave: () => registry.leave() } };
+  return { forwarder, store, cluster: { homes, sessions, tasks, door, announce, leave: () => registry.leave() } };
 }

@@ -1,10 +1,11 @@
 import type { Config } from "../config/schema.ts";
-import type { Alerts } from "../telemetry/alerts.ts";
+import type { WebhookAlerts } from "../telemetry/alerts.ts";
 import { Health } from "../telemetry/health.ts";
 import { HealthWatch } from "../telemetry/health-watch.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { ControlSocket } from "./control-socket.ts";
+import { LedgerCheck } from "./ledger-check.ts";
 import { healthChecks } from "./health-checks.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import { type OpenMetrics, openMetrics } from "./open-metrics.ts";
@@ -18,7 +19,7 @@ export interface OperationsParts {
   readonly metrics: Metrics | undefined;
   readonly governance: OpenGovernance | undefined;
   readonly sandboxes: SandboxPart | undefined;
-  readonly alerts: Alerts;
+  readonly alerts: WebhookAlerts;
 }
 
 /** What operators see of a server that stays: health, metrics, and the socket for commands on the same machine. */
@@ -29,12 +30,20 @@ export class Operations {
   #control: ControlSocket | undefined;
   #measuring: OpenMetrics | undefined;
   #watch: HealthWatch | undefined;
+  readonly #ledgerCheck: LedgerCheck | undefined;
 
   constructor(parts: OperationsParts) {
-    const { config, metrics, governance, sandboxes } = parts;
+    const { config, logger, metrics, governance, sandboxes, alerts } = parts;
     this.#parts = parts;
     this.metrics = metrics;
-    this.health = new Health(healthChecks({ config, governance, sandboxes: sandboxes?.operator }));
+    const { verifyHours: everyHours } = config.ledger;
+    this.#ledgerCheck =
+      governance === undefined || everyHours === 0
+        ? undefined
+        : new LedgerCheck({ ledger: governance.ledger, everyHours, logger });
+    const { operator } = sandboxes ?? {};
+    const looked = { config, governance, sandboxes: operator, ledgerCheck: this.#ledgerCheck, alerts };
+    this.health = new Health(healthChecks(looked));
     if (metrics !== undefined) followState(metrics, this.health, sandboxes);
   }
 
@@ -46,11 +55,13 @@ export class Operations {
     this.#control = await openControlSocket({ dataFolder, sandboxes: sandboxes?.operator, governance, logger });
     const everyMs = config.alerts.checkSeconds * 1000;
     this.#watch = new HealthWatch({ health: this.health, alerts, logger, everyMs });
+    this.#ledgerCheck?.start();
     this.#measuring = metrics && (await openMetrics(metrics, config, logger));
   }
 
   async close(): Promise<void> {
     this.#watch?.close();
+    this.#ledgerCheck?.close();
     await this.#measuring?.close();
     await this.#control?.close();
   }

@@ -4,7 +4,7 @@ import type { CallContext } from "../capabilities/context.ts";
 import type { ResourceDefinition } from "../capabilities/define.ts";
 import type { Tool } from "../capabilities/registry.ts";
 import type { ForwardLine } from "../cluster/forward-door.ts";
-import type { ForwardMessage, ForwardNews } from "../cluster/forward-message.ts";
+import type { ForwardNews, SandboxMessage } from "../cluster/forward-message.ts";
 import type { ForwardCall, Forwarder } from "../cluster/forwarder.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { type Call, contextOf, type Conversation } from "../pipeline/call.ts";
@@ -24,7 +24,7 @@ export interface SandboxHomesOptions {
   readonly timeoutMs: number;
 }
 
-type CallFacts = Pick<ForwardMessage, "principal" | "label" | "traceId" | "protocolVersion">;
+type CallFacts = Pick<SandboxMessage, "principal" | "label" | "traceId" | "protocolVersion">;
 
 /** How far behind the bill of a call may be that is cut off. */
 const EGRESS_MS = 200;
@@ -74,7 +74,7 @@ export class SandboxHomes {
   }
 
   /** A call of another server, for its principal alone. */
-  async run(message: ForwardMessage, line: ForwardLine): Promise<unknown> {
+  async run(message: SandboxMessage, line: ForwardLine): Promise<unknown> {
     const egress = new EgressMeter();
     const stop = tellEgress(egress, line.tell);
     try {
@@ -84,7 +84,7 @@ export class SandboxHomes {
     }
   }
 
-  async #run(message: ForwardMessage, call: Call): Promise<unknown> {
+  async #run(message: SandboxMessage, call: Call): Promise<unknown> {
     const { timeoutMs } = message;
     if (message.kind === "file") {
       const { uri, variables } = message;
@@ -111,7 +111,7 @@ export class SandboxHomes {
     throw new OwlError("session_not_found", "a forwarded call must name a sandbox of the server that it is sent to");
   }
 
-  #callOf(message: ForwardMessage, { signal, tell }: ForwardLine, egress: EgressMeter): Call {
+  #callOf(message: SandboxMessage, { signal, tell }: ForwardLine, egress: EgressMeter): Call {
     const { principal, label, traceId, protocolVersion } = message;
     return {
       caller: {
@@ -140,7 +140,7 @@ function listen(context: CallContext): ForwardCall {
   const hear = (news: ForwardNews): void => {
     if (news.news === "egress") movedBytes = Math.max(movedBytes, news.bytes);
     else if (news.news === "log") context.log(news.level, news.data, news.logger);
-    else context.progress(news.done, optionsOf(news));
+    else if (news.news === "progress") context.progress(news.done, optionsOf(news));
   };
   return { signal: context.signal, hear };
 }

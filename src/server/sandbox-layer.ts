@@ -9,6 +9,7 @@ import { type Ground, Sandboxes, type SandboxesOptions } from "../sandbox/sandbo
 import type { Templates } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
+import type { Tracer } from "../telemetry/tracing/tracer.ts";
 import type { ToolLimits, ToolServices } from "../tools/tool-services.ts";
 import { chooseRuntimes } from "./choose-runtime.ts";
 import { type Closers, GroundKeeper } from "./ground-keeper.ts";
@@ -29,6 +30,7 @@ export interface SandboxLayerOptions {
   /** Where several servers share the load. */
   readonly serverId?: string | undefined;
   readonly metrics?: Metrics | undefined;
+  readonly tracer?: Tracer | undefined;
 }
 
 export interface SandboxLayer {
@@ -121,7 +123,7 @@ interface GroundParts {
 }
 
 async function openGround(
-  { config, logger, openRuntime, templates, withPool, metrics }: SandboxLayerOptions,
+  { config, logger, openRuntime, templates, withPool, metrics, tracer }: SandboxLayerOptions,
   { sandboxes, closers }: GroundParts,
 ): Promise<Ground> {
   const { sandbox, guest } = config;
@@ -140,7 +142,7 @@ async function openGround(
     openDoor: (cellId, allow) => egress.openDoor(cellId, allow),
   });
   const size = withPool ? sandbox.pool.size : 0;
-  const pool = createPool({ config, logger, places, sandboxes, templates, metrics, size });
+  const pool = createPool({ config, logger, places, sandboxes, templates, metrics, tracer, size });
   closers.push(() => pool.close());
   pool.refill();
   logger.info("sandboxes are ready", { runtime: places.runtimeName });
@@ -154,10 +156,12 @@ interface PoolParts {
   readonly sandboxes: Sandboxes;
   readonly templates: Templates;
   readonly metrics: Metrics | undefined;
+  readonly tracer: Tracer | undefined;
   readonly size: number;
 }
 
-function createPool({ config: { sandbox }, logger, places, sandboxes, templates, metrics, size }: PoolParts): Pool {
+function createPool({ config: { sandbox }, logger, places, sandboxes, templates, ...rest }: PoolParts): Pool {
+  const { metrics, tracer, size } = rest;
   const { flavor, env } = sandbox;
   const volumes = sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace));
   const memoryMb = memoryMbOf(flavor);
@@ -169,7 +173,10 @@ function createPool({ config: { sandbox }, logger, places, sandboxes, templates,
     flavor,
     preload: sandbox.pool.preload,
     logger,
-    onFilled: (template, durationMs) => metrics?.refillSeconds.observe([template], durationMs / 1000),
+    onFilled: (template, durationMs) => {
+      metrics?.refillSeconds.observe([template], durationMs / 1000);
+      tracer?.record({ name: "pool fill", durationMs, attributes: { "owlclaw.sandbox.template": template } });
+    },
     open: async (template, signal) => {
       const network = networkOf(sandbox, template);
       const plan = places.plan({ template, flavor, env, volumes, network });

@@ -6,6 +6,7 @@ import type { SandboxPart } from "./serve-sandboxes.ts";
 /** What is looked at when somebody reads the metrics, in place of being counted as it happens. */
 export function followState(metrics: Metrics, health: Health, sandboxes: SandboxPart | undefined): void {
   metrics.buildInfo.set([PACKAGE_VERSION, process.version], 1);
+  for (const outcome of ["exported", "dropped"]) metrics.traceSpans.add([outcome], 0);
   metrics.onRead(() => {
     metrics.sandboxes.clear();
     if (sandboxes === undefined) return;

@@ -7,6 +7,7 @@ import type { SkillTexts } from "../pipeline/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { EarlyWorker } from "./early-worker.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
+import type { Tracer } from "../telemetry/tracing/tracer.ts";
 import type { LinkedSkillsOptions } from "./linked-skills.ts";
 import type { OpenHandlersOptions } from "./open-handlers.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
@@ -24,6 +25,7 @@ export interface CapabilityOptions {
   readonly homes?: SandboxHomes | undefined;
   readonly earlyWorker?: EarlyWorker | undefined;
   readonly metrics?: Metrics | undefined;
+  readonly tracer?: Tracer | undefined;
   /** Also those that are as they were at an earlier start. Default: no. */
   readonly loadsEveryHandler?: boolean;
 }

@@ -4,6 +4,7 @@ import { FileTransfer } from "../sandbox/file-transfer.ts";
 import { readTemplates } from "../sandbox/read-templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
+import type { Tracer } from "../telemetry/tracing/tracer.ts";
 import { openRuntime, type OpenRuntime } from "./open-runtime.ts";
 import { OperatorSandboxes } from "./operator-sandboxes.ts";
 import { registerBuiltIns } from "./register-built-ins.ts";
@@ -25,11 +26,12 @@ export interface ServeSandboxesOptions {
   readonly withPool?: boolean;
   readonly homes?: SandboxHomes | undefined;
   readonly metrics?: Metrics | undefined;
+  readonly tracer?: Tracer | undefined;
 }
 
 /** Everything of sandboxes: what runs them, the tools that use them, their files and their operator's view. */
 export async function serveSandboxes(registry: Registry, options: ServeSandboxesOptions): Promise<SandboxPart> {
-  const { config, logger, withPool = true, homes, metrics } = options;
+  const { config, logger, withPool = true, homes, metrics, tracer } = options;
   const templates = await readTemplates(config.sandbox, logger);
   const open = options.openRuntime ?? openRuntime;
   const layer = createSandboxLayer({
@@ -40,6 +42,7 @@ export async function serveSandboxes(registry: Registry, options: ServeSandboxes
     withPool,
     serverId: homes?.serverId,
     metrics,
+    tracer,
   });
   const { sandboxes } = layer.services;
   const { workspace: workspacePath } = config.sandbox;

@@ -90,6 +90,7 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
     files,
     operator,
     forwards,
+    homes: cluster?.sessions,
     health,
     metrics,
     ...operators,

@@ -10,45 +10,111 @@ export interface Alert {
 }
 
 export interface Alerts {
-  /** Never throws and never waits: what cannot be delivered is logged and dropped. */
+  /** Never throws and never waits: what cannot be delivered is logged, and tried again for as long as the server runs. */
   send(alert: Alert): void;
-  /** Resolves when what was sent has arrived, or has failed. */
+  /** Resolves when what was sent has arrived, or has failed once more. */
   close(): Promise<void>;
+}
+
+export interface WebhookAlerts extends Alerts {
+  /** Alerts wait, since the webhook did not take the last one. */
+  readonly isInTrouble: boolean;
 }
 
 export interface AlertsOptions {
   /** Empty: nobody is told. */
   readonly webhook: string;
   readonly logger: Logger;
+  readonly firstPauseMs?: number;
 }
 
 const DELIVERY_TIMEOUT_MS = 5000;
 const ATTEMPTS = 2;
 /** Alerts that wait for a webhook that does not answer. */
 const MAX_WAITING = 100;
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 60_000;
+
+interface Waiting {
+  readonly event: string;
+  readonly body: string;
+}
 
 /** Posts alerts to the webhook as JSON, one after another, in their order. */
-export function createAlerts({ webhook, logger }: AlertsOptions): Alerts {
-  let waiting = 0;
-  let last: Promise<void> = Promise.resolve();
-  return {
-    send(alert) {
-      if (webhook === "") return;
-      if (waiting >= MAX_WAITING) {
-        logger.warning("alert dropped, since the webhook is too slow", { event: alert.event });
-        return;
+export function createAlerts({ webhook, logger, firstPauseMs = FIRST_PAUSE_MS }: AlertsOptions): WebhookAlerts {
+  return new AlertQueue(webhook, logger, firstPauseMs);
+}
+
+class AlertQueue implements WebhookAlerts {
+  readonly #webhook: string;
+  readonly #logger: Logger;
+  readonly #firstPauseMs: number;
+  readonly #waiting: Waiting[] = [];
+  #delivering: Promise<void> | undefined;
+  #isClosing = false;
+  #wakeUp: (() => void) | undefined;
+  isInTrouble = false;
+
+  constructor(webhook: string, logger: Logger, firstPauseMs: number) {
+    this.#webhook = webhook;
+    this.#logger = logger;
+    this.#firstPauseMs = firstPauseMs;
+  }
+
+  send(alert: Alert): void {
+    if (this.#webhook === "") return;
+    if (this.#waiting.length >= MAX_WAITING) {
+      this.#logger.warning("alert dropped, since the webhook is too slow", { event: alert.event });
+      return;
+    }
+    this.#waiting.push({ event: alert.event, body: JSON.stringify({ time: new Date().toISOString(), ...alert }) });
+    this.#delivering ??= this.#deliverAll().finally(() => {
+      this.#delivering = undefined;
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#wakeUp?.();
+    await this.#delivering;
+  }
+
+  async #deliverAll(): Promise<void> {
+    let pauseMs = this.#firstPauseMs;
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      if (await this.#isDelivered(next)) {
+        this.#waiting.shift();
+        pauseMs = this.#firstPauseMs;
+        continue;
       }
-      waiting += 1;
-      const body = JSON.stringify({ time: new Date().toISOString(), ...alert });
-      last = last.then(async () => {
-        await deliver(webhook, body).catch((error: unknown) =>
-          logger.warning("alert not delivered", { event: alert.event, reason: reasonOf(error) }),
-        );
-        waiting -= 1;
-      });
-    },
-    close: () => last,
-  };
+      if (this.#isClosing) return;
+      await this.#pause(pauseMs);
+      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+    }
+  }
+
+  async #isDelivered({ event, body }: Waiting): Promise<boolean> {
+    try {
+      await deliver(this.#webhook, body);
+    } catch (error) {
+      if (!this.isInTrouble) this.#logger.warning("alert not delivered", { event, reason: reasonOf(error) });
+      this.isInTrouble = true;
+      return false;
+    }
+    if (this.isInTrouble) this.#logger.info("alerts are delivered again", { event });
+    this.isInTrouble = false;
+    return true;
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms).unref();
+      this.#wakeUp = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
 }
 
 async function deliver(webhook: string, body: string): Promise<void> {

@@ -2,6 +2,8 @@ import type { ContentBlock, ToolResult } from "../capabilities/content.ts";
 import type { CallContext } from "../capabilities/context.ts";
 import type { HandlerDefinition } from "../capabilities/define.ts";
 import { type OwlError, toOwlError } from "../errors/owl-error.ts";
+import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
+import { sessionDigest } from "../telemetry/session-digest.ts";
 import type { Lease } from "../sandbox/sandboxes.ts";
 import type { SandboxWish } from "../sandbox/sandbox-wish.ts";
 import { type JsonObject, fitValue } from "./fit-value.ts";
@@ -44,7 +46,8 @@ export async function inSandbox<T>(
   { context, sessionId, wish }: SandboxRequest,
   use: (call: SandboxCall, lease: Lease) => Promise<T>,
 ): Promise<T> {
-  const lease = await sandboxes.open(context, sessionId, wish);
+  const open = (): Promise<Lease> => sandboxes.open(context, sessionId, wish);
+  const lease = activeSpan() === undefined ? await open() : await tracedLease(open);
   context.meter?.(() => lease.sandbox.bytesMoved);
   try {
     const call = { sandbox: lease.sandbox, limits, signal: context.signal, onOutput: progressOf(context) };
@@ -52,6 +55,18 @@ export async function inSandbox<T>(
   } finally {
     lease.release();
   }
+}
+
+function tracedLease(open: () => Promise<Lease>): Promise<Lease> {
+  return traced({ name: "sandbox open" }, async (span) => {
+    const lease = await open();
+    const { facts, plan, runtime } = lease.sandbox;
+    span?.set("owlclaw.sandbox.session", sessionDigest(facts.id));
+    span?.set("owlclaw.sandbox.created", lease.wasCreated);
+    span?.set("owlclaw.sandbox.template", plan.template);
+    span?.set("owlclaw.sandbox.runtime", runtime);
+    return lease;
+  });
 }
 
 /** What every result says about its sandbox. */

@@ -2,6 +2,7 @@ import { lstatSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { watch as watchDisk } from "chokidar";
 import { isDynamicPattern } from "tinyglobby";
+import { IGNORED_FOLDERS, NewFolders } from "./new-folders.ts";
 
 const SETTLE_MS = 50;
 /** Something that is written all the time must not hide everything else that changed. */
@@ -11,9 +12,6 @@ const LONGEST_WAIT_IN_SETTLES = 40;
  * that time: what changed behind the look would never be told.
  */
 const SECOND_LOOK_MS = 250;
-/** Folders of tools, in which nobody edits a handler or a skill, and which hold most of the files of a project. */
-const IGNORED_FOLDERS = new Set(["node_modules", ".git", "__pycache__"]);
-
 export interface WatchOptions {
   /** Files, folders or globs, absolute. */
   readonly paths: readonly string[];
@@ -49,8 +47,13 @@ export function watchFiles(options: WatchOptions, onChange: (files: ReadonlySet<
   const ready = new Promise<void>((resolve) => {
     watcher.once("ready", resolve);
   });
-  watcher.on("all", (_event, path) => {
+  const tell = (path: string): void => {
     if (targets.some((target) => isMeant(target, path))) gathered.add(path);
+  };
+  const newFolders = new NewFolders(watcher, tell);
+  watcher.on("all", (event, path) => {
+    tell(path);
+    if (event === "addDir") newFolders.add(path);
   });
   watcher.on("error", (thrown) => onError?.(thrown instanceof Error ? thrown : new Error(String(thrown))));
   let closing: Promise<void> | undefined;
@@ -63,6 +66,7 @@ export function watchFiles(options: WatchOptions, onChange: (files: ReadonlySet<
     },
     close: () => {
       gathered.close();
+      newFolders.close();
       return (closing ??= watcher.close());
     },
   };

@@ -1,14 +1,20 @@
 import { describe } from "vitest";
+import { defineDoctorSuite } from "./engine-doctor-suite.ts";
+import { defineDockerfileTest } from "./engine-dockerfile-suite.ts";
 import { defineImageSuite } from "./engine-image-suite.ts";
-import { defineTlsTest } from "./engine-reach-suite.ts";
+import { defineRpcTest } from "./engine-rpc-suite.ts";
+import { defineTlsTests } from "./engine-reach-suite.ts";
 import { defineEngineSuite } from "./engine-suite.ts";
 
 // What follows depends on the server alone: one engine shows it.
 defineEngineSuite("docker", (engine) => {
   describe("images:", () => {
     defineImageSuite(engine);
+    defineDockerfileTest(engine);
   });
+  defineDoctorSuite(engine);
+  defineRpcTest(engine);
   describe("reach:", () => {
-    defineTlsTest(engine);
+    defineTlsTests(engine);
   });
 });

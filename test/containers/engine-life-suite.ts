@@ -2,6 +2,8 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { call, makePlace } from "../e2e/sandbox-client.ts";
+import { FaultStory } from "../integration/fault-story.ts";
+import { startWebhook } from "../services/webhook.ts";
 import { openInside } from "../escape/sandbox-lab.ts";
 import type { ContainerEngine } from "../services/container-engine.ts";
 import { engineLab, PATIENCE } from "./engine-lab.ts";
@@ -57,8 +59,11 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     await server.stop();
   });
 
-  test("while the engine is away every call and /health say so; when it is back, sandboxes go on with their files", async () => {
-    const { place, server, client, health } = await open();
+  test("[004-R9.10] while the engine is away every call, health, webhook, log and metrics say so; when it is back, sandboxes go on with their files", async () => {
+    const webhook = await startWebhook();
+    const alerts = { webhook: webhook.url, checkSeconds: 1 };
+    const { place, server, client, origin, health } = await open({}, makePlace(), { alerts });
+    const story = new FaultStory({ origin, logs: server.log }, webhook);
     const inside = await openInside(client);
     await inside.call("file_write", { path: "kept.txt", content: "kept" });
     expect(await health()).toBe(200);
@@ -67,9 +72,9 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
       await expect(inside.call("code_run", { code: "1" })).rejects.toThrow(/container engine .* cannot be reached/);
     }, PATIENCE);
     await expect(call(client, "sandbox_create")).rejects.toThrow(/container engine .* cannot be reached/);
-    await vi.waitFor(async () => expect(await health()).toBe(503), PATIENCE);
+    await story.tellsOf({ check: "runtime", status: "down", http: 503 });
     await engine().start();
-    await vi.waitFor(async () => expect(await health()).toBe(200), PATIENCE);
+    await story.recovers("runtime");
     expect((await inside.call("file_read", { path: "kept.txt" })).structuredContent).toMatchObject({ content: "kept" });
     await inside.call("sandbox_destroy");
     await vi.waitFor(async () => expect(await containersOf(place, "-a")).toEqual([]), PATIENCE);

@@ -1,14 +1,24 @@
 import { afterAll, beforeAll, describe } from "vitest";
-import { type ContainerEngine, type EngineKind, startEngine, whyNoEngine } from "../services/container-engine.ts";
+import {
+  type ContainerEngine,
+  type EngineKind,
+  type EngineOptions,
+  startEngine,
+  whyNoEngine,
+} from "../services/container-engine.ts";
 
 /** Tests with an engine of their own, which starts with the first and ends with the last of them. */
-export function describeWithEngine(kind: EngineKind, define: (engine: () => ContainerEngine) => void): void {
+export function describeWithEngine(
+  kind: EngineKind,
+  define: (engine: () => ContainerEngine) => void,
+  options: EngineOptions = {},
+): void {
   const reason = whyNoEngine(kind);
   const note = reason === undefined ? "" : ` (${reason})`;
   describe.skipIf(reason !== undefined)(`in containers of ${kind}${note},`, () => {
     let engine: ContainerEngine | undefined;
     beforeAll(async () => {
-      engine = await startEngine(kind);
+      engine = await startEngine(kind, options);
     });
     afterAll(async () => await engine?.stop());
     define(() => {

@@ -23,7 +23,11 @@ function doctor(place: Place, settings: Settings = {}): { find(name: string): Ch
 test("the doctor tries to break out of a sandbox, has code run in one and a page drawn, and leaves nothing", () => {
   const place = makePlace();
   const { find, code } = doctor(place);
-  expect(find("runtime")).toMatchObject({ status: "ok", message: expect.stringMatching(/ways out were tried/) });
+  expect(find("runtime bubblewrap")).toMatchObject({
+    status: "ok",
+    message: expect.stringMatching(/^(\d+) of \1 ways out that were tried are shut; a sandbox starts in \d+ ms$/),
+  });
+  expect(find("runtime")).toMatchObject({ status: "ok", message: "auto takes bubblewrap" });
   expect(find("a call over stdio")).toMatchObject({ message: expect.stringMatching(/code_run answered 42/) });
   expect(find("browser")).toMatchObject({
     status: "ok",

@@ -323,6 +323,19 @@ test("[002-logs] the log has the tool, its time and its parameters without their
   expect(JSON.stringify(server.log)).not.toContain(session_id);
 });
 
+test("[002-logs] what a guest refuses is logged with the method and the code of the error", async () => {
+  const server = new Server(makePlace(), { logging: { level: "debug" } });
+  const client = await connectHttp(await server.url());
+  await call(client, "file_read", { path: "nowhere.txt" });
+  expect(await server.logged("guest refused a request")).toMatchObject({
+    sandbox: expect.stringMatching(/^owl-/),
+    method: "file.read",
+    code: -32050,
+    reason: "not_found",
+  });
+  await server.stop();
+});
+
 test("[002-timeouts] [002-coderun] the inner time-out ends first and keeps the state of the other language", async () => {
   const client = await connectStdio(makePlace(), { tools: { timeoutSeconds: 20 }, sandbox: { codeTimeoutSeconds: 1 } });
   await call(client, "code_run", { code: "var kept = 1", language: "node" });

@@ -97,6 +97,8 @@ export async function connectInNetwork(
     readonly hosts?: readonly string[];
     /** The server's own machine serves the site too, where no sandbox may reach it. */
     readonly isServedNear?: boolean;
+    /** What else the server finds on its own machine, in the words of a shell. */
+    readonly more?: string;
   },
 ): Promise<Client> {
   const hosts = writeHosts(place, options.hosts ?? []);
@@ -104,7 +106,7 @@ export async function connectInNetwork(
   const sandbox = { ...options.settings?.["sandbox"], network: { allow: options.allow } };
   const config = writeConfig(place, { ...options.settings, sandbox });
   const server = [process.execPath, BIN, "mcp-server", "start", "--transport", "stdio", "--config", config];
-  const near = options.isServedNear === true ? NEAR : "";
+  const near = `${options.isServedNear === true ? NEAR : ""}${options.more ?? ""}`;
   const world = options.hasCable ? [WORLD, "bash", hosts, join(place.folder, "site"), near] : [ALONE, "bash"];
   const args = ["--net", "--mount", "--propagation", "private", "--", "bash", "--norc", "-c", ...world, ...server];
   const env = { PATH: process.env["PATH"] ?? "", HOME: place.folder, TMPDIR: place.folder };

@@ -16,6 +16,8 @@ export class FaultUser {
   /** What was said when the last call failed. */
   #failure = "";
   answers = 0;
+  /** Whoever wants to see that failures are said well. */
+  onFailure: (text: string) => void = () => undefined;
 
   static async create(origin: string): Promise<FaultUser> {
     const { json, text } = await callTool(origin, "sandbox_create");
@@ -81,6 +83,8 @@ export class FaultUser {
     const answer = await call.catch((error: Error) => ({ json: undefined, text: error.message }));
     const result = answer.json?.result;
     this.#failure = answer.text;
-    return result?.isError === true ? undefined : (result?.structuredContent as Facts | undefined);
+    const facts = result?.isError === true ? undefined : (result?.structuredContent as Facts | undefined);
+    if (facts === undefined) this.onFailure(answer.text);
+    return facts;
   }
 }

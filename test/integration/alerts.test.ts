@@ -1,35 +1,13 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { json } from "node:stream/consumers";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { REDIS_MISSING, startRedis } from "../services/redis.ts";
+import { type ReceivedAlert, startWebhook } from "../services/webhook.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { startHttp, until } from "./harness.ts";
 
-interface Received {
-  readonly event: string;
-  readonly severity: string;
-}
-
-async function webhook(): Promise<{ readonly url: string; readonly received: Received[] }> {
-  const received: Received[] = [];
-  const server = createServer((request, response) => {
-    void json(request).then((body) => {
-      received.push(body as Received);
-      response.end();
-    });
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => void server.close());
-  return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` };
-}
-
-describe.skipIf(REDIS_MISSING !== undefined)("alerts", () => {
+describe.skipIf(REDIS_MISSING !== undefined)(`alerts${REDIS_MISSING === undefined ? "" : `: ${REDIS_MISSING}`}`, () => {
   test("[004-R9.10] when the store of limits is gone, webhook, log, health and metrics say the same, and so when it is back", async () => {
     const redis = await startRedis();
-    const { url, received } = await webhook();
+    const { url, received } = await startWebhook();
     const server = await startHttp({
       config: {
         limits: { url: redis.url },
@@ -41,7 +19,7 @@ describe.skipIf(REDIS_MISSING !== undefined)("alerts", () => {
       (await (await fetch(`${server.origin}/metrics`)).text()).includes(
         'owlclaw_health_check_status{check="limits"} 0\n',
       );
-    const told = (event: string): Received[] => received.filter((alert) => alert.event === event);
+    const told = (event: string): ReceivedAlert[] => received.filter((alert) => alert.event === event);
     await redis.kill();
     await until(
       () => told("limits_down"),

@@ -19,7 +19,11 @@ test("[004-R11.10] /health says how each dependency is, how long it took to answ
   const server = await startHttp();
   expect(await ask(server.origin)).toEqual({
     status: 200,
-    body: { status: "ok", version: expect.any(String), checks: { store: CHECK, limits: CHECK, disk: CHECK } },
+    body: {
+      status: "ok",
+      version: expect.any(String),
+      checks: { store: CHECK, limits: CHECK, disk: CHECK, ledger_verify: CHECK },
+    },
   });
   expect(await ask(server.origin, "/health/live")).toMatchObject({ status: 200, body: { status: "ok" } });
   expect(await ask(server.origin, "/health/ready")).toMatchObject({ status: 200, body: { status: "ok" } });
@@ -49,32 +53,35 @@ test("a server that stops lives, and is not ready: load balancers send nobody an
   expect(await ask(origin)).toMatchObject({ status: 503, body: { status: "draining" } });
 });
 
-describe.skipIf(REDIS_MISSING !== undefined)("limits in Redis", () => {
-  test("when Redis is gone the server is not ready and says why; when it is back, it is", async () => {
-    const redis = await startRedis();
-    const server = await startHttp({
-      config: { limits: { url: redis.url }, sandbox: { enabled: false, root: temporaryFolder({}) } },
+describe.skipIf(REDIS_MISSING !== undefined)(
+  `limits in Redis${REDIS_MISSING === undefined ? "" : `: ${REDIS_MISSING}`}`,
+  () => {
+    test("when Redis is gone the server is not ready and says why; when it is back, it is", async () => {
+      const redis = await startRedis();
+      const server = await startHttp({
+        config: { limits: { url: redis.url }, sandbox: { enabled: false, root: temporaryFolder({}) } },
+      });
+      expect((await ask(server.origin)).status).toBe(200);
+      await redis.kill();
+      const down = await until(
+        () => ask(server.origin),
+        ({ status }) => status === 503,
+      );
+      expect(down.body).toMatchObject({
+        status: "unavailable",
+        checks: {
+          limits: { status: "down", message: expect.stringMatching(/cannot be counted/) },
+          store: { status: "ok" },
+        },
+      });
+      expect((await ask(server.origin, "/health/ready")).status).toBe(503);
+      await redis.start();
+      await until(
+        () => ask(server.origin, "/health/ready"),
+        ({ status }) => status === 200,
+      );
+      await server.stop();
+      await redis.stop();
     });
-    expect((await ask(server.origin)).status).toBe(200);
-    await redis.kill();
-    const down = await until(
-      () => ask(server.origin),
-      ({ status }) => status === 503,
-    );
-    expect(down.body).toMatchObject({
-      status: "unavailable",
-      checks: {
-        limits: { status: "down", message: expect.stringMatching(/cannot be counted/) },
-        store: { status: "ok" },
-      },
-    });
-    expect((await ask(server.origin, "/health/ready")).status).toBe(503);
-    await redis.start();
-    await until(
-      () => ask(server.origin, "/health/ready"),
-      ({ status }) => status === 200,
-    );
-    await server.stop();
-    await redis.stop();
-  });
-});
+  },
+);

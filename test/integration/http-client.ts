@@ -203,6 +203,11 @@ export class HttpSession {
     return session;
   }
 
+  /** The same session, as its client reaches it at another address. */
+  at(url: string): HttpSession {
+    return new HttpSession(url, this.id, this.version);
+  }
+
   get headers(): Record<string, string> {
     return { accept: BOTH, "mcp-session-id": this.id, "mcp-protocol-version": this.version };
   }

@@ -25,5 +25,6 @@ export async function appendUntilKilled(options: AppendOptions): Promise<readonl
     if (acknowledged.length === atLeast) child.kill("SIGKILL");
   }
   if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  if (child.signalCode !== "SIGKILL") throw new Error(`the process ended by itself: ${child.exitCode}`);
   return acknowledged;
 }

@@ -25,6 +25,7 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
     afterAll(() => postgres.stop());
     beforeEach(() => {
       postgres.sql("DROP TABLE IF EXISTS ledger, ledger_meta, owlclaw_schema");
+      postgres.sql("ALTER DATABASE postgres RESET default_transaction_isolation");
     });
 
     /** Another server's data folder with the same keys. */
@@ -46,8 +47,13 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
       expect(await ledger.reader.verify({})).toMatchObject({ isIntact: true, rows: 1 });
     });
 
-    test("three servers make one chain without gaps, also where transactions are serializable by default", async () => {
-      postgres.sql("ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'");
+    const ISOLATIONS = ["read committed", "repeatable read", "serializable"];
+    const isolateBy = (isolation: string): void => {
+      postgres.sql(`ALTER DATABASE postgres SET default_transaction_isolation = '${isolation}'`);
+    };
+
+    test.each(ISOLATIONS)("three servers make one chain without gaps where transactions are %s", async (isolation) => {
+      isolateBy(isolation);
       const first = dataFolder();
       const one = await openTestLedger(first, { storeUrl, checkpointEvery: 50 });
       const others = await Promise.all(
@@ -112,6 +118,18 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
       },
     );
 
+    test("a server that was alone for a while goes behind the rows of one that came", async () => {
+      const folder = dataFolder();
+      const { ledger: first } = await openTestLedger(folder, { storeUrl });
+      const { ledger: second } = await openTestLedger(folder, { storeUrl });
+      const writers = [first, first, first, first, second, first, second, second, second, second, first, first, first];
+      const seqs: number[] = [];
+      for (const writer of writers) seqs.push((await writer.append(entry())).seq);
+      const start = seqs[0] ?? 0;
+      expect(seqs).toEqual(writers.map((_, index) => start + index));
+      expect((await first.reader.verify({})).problems).toEqual([]);
+    });
+
     test("dropped rows and a cut tail are found", async () => {
       const { ledger } = await openTestLedger(dataFolder(), { storeUrl });
       await appendMany(ledger, 20);
@@ -156,18 +174,22 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
       expect([report.isIntact, report.rows >= 25]).toEqual([true, true]);
     });
 
-    test("whatever was acknowledged is there after kill -9 of two servers under load", async () => {
-      const folder = dataFolder();
-      const { ledger } = await openTestLedger(folder, { storeUrl });
-      const acknowledged = await Promise.all(
-        ["a", "b"].map((name) => appendUntilKilled({ folder, name, atLeast: 100, storeUrl })),
-      );
-      for (const [seq, call] of acknowledged.flat()) {
-        expect([seq, (await ledger.reader.get(seq))?.trace_id]).toEqual([seq, call]);
-      }
-      expect((await ledger.reader.verify({})).problems).toEqual([]);
-      await ledger.append(entry());
-    });
+    test.each(ISOLATIONS)(
+      "kill -9 of two servers under load loses no row where transactions are %s",
+      async (isolation) => {
+        isolateBy(isolation);
+        const folder = dataFolder();
+        const { ledger } = await openTestLedger(folder, { storeUrl });
+        const acknowledged = await Promise.all(
+          ["a", "b"].map((name) => appendUntilKilled({ folder, name, atLeast: 100, storeUrl })),
+        );
+        for (const [seq, call] of acknowledged.flat()) {
+          expect([seq, (await ledger.reader.get(seq))?.trace_id]).toEqual([seq, call]);
+        }
+        expect((await ledger.reader.verify({})).problems).toEqual([]);
+        await ledger.append(entry());
+      },
+    );
 
     test("the commands read it too", async () => {
       const folder = dataFolder();

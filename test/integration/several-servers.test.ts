@@ -84,6 +84,35 @@ describe.skipIf(SERVICES_MISSING !== undefined).each([
     expect(text((await modern(servers[1].url, "tools/call", more, options)).body)).toBe("hello Ada");
   });
 
+  test("a task that one server runs is asked for, answered and cancelled at others, by its owner alone", async () => {
+    const ada = await as("ada");
+    const capabilities = { elicitation: {}, extensions: { "io.modelcontextprotocol/tasks": {} } };
+    const at = (index: number, method: string, params: Record<string, unknown>, who = ada) =>
+      modern(servers[index]?.url ?? "", method, params, { capabilities, headers: headersOf(who) });
+    const begun = await at(0, "tools/call", { name: "only_as_task", arguments: {} });
+    const { taskId } = begun.body.result ?? {};
+    const asked = await until(
+      async () => (await at(1, "tasks/get", { taskId })).body.result,
+      (task) => task?.["status"] === "input_required",
+    );
+    expect(Object.keys(asked?.["inputRequests"])).toEqual(["go"]);
+    const inputResponses = { go: { action: "accept", content: { go: true } } };
+    expect((await at(2, "tasks/update", { taskId, inputResponses })).body.error).toBeUndefined();
+    const done = await until(
+      async () => (await at(1, "tasks/get", { taskId })).body.result,
+      (task) => task?.["status"] === "completed",
+    );
+    expect(done?.["result"].content).toEqual([{ type: "text", text: "went on" }]);
+    const job = (await at(0, "tools/call", { name: "job", arguments: { label: "x" } })).body.result?.["taskId"];
+    const eve = await as("eve");
+    for (const method of ["tasks/get", "tasks/cancel"])
+      expect((await at(1, method, { taskId: job }, eve)).body.error?.message).toContain("there is no task");
+    await at(2, "tasks/cancel", { taskId: job });
+    expect((await at(1, "tasks/get", { taskId: job })).body.result).toMatchObject({ status: "cancelled" });
+    const unknown = await at(1, "tasks/get", { taskId: `AAAAAAAAAAAA.${"A".repeat(32)}` });
+    expect(unknown.body.error?.message).toContain("there is no task");
+  });
+
   test.each(hasRedis ? (["redis", "postgres"] as const) : (["postgres"] as const))(
     "without %s every server refuses calls, and goes on by itself when it is back",
     async (name) => {

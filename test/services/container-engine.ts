@@ -43,9 +43,15 @@ export function whyNoEngine(kind: EngineKind): string | undefined {
   return missing === undefined ? undefined : `${missing} is not installed`;
 }
 
-export async function startEngine(kind: EngineKind): Promise<ContainerEngine> {
+export interface EngineOptions {
+  /** A disk of this size for everything the engine keeps, so that a test can fill it; otherwise the machine's. */
+  readonly diskMb?: number;
+}
+
+export async function startEngine(kind: EngineKind, { diskMb }: EngineOptions = {}): Promise<ContainerEngine> {
   const tar = await engineImage();
   const folder = mkdtempSync(join(tmpdir(), `owlclaw-${kind}-`));
+  if (diskMb !== undefined) await mountDisk(join(folder, "data"), diskMb);
   const socket = join(folder, "engine.sock");
   const host = `unix://${socket}`;
   const client = new EngineClient({ kind: "socket", path: socket });
@@ -86,6 +92,11 @@ export async function startEngine(kind: EngineKind): Promise<ContainerEngine> {
   };
 }
 
+async function mountDisk(folder: string, sizeMb: number): Promise<void> {
+  mkdirSync(folder);
+  await run("mount", ["-t", "tmpfs", "-o", `size=${sizeMb}m`, "owlclaw-test", folder]);
+}
+
 /** Without a network of its own: it would change the machine's rules, and sandboxes have none either. */
 function spawnDocker(folder: string, host: string): ChildProcess {
   const config = join(folder, "daemon.json");
@@ -106,7 +117,8 @@ function podmanFlags(folder: string): string[] {
 
 function spawnPodman(folder: string, host: string): ChildProcess {
   const args = [...podmanFlags(folder), "system", "service", "--time", "0", host];
-  return spawn("/usr/bin/podman", args, { stdio: "ignore" });
+  // It leaves a file where it stands when a container has no memory left.
+  return spawn("/usr/bin/podman", args, { stdio: "ignore", cwd: folder });
 }
 
 async function untilReady(client: EngineClient, daemon: ChildProcess): Promise<void> {

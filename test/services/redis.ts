@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { createClient, type RedisClientType } from "@redis/client";
 import { privateFolder } from "./private-folder.ts";
 
 /** A real Redis of one's own, on a free port of loopback. */
@@ -14,6 +16,11 @@ export interface RedisService {
   pause(): void;
   resume(): void;
   start(): Promise<void>;
+  /** Starts anew with nothing in its memory. */
+  forget(): Promise<void>;
+  keys(pattern: string): Promise<readonly string[]>;
+  /** Everything below these keys, as text. */
+  dump(pattern: string): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -53,6 +60,22 @@ export async function startRedis(): Promise<RedisService> {
     kill: () => ended(server, "SIGKILL"),
     pause: () => void server?.kill("SIGSTOP"),
     resume: () => void server?.kill("SIGCONT"),
+    async forget() {
+      await service.kill();
+      for (const name of readdirSync(folder.path)) rmSync(join(folder.path, name), { recursive: true });
+      await service.start();
+    },
+    keys: (pattern) => asked(service.url, async (client) => (await client.keys(pattern)).toSorted()),
+    dump: (pattern) =>
+      asked(service.url, async (client) => {
+        const contents: unknown[] = [];
+        for (const key of await client.keys(pattern))
+          contents.push(
+            key,
+            (await client.type(key)) === "hash" ? await client.hGetAll(key) : await client.lRange(key, 0, -1),
+          );
+        return JSON.stringify(contents);
+      }),
     async stop() {
       await ended(server, "SIGTERM");
       folder.remove();
@@ -60,6 +83,16 @@ export async function startRedis(): Promise<RedisService> {
   };
   await service.start();
   return service;
+}
+
+async function asked<T>(url: string, ask: (client: RedisClientType) => Promise<T>): Promise<T> {
+  const client: RedisClientType = createClient({ url });
+  await client.connect();
+  try {
+    return await ask(client);
+  } finally {
+    client.destroy();
+  }
 }
 
 async function ready(server: ChildProcess): Promise<void> {

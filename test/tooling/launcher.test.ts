@@ -3,6 +3,7 @@ import { chmod, cp, mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFi
 import { hostname, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { BUNDLES } from "../../scripts/build-guest.mjs";
 import { ENTRIES } from "../../scripts/build-server.mjs";
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -28,10 +29,10 @@ beforeEach(async () => {
   await chmod(clone, 0o755);
   for (const name of COPIED) await cp(join(ROOT, name), join(clone, name), { recursive: true });
   await mkdir(join(clone, "src", "handlers", "python", "owlclaw"), { recursive: true });
-  for (const entry of ENTRIES) {
-    const file = join(clone, "src", `${entry}.ts`);
-    await mkdir(dirname(file), { recursive: true });
-    await writeFile(file, entry === "main" ? MAIN : "export const none = true;\n");
+  const inGuest = Object.values(BUNDLES).filter((file) => file.startsWith("src/"));
+  for (const file of [...ENTRIES.map((entry) => `src/${entry}.ts`), ...inGuest]) {
+    await mkdir(dirname(join(clone, file)), { recursive: true });
+    await writeFile(join(clone, file), file === "src/main.ts" ? MAIN : "export const none = true;\n");
   }
   await symlink(join(ROOT, "node_modules"), join(clone, "node_modules"));
 });

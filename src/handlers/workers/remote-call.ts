@@ -1,6 +1,8 @@
 import type { CallContext, ElicitForm, ElicitUrl, LogLevel, SampleRequest } from "../../capabilities/context.ts";
 import type { SchemaIssue } from "../../capabilities/schema.ts";
 import { OwlError } from "../../errors/owl-error.ts";
+import { activeSpan, errorTypeOf, runInSpan } from "../../telemetry/tracing/active-span.ts";
+import { centred, type Span } from "../../telemetry/tracing/span.ts";
 import { fromWireError } from "./wire-error.ts";
 import type { FromWorker, Operation, QuestionKind, Target, ToWorker, WireError } from "./worker-protocol.ts";
 
@@ -44,12 +46,19 @@ export class RemoteCall {
   #isOver = false;
   onAbandon: (() => void) | undefined;
   #unlink: (() => void) | undefined;
+  readonly #span: Span | undefined;
 
   constructor(options: RemoteCallOptions) {
     this.#options = options;
     this.job = options.job;
     this.context = options.context;
     this.#unlink = options.context?.onEnd?.(() => this.#abandon());
+    this.#span = activeSpan()?.child({ name: "handler", kind: "client" });
+  }
+
+  /** For the worker, while somebody traces. */
+  get traceparent(): string | undefined {
+    return this.#span?.traceparent;
   }
 
   get what(): string {
@@ -61,14 +70,19 @@ export class RemoteCall {
   }
 
   settle(message: Extract<FromWorker, { t: "done" | "fail" }>): void {
+    if (this.#span !== undefined && message.ms !== undefined)
+      this.#span.record({ name: "handler run", ...centred(this.#span, { startMs: 0, durationMs: message.ms }) });
     if (message.t === "fail") return this.fail(this.#toError(message.error));
     if (this.#finish()) {
+      this.#span?.end();
       this.#options.resolve(message.bytes === undefined ? message.value : Buffer.from(message.bytes, "base64"));
     }
   }
 
   fail(error: unknown): void {
-    if (this.#finish()) this.#options.reject(error);
+    if (!this.#finish()) return;
+    this.#span?.end(errorTypeOf(error));
+    this.#options.reject(error);
   }
 
   /** What the handler says while it runs. Answers to its questions go back through `send`. */
@@ -105,7 +119,8 @@ export class RemoteCall {
   #ask(context: CallContext, message: Extract<FromWorker, { t: "ask" }>, send: (message: ToWorker) => void): void {
     const { id, q, what, request, key } = message;
     const ask = what === "sandbox" ? this.#options.useSandbox : QUESTIONS[what];
-    const answer = ask === undefined ? Promise.reject(unanswerable(what)) : ask(context, request, key);
+    const answer =
+      ask === undefined ? Promise.reject(unanswerable(what)) : runInSpan(this.#span, () => ask(context, request, key));
     answer.then(
       (value) => send({ t: "answer", id, q, value }),
       (thrown: unknown) => {

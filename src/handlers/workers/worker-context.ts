@@ -24,6 +24,7 @@ interface Waiting {
 export class WorkerContext implements CallContext {
   readonly principal: Principal;
   readonly traceId: string;
+  readonly traceparent: string | undefined;
   readonly sessionId: string | undefined;
   readonly protocolVersion: string;
   readonly #id: number;
@@ -33,14 +34,22 @@ export class WorkerContext implements CallContext {
   #controller: AbortController | undefined;
   #endedBy: Error | undefined;
   #isSettled = false;
+  #startMs: number | undefined;
 
   constructor(id: number, wire: WireContext, send: (message: FromWorker) => void) {
     this.#id = id;
     this.#send = send;
     this.principal = toPrincipal(wire.principal);
     this.traceId = wire.traceId;
+    this.traceparent = wire.traceparent;
+    if (wire.traceparent !== undefined) this.#startMs = performance.now();
     this.sessionId = wire.sessionId;
     this.protocolVersion = wire.protocolVersion;
+  }
+
+  /** How long the call has run, where somebody traces it. */
+  get measured(): { readonly ms?: number } {
+    return this.#startMs === undefined ? {} : { ms: performance.now() - this.#startMs };
   }
 
   get signal(): AbortSignal {

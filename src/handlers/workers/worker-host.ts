@@ -91,12 +91,12 @@ export class WorkerHost {
   }
 
   #done(id: number, value: unknown): void {
-    this.#end(id);
+    const measured = this.#end(id);
     try {
       this.#options.send(
         value instanceof Uint8Array
-          ? { t: "done", id, bytes: Buffer.from(value).toString("base64") }
-          : { t: "done", id, value },
+          ? { t: "done", id, bytes: Buffer.from(value).toString("base64"), ...measured }
+          : { t: "done", id, value, ...measured },
       );
     } catch {
       this.#fail(id, new OwlError("execution_error", "the handler returned a value that JSON cannot express"));
@@ -104,13 +104,15 @@ export class WorkerHost {
   }
 
   #fail(id: number, thrown: unknown): void {
-    this.#end(id);
-    this.#options.send({ t: "fail", id, error: toWireError(thrown) });
+    const measured = this.#end(id);
+    this.#options.send({ t: "fail", id, error: toWireError(thrown), ...measured });
   }
 
-  #end(id: number): void {
-    this.#calls.get(id)?.settle();
+  #end(id: number): { readonly ms?: number } | undefined {
+    const context = this.#calls.get(id);
+    context?.settle();
     this.#calls.delete(id);
+    return context?.measured;
   }
 
   #load(name: string): Promise<LoadedFile> {

@@ -13,8 +13,8 @@ const hasId: Check = ({ id }) => isNumber(id);
 /** What each message must have before anybody acts on it: a worker in a sandbox may be anybody's. */
 const CHECKS: Readonly<Record<FromWorker["t"], Check>> = {
   hello: ({ version }) => isText(version),
-  done: ({ id, bytes }) => isNumber(id) && isTextIfAny(bytes),
-  fail: ({ id, error }) => isNumber(id) && isError(error),
+  done: ({ id, bytes, ms }) => isNumber(id) && isTextIfAny(bytes) && isNumberIfAny(ms),
+  fail: ({ id, error, ms }) => isNumber(id) && isError(error) && isNumberIfAny(ms),
   skipped: hasId,
   progress: ({ id, done, total, message }) =>
     isNumber(id) && isNumberIfAny(done) && isNumberIfAny(total) && isTextIfAny(message),

@@ -255,10 +255,10 @@ export class WorkerProcess {
   }
 }
 
-function wireContext({ context }: RemoteCall): WireContext | undefined {
+function wireContext({ context, traceparent }: RemoteCall): WireContext | undefined {
   if (context === undefined) return undefined;
   const { principal, traceId, sessionId, protocolVersion } = context;
-  return { principal, traceId, sessionId, protocolVersion };
+  return { principal, traceId, sessionId, protocolVersion, traceparent };
 }
 
 function describeExit({ code, signal }: WorkerExit): string {

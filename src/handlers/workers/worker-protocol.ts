@@ -46,8 +46,15 @@ export type ToWorker =
 export type FromWorker =
   /** The first message: the worker can take requests. */
   | { readonly t: "hello"; readonly version: string }
-  | { readonly t: "done"; readonly id: number; readonly value?: unknown; readonly bytes?: string }
-  | { readonly t: "fail"; readonly id: number; readonly error: WireError }
+  | {
+      readonly t: "done";
+      readonly id: number;
+      readonly value?: unknown;
+      readonly bytes?: string;
+      /** How long it took, where the call is in a trace. */
+      readonly ms?: number;
+    }
+  | { readonly t: "fail"; readonly id: number; readonly error: WireError; readonly ms?: number }
   /** Was taken back by the server before it was started. */
   | { readonly t: "skipped"; readonly id: number }
   | {
@@ -100,6 +107,8 @@ export type Target =
 export interface WireContext {
   readonly principal: unknown;
   readonly traceId: string;
+  /** By W3C Trace Context, while somebody traces. */
+  readonly traceparent?: string | undefined;
   readonly sessionId?: string | undefined;
   readonly protocolVersion: string;
 }

@@ -47,7 +47,8 @@ export async function askImage(engine: EngineClient, question: ImageQuestion): P
   const path = `/containers/${createdSchema.parse(created.json).Id}`;
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const socket = await engine.hijack(`${path}/attach`, { stream: "1", stdout: "1", stderr: "1" }, signal);
+    const query = { stream: "1", stdout: "1", stderr: "1" };
+    const socket = await engine.hijack({ path: `${path}/attach`, query, signal });
     const { stream, diagnostics } = splitAttached(socket);
     await engine.call({ method: "POST", path: `${path}/start` });
     const [said, complaint] = await Promise.all([readText(stream), readText(diagnostics)]);

@@ -102,7 +102,7 @@ function mountRequests(host: DockerHost, { spec, image, mounts }: ContainerParts
       : [volumeRequest(host.ownership.volumeName(spec.folder), spec.workspacePath, { isReadOnly: false })]),
     ...tree.map(({ hostPath, guestPath }) => bindRequest(hostPath, guestPath, true)),
     ...mounts.map(({ hostPath, guestPath, isReadOnly }) => bindRequest(hostPath, guestPath, isReadOnly)),
-    ...(spec.egressSocket === undefined ? [] : [bindRequest(spec.egressSocket, EGRESS_SOCKET, false)]),
+    ...(spec.egressSocket === undefined || host.isRemote ? [] : [bindRequest(spec.egressSocket, EGRESS_SOCKET, false)]),
   ];
 }
 
@@ -134,8 +134,12 @@ export function insideEnvironment(
     ...template?.env,
     ...spec.env,
     OWLCLAW_WORKSPACE: spec.workspacePath,
-    ...(spec.egressSocket === undefined ? {} : { OWLCLAW_EGRESS: EGRESS_SOCKET }),
+    ...(spec.egressSocket === undefined ? {} : egressVariable(host)),
   };
+}
+
+function egressVariable({ isRemote }: DockerHost): Record<string, string> {
+  return isRemote ? { OWLCLAW_EGRESS_RELAY: "1" } : { OWLCLAW_EGRESS: EGRESS_SOCKET };
 }
 
 /** What runs inside when nobody asks for something else. */

@@ -19,6 +19,7 @@ export interface DockerCellOptions {
   readonly stream: CellStream;
   readonly diagnostics: PassThrough;
   readonly ended: Promise<void>;
+  readonly egressStream: CellStream | undefined;
 }
 
 /** One running container with the guest in it. */
@@ -27,18 +28,20 @@ export class DockerCell implements Cell {
   readonly containerId: string;
   readonly stream: CellStream;
   readonly diagnostics: PassThrough;
+  readonly egressStream: CellStream | undefined;
   readonly exited: Promise<CellExit>;
   readonly #host: DockerHost;
   readonly #following = new AbortController();
   #endReason: CellExit["reason"];
   #removed: Promise<void> | undefined;
 
-  constructor({ host, cellId, containerId, stream, diagnostics, ended }: DockerCellOptions) {
+  constructor({ host, cellId, containerId, stream, diagnostics, ended, egressStream }: DockerCellOptions) {
     this.#host = host;
     this.id = cellId;
     this.containerId = containerId;
     this.stream = stream;
     this.diagnostics = diagnostics;
+    this.egressStream = egressStream;
     this.exited = this.#follow(ended);
   }
 
@@ -54,6 +57,7 @@ export class DockerCell implements Cell {
     await this.#removed;
     await this.exited;
     this.stream.destroy();
+    this.egressStream?.destroy();
     this.diagnostics.destroy();
   }
 

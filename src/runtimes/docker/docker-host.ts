@@ -30,6 +30,8 @@ export interface DockerHost {
   readonly workspaceWatch: WorkspaceWatch;
   /** Whether this server can read the engine's volumes, and so see how large they are. */
   readonly watchesWorkspaces: boolean;
+  /** Its machine does not see this one's files: the egress proxy is reached over a stream. */
+  readonly isRemote: boolean;
   /** Workspaces that have been given to their user. */
   readonly prepared: Set<string>;
   /** Containers of this server that it knows of. */

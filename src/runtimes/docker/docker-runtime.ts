@@ -97,6 +97,7 @@ async function createHost(options: DockerOptions): Promise<DockerHost> {
     images: new Images({ engine, facts, guestFolder, seccomp }),
     workspaceWatch: createWorkspaceWatch(),
     watchesWorkspaces: await canReadVolumes(engine, facts),
+    isRemote: engine.address.kind !== "socket",
     prepared: new Set(),
     own: new Set(),
     leftovers: new Set(),

@@ -21,6 +21,10 @@ export interface EngineCall {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface HijackCall extends Pick<EngineCall, "path" | "query" | "json"> {
+  readonly signal: AbortSignal;
+}
+
 export interface EngineAnswer {
   readonly status: number;
   readonly json: unknown;
@@ -77,12 +81,19 @@ export class EngineClient {
   }
 
   /** A request whose connection becomes a stream to the container. */
-  async hijack(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Duplex> {
+  async hijack({ path, query, json, signal }: HijackCall): Promise<Duplex> {
+    const body = json === undefined ? undefined : Buffer.from(JSON.stringify(json));
     return await new Promise<Duplex>((resolve, reject) => {
       const request = this.#open({
         method: "POST",
-        path: pathOf({ path, query }),
-        headers: { host: this.#hostHeader, connection: "Upgrade", upgrade: "tcp", "content-length": 0 },
+        path: pathOf({ path, ...(query !== undefined && { query }) }),
+        headers: {
+          host: this.#hostHeader,
+          connection: "Upgrade",
+          upgrade: "tcp",
+          ...(body !== undefined && { "content-type": "application/json" }),
+          "content-length": body?.byteLength ?? 0,
+        },
         signal,
       });
       request.once("upgrade", (_response, socket: Duplex, head: Buffer) => {
@@ -96,7 +107,7 @@ export class EngineClient {
         );
       });
       request.once("error", reject);
-      request.end();
+      request.end(body);
     }).catch((error: unknown) => this.#fail(error, signal));
   }
 

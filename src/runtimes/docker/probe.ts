@@ -45,6 +45,14 @@ const CAUSES: Partial<Record<CheckName, Cause>> = {
   },
 };
 
+const STUCK: ProbeCheck = {
+  name: "start",
+  holds: false,
+  severity: "isolation",
+  detail: "containers do not start, or do not end, in time",
+  fix: "Try `docker run --rm --network none IMAGE true` with the runtime that sandbox.docker.runtime names; docs/runtimes.md has the limits of gVisor.",
+};
+
 /** Starts real containers and tries to break out of them. What was not tried, or gave no answer, does not hold. */
 export async function probeDocker(host: DockerHost, signal: AbortSignal): Promise<ProbeReport> {
   const report = (checks: readonly ProbeCheck[]): ProbeReport => ({ runtime: "docker", checks });
@@ -57,12 +65,17 @@ export async function probeDocker(host: DockerHost, signal: AbortSignal): Promis
       ...CHECK_NAMES.map((name) => toCheck(name, answer[name] ?? untried, CAUSES[name])),
     ]);
   } catch (error) {
+    if (isTimeout(limited)) return report([STUCK]);
     signal.throwIfAborted();
     const { kind, message, hint, retryable } = toOwlError(error);
     // An engine that is away, or an image that is not there yet, says nothing about the isolation.
     if (kind === "sandbox_unavailable" && retryable) throw error;
     return report([{ name: "start", holds: false, severity: "isolation", detail: message, fix: hint }]);
   }
+}
+
+function isTimeout({ aborted, reason }: AbortSignal): boolean {
+  return aborted && reason instanceof Error && reason.name === "TimeoutError";
 }
 
 /** Waits for all of them even when one fails: each must have cleared up behind itself. */

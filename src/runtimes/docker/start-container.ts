@@ -2,13 +2,16 @@ import { chmod, chown } from "node:fs/promises";
 import { isAbsolute, relative } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
 import { type CellMount, volumeMounts } from "../cell-mounts.ts";
+import type { CellStream } from "../cell-stream.ts";
 import type { CellSpec } from "../runtime.ts";
 import { splitAttached } from "./attached-stream.ts";
 import { containerRequest, guestCommand, uidOf } from "./container-request.ts";
 import { DockerCell } from "./docker-cell.ts";
 import type { DockerHost } from "./docker-host.ts";
 import { createdSchema, volumeSchema } from "./engine-answers.ts";
+import { openEgressStream } from "./egress-stream.ts";
 import { explainEngineError } from "./engine-failure.ts";
+import type { SandboxImage } from "./images.ts";
 import { discardVolume } from "./reap.ts";
 import { removeContainer } from "./remove-container.ts";
 import { packTar } from "./tar-archive.ts";
@@ -34,7 +37,7 @@ export async function startContainer(host: DockerHost, request: StartRequest): P
     const { volumes, workspacePath } = spec;
     const mounts = await volumeMounts({ volumes, workspacePath, dataFolder: host.dataFolder });
     const uid = uidOf(host, spec, mounts);
-    await openDoorTo(spec, uid);
+    if (!host.isRemote) await openDoorTo(spec, uid);
     const command = request.command ?? spec.program ?? guestCommand(image);
     await makeWorkspace(host, spec, mounts);
     const json = containerRequest(host, { spec, image, mounts, uid, command });
@@ -46,7 +49,7 @@ export async function startContainer(host: DockerHost, request: StartRequest): P
     return await orRemoved(host, { id, spec }, async () => {
       signal.throwIfAborted();
       await prepareWorkspace(host, { id, spec, uid, mounts });
-      return await attachAndStart(host, { id, spec, mounts, signal });
+      return await attachAndStart(host, { id, spec, mounts, image, signal });
     });
   } catch (error) {
     throw explainEngineError(error, name);
@@ -59,19 +62,26 @@ interface Starting {
   readonly mounts: readonly CellMount[];
 }
 
-async function attachAndStart(host: DockerHost, starting: Starting & { signal: AbortSignal }): Promise<DockerCell> {
-  const { id, spec, mounts, signal } = starting;
+async function attachAndStart(
+  host: DockerHost,
+  starting: Starting & { image: SandboxImage; signal: AbortSignal },
+): Promise<DockerCell> {
+  const { id, spec, mounts, image, signal } = starting;
   const { engine } = host;
-  const socket = await engine.hijack(`/containers/${id}/attach`, ATTACH, signal);
+  const socket = await engine.hijack({ path: `/containers/${id}/attach`, query: ATTACH, signal });
   const attached = splitAttached(socket);
+  let egressStream: CellStream | undefined;
   try {
     await engine.call({ method: "POST", path: `/containers/${id}/start` });
     signal.throwIfAborted();
+    if (host.isRemote && spec.egressSocket !== undefined) {
+      egressStream = await openEgressStream(host, { containerId: id, node: image.node, signal });
+    }
   } catch (error) {
     socket.destroy();
     throw error;
   }
-  const cell = new DockerCell({ host, cellId: spec.id, containerId: id, ...attached });
+  const cell = new DockerCell({ host, cellId: spec.id, containerId: id, ...attached, egressStream });
   const unwatch = await watchWorkspace(host, { spec, mounts, onExcess: () => cell.end("disk") });
   void cell.exited.then(unwatch);
   return cell;

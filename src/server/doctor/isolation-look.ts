@@ -1,50 +1,108 @@
-import { toOwlError } from "../../errors/owl-error.ts";
+import { type OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Config } from "../../config/schema.ts";
-import type { ProbeCheck } from "../../runtimes/runtime.ts";
+import type { ProbeCheck, Runtime } from "../../runtimes/runtime.ts";
 import { Templates } from "../../sandbox/templates.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { openRuntime } from "../open-runtime.ts";
-import { type DoctorCheck, type DoctorLook, failed, ok } from "./check.ts";
+import { RUNTIMES } from "../choose-runtime.ts";
+import { openRuntime, type RuntimeName } from "../open-runtime.ts";
+import { type DoctorCheck, type DoctorLook, failed, ok, warning } from "./check.ts";
+import { measureStart } from "./measure-start.ts";
 
 const PROBE_TIMEOUT_MS = 60_000;
-const RUN = { category: "isolation", name: "runtime" } as const;
+const CHOICE = { category: "isolation", name: "runtime" } as const;
 
-/** Starts a sandbox and tries to break out of it, as the server does at its start: limits by cgroups included. */
+interface Tried {
+  readonly name: RuntimeName;
+  readonly checks: readonly ProbeCheck[];
+  /** Absent when it could not be opened, or is not fit to be started. */
+  readonly startMs?: number;
+  readonly error?: OwlError;
+}
+
+/**
+ * Starts sandboxes on every runtime there is and tries to break out of them, as the server does at its start. One that the
+ * configuration does not ask for may be missing.
+ */
 export function isolationLook(config: Config, logger: Logger): DoctorLook {
   return {
     async look() {
-      try {
-        const { runtime: wish } = config.sandbox;
-        const name = wish === "auto" ? "bubblewrap" : wish;
-        const runtime = await openRuntime({ config, logger, templates: new Templates(), name, isAsked: true });
-        try {
-          const { checks } = await runtime.probe(AbortSignal.timeout(PROBE_TIMEOUT_MS));
-          const broken = checks.filter(({ holds }) => !holds);
-          if (broken.length > 0) return broken.map((check) => brokenCheck(check, config.sandbox.limits));
-          return [ok(RUN, `${runtime.name}: ${checks.length} ways out were tried, and all are shut`)];
-        } finally {
-          await runtime.close();
-        }
-      } catch (thrown) {
-        const { message, hint } = toOwlError(thrown, "sandbox_unavailable");
-        return [failed(RUN, message, hint)];
-      }
+      const asked = askedFor(config);
+      const names = [...RUNTIMES, ...asked].filter((name, index, all) => all.indexOf(name) === index);
+      const tried: Tried[] = [];
+      for (const name of names) tried.push(await tryRuntime(name, { config, logger, isAsked: asked.includes(name) }));
+      const { runtime: wish, limits } = config.sandbox;
+      const taken = tried.find((each) => (wish === "auto" || each.name === wish) && isFit(each, limits))?.name;
+      const needed = wish === "auto" && taken === undefined ? names : asked;
+      const rows = tried.flatMap((each) => rowsOf(each, { isNeeded: needed.includes(each.name), limits }));
+      return [...rows, choice(wish, taken)];
     },
   };
 }
 
-function brokenCheck(
-  { name, severity, detail, problem, fix }: ProbeCheck,
-  limits: "required" | "best-effort",
-): DoctorCheck {
+/** Those that somebody named, for all sandboxes or for those of one template. */
+function askedFor({ sandbox: { runtime, templates } }: Config): readonly RuntimeName[] {
+  const ofTemplates = Object.values(templates).map(
+    (own) => own.runtime ?? (own.image === undefined ? "auto" : "docker"),
+  );
+  return [runtime, ...ofTemplates].filter((name) => name !== "auto");
+}
+
+async function tryRuntime(
+  name: RuntimeName,
+  { config, logger, isAsked }: { config: Config; logger: Logger; isAsked: boolean },
+): Promise<Tried> {
+  const templates = new Templates();
+  let runtime: Runtime | undefined;
+  let checks: readonly ProbeCheck[] = [];
+  try {
+    runtime = await openRuntime({ config, logger, templates, name, isAsked });
+    ({ checks } = await runtime.probe(AbortSignal.timeout(PROBE_TIMEOUT_MS)));
+    if (!isFit({ checks }, config.sandbox.limits)) return { name, checks };
+    return { name, checks, startMs: await measureStart({ runtime, config, logger, templates }) };
+  } catch (thrown) {
+    return { name, checks, error: toOwlError(thrown, "sandbox_unavailable") };
+  } finally {
+    await runtime?.close();
+  }
+}
+
+type Limits = Config["sandbox"]["limits"];
+
+function isFit({ checks, error }: Pick<Tried, "checks" | "error">, limits: Limits): boolean {
+  const isAccepted = ({ holds, severity }: ProbeCheck): boolean =>
+    holds || (severity === "limit" && limits === "best-effort");
+  return error === undefined && checks.length > 0 && checks.every(isAccepted);
+}
+
+function rowsOf(tried: Tried, { isNeeded, limits }: { isNeeded: boolean; limits: Limits }): DoctorCheck[] {
+  const { name, checks, startMs, error } = tried;
+  const row = { category: "isolation", name: `runtime ${name}` } as const;
+  const missing = isNeeded ? failed : warning;
+  if (error !== undefined) return [missing(row, error.message, error.hint)];
+  const broken = checks.filter(({ holds }) => !holds);
+  const start = startMs === undefined ? "" : `; a sandbox starts in ${Math.round(startMs)} ms`;
+  const shut = `${checks.length - broken.length} of ${checks.length} ways out that were tried are shut${start}`;
+  if (broken.length === 0) return [ok(row, shut)];
+  if (isNeeded) return [missing(row, shut, "see the lines below"), ...broken.map((each) => brokenCheck(each, limits))];
+  // Several checks may fail for the same cause.
+  const problems = [...new Set(broken.map(({ problem, detail }) => problem ?? detail))];
+  const fixes = [...new Set(broken.map(fixOf))];
+  return [warning(row, problems.join("; "), fixes.join(" "))];
+}
+
+function brokenCheck(check: ProbeCheck, limits: Limits): DoctorCheck {
+  const { name, severity, detail, problem } = check;
   const isAccepted = severity === "limit" && limits === "best-effort";
-  return {
-    category: "isolation",
-    name,
-    status: isAccepted ? "warning" : "failed",
-    message: problem ?? detail,
-    fix:
-      fix ??
-      (severity === "limit" ? "set sandbox.limits to best-effort to do without this limit" : "see docs/sandboxes.md"),
-  };
+  const say = isAccepted ? warning : failed;
+  return say({ category: "isolation", name }, problem ?? detail, fixOf(check));
+}
+
+function fixOf({ severity, fix }: ProbeCheck): string {
+  if (fix !== undefined) return fix;
+  return severity === "limit" ? "set sandbox.limits to best-effort to do without this limit" : "see docs/sandboxes.md";
+}
+
+function choice(wish: Config["sandbox"]["runtime"], taken: RuntimeName | undefined): DoctorCheck {
+  if (taken === undefined) return failed(CHOICE, "no sandbox can run", "repair one of the runtimes above");
+  return ok(CHOICE, wish === "auto" ? `auto takes ${taken}` : `${taken}, as the configuration says`);
 }

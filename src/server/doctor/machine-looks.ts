@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, readFileSync, statSync } from "node:
 import { delimiter, join } from "node:path";
 import { userEnvironment } from "../../config/user-environment.ts";
 import { type DoctorCheck, type DoctorLook, failed, ok, warning } from "./check.ts";
+import { serverModeLook } from "./server-mode.ts";
 
 const OLDEST_NODE = [20, 19] as const;
 
@@ -28,14 +29,21 @@ const PROGRAMS: readonly Program[] = [
   },
 ];
 
-/** What the machine must have, whatever the configuration says. */
-export function machineLooks(withSandboxes: boolean): readonly DoctorLook[] {
+/** Whether sandboxes live from what this machine has: they must, they may if nothing else is there, or they never do. */
+export type HostUse = "needed" | "possible" | "none";
+
+/** What the machine must have, whatever else the configuration says. */
+export function machineLooks(use: HostUse): readonly DoctorLook[] {
   const looks: DoctorLook[] = [
     { look: async () => [nodeVersion(process.versions.node)] },
+    serverModeLook(),
     { look: async () => [clock()] },
   ];
-  if (!withSandboxes) return looks;
-  return [...looks, { look: async () => PROGRAMS.map(program) }, { look: async () => [userNamespaces(readSetting)] }];
+  if (use === "none") return looks;
+  // Where another runtime may do the work, that row says whether one does.
+  const soften = (check: DoctorCheck): DoctorCheck =>
+    use === "possible" && check.status === "failed" ? { ...check, status: "warning" } : check;
+  return [...looks, { look: async () => [...PROGRAMS.map(program), userNamespaces(readSetting)].map(soften) }];
 }
 
 export function nodeVersion(version: string): DoctorCheck {
@@ -51,7 +59,8 @@ export function nodeVersion(version: string): DoctorCheck {
 /** A clock that stands before this very program was written gives wrong times to records, and refuses good tokens. */
 function clock(): DoctorCheck {
   const named = { category: "machine", name: "clock" } as const;
-  const installedAtMs = statSync(new URL("../../../package.json", import.meta.url)).mtimeMs;
+  // Files from a registry say that they were written in 1985; when they came to this disk, nobody can set.
+  const installedAtMs = statSync(new URL("../../../package.json", import.meta.url)).ctimeMs;
   const now = new Date();
   if (now.getTime() >= installedAtMs - 86_400_000) return ok(named, `the clock says ${now.toISOString()}`);
   return failed(

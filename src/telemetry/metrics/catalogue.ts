@@ -67,6 +67,12 @@ export const METRICS = {
     labels: [],
     buckets: DISK_SECONDS,
   },
+  traceSpans: {
+    name: "owlclaw_trace_spans_total",
+    type: "counter",
+    help: "Spans of traces that a collector took, and those that were dropped since it did not.",
+    labels: ["outcome"],
+  },
   createSeconds: {
     name: "owlclaw_sandbox_create_duration_seconds",
     type: "histogram",

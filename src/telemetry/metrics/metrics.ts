@@ -14,6 +14,7 @@ export class Metrics {
   readonly cost: NumberSeries = this.#number(METRICS.cost);
   readonly egress: NumberSeries = this.#number(METRICS.egress);
   readonly ledgerSeconds: HistogramSeries = this.#histogram(METRICS.ledgerSeconds);
+  readonly traceSpans: NumberSeries = this.#number(METRICS.traceSpans);
   readonly createSeconds: HistogramSeries = this.#histogram(METRICS.createSeconds);
   readonly refillSeconds: HistogramSeries = this.#histogram(METRICS.refillSeconds);
   readonly sandboxes: NumberSeries = this.#number(METRICS.sandboxes);

@@ -1,7 +1,7 @@
-import type { ServerResponse } from "node:http";
+import type { AnswerSink } from "./exchange-io.ts";
 
 /** A client that reads this much too slowly is cut off: its memory is ours. */
-const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
+export const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 
 export const EVENT_STREAM_HEADERS = {
   "content-type": "text/event-stream",
@@ -19,11 +19,11 @@ export interface ServerEvent {
 
 /** Server-sent events on an open response, kept alive with comments. */
 export class EventStream {
-  readonly #response: ServerResponse;
+  readonly #response: AnswerSink;
   readonly #keepAlive: NodeJS.Timeout;
 
   constructor(
-    response: ServerResponse,
+    response: AnswerSink,
     { headers, keepAliveMs }: { readonly headers: Record<string, string>; readonly keepAliveMs: number },
   ) {
     this.#response = response;

@@ -8,15 +8,37 @@ import { toJsonParts } from "../../protocol/json-text.ts";
 import { PLAIN_VERSION } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
 
-/** One HTTP request after the guards have let it in. */
-export interface HttpExchange {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+/** What an answer is written to: the connection of a client, or the line of another server that has it. */
+export interface AnswerSink {
+  readonly headersSent: boolean;
+  readonly destroyed: boolean;
+  readonly writableEnded: boolean;
+  readonly writableFinished: boolean;
+  /** Bytes that nobody has taken yet. */
+  readonly writableLength: number;
+  writeHead(status: number, headers: Readonly<Record<string, string | number>>): unknown;
+  flushHeaders(): void;
+  write(text: string | Buffer): unknown;
+  end(text?: string | Buffer): unknown;
+  destroy(): unknown;
+  once(event: "close", listener: () => void): unknown;
+}
+
+/** One request to a session, wherever its client is connected. */
+export interface SessionExchange {
+  readonly request: Pick<IncomingMessage, "headers">;
+  readonly response: AnswerSink;
   readonly principal: Principal;
   readonly label: string | undefined;
   readonly traceId: string;
   /** Says that shutdown need not wait for this request: what it holds open is a stream. */
   readonly release: () => void;
+}
+
+/** One HTTP request after the guards have let it in. */
+export interface HttpExchange extends SessionExchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
 }
 
 const MAX_COPIED_BYTES = 64 * 1024;
@@ -32,7 +54,7 @@ export interface ErrorOptions {
 }
 
 export function sendJson(
-  response: ServerResponse,
+  response: AnswerSink,
   status: number,
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
@@ -50,7 +72,7 @@ export function sendJson(
 }
 
 export function sendJsonText(
-  response: ServerResponse,
+  response: AnswerSink,
   status: number,
   text: string,
   headers: Readonly<Record<string, string>> = {},
@@ -64,17 +86,13 @@ export function sendJsonText(
   response.end(text);
 }
 
-export function sendEmpty(
-  response: ServerResponse,
-  status: number,
-  headers: Readonly<Record<string, string>> = {},
-): void {
+export function sendEmpty(response: AnswerSink, status: number, headers: Readonly<Record<string, string>> = {}): void {
   if (response.headersSent || response.destroyed) return;
   response.writeHead(status, { "content-length": 0, ...headers });
   response.end();
 }
 
-export function sendError(response: ServerResponse, error: OwlError, options: ErrorOptions): void {
+export function sendError(response: AnswerSink, error: OwlError, options: ErrorOptions): void {
   const {
     traceId,
     withStack,
@@ -91,7 +109,7 @@ export function sendError(response: ServerResponse, error: OwlError, options: Er
   );
 }
 
-export function header(request: IncomingMessage, name: string): string | undefined {
+export function header(request: Pick<IncomingMessage, "headers">, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value.join(", ") : value;
 }
@@ -100,13 +118,13 @@ export function header(request: IncomingMessage, name: string): string | undefin
 const EVENT_STREAM_RANGE = /^\s*text\/event-stream\s*(?:;(?!.*\bq=0(?:\.0*)?\s*(?:;|$))|$)/i;
 
 /** Whether the client takes an event stream; one that says nothing takes plain JSON only. */
-export function acceptsEventStream(request: IncomingMessage): boolean {
+export function acceptsEventStream(request: Pick<IncomingMessage, "headers">): boolean {
   const accept = header(request, "accept");
   return accept !== undefined && accept.split(",").some((range) => EVENT_STREAM_RANGE.test(range));
 }
 
 /** Ends when the client hangs up before it has its answer. */
-export function lifeOf(response: ServerResponse): Lifeline {
+export function lifeOf(response: AnswerSink): Lifeline {
   const life = new Lifeline();
   response.once("close", () => {
     if (!response.writableFinished) life.end();

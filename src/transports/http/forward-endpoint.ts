@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ForwardDoor } from "../../cluster/forward-door.ts";
-import { FORWARD_HEADER } from "../../cluster/forwarder.ts";
+import { FORWARD_HEADER } from "../../cluster/forward-line.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { header, lifeOf } from "./exchange-io.ts";
 import { readBytes } from "./read-body.ts";
@@ -12,6 +12,8 @@ export interface ForwardEndpointOptions {
 
 /** What another server adds to a call that a client sent. */
 const ENVELOPE_BYTES = 65_536;
+/** A body inside a message has its quotes escaped once more. */
+const QUOTED_TWICE = 2;
 
 /** Calls that another server sends here. The key of the cluster stands in the place of a token. */
 export class ForwardEndpoint {
@@ -21,13 +23,14 @@ export class ForwardEndpoint {
     this.#options = options;
   }
 
-  async post(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async post(request: IncomingMessage, response: ServerResponse, release?: () => void): Promise<void> {
     const { door, maxBodyBytes } = this.#options;
     if (request.method !== "POST") throw new OwlError("method_not_allowed", "only POST is allowed here");
     const envelope = door.admit(header(request, FORWARD_HEADER));
-    const sealed = await readBytes(request, maxBodyBytes + ENVELOPE_BYTES);
+    const sealed = await readBytes(request, QUOTED_TWICE * maxBodyBytes + ENVELOPE_BYTES);
     await door.serve(envelope, sealed, {
       signal: lifeOf(response).signal,
+      ...(release && { release }),
       get waitingBytes() {
         return response.writableLength;
       },

@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import type { ForwardDoor } from "../../cluster/forward-door.ts";
+import type { SessionHomes } from "../../cluster/session-homes.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
@@ -13,6 +14,8 @@ import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
 import type { MetricsDoor } from "./metrics-route.ts";
 import { OperatorApi, type OperatorDesk } from "./operator-api.ts";
+import { RelayedRequests } from "./relayed-requests.ts";
+import { RemoteSessions } from "./remote-sessions.ts";
 import { Router } from "./router.ts";
 import { type OperatorDoor, OperatorSandboxesEndpoint } from "./operator-sandboxes.ts";
 import { type FileDoor, SandboxFilesEndpoint } from "./sandbox-files.ts";
@@ -32,6 +35,8 @@ export interface HttpTransportOptions {
   readonly operator?: OperatorDoor | undefined;
   /** Calls of other servers; without it none are taken. */
   readonly forwards?: ForwardDoor | undefined;
+  /** Sessions of other servers, and the way to those of this one. */
+  readonly homes?: SessionHomes | undefined;
   /** How everything is that the server depends on. */
   readonly health?: HealthDoor | undefined;
   readonly metrics?: MetricsDoor | undefined;
@@ -42,6 +47,7 @@ export interface HttpTransportOptions {
 const TOO_SLOW = "ERR_HTTP_REQUEST_TIMEOUT";
 const LAST_WORDS_MS = 500;
 const SWEEP_MS = 10;
+const BEATS_PER_LEASE = 5;
 
 /** Stopping is said to clients, then waited for, then enforced. */
 export class HttpTransport {
@@ -59,6 +65,8 @@ export class HttpTransport {
     const { http } = config;
     this.#options = options;
     const keepAliveMs = http.keepAliveSeconds * 1000;
+    const { homes } = options;
+    const cluster = homes && { homes, remote: new RemoteSessions(homes) };
     this.#endpoint = new McpEndpoint({
       mcp,
       fastPath,
@@ -66,6 +74,7 @@ export class HttpTransport {
       maxBodyBytes: http.maxBodyBytes,
       maxSessions: http.maxSessions,
       sessionIdleMs: http.sessionIdleSeconds * 1000,
+      cluster,
     });
     this.#sse = new LegacySse({
       mcp,
@@ -73,7 +82,9 @@ export class HttpTransport {
       keepAliveMs,
       maxBodyBytes: http.maxBodyBytes,
       maxStreams: http.maxSessions,
+      cluster,
     });
+    if (homes !== undefined) this.#serveRelayed(homes);
     const guard = new HostGuard({
       host: http.host,
       allowedHosts: http.allowedHosts,
@@ -97,6 +108,19 @@ export class HttpTransport {
       operators: desk && new OperatorApi({ mcp, desk }),
       forwards: forwards && new ForwardEndpoint({ door: forwards, maxBodyBytes: http.maxBodyBytes }),
     });
+  }
+
+  /** Takes what clients of this server's sessions have sent to others. */
+  #serveRelayed(homes: SessionHomes): void {
+    const requests = new RelayedRequests({
+      authenticator: this.#options.authenticator,
+      beatMs: homes.leaseMs / BEATS_PER_LEASE,
+      doors: {
+        mcp: (request, exchange) => this.#endpoint.serveRelayed(request, exchange),
+        sse: (request, exchange) => this.#sse.accept(request, exchange),
+      },
+    });
+    homes.serveWith((message, line) => requests.serve(message, line));
   }
 
   get isTls(): boolean {
@@ -172,8 +196,16 @@ export class HttpTransport {
 
   #createServer(pair: TlsPair | undefined): Server | HttpsServer {
     const { http } = this.#options.config;
-    const handle = (request: IncomingMessage, response: ServerResponse): void =>
+    const { tracing } = this.#options.mcp;
+    const route = (request: IncomingMessage, response: ServerResponse): void =>
       void this.#router.handle(request, response);
+    const handle: typeof route =
+      tracing === undefined
+        ? route
+        : (request, response) =>
+            tracing.arrived(request.headers["traceparent"], () => {
+              route(request, response);
+            });
     const options = {
       headersTimeout: http.headersTimeoutSeconds * 1000,
       requestTimeout: http.requestTimeoutSeconds * 1000,

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import type { SessionHomes } from "../../cluster/session-homes.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Caller } from "../../pipeline/caller.ts";
 import { attachServer } from "../../protocol/attach-server.ts";
@@ -14,8 +14,11 @@ import type { Mcp } from "../../protocol/mcp.ts";
 import { hasBatches } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
 import { EventStream } from "./event-stream.ts";
-import { type HttpExchange, sendEmpty } from "./exchange-io.ts";
+import { type HttpExchange, sendEmpty, type SessionExchange } from "./exchange-io.ts";
 import { readBody } from "./read-body.ts";
+import type { RemoteSessions } from "./remote-sessions.ts";
+import type { SessionRequest } from "./session-door.ts";
+import { secretId } from "./sessions.ts";
 
 export interface LegacySseOptions {
   readonly mcp: Mcp;
@@ -23,6 +26,8 @@ export interface LegacySseOptions {
   readonly keepAliveMs: number;
   readonly maxStreams: number;
   readonly fastPath: boolean;
+  /** Other servers that share the load. */
+  readonly cluster?: { readonly homes: SessionHomes; readonly remote: RemoteSessions } | undefined;
 }
 
 interface Line {
@@ -46,10 +51,10 @@ export class LegacySse {
 
   /** `GET /mcp/sse`. The stream is the connection: when it closes, everything that belongs to it ends. */
   open({ response, principal }: HttpExchange): void {
-    const { mcp, keepAliveMs, maxStreams, fastPath } = this.#options;
+    const { mcp, keepAliveMs, maxStreams, fastPath, cluster } = this.#options;
     if (this.#lines.size >= maxStreams)
       throw new OwlError("overloaded", `all ${maxStreams} event streams are in use`, { facts: { limit: maxStreams } });
-    const id = randomBytes(24).toString("base64url");
+    const id = cluster?.homes.newId() ?? secretId();
     const stream = new EventStream(response, { headers: {}, keepAliveMs });
     const send = (message: JsonRpcMessage | readonly JsonRpcMessage[]): void =>
       stream.send({ event: "message", data: serializeMessage(message) });
@@ -67,19 +72,24 @@ export class LegacySse {
     stream.send({ event: "endpoint", data: `/mcp/messages?sessionId=${id}` });
   }
 
-  /** `POST /mcp/messages`: accepted here, answered on the stream. */
+  /** `POST /mcp/messages`: accepted here or on the server that has the stream, answered on the stream. */
   async post(exchange: HttpExchange, sessionId: string | null): Promise<void> {
-    const { request, response, principal } = exchange;
-    const line = sessionId === null ? undefined : this.#lines.get(sessionId);
-    if (sessionId === null || line === undefined || line.ownerId !== principal.id) {
-      throw new OwlError("session_not_found", "this event stream does not exist or has ended", {
-        hint: "open a new one with GET /mcp/sse",
-      });
+    const { cluster, maxBodyBytes } = this.#options;
+    if (sessionId === null) throw missing();
+    if (cluster === undefined) this.#lineOf(sessionId, exchange);
+    const request = { method: "POST", sessionId, body: await readBody(exchange.request, maxBodyBytes) } as const;
+    if (cluster !== undefined && !this.#lines.has(sessionId)) {
+      if (await cluster.remote.relay(request, exchange, { door: "sse" })) return;
     }
-    const parsed = this.#parse(await readBody(request, this.#options.maxBodyBytes), line.connection.version);
-    sendEmpty(response, 202);
+    await this.accept(request, exchange);
+  }
+
+  async accept({ sessionId, body }: SessionRequest, exchange: SessionExchange): Promise<void> {
+    const line = this.#lineOf(sessionId, exchange);
+    const parsed = this.#parse(body, line.connection.version);
+    sendEmpty(exchange.response, 202);
     const caller: Caller = {
-      principal,
+      principal: exchange.principal,
       label: exchange.label,
       transport: "sse",
       protocolVersion: line.connection.version,
@@ -96,6 +106,12 @@ export class LegacySse {
   async close(): Promise<void> {
     await Promise.all([...this.#lines.values()].map(({ connection }) => connection.close()));
     this.#lines.clear();
+  }
+
+  #lineOf(sessionId: string, { principal }: SessionExchange): Line {
+    const line = this.#lines.get(sessionId);
+    if (line === undefined || line.ownerId !== principal.id) throw missing();
+    return line;
   }
 
   #parse(text: string, version: string): Parsed {
@@ -125,4 +141,10 @@ export class LegacySse {
       };
     return undefined;
   }
+}
+
+function missing(): OwlError {
+  return new OwlError("session_not_found", "this event stream does not exist or has ended", {
+    hint: "open a new one with GET /mcp/sse",
+  });
 }

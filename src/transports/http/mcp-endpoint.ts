@@ -1,16 +1,10 @@
+import type { SessionHomes } from "../../cluster/session-homes.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import { attachServer } from "../../protocol/attach-server.ts";
 import { Connection } from "../../protocol/connection.ts";
-import {
-  type Incoming,
-  type JsonRpcRequest,
-  type JsonRpcResponse,
-  type Parsed,
-  parseMessages,
-} from "../../protocol/json-rpc.ts";
+import { type JsonRpcRequest, type Parsed, parseMessages } from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
-import { hasBatches, isModern, isSupported, PLAIN_VERSION, unsupportedVersion } from "../../protocol/versions.ts";
-import { toWireError } from "../../protocol/wire-error.ts";
+import { isModern, isSupported, PLAIN_VERSION, unsupportedVersion } from "../../protocol/versions.ts";
 import {
   acceptsEventStream,
   lifeOf,
@@ -19,11 +13,16 @@ import {
   sendEmpty,
   sendError,
   sendJson,
+  type SessionExchange,
 } from "./exchange-io.ts";
+import { type InvalidItem, itemsOf, refusalOf } from "./incoming-items.ts";
 import { isModernMessage, ModernLeg } from "./modern-leg.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
 import { PlainStream } from "./plain-stream.ts";
 import { readBody } from "./read-body.ts";
+import type { RemoteSessions } from "./remote-sessions.ts";
+import { SessionKeeper } from "./session-keeper.ts";
+import { SessionDoor, type SessionRequest } from "./session-door.ts";
 import { Sessions } from "./sessions.ts";
 
 export interface EndpointOptions {
@@ -33,22 +32,36 @@ export interface EndpointOptions {
   readonly sessionIdleMs: number;
   readonly keepAliveMs: number;
   readonly fastPath?: boolean;
+  /** Other servers that share the load. */
+  readonly cluster?: { readonly homes: SessionHomes; readonly remote: RemoteSessions } | undefined;
 }
 
 /** `POST`, `GET` and `DELETE /mcp`: finds out which era a request belongs to and hands it over. */
 export class McpEndpoint {
   readonly sessions: Sessions;
+  readonly #door: SessionDoor;
   readonly #mcp: Mcp;
   readonly #options: EndpointOptions;
   readonly #modern: ModernLeg;
+  readonly #keeper: SessionKeeper | undefined;
   /** Clients without a handshake share one line: they have no state that could be mixed up. */
   readonly #plain: Connection;
 
   constructor(options: EndpointOptions) {
-    const { mcp, maxSessions, sessionIdleMs, keepAliveMs, fastPath = true } = options;
+    const { mcp, maxSessions, sessionIdleMs, keepAliveMs, fastPath = true, cluster } = options;
     this.#mcp = mcp;
     this.#options = options;
-    this.sessions = new Sessions({ mcp, maxSessions, idleMs: sessionIdleMs, keepAliveMs, fastPath });
+    this.sessions = new Sessions({
+      mcp,
+      maxSessions,
+      idleMs: sessionIdleMs,
+      keepAliveMs,
+      fastPath,
+      ...(cluster && { newId: () => cluster.homes.newId(), store: cluster.homes.store }),
+    });
+    const { sessions } = this;
+    this.#keeper = cluster && new SessionKeeper({ sessions, homes: cluster.homes, logger: mcp.logger });
+    this.#door = new SessionDoor({ sessions: this.sessions, withStack: mcp.withStack });
     this.#modern = new ModernLeg({ mcp, keepAliveMs, fastPath });
     this.#plain = new Connection({
       mcp,
@@ -58,10 +71,10 @@ export class McpEndpoint {
   }
 
   async post(exchange: HttpExchange): Promise<void> {
+    const sessionId = header(exchange.request, "mcp-session-id");
+    if (sessionId !== undefined) return this.#serveSession("POST", sessionId, exchange);
     const parsed = await this.#read(exchange);
     if (parsed === undefined) return;
-    const sessionId = header(exchange.request, "mcp-session-id");
-    if (sessionId !== undefined) return this.#postToSession(sessionId, parsed, exchange);
     const item = parsed.batch ? undefined : parsed.item;
     if (item?.kind === "request" || item?.kind === "notification") {
       if (isModernMessage(item.message, exchange.request)) return this.#modern.serve(item.message, exchange);
@@ -71,68 +84,56 @@ export class McpEndpoint {
     await this.#postPlain(parsed, exchange);
   }
 
-  /** The stream of a session, or a lost one of its streams. Says no when the request asks for neither. */
-  get(exchange: HttpExchange): boolean {
-    const { request } = exchange;
-    const sessionId = header(request, "mcp-session-id");
-    if (!acceptsEventStream(request) || sessionId === undefined) return false;
-    const session = this.sessions.get(sessionId, exchange.principal);
-    this.#assertVersion(exchange);
-    const lastEventId = header(request, "last-event-id");
-    if (lastEventId !== undefined) {
-      if (!session.resume(lastEventId, exchange)) {
-        throw new OwlError("invalid_request", "there is no stream with this Last-Event-ID", {
-          hint: "open a new stream without Last-Event-ID",
-        });
-      }
-    } else if (!session.listen(exchange)) {
-      const error = new OwlError("invalid_request", "this session has an open stream already", {
-        hint: "use one GET stream for each session",
-      });
-      sendError(exchange.response, error, { traceId: exchange.traceId, withStack: false, status: 409 });
-    }
-    return true;
+  /** Whether a GET asks for the stream of a session. */
+  isForStream({ request }: HttpExchange): boolean {
+    return acceptsEventStream(request) && header(request, "mcp-session-id") !== undefined;
+  }
+
+  /** The stream of a session, or a lost one of its streams. */
+  async get(exchange: HttpExchange): Promise<void> {
+    await this.#serveSession("GET", header(exchange.request, "mcp-session-id") ?? "", exchange);
   }
 
   async delete(exchange: HttpExchange): Promise<void> {
     const sessionId = header(exchange.request, "mcp-session-id");
     if (sessionId === undefined)
       throw new OwlError("invalid_request", "DELETE ends a session and needs the Mcp-Session-Id header");
-    await this.sessions.end(this.sessions.get(sessionId, exchange.principal));
-    sendEmpty(exchange.response, 204);
+    await this.#serveSession("DELETE", sessionId, exchange);
+  }
+
+  /** Here, or on the server that has the session. */
+  async #serveSession(method: SessionRequest["method"], sessionId: string, exchange: HttpExchange): Promise<void> {
+    const { maxBodyBytes, cluster } = this.#options;
+    const keeper = this.#keeper;
+    const body = method === "POST" ? await readBody(exchange.request, maxBodyBytes) : "";
+    const request = { method, sessionId, body };
+    if (cluster !== undefined && keeper !== undefined && !keeper.isHere(sessionId)) {
+      if (await cluster.remote.relay(request, exchange, { door: "mcp", keeper })) return;
+    }
+    await this.#door.serve(request, exchange);
+  }
+
+  /** A request that another server sends on, since the session is here. */
+  async serveRelayed(request: SessionRequest, exchange: SessionExchange): Promise<void> {
+    await this.#keeper?.settled(request.sessionId);
+    await this.#door.serve(request, exchange);
   }
 
   async close(): Promise<void> {
+    this.#options.cluster?.remote.close();
     await Promise.all([this.sessions.close(), this.#modern.close(), this.#plain.close()]);
   }
 
   async #startSession(message: JsonRpcRequest, exchange: HttpExchange): Promise<void> {
     const session = this.sessions.create(exchange.principal);
+    let hasBegun = false;
     try {
       await session.answer([message], exchange, { isBatch: false });
+      hasBegun = session.connection.isInitialized;
     } finally {
       // A handshake that failed leaves nothing behind.
-      if (!session.connection.isInitialized) await this.sessions.end(session);
+      if (!hasBegun) await this.sessions.end(session);
     }
-  }
-
-  async #postToSession(sessionId: string, parsed: Parsed, exchange: HttpExchange): Promise<void> {
-    const session = this.sessions.get(sessionId, exchange.principal);
-    this.#assertVersion(exchange);
-    const { version } = session.connection;
-    const items = this.#itemsOf(parsed, version);
-    const requests: JsonRpcRequest[] = [];
-    const refusals: JsonRpcResponse[] = [];
-    for (const item of items) {
-      if (item.kind === "request") requests.push(item.message);
-      else if (item.kind === "notification") session.notify(item.message);
-      else if (item.kind === "response") session.respond(item.message);
-      else refusals.push(this.#refusalOf(item, exchange, version));
-    }
-    if (!parsed.batch && refusals[0] !== undefined)
-      return sendJson(exchange.response, 400, refusals[0], session.headers());
-    if (requests.length === 0 && refusals.length === 0) return sendEmpty(exchange.response, 202, session.headers());
-    await session.answer(requests, exchange, { isBatch: parsed.batch, refusals });
   }
 
   /** The messages of the body; nothing when it was refused. */
@@ -156,14 +157,14 @@ export class McpEndpoint {
     if (isModern(version) && !parsed.batch && parsed.item.kind === "invalid")
       return this.#refuse(exchange, parsed.item);
     const caller = { principal, label, transport: "http", protocolVersion: version, sessionId: undefined } as const;
+    const wire = { traceId, version, withStack: this.#mcp.withStack };
     const stream = new PlainStream(exchange, this.#options.keepAliveMs);
     const gone = lifeOf(response);
     const answers = await Promise.all(
-      this.#itemsOf(parsed, version).map(async (item) => {
-        if (item.kind === "invalid") return this.#refusalOf(item, exchange, version);
+      itemsOf(parsed, version).map(async (item) => {
+        if (item.kind === "invalid") return refusalOf(item, wire);
         if (item.kind !== "request") return undefined;
-        if (NEEDS_SESSION.has(item.message.method))
-          return this.#refusalOf(needsSession(item.message), exchange, version);
+        if (NEEDS_SESSION.has(item.message.method)) return refusalOf(needsSession(item.message), wire);
         return this.#plain.request(item.message, { caller, traceId, gone, stream: (message) => stream.send(message) });
       }),
     );
@@ -174,31 +175,8 @@ export class McpEndpoint {
     else sendJson(response, 200, parsed.batch ? sent : only, quotaHeadersOf(sent));
   }
 
-  /** Batches exist in one revision only. */
-  #itemsOf(parsed: Parsed, version: string): readonly Incoming[] {
-    if (!parsed.batch) return [parsed.item];
-    if (!hasBatches(version))
-      throw new OwlError("invalid_request", `revision ${version} has no batches`, {
-        hint: "send one message at a time",
-      });
-    return parsed.items;
-  }
-
-  #refusalOf(
-    { id, error }: Incoming & { readonly kind: "invalid" },
-    { traceId }: HttpExchange,
-    version: string,
-  ): JsonRpcResponse {
-    return { jsonrpc: "2.0", id, error: toWireError(error, { version, traceId, withStack: this.#mcp.withStack }) };
-  }
-
-  #refuse({ response, traceId }: HttpExchange, { id, error }: Incoming & { readonly kind: "invalid" }): void {
+  #refuse({ response, traceId }: HttpExchange, { id, error }: InvalidItem): void {
     sendError(response, error, { traceId, withStack: this.#mcp.withStack, id });
-  }
-
-  #assertVersion({ request }: HttpExchange): void {
-    const version = header(request, "mcp-protocol-version");
-    if (version !== undefined && !isSupported(version)) throw unsupportedVersion(version);
   }
 }
 
@@ -210,7 +188,7 @@ const NEEDS_SESSION: ReadonlySet<string> = new Set([
   "resources/unsubscribe",
 ]);
 
-function needsSession({ id, method }: JsonRpcRequest): Incoming & { readonly kind: "invalid" } {
+function needsSession({ id, method }: JsonRpcRequest): InvalidItem {
   const error = new OwlError("invalid_request", `"${method}" needs a session of its own`, {
     hint: "send initialize in a request of its own, and its Mcp-Session-Id with all others",
   });

@@ -76,8 +76,14 @@ export class ModernLeg {
     const exchange = named === undefined ? arrived : { ...arrived, traceId: named };
     const { principal, label, traceId } = exchange;
     const caller: Caller = { principal, label, transport: "http", protocolVersion: NEWEST, sessionId: undefined };
-    const onAnswer = "id" in message ? this.#mcp.watch?.begin(message, { caller, traceId }) : undefined;
-    const answer = await this.#answer(message, { caller, exchange });
+    const asked = { caller, exchange };
+    if (!("id" in message)) return void (await this.#answer(message, asked));
+    const { watch, tracing } = this.#mcp;
+    const onAnswer = watch?.begin(message, { caller, traceId });
+    const answer =
+      tracing === undefined
+        ? await this.#answer(message, asked)
+        : await tracing.serve(message, { caller, traceId }, () => this.#answer(message, asked));
     onAnswer?.(answer);
   }
 

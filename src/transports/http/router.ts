@@ -4,7 +4,7 @@ import { challenge } from "../../auth/challenge.ts";
 import { ADMIN_SCOPE, ANONYMOUS, type Principal } from "../../auth/principal.ts";
 import { protectedResourceMetadata } from "../../auth/protected-resource-metadata.ts";
 import { requireScope } from "../../auth/require-scope.ts";
-import { FORWARD_PATH } from "../../cluster/forwarder.ts";
+import { FORWARD_PATH } from "../../cluster/forward-line.ts";
 import type { Config } from "../../config/schema.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -133,9 +133,13 @@ export class Router {
   }
 
   /** Servers know each other by their key: no name, page or token counts here. */
-  #takeForward({ request, response }: Pick<HttpExchange, "request" | "response">): Promise<void> | undefined {
+  #takeForward({
+    request,
+    response,
+    release,
+  }: Pick<HttpExchange, "request" | "response" | "release">): Promise<void> | undefined {
     this.#assertServing();
-    return this.#options.forwards?.post(request, response);
+    return this.#options.forwards?.post(request, response, release);
   }
 
   #assertServing(): void {
@@ -144,6 +148,7 @@ export class Router {
 
   /** Before anything of the request is read: a flood costs next to nothing. */
   #admit(route: Route, asker: { readonly principal: Principal; readonly label: string | undefined }): void {
+    this.#options.mcp.tracing?.identified();
     if (route.isOpen === true) return;
     if (route.isForOperators === true) this.#assertOperator(asker.principal);
     this.#options.mcp.pipeline.governance?.governor.assertNoFlood(asker);
@@ -176,7 +181,8 @@ export class Router {
         {
           methods: {
             POST: (exchange) => endpoint.post(exchange),
-            GET: (exchange, target) => (endpoint.get(exchange) ? undefined : status(exchange, target)),
+            GET: (exchange, target) =>
+              endpoint.isForStream(exchange) ? endpoint.get(exchange) : status(exchange, target),
             DELETE: (exchange) => endpoint.delete(exchange),
           },
         },

@@ -1,60 +1,80 @@
-import { randomBytes } from "node:crypto";
+import type { SessionLog } from "../../cluster/session-log.ts";
+import type { TakenSession } from "../../cluster/session-state.ts";
+import type { SessionStore } from "../../cluster/session-store.ts";
+import { OwlError } from "../../errors/owl-error.ts";
 import type { Caller } from "../../pipeline/caller.ts";
-import { Lifeline } from "../../pipeline/lifeline.ts";
 import { attachServer } from "../../protocol/attach-server.ts";
 import { Connection } from "../../protocol/connection.ts";
-import type { JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../protocol/json-rpc.ts";
+import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
-import { hasResumableStreams } from "../../protocol/versions.ts";
+import { toWireError } from "../../protocol/wire-error.ts";
 import { EventStream } from "./event-stream.ts";
-import { acceptsEventStream, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
+import { type AnswerSink, sendEmpty, sendJson, type SessionExchange } from "./exchange-io.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
-import { parseEventId, RESUME_WINDOW_MS, ResumableStream } from "./resumable-stream.ts";
+import type { ResumableStream } from "./resumable-stream.ts";
+import { requestsFor, SessionMemory } from "./session-memory.ts";
+import { SessionReply } from "./session-reply.ts";
+import { SessionStreams } from "./session-streams.ts";
 
-const MAX_STREAMS = 64;
+/** Questions to the client that different servers have asked must never have the same number. */
+const QUESTIONS_PER_SERVER = 2 ** 32;
 
 export interface SessionOptions {
+  readonly id: string;
   readonly mcp: Mcp;
   readonly ownerId: string;
   readonly keepAliveMs: number;
   readonly fastPath: boolean;
+  /** Where it is kept for other servers. */
+  readonly store?: SessionStore | undefined;
+  /** What another server had of it. */
+  readonly taken?: TakenSession | undefined;
 }
 
 /** An MCP session over HTTP: one connection, and the streams that carry what is not a plain answer. */
 export class Session {
-  readonly id: string = randomBytes(24).toString("base64url");
+  readonly id: string;
   readonly ownerId: string;
   readonly connection: Connection;
+  readonly streams: SessionStreams;
   lastUsedAt: number = performance.now();
   readonly #options: SessionOptions;
-  readonly #streams = new Map<string, ResumableStream>();
-  readonly #standalone = new ResumableStream();
+  readonly #memory: SessionMemory;
+  #log: SessionLog | undefined;
 
   constructor(options: SessionOptions) {
-    const { mcp, ownerId, fastPath } = options;
+    const { id, mcp, ownerId, fastPath, taken } = options;
     this.#options = options;
+    this.id = id;
     this.ownerId = ownerId;
-    this.#streams.set(this.#standalone.id, this.#standalone);
+    this.#memory = new SessionMemory(ownerId);
+    this.streams = new SessionStreams(taken?.streams);
     this.connection = new Connection({
       mcp,
       fastPath,
-      unrelated: (message) => this.#standalone.send(message),
+      firstQuestion: (taken?.times ?? 0) * QUESTIONS_PER_SERVER,
+      unrelated: (message) => this.streams.send(message),
       attach: (transport) => attachServer(mcp, transport, { followsChanges: true }),
     });
   }
 
   get isBusy(): boolean {
-    return this.connection.openRequests > 0 || [...this.#streams.values()].some(({ isConnected }) => isConnected);
+    return this.connection.openRequests > 0 || this.streams.areConnected;
+  }
+
+  /** What is kept of it for other servers, once it has begun. */
+  get log(): SessionLog | undefined {
+    return this.#log;
   }
 
   /** Answers the requests of one POST: as JSON, or as a stream from the moment that something else must be said first. */
   async answer(
     requests: readonly JsonRpcRequest[],
-    exchange: HttpExchange,
+    exchange: SessionExchange,
     { isBatch, refusals = [] }: { readonly isBatch: boolean; readonly refusals?: readonly JsonRpcResponse[] },
   ): Promise<void> {
     const { response, traceId } = exchange;
-    const reply = new Reply(this, exchange);
+    const reply = new SessionReply(this, exchange, requests);
     const caller = this.callerOf(exchange);
     const answers = await Promise.all(
       requests.map((request) =>
@@ -67,6 +87,8 @@ export class Session {
         }),
       ),
     );
+    if (this.#options.store !== undefined)
+      for (const [index, request] of requests.entries()) await this.#remember(request, answers[index]);
     const sent = [...refusals, ...answers.filter((answer) => answer !== undefined)];
     if (reply.finish(sent)) return;
     const [only] = sent;
@@ -83,114 +105,84 @@ export class Session {
   }
 
   /** Opens the stream for what belongs to no request; says no when there is one. */
-  listen({ response }: HttpExchange): boolean {
-    if (this.#standalone.isConnected) return false;
-    this.#standalone.connect(this.openSink(response, this.#standalone));
-    return true;
+  listen({ response }: SessionExchange): boolean {
+    const stream = this.streams.standalone();
+    stream?.connect(this.openSink(response, stream));
+    return stream !== undefined;
   }
 
   /** Goes on with a stream after the event that the client saw last; says no when there is no such stream. */
-  resume(lastEventId: string, { response }: HttpExchange): boolean {
-    const position = parseEventId(lastEventId);
-    const stream = position === undefined ? undefined : this.#streams.get(position.streamId);
-    if (position === undefined || stream === undefined) return false;
-    stream.drop();
-    stream.resume(this.openSink(response, stream), position.sequence);
-    return true;
+  resume(lastEventId: string, { response }: SessionExchange): boolean {
+    return this.streams.resume(lastEventId, (stream) => this.openSink(response, stream));
   }
 
-  openStream(onAbandoned: () => void): ResumableStream {
-    const stream = new ResumableStream(onAbandoned);
-    this.#streams.set(stream.id, stream);
-    if (this.#streams.size > MAX_STREAMS) this.#forgetOldestEnded();
-    return stream;
-  }
-
-  openSink(response: HttpExchange["response"], stream: ResumableStream): EventStream {
+  openSink(response: AnswerSink, stream: ResumableStream): EventStream {
     const sink = new EventStream(response, { headers: this.headers(), keepAliveMs: this.#options.keepAliveMs });
     response.once("close", () => stream.disconnect(sink));
     return sink;
-  }
-
-  forgetLater(stream: ResumableStream): void {
-    const timer = setTimeout(() => this.#streams.delete(stream.id), RESUME_WINDOW_MS);
-    timer.unref();
   }
 
   headers(): Record<string, string> {
     return { "mcp-session-id": this.id };
   }
 
-  callerOf({ principal, label }: HttpExchange): Caller {
+  callerOf({ principal, label }: SessionExchange): Caller {
     return { principal, label, transport: "http", protocolVersion: this.connection.version, sessionId: this.id };
+  }
+
+  /** Goes on with what another server had of this session. What that one was about to answer nobody will. */
+  async revive({ state }: TakenSession, exchange: SessionExchange): Promise<void> {
+    const { traceId } = exchange;
+    for (const request of requestsFor(state)) {
+      const incoming = { caller: this.callerOf(exchange), traceId, stream: () => undefined, gone: undefined };
+      this.#memory.note(request, await this.connection.request(request, incoming));
+    }
+    this.connection.notify({ jsonrpc: "2.0", method: "notifications/initialized" });
+    this.#log = this.#openLog();
+    this.streams.log = this.#log;
+    for (const stream of this.streams.unanswered()) this.#answerFor(stream, traceId);
   }
 
   async close(): Promise<void> {
     await this.connection.close();
-    for (const stream of this.#streams.values()) stream.end();
-    this.#streams.clear();
+    this.streams.close();
+    this.#log?.leave();
   }
 
-  #forgetOldestEnded(): void {
-    for (const stream of this.#streams.values()) {
-      if (!stream.isEnded) continue;
-      this.#streams.delete(stream.id);
-      return;
+  async #remember(request: JsonRpcRequest, answer: JsonRpcResponse | undefined): Promise<void> {
+    const change = this.#memory.note(request, answer);
+    if (change === "changed") this.#log?.changed();
+    if (change !== "began") return;
+    const log = this.#openLog();
+    try {
+      await log?.begin();
+    } catch (error) {
+      log?.leave();
+      throw error;
     }
-  }
-}
-
-/** How one POST is answered: nothing is decided until there is something to send. */
-class Reply {
-  readonly #session: Session;
-  readonly #exchange: HttpExchange;
-  readonly gone: Lifeline = new Lifeline();
-  #stream: ResumableStream | undefined;
-
-  constructor(session: Session, exchange: HttpExchange) {
-    this.#session = session;
-    this.#exchange = exchange;
-    exchange.response.once("close", () => this.#onClose());
+    this.#log = log;
+    this.streams.log = log;
   }
 
-  stream(message: JsonRpcMessage): void {
-    const stream = this.#open();
-    if (stream !== undefined) stream.send(message);
-    else if ("method" in message && "id" in message) this.#refuse(message);
+  #openLog(): SessionLog | undefined {
+    return this.#options.store?.log(this.id, {
+      state: () => this.#memory.state(),
+      streams: () => this.streams.stored(),
+    });
   }
 
-  closeEarly(): void {
-    if (hasResumableStreams(this.#session.connection.version)) this.#open()?.drop();
-  }
-
-  /** Ends the stream with the answers; says no when there is none and the answers go out as JSON. */
-  finish(answers: readonly JsonRpcResponse[]): boolean {
-    const stream = this.#stream;
-    if (stream === undefined) return false;
-    for (const answer of answers) stream.send(answer);
+  #answerFor(stream: ResumableStream, traceId: string): void {
+    const error = new OwlError(
+      "session_elsewhere",
+      "the server that ran this request is gone, and its answer with it",
+      {
+        hint: "whether the request was carried out is not known: look before you send it again",
+      },
+    );
+    const { version } = this.connection;
+    const body = toWireError(error, { version, traceId, withStack: this.#options.mcp.withStack });
+    for (const id of stream.unansweredIds()) stream.send({ jsonrpc: "2.0", id, error: body });
     stream.end();
-    this.#session.forgetLater(stream);
-    return true;
-  }
-
-  #open(): ResumableStream | undefined {
-    const { request, response } = this.#exchange;
-    if (this.#stream !== undefined || !acceptsEventStream(request) || response.destroyed) return this.#stream;
-    const stream = this.#session.openStream(() => this.gone.end());
-    this.#stream = stream;
-    stream.connect(this.#session.openSink(response, stream));
-    if (hasResumableStreams(this.#session.connection.version)) stream.prime();
-    return stream;
-  }
-
-  /** A question that cannot reach the client is answered for it, so that nobody waits. */
-  #refuse(question: JsonRpcRequest): void {
-    const error = { code: -32600, message: "the client does not accept text/event-stream and cannot be asked" };
-    this.#session.respond({ jsonrpc: "2.0", id: question.id, error });
-  }
-
-  /** A lost connection is no cancellation while the client can resume; it is one when there was nothing to resume. */
-  #onClose(): void {
-    if (this.#stream === undefined && !this.#exchange.response.writableFinished) this.gone.end();
+    this.streams.forgetLater(stream);
   }
 }

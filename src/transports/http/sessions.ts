@@ -1,7 +1,11 @@
+import { randomBytes } from "node:crypto";
+import type { TakenSession } from "../../cluster/session-state.ts";
+import type { SessionStore } from "../../cluster/session-store.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Principal } from "../../auth/principal.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
-import { Session } from "./session.ts";
+import type { SessionExchange } from "./exchange-io.ts";
+import { Session, type SessionOptions } from "./session.ts";
 
 export interface SessionsOptions {
   readonly mcp: Mcp;
@@ -9,7 +13,13 @@ export interface SessionsOptions {
   readonly idleMs: number;
   readonly keepAliveMs: number;
   readonly fastPath: boolean;
+  /** Default: names that say nothing. */
+  readonly newId?: (() => string) | undefined;
+  /** Where sessions are kept for other servers. */
+  readonly store?: SessionStore | undefined;
 }
+
+const ID_BYTES = 24;
 
 /** All sessions. One that belongs to somebody else looks like one that never was. */
 export class Sessions {
@@ -27,14 +37,22 @@ export class Sessions {
     return this.#sessions.size;
   }
 
+  find(id: string): Session | undefined {
+    return this.#sessions.get(id);
+  }
+
   create({ id: ownerId }: Principal): Session {
-    const { mcp, maxSessions, keepAliveMs, fastPath } = this.#options;
-    if (this.#sessions.size >= maxSessions && !this.#endLeastRecent()) {
-      throw new OwlError("overloaded", `all ${maxSessions} sessions are in use`, { facts: { limit: maxSessions } });
-    }
-    const session = new Session({ mcp, ownerId, keepAliveMs, fastPath });
+    const { newId = secretId } = this.#options;
+    const session = this.#make({ id: newId(), ownerId });
     this.#sessions.set(session.id, session);
     return session;
+  }
+
+  /** Goes on with a session of another server. */
+  async restore(id: string, taken: TakenSession, exchange: SessionExchange): Promise<void> {
+    const session = this.#make({ id, ownerId: taken.state.ownerId, taken });
+    await session.revive(taken, exchange);
+    this.#sessions.set(id, session);
   }
 
   get(id: string, principal: Principal): Session {
@@ -48,20 +66,36 @@ export class Sessions {
     return session;
   }
 
+  /** For good, on all servers. */
   async end(session: Session): Promise<void> {
+    session.log?.end();
+    await this.letGo(session);
+  }
+
+  /** Here; another server may go on with it. */
+  async letGo(session: Session): Promise<void> {
     this.#sessions.delete(session.id);
     await session.close();
   }
 
   async close(): Promise<void> {
     clearInterval(this.#sweep);
-    await Promise.all([...this.#sessions.values()].map((session) => this.end(session)));
+    await Promise.all([...this.#sessions.values()].map((session) => this.letGo(session)));
+  }
+
+  #make(options: Pick<SessionOptions, "id" | "ownerId" | "taken">): Session {
+    const { mcp, maxSessions, keepAliveMs, fastPath, store } = this.#options;
+    if (this.#sessions.size >= maxSessions && !this.#endLeastRecent()) {
+      throw new OwlError("overloaded", `all ${maxSessions} sessions are in use`, { facts: { limit: maxSessions } });
+    }
+    return new Session({ ...options, mcp, keepAliveMs, fastPath, store });
   }
 
   #endIdle(): void {
     const oldest = performance.now() - this.#options.idleMs;
     for (const session of this.#sessions.values()) {
       if (session.lastUsedAt < oldest && !session.isBusy) void this.end(session);
+      else session.log?.keep();
     }
   }
 
@@ -77,4 +111,9 @@ export class Sessions {
     void this.end(first);
     return true;
   }
+}
+
+/** A name that says nothing and that nobody guesses. */
+export function secretId(): string {
+  return randomBytes(ID_BYTES).toString("base64url");
 }

@@ -8,11 +8,14 @@ const NO_NAME = der(SEQUENCE);
 export function selfSignedCertificatePem({
   publicKey,
   privateKey,
+  endsAt = "491231235959Z",
 }: {
   publicKey: KeyObject;
   privateKey: KeyObject;
+  /** In UTC, as YYMMDDhhmmssZ. */
+  endsAt?: string;
 }): string {
-  const validity = der(SEQUENCE, utcTime("200101000000Z"), utcTime("491231235959Z"));
+  const validity = der(SEQUENCE, utcTime("200101000000Z"), utcTime(endsAt));
   const serial = der(0x02, Buffer.from([1]));
   const spki = publicKey.export({ type: "spki", format: "der" });
   const toBeSigned = der(SEQUENCE, serial, ECDSA_WITH_SHA256, NO_NAME, validity, NO_NAME, spki);

@@ -23,7 +23,14 @@ async function bashOffers(...words: readonly string[]): Promise<string[]> {
 
 describe("in bash", () => {
   test("commands are completed at each level", async () => {
-    expect(await bashOffers("owlclaw", "")).toEqual(["mcp-server", "completion", "--version", "--help"]);
+    expect(await bashOffers("owlclaw", "")).toEqual([
+      "mcp-server",
+      "install",
+      "uninstall",
+      "completion",
+      "--version",
+      "--help",
+    ]);
     expect(await bashOffers("owlclaw", "mcp-server", "co")).toEqual(["config"]);
     expect(await bashOffers("owlclaw", "mcp-server", "config", "")).toEqual(
       expect.arrayContaining(["validate", "show", "schema", "init"]),

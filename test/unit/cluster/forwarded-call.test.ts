@@ -6,6 +6,7 @@ import type { CallContext } from "../../../src/capabilities/context.ts";
 import { compileTool } from "../../../src/capabilities/define-tool.ts";
 import type { Tool } from "../../../src/capabilities/registry.ts";
 import { ForwardDoor } from "../../../src/cluster/forward-door.ts";
+import type { ForwardMessage, SandboxMessage } from "../../../src/cluster/forward-message.ts";
 import { ForwardSeal } from "../../../src/cluster/forward-seal.ts";
 import { Forwarder } from "../../../src/cluster/forwarder.ts";
 import { ServerRegistry } from "../../../src/cluster/server-registry.ts";
@@ -28,6 +29,11 @@ afterEach(() => open.splice(0).forEach((each) => each.close()));
 
 type Run = (context: CallContext) => Promise<object>;
 
+function sandboxMessage(message: ForwardMessage): SandboxMessage {
+  if (message.kind === "tool" || message.kind === "file") return message;
+  throw new Error("it is not for a sandbox");
+}
+
 /** Two servers, of which the second has the sandbox and runs what it is given there. */
 async function twoServers(run: Run): Promise<{ readonly tool: Tool; readonly door: Server }> {
   const seal = new ForwardSeal("the servers of these tests share this key of theirs");
@@ -45,7 +51,7 @@ async function twoServers(run: Run): Promise<{ readonly tool: Tool; readonly doo
   const near = new SandboxHomes({ serverId: "BBBBBBBBBBBB", forwarder, changes, timeoutMs });
   const home = new SandboxHomes({ serverId: HOME, forwarder, changes, timeoutMs });
   const endpoint = new ForwardEndpoint({
-    door: new ForwardDoor({ seal, serverId: HOME, run: (message, line) => home.run(message, line) }),
+    door: new ForwardDoor({ seal, serverId: HOME, run: (message, line) => home.run(sandboxMessage(message), line) }),
     maxBodyBytes: 1_000_000,
   });
   const door = createServer((request, response) => void endpoint.post(request, response)).listen(0, "127.0.0.1");

@@ -52,6 +52,12 @@ const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   "logging.file": fc.stringMatching(/^[a-z]{1,9}$/).map((name) => `/srv/${name}.log`),
   "logging.fileKeep": fc.integer({ min: 0, max: 100 }),
   "telemetry.metricsAddress": fc.integer({ min: 1, max: 65_535 }).map((port) => `127.0.0.1:${port}`),
+  "telemetry.otlp.endpoint": fc.integer({ min: 1, max: 65_535 }).map((port) => `http://collector.example:${port}`),
+  "telemetry.otlp.headers": fc.dictionary(fc.stringMatching(/^[a-z]{1,9}$/), fc.stringMatching(/^[a-z]{1,9}$/), {
+    minKeys: 1,
+  }),
+  "telemetry.otlp.sampleRatio": fc.constantFrom(0, 0.25, 0.5),
+  "ledger.verifyHours": fc.integer({ min: 0, max: 23 }),
   "limits.leaseSeconds": fc.integer({ min: 1, max: 3600 }),
   "skills.dir": fc.constantFrom("/usr/share", "/usr/lib"),
   "handlers.python": fc.stringMatching(/^\/[a-z]{1,9}$/),
@@ -202,6 +208,6 @@ describe("the JSON Schema for editors", () => {
         },
       },
     });
-    expect(JSON.stringify(schema).match(/"writeOnly":true/g)).toHaveLength(6);
+    expect(JSON.stringify(schema).match(/"writeOnly":true/g)).toHaveLength(7);
   });
 });

@@ -5,6 +5,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type FileWatch, watchFiles, type WatchOptions } from "../../../src/watching/watch-files.ts";
 
+/** A busy machine tells of a change late. */
+const PATIENT = { timeout: 5000 };
+
 describe("watchFiles", () => {
   let folder: string;
   let watches: FileWatch[];
@@ -31,17 +34,17 @@ describe("watchFiles", () => {
     const { changes, seen } = await watching({ paths: [folder] });
     const file = join(folder, "a.txt");
     await writeFile(file, "one");
-    await vi.waitFor(() => expect(seen()).toContain(file));
+    await vi.waitFor(() => expect(seen()).toContain(file), PATIENT);
     changes.length = 0;
     await writeFile(file, "two, and longer");
-    await vi.waitFor(() => expect(seen()).toContain(file));
+    await vi.waitFor(() => expect(seen()).toContain(file), PATIENT);
     changes.length = 0;
     const other = join(folder, "b.txt");
     await rename(file, other);
-    await vi.waitFor(() => expect([...seen()].sort()).toEqual([file, other]));
+    await vi.waitFor(() => expect([...seen()].sort()).toEqual([file, other]), PATIENT);
     changes.length = 0;
     await rm(other);
-    await vi.waitFor(() => expect(seen()).toContain(other));
+    await vi.waitFor(() => expect(seen()).toContain(other), PATIENT);
   });
 
   it("tells of a change that comes while somebody still reads the one before", async () => {
@@ -55,7 +58,7 @@ describe("watchFiles", () => {
     watches.push(watch);
     await watch.ready;
     await writeFile(file, "two");
-    await vi.waitFor(() => expect(told).toBe(2));
+    await vi.waitFor(() => expect(told).toBe(2), PATIENT);
   });
 
   it("watches what is added later", async () => {
@@ -73,7 +76,7 @@ describe("watchFiles", () => {
     const { changes } = await watching({ paths: [folder], settleMs: 300 });
     const files = Array.from({ length: 50 }, (_, index) => join(folder, `${index}.txt`));
     await Promise.all(files.map((file) => writeFile(file, "x")));
-    await vi.waitFor(() => expect(changes).toHaveLength(1));
+    await vi.waitFor(() => expect(changes).toHaveLength(1), PATIENT);
     expect([...(changes[0] ?? [])].sort()).toEqual(files.sort());
   });
 
@@ -82,7 +85,7 @@ describe("watchFiles", () => {
     let count = 0;
     const writer = setInterval(() => void writeFile(join(folder, `${count++ % 5}.txt`), `${count}`), 5);
     try {
-      await vi.waitFor(() => expect(changes.length).toBeGreaterThan(0), { timeout: 5000 });
+      await vi.waitFor(() => expect(changes.length).toBeGreaterThan(0), PATIENT);
     } finally {
       clearInterval(writer);
     }
@@ -93,7 +96,7 @@ describe("watchFiles", () => {
     await mkdir(join(folder, "src/deep/deeper"), { recursive: true });
     await writeFile(join(folder, "src/deep/deeper/notes.md"), "x");
     await writeFile(join(folder, "src/deep/deeper/handler.py"), "x");
-    await vi.waitFor(() => expect(seen()).toContain(join(folder, "src/deep/deeper/handler.py")));
+    await vi.waitFor(() => expect(seen()).toContain(join(folder, "src/deep/deeper/handler.py")), PATIENT);
     expect([...seen()].filter((file) => file.endsWith(".md"))).toEqual([]);
   });
 
@@ -102,7 +105,7 @@ describe("watchFiles", () => {
     const { seen } = await watching({ paths: [file] });
     await writeFile(join(folder, "neighbour.txt"), "x");
     await writeFile(file, "x");
-    await vi.waitFor(() => expect(seen()).toEqual(new Set([file])));
+    await vi.waitFor(() => expect(seen()).toEqual(new Set([file])), PATIENT);
   });
 
   it("neither follows links out of the folder nor looks into node_modules", async () => {
@@ -115,7 +118,7 @@ describe("watchFiles", () => {
     await writeFile(join(outside, "secret.txt"), "x");
     await writeFile(join(inside, "node_modules/package.json"), "x");
     await writeFile(join(inside, "last.txt"), "x");
-    await vi.waitFor(() => expect(seen()).toContain(join(inside, "last.txt")));
+    await vi.waitFor(() => expect(seen()).toContain(join(inside, "last.txt")), PATIENT);
     expect([...seen()].filter((file) => /secret|package/.test(file))).toEqual([]);
   });
 
@@ -126,7 +129,7 @@ describe("watchFiles", () => {
     await watch.close();
     const { seen } = await watching({ paths: [folder] });
     await writeFile(join(folder, "b.txt"), "x");
-    await vi.waitFor(() => expect(seen()).toContain(join(folder, "b.txt")));
+    await vi.waitFor(() => expect(seen()).toContain(join(folder, "b.txt")), PATIENT);
     expect(changes).toEqual([]);
   });
 });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any, Callable, Dict, Mapping, Optional
 
 from .questions import Questions, Sandbox
@@ -38,6 +39,9 @@ class Context:
         #: Who calls: ``{"id": ..., "scopes": [...], "claims": {...}}``.
         self.principal: Mapping[str, Any] = wire.get("principal") or {}
         self.trace_id: str = wire.get("traceId", "")
+        #: By W3C Trace Context, for requests to other services; only while somebody traces.
+        self.traceparent: Optional[str] = wire.get("traceparent")
+        self._started = time.perf_counter()
         self.session_id: Optional[str] = wire.get("sessionId")
         self.protocol_version: str = wire.get("protocolVersion", "")
         self.logger = Logger(self._log)
@@ -49,6 +53,9 @@ class Context:
     def is_cancelled(self) -> bool:
         """Whether the client cancelled, the time is up or the server stops. Return soon: the process is ended then."""
         return self._cancelled.is_set()
+
+    def _elapsed_ms(self) -> float:
+        return (time.perf_counter() - self._started) * 1000
 
     def progress(self, done: float, total: Optional[float] = None, message: Optional[str] = None) -> None:
         """Reports progress to clients that asked for it."""

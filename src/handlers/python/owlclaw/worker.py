@@ -212,6 +212,8 @@ class Worker:
         context = self._contexts.pop(call_id, None)
         if context is not None:
             context._settle()
+            if context.traceparent is not None:
+                answer["ms"] = context._elapsed_ms()
         self._line.send(answer)
 
 

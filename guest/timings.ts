@@ -1,0 +1,37 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { isRecord } from "./params.ts";
+import type { Timing } from "./rpc.ts";
+
+const MAX_TIMINGS = 16;
+
+/** What one request spent its time on, for a host that traces it. Times count from the arrival of the request. */
+class Timings {
+  readonly #startMs = performance.now();
+  readonly list: Timing[] = [];
+
+  add(name: Timing["name"], startMs: number, durationMs: number): void {
+    if (this.list.length < MAX_TIMINGS) this.list.push({ name, startMs: startMs - this.#startMs, durationMs });
+  }
+
+  whole(): Timing {
+    return { name: "request", startMs: 0, durationMs: performance.now() - this.#startMs };
+  }
+}
+
+const storage = new AsyncLocalStorage<Timings>();
+
+/** Notes how long something took, if anybody wants to know. */
+export function noteTiming(name: Timing["name"], startMs: number, durationMs: number): void {
+  storage.getStore()?.add(name, startMs, durationMs);
+}
+
+/** Serves a request that says which trace it belongs to, and adds the times to its result. */
+export async function serveTimed<T extends object>(
+  params: unknown,
+  serve: () => T | Promise<T>,
+): Promise<T | (T & { readonly timings: readonly Timing[] })> {
+  if (!isRecord(params) || params["traceparent"] === undefined) return await serve();
+  const timings = new Timings();
+  const result = await storage.run(timings, serve);
+  return { ...result, timings: [timings.whole(), ...timings.list] };
+}

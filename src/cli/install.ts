@@ -1,0 +1,131 @@
+import { existsSync } from "node:fs";
+import { chmod, copyFile, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
+import { dirname, join, resolve, sep } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { userEnvironment } from "../config/user-environment.ts";
+import { PACKAGE_VERSION } from "../server/package-version.ts";
+import type { CommandCall } from "./command-action.ts";
+import type { FlagValues } from "./config-flags.ts";
+import { editClientConfig } from "./edit-client-config.ts";
+import { EXIT } from "./exit-code.ts";
+import { type InstallTarget, type Places, type ServerEntry, targetOf } from "./install-clients.ts";
+import { lineDiff } from "./line-diff.ts";
+import type { Terminal } from "./terminal.ts";
+import { UsageError } from "./usage-error.ts";
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+const OWNER_ONLY = 0o600;
+
+export async function installCommand(call: CommandCall): Promise<number> {
+  return change(call, (target, flags) => target.toEntry(serverEntry(flags)));
+}
+
+export async function uninstallCommand(call: CommandCall): Promise<number> {
+  return change(call, () => undefined);
+}
+
+type ToEntry = (target: InstallTarget, flags: FlagValues) => object | undefined;
+
+async function change({ terminal, args, flags }: CommandCall, toEntry: ToEntry): Promise<number> {
+  const [client = ""] = args;
+  const scope = flags["scope"] === "project" ? "project" : "user";
+  const name = String(flags["name"]);
+  if (!NAME.test(name)) throw new UsageError("--name takes letters, digits, dots, dashes and underscores");
+  const target = targetOf(client, scope, places());
+  if (target === undefined) throw new UsageError(`${client} has no configuration of its own for a ${scope}`);
+  const file = await realpath(target.file).catch(() => target.file);
+  const before = await readFile(file, "utf8").catch(absent);
+  const after = edited({ file, before, name, target, entry: toEntry(target, flags) });
+  if (after === before) {
+    terminal.err(`${file} is as it should be already.\n`);
+    return EXIT.ok;
+  }
+  terminal.out(`${file}\n${lineDiff(before, after, terminal.outColor)}`);
+  if (flags["dryRun"] === true) return EXIT.ok;
+  if (flags["yes"] !== true && !(await isWanted(terminal))) return EXIT.failure;
+  await replace({ file, before, after, terminal });
+  terminal.err(`Wrote ${file}. Start ${client} again to have it read its configuration.\n`);
+  return EXIT.ok;
+}
+
+function edited(options: {
+  readonly file: string;
+  readonly before: string;
+  readonly name: string;
+  readonly target: InstallTarget;
+  readonly entry: object | undefined;
+}): string {
+  const { file, before, name, target, entry } = options;
+  try {
+    return editClientConfig(before, { key: target.key, name }, entry);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`${file} was left as it is: ${reason}. Repair it and try again.`, { cause: error });
+  }
+}
+
+async function isWanted(terminal: Terminal): Promise<boolean> {
+  if (!process.stdin.isTTY) {
+    terminal.err("Nothing was written. Say --yes to write it without being asked.\n");
+    return false;
+  }
+  const question = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await question.question("Write this? [y/N] ");
+  question.close();
+  return /^y(es)?$/i.test(answer.trim());
+}
+
+/** In one step, so that a client that reads it at the same time finds the old or the new; the old one stays beside it. */
+async function replace(options: {
+  readonly file: string;
+  readonly before: string;
+  readonly after: string;
+  readonly terminal: Terminal;
+}): Promise<void> {
+  const { file, before, after, terminal } = options;
+  await mkdir(dirname(file), { recursive: true });
+  const mode = await stat(file).then(
+    ({ mode: bits }) => bits & 0o777,
+    () => OWNER_ONLY,
+  );
+  if ((await readFile(file, "utf8").catch(absent)) !== before)
+    throw new Error(`${file} has changed meanwhile: look at it and try again`);
+  if (existsSync(file)) {
+    const backup = `${file}.owlclaw-backup`;
+    await copyFile(file, backup);
+    await chmod(backup, mode);
+    terminal.err(`The file as it was: ${backup}\n`);
+  }
+  const fresh = `${file}.owlclaw-${process.pid}`;
+  await writeFile(fresh, after, { mode, flag: "wx" });
+  await rename(fresh, file);
+}
+
+function absent(error: unknown): string {
+  if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+  throw error;
+}
+
+function places(): Places {
+  const { env, homeFolder } = userEnvironment();
+  const bySystem: Readonly<Record<string, string | undefined>> = {
+    darwin: join(homeFolder, "Library", "Application Support"),
+    win32: env["APPDATA"],
+  };
+  const settingsFolder = bySystem[process.platform] ?? env["XDG_CONFIG_HOME"] ?? join(homeFolder, ".config");
+  return { homeFolder, settingsFolder, projectFolder: process.cwd() };
+}
+
+/** This very program, in a form that holds tomorrow too: clients start without the PATH of a shell. */
+function serverEntry(flags: FlagValues): ServerEntry {
+  const config = flags["config"];
+  const more = typeof config === "string" ? ["--config", resolve(config)] : [];
+  const start = ["mcp-server", "start", ...more];
+  const main = resolve(process.argv[1] ?? "");
+  // What npx has in its cache may be gone tomorrow.
+  if (main.includes(`${sep}_npx${sep}`))
+    return { command: "npx", args: ["-y", `owlclaw@${PACKAGE_VERSION}`, ...start] };
+  const launcher = join(dirname(main), "..", "owlclaw");
+  if (existsSync(launcher)) return { command: launcher, args: start };
+  return { command: process.execPath, args: [main, ...start] };
+}

@@ -1,0 +1,125 @@
+import type { JournalSession, SessionJournal } from "./session-journal.ts";
+import type { SessionSeal } from "./session-seal.ts";
+import type { SessionState, StoredStream, StreamEvent, StreamFacts } from "./session-state.ts";
+
+/** A session in the memory of the server that has it. */
+export interface SessionSource {
+  state(): SessionState;
+  streams(): Iterable<StoredStream>;
+}
+
+export interface SessionLogOptions {
+  readonly key: string;
+  readonly seal: SessionSeal;
+  readonly journal: SessionJournal;
+  readonly source: SessionSource;
+  readonly lifeMs: number;
+  /** For streams that have ended. */
+  readonly endedLifeMs: number;
+}
+
+/** Keeps in the store what another server needs to go on with a session. */
+export class SessionLog implements JournalSession {
+  readonly #options: SessionLogOptions;
+  #isOver = false;
+  #isTaken = false;
+
+  constructor(options: SessionLogOptions) {
+    this.#options = options;
+    options.journal.add(options.key, this);
+  }
+
+  /** Whether another server is known to have the session. */
+  get isTaken(): boolean {
+    return this.#isTaken;
+  }
+
+  /** Resolves when the store has it. @throws OwlError */
+  async begin(): Promise<void> {
+    await this.#options.journal.writeNow(this.#state());
+  }
+
+  changed(): void {
+    if (!this.#isOver) this.#options.journal.write(this.#state());
+  }
+
+  /** `about` comes with the first event of a stream; `keep` is how many of its events matter. */
+  event(id: string, { event, keep, about }: { event: StreamEvent; keep: number; about?: StreamFacts }): void {
+    if (this.#isOver) return;
+    const { key, seal, journal, lifeMs } = this.#options;
+    const { sequence, data } = event;
+    journal.write({
+      op: "event",
+      key,
+      stream: id,
+      sequence,
+      event: `${sequence}:${seal.seal(eventPlace(id, sequence), data)}`,
+      ...(about && { about: seal.seal(streamPlace(id), JSON.stringify(about)) }),
+      keep,
+      lifeMs,
+    });
+  }
+
+  streamEnded(id: string, about: StreamFacts): void {
+    if (this.#isOver) return;
+    const { key, seal, journal, endedLifeMs: lifeMs } = this.#options;
+    journal.write({ op: "close", key, stream: id, about: seal.seal(streamPlace(id), JSON.stringify(about)), lifeMs });
+  }
+
+  streamForgotten(id: string): void {
+    if (!this.#isOver) this.#options.journal.write({ op: "forget", key: this.#options.key, stream: id });
+  }
+
+  /** The session is still alive. */
+  keep(): void {
+    const { key, journal, lifeMs } = this.#options;
+    if (!this.#isOver) journal.write({ op: "keep", key, lifeMs });
+  }
+
+  /** The session is over, for all servers. */
+  end(): void {
+    if (!this.#isOver) this.#options.journal.write({ op: "end", key: this.#options.key });
+    this.leave();
+  }
+
+  /** This server has nothing more to say of it. */
+  leave(): void {
+    this.#isOver = true;
+    this.#options.journal.remove(this.#options.key);
+  }
+
+  onTaken(): void {
+    this.#isTaken = true;
+    this.leave();
+  }
+
+  onDropped(): void {
+    this.leave();
+  }
+
+  writeAgain(): void {
+    if (this.#isOver) return;
+    const { journal, source } = this.#options;
+    journal.write(this.#state());
+    for (const { id, isEnded, events, requestIds } of source.streams()) {
+      for (const event of events)
+        this.event(id, { event, keep: events.length, ...(event === events[0] && { about: { requestIds } }) });
+      if (isEnded) this.streamEnded(id, { requestIds });
+    }
+  }
+
+  #state() {
+    const { key, seal, source, lifeMs } = this.#options;
+    return { op: "state", key, state: seal.seal(STATE_PLACE, JSON.stringify(source.state())), lifeMs } as const;
+  }
+}
+
+export const STATE_PLACE = "state";
+
+export function streamPlace(id: string): string {
+  return `stream ${id}`;
+}
+
+export function eventPlace(id: string, sequence: number): string {
+  return `event ${id} ${sequence}`;
+}

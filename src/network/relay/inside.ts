@@ -1,0 +1,21 @@
+import { createServer } from "node:net";
+import { Duplex } from "node:stream";
+import { RelayLine } from "./line.ts";
+
+/**
+ * Runs inside a sandbox whose proxy is out of reach of its file system: `node egress-relay.mjs PORT`. Connections to 127.0.0.1:PORT
+ * leave as frames on standard output, and come back on standard input.
+ */
+function main(port: number): void {
+  const stream = Duplex.from({ readable: process.stdin, writable: process.stdout });
+  const line = new RelayLine({ stream });
+  const server = createServer({ allowHalfOpen: true }, (client) => line.open(client));
+  server.on("error", (error) => {
+    process.stderr.write(`the relay cannot listen: ${error.message}\n`);
+    process.exit(1);
+  });
+  server.listen(port, "127.0.0.1", () => line.hello());
+  void line.run().then(() => process.exit(0));
+}
+
+main(Number(process.argv[2]));

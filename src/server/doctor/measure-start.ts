@@ -1,0 +1,38 @@
+import { join } from "node:path";
+import type { Config } from "../../config/schema.ts";
+import type { Runtime } from "../../runtimes/runtime.ts";
+import { Places } from "../../sandbox/place.ts";
+import type { Templates } from "../../sandbox/templates.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+
+const START_TIMEOUT_MS = 60_000;
+
+/** How long a sandbox takes from nothing to the guest's first answer, with the image and everything else at hand. */
+export async function measureStart(parts: {
+  readonly runtime: Runtime;
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly templates: Templates;
+}): Promise<number> {
+  const { runtime, config, logger, templates } = parts;
+  const { root, workspace, flavor } = config.sandbox;
+  const places = new Places({
+    runtime,
+    logger,
+    templates,
+    workspacePath: workspace,
+    maxFrameBytes: config.guest.maxFrameBytes,
+    folder: join(root, "sandboxes"),
+    openDoor: () => Promise.reject(new Error("this sandbox has no network")),
+  });
+  const plan = places.plan({ template: "python", flavor, env: {}, volumes: [], network: { allow: [] } });
+  const startedAt = performance.now();
+  try {
+    const place = await places.open(plan, AbortSignal.timeout(START_TIMEOUT_MS));
+    const tookMs = performance.now() - startedAt;
+    await place.close();
+    return tookMs;
+  } finally {
+    await places.discard(plan);
+  }
+}

@@ -1,0 +1,153 @@
+import type { Logger } from "../logger.ts";
+import { toOtlpJson, type TraceSource } from "./otlp-json.ts";
+import type { SpanRecord } from "./span.ts";
+
+export interface OtlpExporterOptions {
+  /** Where spans go: the whole address, `/v1/traces` included. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly source: TraceSource;
+  readonly logger: Logger;
+  /** Counts what arrived and what was lost. */
+  readonly onSpans?: ((outcome: "exported" | "dropped", count: number) => void) | undefined;
+  /** Default: ten seconds for one request. */
+  readonly timeoutMs?: number;
+  readonly firstPauseMs?: number;
+}
+
+/** Spans that wait; those that come when so many do are lost. With their attributes they are about 4 MB. */
+const MAX_WAITING = 8192;
+const BATCH = 512;
+const SEND_AFTER_MS = 1000;
+const TIMEOUT_MS = 10_000;
+const ATTEMPTS = 5;
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 30_000;
+const LAST_WORDS_MS = 2000;
+/** The collector is overloaded or away; whatever else it says will not be different the next time. */
+const RETRYABLE = new Set([408, 429, 502, 503, 504]);
+
+type Delivery = "done" | "refused" | "later";
+
+/** Sends spans in batches, one request at a time. A collector that is away costs spans and nothing else. */
+export class OtlpExporter {
+  readonly #options: OtlpExporterOptions;
+  #isStopping = false;
+  #request: AbortController | undefined;
+  #waiting: SpanRecord[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #sending: Promise<void> | undefined;
+  #isInTrouble = false;
+  #wakeUp: (() => void) | undefined;
+
+  constructor(options: OtlpExporterOptions) {
+    this.#options = options;
+  }
+
+  readonly add = (span: SpanRecord): void => {
+    if (this.#waiting.length >= MAX_WAITING || this.#isStopping) {
+      this.#options.onSpans?.("dropped", 1);
+      return;
+    }
+    this.#waiting.push(span);
+    if (this.#waiting.length >= BATCH) this.#send();
+    else this.#timer ??= setTimeout(this.#send, SEND_AFTER_MS).unref();
+  };
+
+  /** Sends what waits, for as long as a server that stops has time for it. */
+  async close(): Promise<void> {
+    this.#wakeUp?.();
+    this.#send();
+    const timer = setTimeout(() => {
+      this.#isStopping = true;
+      this.#request?.abort();
+      this.#wakeUp?.();
+    }, LAST_WORDS_MS);
+    await this.#sending;
+    clearTimeout(timer);
+    this.#isStopping = true;
+  }
+
+  readonly #send = (): void => {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#sending ??= this.#sendAll().finally(() => {
+      this.#sending = undefined;
+    });
+  };
+
+  async #sendAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.slice(0, BATCH);
+      this.#waiting = this.#waiting.slice(BATCH);
+      const isDelivered = await this.#deliver(batch);
+      this.#options.onSpans?.(isDelivered ? "exported" : "dropped", batch.length);
+    }
+  }
+
+  async #deliver(batch: readonly SpanRecord[]): Promise<boolean> {
+    const body = toOtlpJson(batch, this.#options.source);
+    let pauseMs = this.#options.firstPauseMs ?? FIRST_PAUSE_MS;
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      if (this.#isStopping) return false;
+      const delivery = await this.#post(body);
+      if (delivery !== "later") return delivery === "done";
+      if (attempt < ATTEMPTS && !this.#isStopping) await this.#pause(pauseMs);
+      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+    }
+    return false;
+  }
+
+  async #post(body: string): Promise<Delivery> {
+    const { url, headers, timeoutMs = TIMEOUT_MS } = this.#options;
+    const request = new AbortController();
+    this.#request = request;
+    const timer = setTimeout(() => request.abort(), timeoutMs);
+    try {
+      const response = await fetch(url, {
+        method: "POST",
+        headers: { ...headers, "content-type": "application/json" },
+        body,
+        // A redirect could carry spans and tokens to somebody else.
+        redirect: "error",
+        signal: request.signal,
+      });
+      await response.body?.cancel();
+      if (response.ok) {
+        this.#tellWell();
+        return "done";
+      }
+      this.#tellTrouble(`the collector answered ${response.status}`);
+      return RETRYABLE.has(response.status) ? "later" : "refused";
+    } catch (error) {
+      this.#tellTrouble(error instanceof Error ? error.name : "unknown");
+      return "later";
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Once for each time of trouble. Messages of `fetch` name the address, which may hold a secret. */
+  #tellTrouble(reason: string): void {
+    if (this.#isInTrouble || this.#isStopping) return;
+    this.#isInTrouble = true;
+    this.#options.logger.warning("traces cannot be delivered", { reason });
+  }
+
+  #tellWell(): void {
+    if (!this.#isInTrouble) return;
+    this.#isInTrouble = false;
+    this.#options.logger.info("traces are delivered again");
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      timer.unref();
+      this.#wakeUp = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

@@ -1,0 +1,152 @@
+import { newSpanId } from "./random-ids.ts";
+import { toTraceparent, type TraceContext } from "./trace-context.ts";
+
+export type SpanKind = "internal" | "server" | "client";
+export type AttributeValue = string | number | boolean;
+export type Attributes = Readonly<Record<string, AttributeValue>>;
+
+/** A span that is over, as it is sent. */
+export interface SpanRecord {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentId: string | undefined;
+  readonly name: string;
+  readonly kind: SpanKind;
+  /** Milliseconds since 1970, with their fractions. */
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly attributes: Attributes;
+  /** `error.type`: a kind and never a message, since messages hold what people wrote. */
+  readonly errorType: string | undefined;
+}
+
+export type SpanSink = (record: SpanRecord) => void;
+
+export interface SpanOptions {
+  readonly name: string;
+  readonly kind?: SpanKind;
+  readonly attributes?: Attributes;
+  /** Default: now. */
+  readonly startMs?: number;
+}
+
+export interface SpanSeed extends SpanOptions {
+  readonly traceId: string;
+  readonly parentId: string | undefined;
+  readonly sink: SpanSink;
+}
+
+/** Something that happened elsewhere, and was measured there. */
+export interface MeasuredSpan extends SpanOptions {
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly errorType?: string | undefined;
+}
+
+/**
+ * Times that were measured by another clock, as part of a span that is still open: what is not accounted for is taken as
+ * the way there and back, in equal parts. Whoever measured may say what it likes: nothing reaches beyond the span.
+ */
+export function centred(
+  { startMs }: Pick<Span, "startMs">,
+  measured: { readonly startMs: number; readonly durationMs: number; readonly wholeMs?: number },
+): { readonly startMs: number; readonly endMs: number } {
+  const nowMs = clockMs();
+  const wholeMs = measured.wholeMs ?? measured.durationMs;
+  const wayMs = Math.max(0, nowMs - startMs - wholeMs) / 2;
+  const inside = (ms: number): number => Math.min(Math.max(ms, startMs), nowMs);
+  const from = inside(startMs + wayMs + measured.startMs);
+  return { startMs: from, endMs: inside(from + measured.durationMs) };
+}
+
+const MAX_ATTRIBUTE_CHARS = 256;
+
+/** The time on a clock that never goes back while the process runs. */
+export function clockMs(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+/** One piece of work in a trace. It is sent when it has ended. */
+export class Span implements TraceContext {
+  readonly traceId: string;
+  readonly spanId: string = newSpanId();
+  readonly isSampled = true;
+  readonly startMs: number;
+  readonly #seed: SpanSeed;
+  #more: Record<string, AttributeValue> | undefined;
+  #stage: Span | undefined;
+  #isOver = false;
+
+  constructor(seed: SpanSeed) {
+    this.#seed = seed;
+    this.traceId = seed.traceId;
+    this.startMs = seed.startMs ?? clockMs();
+  }
+
+  get traceparent(): string {
+    return toTraceparent(this);
+  }
+
+  set(name: string, value: AttributeValue): void {
+    (this.#more ??= {})[name] = value;
+  }
+
+  /** Work that belongs to this one, or to the stage that it is in. */
+  child(options: SpanOptions): Span {
+    const parent = this.#stage ?? this;
+    return new Span({ ...options, traceId: this.traceId, parentId: parent.spanId, sink: this.#seed.sink });
+  }
+
+  /** A child whose times somebody else has measured. */
+  record({ endMs, errorType, ...options }: MeasuredSpan): Span {
+    const span = this.child(options);
+    span.#finish(errorType, endMs);
+    return span;
+  }
+
+  /** The next of several stages that follow each other. What is begun meanwhile belongs to the stage. */
+  stage(name: string): void {
+    this.endStage();
+    this.#stage = this.child({ name });
+  }
+
+  endStage(errorType?: string): void {
+    const stage = this.#stage;
+    this.#stage = undefined;
+    stage?.end(errorType);
+  }
+
+  end(errorType?: string): void {
+    this.endStage(errorType);
+    this.#finish(errorType, clockMs());
+  }
+
+  #finish(errorType: string | undefined, endMs: number): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { name, kind = "internal", attributes = {}, parentId, sink } = this.#seed;
+    sink({
+      traceId: this.traceId,
+      spanId: this.spanId,
+      parentId,
+      name: name.slice(0, MAX_ATTRIBUTE_CHARS),
+      kind,
+      startMs: this.startMs,
+      endMs: Math.max(endMs, this.startMs),
+      attributes: bounded(this.#more === undefined ? attributes : { ...attributes, ...this.#more }),
+      errorType,
+    });
+  }
+}
+
+function bounded(attributes: Attributes): Attributes {
+  const isLong = (value: AttributeValue): value is string =>
+    typeof value === "string" && value.length > MAX_ATTRIBUTE_CHARS;
+  if (!Object.values(attributes).some(isLong)) return attributes;
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [
+      name,
+      isLong(value) ? value.slice(0, MAX_ATTRIBUTE_CHARS) : value,
+    ]),
+  );
+}

@@ -1,0 +1,72 @@
+import type { SessionHomes } from "../../cluster/session-homes.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { HttpExchange } from "./exchange-io.ts";
+import type { Session } from "./session.ts";
+import type { Sessions } from "./sessions.ts";
+
+export interface SessionKeeperOptions {
+  readonly sessions: Sessions;
+  readonly homes: SessionHomes;
+  readonly logger: Logger;
+}
+
+export type Adoption = "here" | "nowhere" | "moved";
+
+/** Knows which sessions are this server's, beyond doubt, and takes over those of servers that are gone. */
+export class SessionKeeper {
+  readonly #options: SessionKeeperOptions;
+  /** In which term of this server a session was known to be its own. */
+  readonly #terms = new WeakMap<Session, number>();
+  readonly #adopting = new Map<string, Promise<Adoption>>();
+
+  constructor(options: SessionKeeperOptions) {
+    this.#options = options;
+  }
+
+  /** Whether it can be used without asking anybody. */
+  isHere(sessionId: string): boolean {
+    const { sessions, homes } = this.#options;
+    const session = sessions.find(sessionId);
+    if (session === undefined || homes.store === undefined) return session !== undefined;
+    const term = homes.term();
+    return term !== undefined && this.#terms.get(session) === term && session.log?.isTaken !== true;
+  }
+
+  /** The store said that it is this server's, in this term of it. */
+  confirm(sessionId: string, term: number | undefined): void {
+    const session = this.#options.sessions.find(sessionId);
+    if (session !== undefined && term !== undefined) this.#terms.set(session, term);
+  }
+
+  /** Resolves when this server is not just about to take it over. */
+  async settled(sessionId: string): Promise<void> {
+    await this.#adopting.get(sessionId)?.catch(() => undefined);
+  }
+
+  /** It is another server's by now. */
+  async letGo(sessionId: string): Promise<void> {
+    const { sessions } = this.#options;
+    const session = sessions.find(sessionId);
+    if (session !== undefined) await sessions.letGo(session);
+  }
+
+  /** Takes over a session of a server that is gone, for its owner. @throws OwlError when nobody can be asked. */
+  adopt(sessionId: string, from: string, exchange: HttpExchange): Promise<Adoption> {
+    const running = this.#adopting.get(sessionId);
+    if (running !== undefined) return running;
+    const adoption = this.#adopt(sessionId, from, exchange).finally(() => this.#adopting.delete(sessionId));
+    this.#adopting.set(sessionId, adoption);
+    return adoption;
+  }
+
+  async #adopt(sessionId: string, from: string, exchange: HttpExchange): Promise<Adoption> {
+    const { sessions, homes, logger } = this.#options;
+    const state = await homes.store?.read(sessionId);
+    if (state?.ownerId !== exchange.principal.id) return "nowhere";
+    const taken = await homes.store?.take(sessionId, from);
+    if (taken === undefined) return "moved";
+    await sessions.restore(sessionId, taken, exchange);
+    logger.info("took over a session of a server that is gone", { server: from, trace_id: exchange.traceId });
+    return "here";
+  }
+}

@@ -1,0 +1,65 @@
+import { type Dirent, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { FSWatcher } from "chokidar";
+
+/** Folders of tools, in which nobody edits a handler or a skill, and which hold most of the files of a project. */
+export const IGNORED_FOLDERS: ReadonlySet<string> = new Set(["node_modules", ".git", "__pycache__"]);
+
+const SECOND_LOOK_MS = 250;
+
+/**
+ * Folders that were made just now. What is put into one before the watcher below has begun to watch it is not told, and is
+ * not watched from then on: a second look finds it.
+ */
+export class NewFolders {
+  readonly #watcher: FSWatcher;
+  readonly #onFound: (path: string) => void;
+  #folders = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(watcher: FSWatcher, onFound: (path: string) => void) {
+    this.#watcher = watcher;
+    this.#onFound = onFound;
+  }
+
+  add(folder: string): void {
+    if (this.#isClosed) return;
+    this.#folders.add(folder);
+    this.#timer ??= setTimeout(() => this.#look(), SECOND_LOOK_MS).unref();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #look(): void {
+    this.#timer = undefined;
+    const folders = this.#folders;
+    this.#folders = new Set();
+    const watched = this.#watcher.getWatched();
+    for (const folder of folders) {
+      const known = new Set(watched[folder]);
+      for (const entry of entriesOf(folder)) if (!known.has(entry.name)) this.#found(join(folder, entry.name), entry);
+    }
+  }
+
+  /** The watcher is silent about what it finds in a folder that it is given: all of it is told here. */
+  #found(path: string, entry: Dirent): void {
+    this.#watcher.add(path);
+    this.#onFound(path);
+    if (!entry.isDirectory()) return;
+    this.add(path);
+    for (const inside of entriesOf(path)) this.#found(join(path, inside.name), inside);
+  }
+}
+
+function entriesOf(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).filter(({ name }) => !IGNORED_FOLDERS.has(name));
+  } catch {
+    // Gone again.
+    return [];
+  }
+}

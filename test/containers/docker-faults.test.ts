@@ -1,0 +1,5 @@
+import { defineFaultSuite } from "./engine-fault-suite.ts";
+import { describeWithEngine } from "./with-engine.ts";
+
+// Fifty of them are in test/load.
+describeWithEngine("docker", (engine) => defineFaultSuite(engine, 8), { diskMb: 1500 });

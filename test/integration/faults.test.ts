@@ -1,0 +1,218 @@
+import { execFileSync } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
+import { existsSync, mkdirSync, renameSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import libsql from "libsql";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { POSTGRES_MISSING, startPostgres } from "../services/postgres.ts";
+import { startWebhook, type Webhook } from "../services/webhook.ts";
+import { selfSignedCertificatePem } from "../unit/auth/self-signed-certificate.ts";
+import { temporaryFolder } from "../unit/config/temporary-folder.ts";
+import { askAnyway, FaultStory } from "./fault-story.ts";
+import { startHttp, until } from "./harness.ts";
+
+const TIMEOUT = { timeout: 120_000 };
+
+function alerting(webhook: Webhook, root: string): Record<string, unknown> {
+  return { alerts: { webhook: webhook.url, checkSeconds: 1 }, sandbox: { enabled: false, root } };
+}
+
+async function echo(url: string): Promise<Record<string, unknown>> {
+  const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "echo", arguments: { text: "hi" } } };
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  return (await answer.json()) as Record<string, unknown>;
+}
+
+const REFUSED = { error: { data: { kind: "store_unavailable" } } };
+const ANSWERED = { result: { content: [{ text: "hi" }] } };
+
+describe.skipIf(POSTGRES_MISSING !== undefined)(
+  `the store${POSTGRES_MISSING === undefined ? "" : `: ${POSTGRES_MISSING}`}`,
+  () => {
+    test(
+      "[004-R9.10] when PostgreSQL is gone, calls are refused, and health, webhook, log and metrics say so; all is well by itself when it is back",
+      TIMEOUT,
+      async () => {
+        const postgres = await startPostgres();
+        onTestFinished(() => postgres.stop());
+        const webhook = await startWebhook();
+        const config = { ...alerting(webhook, temporaryFolder({})), store: { url: postgres.url } };
+        const server = await startHttp({ config });
+        const story = new FaultStory(server, webhook);
+        expect(await echo(server.url)).toMatchObject(ANSWERED);
+        await postgres.kill();
+        await story.tellsOf({ check: "store", status: "down", http: 503 });
+        expect(await echo(server.url)).toMatchObject(REFUSED);
+        await postgres.start();
+        await until(
+          () => echo(server.url),
+          (answer) => "result" in answer,
+        );
+        await story.recovers("store");
+        await server.stop();
+      },
+    );
+  },
+);
+
+/** A small disk of the test's own. It takes no room until something is written. */
+function smallDisk(megabytes: number): string {
+  const folder = temporaryFolder({});
+  const image = path.join(folder, "disk.img");
+  const place = path.join(folder, "mounted");
+  mkdirSync(place);
+  execFileSync("truncate", ["-s", `${megabytes}M`, image]);
+  execFileSync("mkfs.ext4", ["-q", "-m", "0", image]);
+  execFileSync("mount", ["-o", "loop", image, place]);
+  onTestFinished(() => {
+    execFileSync("umount", ["--lazy", place]);
+    rmSync(image);
+  });
+  return place;
+}
+
+function freeBytes(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize;
+}
+
+const canMount = process.getuid?.() === 0 && existsSync("/usr/sbin/mkfs.ext4");
+describe.skipIf(!canMount)(`the disk${canMount ? "" : ": needs root and mkfs.ext4, to make a small one"}`, () => {
+  test(
+    "[004-R9.10] a disk that fills up is told of before it is full; a full one refuses calls; with room again they run",
+    TIMEOUT,
+    async () => {
+      const disk = smallDisk(1500);
+      const webhook = await startWebhook();
+      const server = await startHttp({
+        config: {
+          ...alerting(webhook, path.join(disk, "data")),
+          governance: { defaults: { callsPerMinute: 100_000 } },
+        },
+      });
+      const story = new FaultStory(server, webhook);
+      expect((await story.health()).checks["disk"]).toMatchObject({ status: "ok" });
+      const fill = (name: string, bytes: number): void =>
+        void execFileSync("fallocate", ["-l", String(bytes), path.join(disk, name)]);
+      fill("most", freeBytes(disk) - 500 * 1024 * 1024);
+      await story.tellsOf({ check: "disk", status: "degraded", http: 200 });
+      expect(await echo(server.url)).toMatchObject(ANSWERED);
+      fill("more", freeBytes(disk) - 50 * 1024 * 1024);
+      await story.tellsOf({ check: "disk", status: "down", http: 503 });
+      writeUntilFull(disk);
+      await until(
+        () => echo(server.url),
+        (answer) => JSON.stringify(answer).includes("store_unavailable"),
+      );
+      for (const name of ["most", "more", "last"]) rmSync(path.join(disk, name), { force: true });
+      await until(
+        () => echo(server.url),
+        (answer) => "result" in answer,
+      );
+      await story.recovers("disk");
+      await server.stop();
+    },
+  );
+});
+
+/** To the last byte. */
+function writeUntilFull(disk: string): void {
+  try {
+    for (let at = 0; at < 1000; at += 1)
+      writeFileSync(path.join(disk, "last"), Buffer.alloc(1024 * 1024), { flag: "a" });
+  } catch {
+    // It is full now.
+  }
+}
+
+test(
+  "[004-R9.10] a certificate that has ended is told of, and the next one is taken without a restart",
+  TIMEOUT,
+  async () => {
+    const folder = temporaryFolder({});
+    const certFile = path.join(folder, "server.crt");
+    const keyFile = path.join(folder, "server.key");
+    const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    writeFileSync(keyFile, privateKey.export({ type: "pkcs8", format: "pem" }), { mode: 0o600 });
+    const put = (endsAt: string): void => {
+      writeFileSync(`${certFile}.new`, selfSignedCertificatePem({ publicKey, privateKey, endsAt }));
+      renameSync(`${certFile}.new`, certFile);
+    };
+    put("491231235959Z");
+    const webhook = await startWebhook();
+    const config = {
+      ...alerting(webhook, path.join(folder, "data")),
+      http: { tls: { certFile, keyFile } },
+    };
+    const server = await startHttp({ config });
+    const story = new FaultStory(server, webhook, askAnyway);
+    expect((await story.health()).checks["certificate"]).toMatchObject({ status: "ok" });
+    put("210101000000Z");
+    await story.tellsOf({ check: "certificate", status: "down", http: 200 });
+    put("491231235959Z");
+    await story.recovers("certificate");
+    await server.stop();
+  },
+);
+
+test(
+  "[004-R9.10] alerts wait for a webhook that is dead, health, log and metrics say so, and they arrive in their order when it lives",
+  TIMEOUT,
+  async () => {
+    const root = temporaryFolder({});
+    const webhook = await startWebhook();
+    const server = await startHttp({ config: { ...alerting(webhook, root), ledger: { checkpointEvery: 10 } } });
+    const story = new FaultStory(server, webhook);
+    webhook.isDead = true;
+    for (let count = 0; count < 25; count += 1) await echo(server.url);
+    const down = await until(
+      () => story.health(),
+      ({ checks }) => checks["webhook"]?.status === "degraded",
+    );
+    await story.metricIs("webhook", 0.5);
+    expect(down.http).toBe(200);
+    await server.logged("alert not delivered");
+    expect(server.stderr.join("\n")).not.toContain("s3cret");
+    expect(webhook.received).toEqual([]);
+    webhook.isDead = false;
+    await story.recovers("webhook");
+    await server.logged("alerts are delivered again");
+    const events = webhook.received.map(({ event }) => event);
+    expect(events.filter((event) => event === "ledger_head").length).toBeGreaterThanOrEqual(2);
+    expect(events.indexOf("webhook_degraded")).toBeLessThan(events.indexOf("webhook_recovered"));
+    await server.stop();
+  },
+);
+
+test(
+  "a ledger that somebody has changed is found by the server itself: health, webhook, log and metrics say so",
+  TIMEOUT,
+  async () => {
+    const root = temporaryFolder({});
+    const webhook = await startWebhook();
+    const config = { ...alerting(webhook, root), ledger: { verifyHours: 1 / 3600 } };
+    const server = await startHttp({ config });
+    const story = new FaultStory(server, webhook);
+    for (let count = 0; count < 3; count += 1) expect(await echo(server.url)).toMatchObject(ANSWERED);
+    await until(
+      () => story.health(),
+      ({ checks }) => /rows were verified/.test(checks["ledger_verify"]?.message ?? ""),
+    );
+    const change = (from: string, to: string): void => {
+      const database = new libsql(path.join(root, "ledger.db"));
+      database.exec(
+        `UPDATE ledger SET name = '${to}' WHERE name = '${from}' AND seq = (SELECT max(seq) FROM ledger WHERE name = '${from}')`,
+      );
+      database.close();
+    };
+    change("echo", "another");
+    await story.tellsOf({ check: "ledger_verify", status: "down", http: 200 });
+    expect(await server.logged("the ledger is not intact")).toMatchObject({
+      first: expect.stringMatching(/^row \d+: changed/),
+    });
+    change("another", "echo");
+    await story.recovers("ledger_verify");
+    await server.stop();
+  },
+);

@@ -1,0 +1,172 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { startServices, SERVICES_MISSING, type Services } from "../services/cluster.ts";
+import { type HttpServer, until } from "./harness.ts";
+import { closeStreams, HttpSession } from "./http-client.ts";
+import { text } from "./wire-messages.ts";
+
+// Databases, and three servers or four, take their time on a busy machine.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+const CONFIG = { governance: { defaults: { callsPerMinute: 100_000, callsPerDay: 0, concurrency: 0 } } };
+const MISSING = SERVICES_MISSING === undefined ? "" : `: ${SERVICES_MISSING}`;
+
+afterEach(() => closeStreams());
+
+describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, () => {
+  let services: Services;
+  let servers: [HttpServer, HttpServer];
+
+  beforeAll(async () => {
+    services = await startServices();
+    const first = await services.start({ config: CONFIG });
+    servers = [first, await services.start({ config: CONFIG })];
+  });
+  afterAll(async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    await services.stop();
+  });
+
+  const hold = (session: HttpSession, label: string): ReturnType<HttpSession["open"]> => {
+    const params = { name: "hold", arguments: { label, progress: true }, _meta: { progressToken: "p" } };
+    return session.open({ jsonrpc: "2.0", id: 7, method: "tools/call", params });
+  };
+  const methods = (messages: readonly { method?: string; id?: unknown }[]): unknown[] =>
+    messages.map(({ method, id }) => method ?? id);
+
+  test("outlive the server that has them: killed, another goes on with all that was settled", async () => {
+    const home = await services.start({ config: CONFIG });
+    const session = await HttpSession.open(home.url, { capabilities: { elicitation: {} } });
+    await session.request("logging/setLevel", { level: "error" });
+    await session.request("resources/subscribe", { uri: "fixture://counter" });
+    const near = session.at(servers[0].url);
+    const stream = await near.listen();
+    await session.call("announce", { list: "tools" });
+    const { id: seen = "" } = await stream.event(({ data }) => data.includes("tools/list_changed"));
+    await session.call("announce", { list: "prompts" });
+    await stream.message(({ method }) => method === "notifications/prompts/list_changed");
+    const call = await hold(near, "killed");
+    const { id: told = "" } = await call.event(({ data }) => data.includes("holding"));
+    // What it tells is in Redis a moment later.
+    await until(
+      async () => (await session.at(servers[1].url).request("ping")).status,
+      (status) => status === 200,
+    );
+    home.child.kill("SIGKILL");
+    await Promise.all([stream.ended(), call.ended()]);
+    const [missed, rest] = await Promise.all([near.listen(seen), session.at(servers[1].url).listen(told)]);
+    await rest.ended();
+    expect(rest.messages).toMatchObject([{ id: 7, error: { data: { kind: "session_elsewhere" } } }]);
+    await missed.message(({ method }) => method === "notifications/prompts/list_changed");
+    // The next events come on the same stream, after the missed ones.
+    await near.call("bump");
+    await missed.message(({ method }) => method === "notifications/resources/updated");
+    expect(methods(missed.messages)).toEqual(["notifications/prompts/list_changed", "notifications/resources/updated"]);
+    const ids = missed.events.map(({ id = "" }) => Number(id.split(".")[1]));
+    expect(ids).toEqual(ids.toSorted((a, b) => a - b));
+    const logged = await session.at(servers[1].url).call("log_lines");
+    expect(logged.messages.flatMap(({ params }) => params?.["level"] ?? [])).toEqual(["error"]);
+    const again = await near.request("initialize", { protocolVersion: "2025-11-25", capabilities: {} });
+    expect(again.body.error?.message).toContain("initialized already");
+    // A late answer to what the lost server asked answers nothing that another asks.
+    const asking = await near.open({ jsonrpc: "2.0", id: 8, method: "tools/call", params: { name: "ask_name" } });
+    const question = await asking.message(({ method }) => method === "elicitation/create");
+    const answer = (id: unknown, name: string): Promise<unknown> =>
+      near.send({ jsonrpc: "2.0", id, result: { action: "accept", content: { name } } });
+    for (const id of [0, 1, 2]) await answer(id, "Nobody");
+    await answer(question.id, "Ada");
+    expect(text(await asking.message(({ id, method }) => id === 8 && method === undefined))).toBe("hello Ada");
+    expect((await near.delete()).status).toBe(204);
+    for (const server of servers) expect((await session.at(server.url).request("ping")).status).toBe(404);
+  });
+
+  test("outlive a server that stops, without anybody waiting for a lease", async () => {
+    const home = await services.start({ config: CONFIG });
+    const session = await HttpSession.open(home.url);
+    const stream = await session.at(servers[0].url).listen();
+    await session.call("announce", { list: "tools" });
+    const { id = "" } = await stream.event(({ data }) => data.includes("tools/list_changed"));
+    await home.stop();
+    await stream.ended();
+    const next = await session.at(servers[1].url).listen(id);
+    await session.at(servers[0].url).call("announce", { list: "resources" });
+    await session.at(servers[1].url).call("announce", { list: "resources" });
+    await next.message(({ method }) => method === "notifications/resources/list_changed");
+    expect(new Set(methods(next.messages))).toEqual(new Set(["notifications/resources/list_changed"]));
+  });
+
+  test("are never in two places: a server that hung longer than its lease finds that it has lost them", async () => {
+    const home = await services.start({ config: CONFIG });
+    const session = await HttpSession.open(home.url);
+    expect((await session.request("ping")).status).toBe(200);
+    home.child.kill("SIGSTOP");
+    const near = session.at(servers[0].url);
+    await until(
+      async () => (await near.request("ping")).status,
+      (status) => status === 200,
+    );
+    await near.request("logging/setLevel", { level: "error" });
+    home.child.kill("SIGCONT");
+    // The one that hung sends them where the session is.
+    const logged = await session.call("log_lines");
+    expect(logged.messages.flatMap(({ params }) => params?.["level"] ?? [])).toEqual(["error"]);
+    await home.stop();
+  });
+
+  test("without Redis nobody goes on with anything, and afterwards everybody does", async () => {
+    const session = await HttpSession.open(servers[0].url);
+    const near = session.at(servers[1].url);
+    expect((await near.request("ping")).status).toBe(200);
+    await services.redis?.kill();
+    const begun = HttpSession.open(servers[0].url);
+    await expect(begun).rejects.toThrow("503");
+    expect((await near.request("ping")).status).toBe(503);
+    await until(
+      async () => (await session.request("ping")).status,
+      (status) => status === 503,
+    );
+    await services.redis?.start();
+    for (const each of [session, near])
+      await until(
+        async () => (await each.request("ping")).status,
+        (status) => status === 200,
+      );
+    expect(await HttpSession.open(servers[1].url)).toMatchObject({ version: "2025-11-25" });
+  });
+
+  test("are written again when Redis has lost its memory, and outlive their server after that too", async () => {
+    const home = await services.start({ config: CONFIG });
+    const session = await HttpSession.open(home.url);
+    const stream = await session.listen();
+    await session.call("announce", { list: "tools" });
+    const { id = "" } = await stream.event(({ data }) => data.includes("tools/list_changed"));
+    await session.call("announce", { list: "prompts" });
+    await stream.message(({ method }) => method === "notifications/prompts/list_changed");
+    await services.redis?.forget();
+    const keys = (): Promise<readonly string[]> => services.redis?.keys("owlclaw:session:*") ?? Promise.resolve([]);
+    await until(keys, (names) => names.length >= 2);
+    home.child.kill("SIGKILL");
+    const next = await session.at(servers[0].url).listen(id);
+    expect(await next.message(() => true)).toMatchObject({ method: "notifications/prompts/list_changed" });
+  });
+
+  test("leave nothing behind in Redis when they end, and nothing that somebody could read while they live", async () => {
+    const session = await HttpSession.open(servers[0].url);
+    const before = await services.redis?.keys("owlclaw:session:*");
+    const params = { name: "echo", arguments: { text: "walls have ears" }, _meta: { progressToken: "p" } };
+    await session.send({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+    const call = await hold(session, "walls have ears");
+    await call.event(({ data }) => data.includes("holding"));
+    await until(
+      async () => services.redis?.keys("owlclaw:session:*"),
+      (names) => (names?.length ?? 0) > (before?.length ?? 0),
+    );
+    const dump = await services.redis?.dump("owlclaw:session:*");
+    expect(dump).not.toMatch(/walls|holding|anonymous|progress|clientInfo/);
+    expect(dump).not.toContain(session.id);
+    await session.delete();
+    await until(
+      async () => services.redis?.keys("owlclaw:session:*"),
+      (names) => (names?.length ?? 0) < (before?.length ?? 0),
+    );
+  });
+});
