@@ -152,6 +152,11 @@ export const sandbox = z
       .default(0)
       .describe("Most memory, in MiB, that all flavors together may promise. 0: twice what the machine has.")
       .register(fieldFacts, { env: ["MSB_MAX_TOTAL_MEMORY_MB"] }),
+    evictIdle: z
+      .boolean()
+      .default(true)
+      .describe("At one of these limits, the least recently used idle sandbox ends. false: the new one is refused.")
+      .register(fieldFacts, { env: ["MSB_ENABLE_LRU_EVICTION"] }),
     limits: z
       .enum(["required", "best-effort"])
       .default("required")
