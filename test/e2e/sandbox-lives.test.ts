@@ -191,9 +191,7 @@ test("at the limit the least recently used idle sandbox makes room, never a busy
 test("where idle sandboxes may stay, the limit refuses the next one", async () => {
   const client = await connectStdio(makePlace(), { sandbox: { maxPerPrincipal: 1, evictIdle: false } });
   const first = await create(client);
-  const second = await call(client, "sandbox_create");
-  expect(second.isError).toBe(true);
-  expect(second.content[0]?.text).toContain(
+  await expect(call(client, "sandbox_create")).rejects.toThrow(
     "there is no room for another sandbox: 1 you have (sandbox.maxPerPrincipal)",
   );
   expect((await sandboxesOf(client)).map(({ session_id }) => session_id)).toEqual([first]);

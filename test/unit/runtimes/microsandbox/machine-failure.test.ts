@@ -20,3 +20,18 @@ test("what we said ourselves stays as it is", () => {
   const own = new OwlError("invalid_params", "no such volume");
   expect(explainMachineError(own, "box:1")).toBe(own);
 });
+
+test.each([
+  ["ENOENT", "there is no /dev/kvm", "modul"],
+  ["EACCES", "this user may not open /dev/kvm", "usermod -aG kvm"],
+  [undefined, "/dev/kvm is there, and boots nothing", "nested virtualisation"],
+])("a machine that does not boot is told with what is wrong with KVM: %s", (code, why, hint) => {
+  const openKvm = (): void => {
+    if (code !== undefined) throw Object.assign(new Error("no"), { code });
+  };
+  expect(explainMachineError(new Error("[BootStart] failed"), "box:1", openKvm)).toMatchObject({
+    message: expect.stringContaining(why),
+    hint: expect.stringContaining(hint),
+    facts: { reason: "no_boot" },
+  });
+});
