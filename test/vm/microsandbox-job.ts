@@ -1,6 +1,6 @@
 /**
- * Runs inside the virtual machine: keeps a server with microVMs, and tells the test outside what it cannot see itself.
- * One port leads to the server, which listens on its loopback as always; the other to the keeper.
+ * Runs inside the virtual machine: keeps a server with microVMs, and one with bubblewrap when it is asked to, and tells the
+ * test outside what it cannot see itself. Two ports lead to the servers, the third one here.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,32 +9,42 @@ import { createServer as createHttp } from "node:http";
 import { connect, createServer } from "node:net";
 import { createInterface } from "node:readline";
 
-const [port = "0", canary = ""] = process.argv.slice(2);
+const [canary = "", ...ports] = process.argv.slice(2);
+const [microsandboxPort, bubblewrapPort] = ports.map(Number);
 const DATA = "/root/data";
 const VOLUME = "/srv/beside";
 const log: string[] = [];
 
 mkdirSync(VOLUME, { recursive: true });
 writeFileSync(`${VOLUME}/secret.txt`, canary);
-writeFileSync(
-  "/root/config.json",
-  JSON.stringify({
-    http: { host: "127.0.0.1", port: Number(port) },
+
+interface Wish {
+  readonly runtime: "microsandbox" | "bubblewrap";
+  readonly root: string;
+  readonly port: number | undefined;
+}
+
+function writeConfig({ runtime, root, port }: Wish): string {
+  const file = `/root/${runtime}.json`;
+  const config = {
+    http: { host: "127.0.0.1", port },
     logging: { level: "info" },
     governance: { defaults: { callsPerMinute: 100_000, concurrency: 1000 } },
     sandbox: {
-      root: DATA,
-      runtime: "microsandbox",
+      root,
+      runtime,
       image: "owlclaw-sandbox",
       pool: { size: 0 },
       maxPerPrincipal: 50,
       volumes: [`${VOLUME}:/workspace2`],
     },
-  }),
-);
+  };
+  writeFileSync(file, JSON.stringify(config));
+  return file;
+}
 
-async function startServer(): Promise<ChildProcess> {
-  const args = ["/job/dist/main.js", "mcp-server", "start", "--transport", "http", "--config", "/root/config.json"];
+async function startServer(wish: Wish): Promise<ChildProcess> {
+  const args = ["/job/dist/main.js", "mcp-server", "start", "--transport", "http", "--config", writeConfig(wish)];
   const env = { PATH: process.env["PATH"], HOME: "/root", MSB_HOME: "/job/msb", OWNER_SECRET: canary };
   const child = spawn(process.execPath, args, { env, stdio: ["ignore", "ignore", "pipe"] });
   await new Promise<void>((resolve, reject) => {
@@ -78,22 +88,34 @@ function makeForeign(): void {
   );
 }
 
-let server = await startServer();
+/** A server listens on its loopback as always; this leads to it from outside. */
+function lead(from: number, to: number | undefined): void {
+  createServer((outer) => {
+    const inner = connect(to ?? 0, "127.0.0.1");
+    outer.on("error", () => inner.destroy()).pipe(inner);
+    inner.on("error", () => outer.destroy()).pipe(outer);
+  }).listen(from);
+}
 
-createServer((outer) => {
-  const inner = connect(Number(port), "127.0.0.1");
-  outer.on("error", () => inner.destroy()).pipe(inner);
-  inner.on("error", () => outer.destroy()).pipe(outer);
-}).listen(9000);
+const MICROVMS: Wish = { runtime: "microsandbox", root: DATA, port: microsandboxPort };
+const CONTROLLED: Wish = { runtime: "bubblewrap", root: "/root/other", port: bubblewrapPort };
+let server = await startServer(MICROVMS);
+lead(9000, microsandboxPort);
+lead(9002, bubblewrapPort);
+
+const ACTS: Readonly<Record<string, () => Promise<void> | void>> = {
+  "/foreign": makeForeign,
+  "/bubblewrap": async () => void (await startServer(CONTROLLED)),
+  "/kill": async () => {
+    server.kill("SIGKILL");
+    await once(server, "exit");
+    server = await startServer(MICROVMS);
+  },
+};
 
 createHttp((request, response) => {
   const answer = async (): Promise<unknown> => {
-    if (request.url === "/foreign") makeForeign();
-    if (request.url === "/kill") {
-      server.kill("SIGKILL");
-      await once(server, "exit");
-      server = await startServer();
-    }
+    await ACTS[request.url ?? ""]?.();
     return facts();
   };
   answer().then(

