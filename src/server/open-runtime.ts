@@ -8,8 +8,9 @@ import { templateTrees } from "../sandbox/template-trees.ts";
 import type { Templates } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
+const PROBE_TIMEOUT_MS = 60_000;
 /** A microVM in a virtual machine that is emulated itself takes most of it. */
-const PROBE_TIMEOUT_MS = 180_000;
+const MACHINE_PROBE_TIMEOUT_MS = 180_000;
 const PASSING_CONTACT_MS = 2000;
 
 /** Where the guest lies: beside the compiled server, or in `dist/` when the source itself runs. */
@@ -99,7 +100,8 @@ export async function assertIsolated(
   limits: "required" | "best-effort",
   logger: Logger,
 ): Promise<void> {
-  const { checks } = await runtime.probe(AbortSignal.timeout(PROBE_TIMEOUT_MS));
+  const timeoutMs = runtime.name === "microsandbox" ? MACHINE_PROBE_TIMEOUT_MS : PROBE_TIMEOUT_MS;
+  const { checks } = await runtime.probe(AbortSignal.timeout(timeoutMs));
   const broken = checks.filter(({ holds }) => !holds);
   const accepted = limits === "best-effort" ? broken.filter(({ severity }) => severity === "limit") : [];
   for (const { name, detail } of accepted) logger.warning("sandboxes run without a limit", { limit: name, detail });

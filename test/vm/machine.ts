@@ -9,7 +9,6 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
 } from "node:fs";
 import { cp, writeFile } from "node:fs/promises";
@@ -17,6 +16,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
+import { cachedFolder } from "./cached-folder.ts";
 
 const run = promisify(execFile);
 const PROJECT = resolve(import.meta.dirname, "../..");
@@ -83,42 +83,31 @@ export async function whyNoMachine(): Promise<string | undefined> {
   return undefined;
 }
 
-/** The machine's disk, kernel and first file system; kept for the next run, under a name that changes with what is in it. */
+/** The machine's disk, kernel and first file system. */
 export async function makeMachine(): Promise<Machine> {
   const digest = createHash("sha256")
     .update(JSON.stringify([PACKAGES, CUSTOMIZE]))
     .digest("hex")
     .slice(0, 16);
-  const folder = join(PROJECT, ".cache", `vm-${digest}`);
-  if (existsSync(folder)) return { folder };
-  const building = `${folder}-${process.pid}`;
-  const tree = join(building, "tree");
-  try {
-    mkdirSync(tree, { recursive: true });
-    const hook = join(building, "customize.sh");
+  const folder = await cachedFolder(`vm-${digest}`, async (draft) => {
+    const tree = join(draft, "tree");
+    mkdirSync(tree);
+    const hook = join(draft, "customize.sh");
     await writeFile(hook, CUSTOMIZE);
     chmodSync(hook, 0o755);
     const include = `--include=${PACKAGES.join(",")}`;
-    await run(
-      "mmdebstrap",
-      ["--quiet", "--variant=essential", include, `--customize-hook=sh ${hook} "$1"`, "bookworm", tree],
-      {
-        maxBuffer: 64 * MIB,
-      },
-    );
+    const words = ["--quiet", "--variant=essential", include, `--customize-hook=sh ${hook} "$1"`, "bookworm", tree];
+    await run("mmdebstrap", words, { maxBuffer: 64 * MIB });
     for (const [from, to] of [
       ["vmlinuz-", "kernel"],
       ["initrd.img-", "initrd"],
     ] as const) {
       const found = readdirSync(join(tree, "boot")).find((name) => name.startsWith(from)) ?? "";
-      copyFileSync(join(tree, "boot", found), join(building, to));
+      copyFileSync(join(tree, "boot", found), join(draft, to));
     }
-    await run("mke2fs", ["-q", "-t", "ext4", "-d", tree, join(building, "root.img"), "3G"]);
+    await run("mke2fs", ["-q", "-t", "ext4", "-d", tree, join(draft, "root.img"), "3G"]);
     rmSync(tree, { recursive: true });
-    renameSync(building, folder);
-  } finally {
-    rmSync(building, { recursive: true, force: true });
-  }
+  });
   return { folder };
 }
 

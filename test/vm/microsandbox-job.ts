@@ -18,6 +18,14 @@ const log: string[] = [];
 mkdirSync(VOLUME, { recursive: true });
 writeFileSync(`${VOLUME}/secret.txt`, canary);
 
+/** The world outside, of which sandboxes of one template may reach a part. */
+const SITE = "127.0.0.3";
+const LARGE = Buffer.alloc(1_000_000, "x");
+writeFileSync("/etc/hosts", `127.0.0.1 localhost\n${SITE} good.test bad.test\n`);
+createHttp((request, response) => {
+  response.end(request.url === "/large.bin" ? LARGE : "hello from outside");
+}).listen(80, SITE);
+
 interface Wish {
   readonly runtime: "microsandbox" | "bubblewrap";
   readonly root: string;
@@ -37,6 +45,7 @@ function writeConfig({ runtime, root, port }: Wish): string {
       pool: { size: 0 },
       maxPerPrincipal: 50,
       volumes: [`${VOLUME}:/workspace2`],
+      network: { templates: { node: ["good.test", SITE] } },
     },
   };
   writeFileSync(file, JSON.stringify(config));

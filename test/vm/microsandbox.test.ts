@@ -58,6 +58,19 @@ describe.skipIf(reason !== undefined)(`microVMs in a machine whose processor is 
     await inside.call("sandbox_destroy");
   });
 
+  test("programs in a microVM reach an allowed host through the proxy, and no other", async () => {
+    const inside = await openInside(client, { template: "node" });
+    expect(await inside.sh("ls /sys/class/net")).toBe("lo\n");
+    const read = await inside.python(`
+import urllib.request, urllib.error
+def get(url):
+    try: return urllib.request.urlopen(url).read()
+    except urllib.error.HTTPError as error: return error.read()
+print(get("http://good.test/"), len(get("http://good.test/large.bin")), get("http://bad.test/"))`);
+    expect(read).toMatch(/^b'hello from outside' 1000000 b'egress refused: bad\.test:80 is not in network\.allow/);
+    await inside.call("sandbox_destroy");
+  });
+
   test("who takes more memory than his machine has is ended, and the next call works", async () => {
     const inside = await openInside(client);
     const hog = await inside.call("code_run", { code: "x = []\nwhile True: x.append(bytearray(b'x' * (16 << 20)))" });
