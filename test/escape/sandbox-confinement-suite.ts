@@ -1,11 +1,15 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
-import { ATTEMPT, openInside } from "./sandbox-lab.ts";
+import { ATTEMPT, type Inside, openInside } from "./sandbox-lab.ts";
 
-/** Attacks that need nothing but a client. `ports`: two of the machine that somebody listens on. */
-export function defineConfinementTests(client: () => Client, ports: () => Promise<readonly number[]>): void {
+/** Attacks that need nothing but a client. `ports`: two of the machine that somebody listens on. `open`: where sandboxes are dear. */
+export function defineConfinementTests(
+  client: () => Client,
+  ports: () => Promise<readonly number[]>,
+  open: (client: Client) => Promise<Inside> = openInside,
+): void {
   test("the MCP port, the host's loopback and every other address are out of reach", async () => {
-    const inside = await openInside(client());
+    const inside = await open(client());
     // Whatever is tried below stays inside: there is no device but loopback.
     const devices = await inside.python(
       "print([line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line])",
@@ -30,7 +34,7 @@ for family, kind, protocol in ((socket.AF_INET, socket.SOCK_RAW, 1), (socket.AF_
   });
 
   test("namespaces, mounts, ptrace, io_uring and the like are refused to code that comes through a tool", async () => {
-    const inside = await openInside(client());
+    const inside = await open(client());
     const seen = await inside.python(`
 import ctypes, os, subprocess
 libc = ctypes.CDLL(None, use_errno=True)

@@ -13,6 +13,8 @@ const PROCESSOR = ["-cpu", "EPYC,svm=on,npt=on", "-smp", "1", "-m", "6144"];
 export interface MicrosandboxMachine extends RunningMachine {
   /** Of the server with microVMs, and of the one with bubblewrap, which starts when it is asked for. */
   readonly urls: { readonly microsandbox: string; readonly bubblewrap: string };
+  /** The end of what its servers wrote. */
+  lastWords(): string;
   /** What the test cannot see from outside; anything but `facts` is done first. */
   ask(what: "facts" | "kill" | "foreign" | "bubblewrap"): Promise<MachineFacts>;
 }
@@ -55,14 +57,14 @@ export async function startMicrosandboxMachine(canary: string): Promise<Microsan
     await machine.stop();
     throw error;
   }
+  const lastWords = (): string => readFileSync(machine.serial.log, "utf8").slice(-8000);
   const ask: MicrosandboxMachine["ask"] = async (what) => {
     const answer = await fetch(`http://127.0.0.1:${keeper}/${what}`);
-    if (!answer.ok)
-      throw new Error(`${what}: ${await answer.text()}\n${readFileSync(machine.serial.log, "utf8").slice(-4000)}`);
+    if (!answer.ok) throw new Error(`${what}: ${await answer.text()}\n${lastWords()}`);
     return (await answer.json()) as MachineFacts;
   };
   const [microsandbox, bubblewrap] = [`http://127.0.0.1:${port}/mcp`, `http://127.0.0.1:${other}/mcp`];
-  return { ...machine, urls: { microsandbox, bubblewrap }, ask };
+  return { ...machine, urls: { microsandbox, bubblewrap }, lastWords, ask };
 }
 
 function runScript(args: string): string {

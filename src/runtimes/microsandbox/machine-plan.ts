@@ -15,6 +15,8 @@ const PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sb
 const UID = 1000;
 const STREAM_PORT = 5001;
 const EGRESS_PORT = 5002;
+/** As long as a guest may take for its first answer. */
+const CONNECT_SECONDS = 60;
 /** Larger pieces are lost on the way to the host. */
 const PIECE_BYTES = 4096;
 const MAX_SHM_BYTES = 64 * MIB;
@@ -99,6 +101,7 @@ export function launchArguments(host: MachineHost, parts: Omit<MachineParts, "na
     shmBytes: Math.min(MAX_SHM_BYTES, tmpBytes),
     limits: { NPROC: maxPids, CORE: 0, FSIZE: diskBytes, NOFILE: MAX_OPEN_FILES, MEMLOCK: MIB },
     streamPort: STREAM_PORT,
+    connectSeconds: CONNECT_SECONDS,
     creditBytes: CREDIT_STEP_BYTES,
     windowBytes: CREDIT_WINDOW_BYTES,
     pieceBytes: PIECE_BYTES,

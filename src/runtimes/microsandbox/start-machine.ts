@@ -100,6 +100,8 @@ async function launch(host: MachineHost, launching: Launching): Promise<MachineC
   const args = launchArguments(host, parts);
   const handle = await machine.execStreamWith(PYTHON, (options) => options.args(args).user("0").stdinNull());
   const launched = followLauncher(handle);
+  // No code: microsandbox itself, or the machine, is gone.
+  void launched.ended.then((code) => host.logger.info("microVM ended", { sandbox: parts.spec.id, code }));
   const { input, output } = creditedLine(await firstCall(line, launched, signal));
   return new MachineCell({
     cellId: parts.spec.id,
