@@ -45,7 +45,7 @@ export async function openLine(folder: string, onCall: (socket: Socket) => void)
   };
 }
 
-/** One that takes a single call. */
+/** One that takes a single call: the first that says something. Its first byte says nothing else. */
 export async function openGuestLine(folder: string): Promise<GuestLine> {
   let take: (socket: Socket) => void = () => undefined;
   const connected = new Promise<Socket>((resolve) => {
@@ -53,9 +53,16 @@ export async function openGuestLine(folder: string): Promise<GuestLine> {
   });
   let isTaken = false;
   const line = await openLine(folder, (socket) => {
-    if (isTaken) return void socket.destroy();
-    isTaken = true;
-    take(socket);
+    // Whoever gives up before the first byte, as a launcher on a busy machine does, may call again.
+    socket
+      .on("error", () => socket.destroy())
+      .once("data", (first: Buffer) => {
+        if (isTaken) return void socket.destroy();
+        isTaken = true;
+        socket.pause();
+        if (first.length > 1) socket.unshift(first.subarray(1));
+        take(socket);
+      });
   });
   return { ...line, connected };
 }

@@ -46,13 +46,29 @@ def kills_for_memory():
     with open("/proc/vmstat") as file:
         return next((line for line in file if line.startswith("oom_kill ")), "")
 
+def connected(port):
+    deadline = time.monotonic() + given["connectSeconds"]
+    while True:
+        door = socket.socket(socket.AF_VSOCK)
+        # The kernel itself gives up after two seconds, which a busy host needs longer than.
+        door.setsockopt(40, 6, struct.pack("ll", given["connectSeconds"], 0))
+        try:
+            door.connect((2, port))
+            return door
+        except OSError as error:
+            door.close()
+            complain(error)
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+def complain(error):
+    print("launcher:", repr(error), file=sys.stderr, flush=True)
+
 class Line:
     # To the host, with its word for how much of it has arrived: src/runtimes/microsandbox/credited-line.ts
     def __init__(self, port):
-        self.socket = socket.socket(socket.AF_VSOCK)
-        # The kernel gives up after two seconds, which a busy host needs longer than.
-        self.socket.setsockopt(40, 6, struct.pack("ll", given["connectSeconds"], 0))
-        self.socket.connect((2, port))
+        self.socket = connected(port)
         self.window, self.changed, self.is_over = given["windowBytes"], threading.Condition(), False
 
     def send(self, data):
@@ -122,7 +138,7 @@ def beside(body):
     try:
         body()
     except Exception as error:
-        print("launcher:", repr(error), file=sys.stderr, flush=True)
+        complain(error)
     finally:
         os._exit(0)
 
@@ -153,6 +169,8 @@ def carry_stream():
     inward, outward = os.pipe(), os.pipe()
     def carry():
         line = Line(given["streamPort"])
+        # The host believes in a line that something has come over.
+        line.socket.sendall(b"\\0")
         os.close(inward[0])
         os.close(outward[1])
         def write(piece):

@@ -142,7 +142,11 @@ async function firstCall(line: GuestLine, launched: LaunchedProgram, signal: Abo
 async function complaint({ diagnostics }: LaunchedProgram, code: number | null): Promise<string> {
   let text = "";
   for await (const chunk of diagnostics) text = (text + String(chunk)).slice(-MAX_COMPLAINT_CHARS);
-  return text.trim().split("\n").at(-1) || `it ended with ${code ?? "its machine"}`;
+  const lines = text.trim().split("\n");
+  return (
+    (lines.findLast((each) => each.startsWith("launcher: ")) ?? lines.at(-1)) ||
+    `it ended with ${code ?? "its machine"}`
+  );
 }
 
 function toError(reason: unknown): Error {
