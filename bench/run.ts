@@ -12,7 +12,7 @@ import { measureRuntimes, runtimesReport } from "./sandbox-runtimes.ts";
 import { checkSkillGoals, measureSkills, skillReport } from "./skills.ts";
 import { soak, type SoakResult } from "./soak.ts";
 import { measureStart } from "./start-time.ts";
-import { buildUngoverned } from "./build-ungoverned.ts";
+import { buildAssembled } from "./build-assembled.ts";
 import { DOORS, TARGETS, type Target } from "./targets.ts";
 import { measureThroughput } from "./throughput.ts";
 
@@ -61,7 +61,7 @@ const { values } = parseArgs({
 });
 
 /** Those that the package has no entry for. */
-const UNGOVERNED_NAMES = /^owlclaw-(ungoverned|inline)/;
+const ASSEMBLED_NAMES = /^owlclaw-(governed|ungoverned|inline)/;
 const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
 else if (values.sandbox && values.runtimes) await runRuntimes();
@@ -77,7 +77,7 @@ else await runSoak(Number(values.soak));
 
 async function runSpeed(): Promise<void> {
   const targets = selectTargets(values.only);
-  if (targets.some(({ name }) => UNGOVERNED_NAMES.test(name))) await buildUngoverned();
+  if (targets.some(({ name }) => ASSEMBLED_NAMES.test(name))) await buildAssembled();
   const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
   const secondsPerRound = Number(values.seconds ?? (values.quick ? 1 : 3));
   const warmupSeconds = secondsPerRound / 2;

@@ -38,8 +38,8 @@ export const MAIN = path.join(import.meta.dirname, "../dist/main.js");
 const CONFIG = path.join(import.meta.dirname, "mcp-server.yaml");
 const INLINE_CONFIG = path.join(import.meta.dirname, "inline.yaml");
 const GOVERNED_CONFIG = path.join(import.meta.dirname, "governed.yaml");
-/** Where `buildUngoverned` puts it. */
-export const UNGOVERNED_BUILD: string = path.join(import.meta.dirname, "../.cache/bench/dist");
+/** Where `buildAssembled` puts it. */
+export const ASSEMBLED_BUILD: string = path.join(import.meta.dirname, "../.cache/bench/dist");
 const HTTP_DOORS: readonly Door[] = ["http-2026", "http-2025", "http-plain"];
 
 export const TARGETS: readonly Target[] = [
@@ -51,15 +51,15 @@ export const TARGETS: readonly Target[] = [
   { name: "fastmcp-stateful", doors: ["http-2025"], args: peer("fastmcp", "stateful") },
   { name: "fastmcp-stateless", doors: ["http-2025", "http-plain"], args: peer("fastmcp", "stateless") },
   { name: "owlclaw", doors: HTTP_DOORS, args: ours(CONFIG, "http") },
-  { name: GOVERNED, doors: HTTP_DOORS, args: ours(GOVERNED_CONFIG, "http"), token: governedToken() },
-  { name: "owlclaw-ungoverned", doors: HTTP_DOORS, args: ungoverned("http") },
+  { name: GOVERNED, doors: HTTP_DOORS, args: assembled("http", "governed", GOVERNED_CONFIG), token: governedToken() },
+  { name: "owlclaw-ungoverned", doors: HTTP_DOORS, args: assembled("http", "ungoverned") },
   { name: "raw-stdio", doors: ["stdio"], args: peer("raw", "stdio") },
   { name: "sdk-v1-stdio", doors: ["stdio"], args: peer("sdk-v1", "stdio") },
   { name: "sdk-v2-stdio", doors: ["stdio"], args: peer("sdk-v2", "stdio") },
   { name: "fastmcp-stdio", doors: ["stdio"], args: peer("fastmcp", "stdio") },
   { name: "owlclaw-stdio", doors: ["stdio"], args: ours(CONFIG, "stdio") },
-  { name: "owlclaw-ungoverned-stdio", doors: ["stdio"], args: ungoverned("stdio") },
-  { name: "owlclaw-inline-stdio", doors: ["stdio"], args: ungoverned("stdio", INLINE_CONFIG) },
+  { name: "owlclaw-ungoverned-stdio", doors: ["stdio"], args: assembled("stdio", "ungoverned") },
+  { name: "owlclaw-inline-stdio", doors: ["stdio"], args: assembled("stdio", "ungoverned", INLINE_CONFIG) },
 ];
 
 /** Peers are plain JavaScript, so that no loader stands between them and Node: ours is compiled too. */
@@ -72,6 +72,6 @@ function ours(config: string, transport: "http" | "stdio"): readonly string[] {
   return [MAIN, "mcp-server", "start", "--transport", transport, "--config", config, ...port];
 }
 
-function ungoverned(transport: "http" | "stdio", config = CONFIG): readonly string[] {
-  return [path.join(UNGOVERNED_BUILD, "owlclaw-ungoverned.js"), transport, config];
+function assembled(transport: "http" | "stdio", kind: "governed" | "ungoverned", config = CONFIG): readonly string[] {
+  return [path.join(ASSEMBLED_BUILD, "owlclaw-assembled.js"), transport, config, kind];
 }

@@ -6,8 +6,8 @@ import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "n
 // Loaded with `node --require` into every Node process of a sandbox that has network access. Built as CommonJS: the ESM loader would
 // cost each start some milliseconds.
 //
-// Node 24.5 and later read the proxy variables by themselves (NODE_USE_ENV_PROXY=1); there this file does nothing. Before, neither
-// `fetch` nor `http.request` knows them. This keeps Node's own `fetch`, whole, and gives it other connections: its agent is made
+// Node 24.5 and later read the proxy variables by themselves for whoever sets NODE_USE_ENV_PROXY=1; then this file does nothing.
+// Otherwise neither `fetch` nor `http.request` knows them. This keeps Node's own `fetch`, whole, and gives it other connections: its agent is made
 // anew with a `connect` that asks the proxy for a tunnel.
 
 type Done<T> = (error: Error | null, socket: T | null) => void;

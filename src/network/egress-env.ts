@@ -24,7 +24,7 @@ export function egressEnv(options: EgressEnvOptions = {}): Record<string, string
     npm_config_proxy: proxy,
     npm_config_https_proxy: proxy,
     npm_config_noproxy: NO_PROXY,
-    NODE_USE_ENV_PROXY: "1",
-    ...(nodePreload === undefined ? {} : { NODE_OPTIONS: `--require ${nodePreload}` }),
+    // Newer Nodes read the variables above when they are told to, but keep to themselves why the proxy refused.
+    ...(nodePreload === undefined ? { NODE_USE_ENV_PROXY: "1" } : { NODE_OPTIONS: `--require ${nodePreload}` }),
   };
 }

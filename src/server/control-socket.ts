@@ -1,7 +1,6 @@
 import { chmod, mkdir, readdir, rm } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import * as z from "zod";
 import type { Logger } from "../telemetry/logger.ts";
 import type { OpenGovernance } from "./open-governance.ts";
@@ -74,15 +73,21 @@ async function removeDeadSockets(folder: string): Promise<void> {
   }
 }
 
-/** One request on one line, one answer on one line. */
+/** One request on one line, one answer on one line. A line ends with \n alone: newer Nodes' readline ends it inside of JSON texts. */
 function answer(socket: Socket, looked: Looked): void {
   socket.on("error", () => socket.destroy());
-  const lines = createInterface({ input: socket });
-  lines.once("line", (line) => {
-    void respond(line, looked)
+  socket.setEncoding("utf8");
+  let text = "";
+  const read = (chunk: string): void => {
+    text += chunk;
+    const end = text.indexOf("\n");
+    if (end === -1 && text.length <= MAX_LINE_CHARS) return;
+    socket.off("data", read);
+    void respond(end === -1 ? text : text.slice(0, end), looked)
       .catch((error: unknown) => ({ error: error instanceof Error ? error.message : String(error) }))
       .then((reply) => socket.end(`${JSON.stringify(reply)}\n`));
-  });
+  };
+  socket.on("data", read);
 }
 
 async function respond(line: string, { sandboxes, governance }: Looked): Promise<Record<string, unknown>> {

@@ -3,6 +3,7 @@ import { defineDoctorSuite } from "./engine-doctor-suite.ts";
 import { defineDockerfileTest } from "./engine-dockerfile-suite.ts";
 import { defineImageSuite } from "./engine-image-suite.ts";
 import { defineRpcTest } from "./engine-rpc-suite.ts";
+import { defineServerImageTest } from "./engine-server-image-suite.ts";
 import { defineTlsTests } from "./engine-reach-suite.ts";
 import { defineEngineSuite } from "./engine-suite.ts";
 
@@ -11,6 +12,7 @@ defineEngineSuite("docker", (engine) => {
   describe("images:", () => {
     defineImageSuite(engine);
     defineDockerfileTest(engine);
+    defineServerImageTest(engine);
   });
   defineDoctorSuite(engine);
   defineRpcTest(engine);

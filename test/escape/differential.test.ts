@@ -6,7 +6,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { text as textOf } from "node:stream/consumers";
-import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import { configSchema } from "../../src/config/schema.ts";
@@ -31,6 +30,7 @@ import {
 import { SHOP, skillFolder } from "../integration/skill-fixture.ts";
 import { type Answer, EventReader, openResponse, send as sendOnce } from "./http-client.ts";
 import { dueFor } from "./json-rpc-oracle.ts";
+import { readLines } from "./read-lines.ts";
 import { HANDLERS, MANY_CALLS } from "./server.ts";
 
 /** How often the fast path has run a call, in this process. */
@@ -375,9 +375,12 @@ async function converse(fastPath: boolean, first: readonly string[], lines: read
   });
   const answers: unknown[] = [];
   let asked = 0;
-  const reader = createInterface({ input: output });
-  const firstAnswer = once(reader, "line");
-  reader.on("line", (line) => {
+  let onFirst = (): void => {};
+  const firstAnswer = new Promise<void>((resolve) => {
+    onFirst = resolve;
+  });
+  readLines(output, (line) => {
+    onFirst();
     const message = JSON.parse(line);
     if (message.method === "elicitation/create") {
       asked += 1;
@@ -467,7 +470,7 @@ async function leaveUnanswered(fastPath: boolean): Promise<readonly unknown[]> {
   const options = { mcp: assembly.mcp, clientId: "stdio", maxLineBytes: 1_000_000, input, output, fastPath };
   const transport = new StdioTransport(options);
   const told: { readonly id?: unknown; readonly method?: string }[] = [];
-  createInterface({ input: output }).on("line", (line) => told.push(JSON.parse(line)));
+  readLines(output, (line) => told.push(JSON.parse(line)));
   const { first } = linesOf("2025-11-25");
   for (const line of first) input.write(`${line}\n`);
   await vi.waitFor(() => expect(told).toHaveLength(1));
@@ -629,7 +632,7 @@ async function listenOnStdio(
   const options = { mcp, clientId: "stdio", maxLineBytes: 1_000_000, input, output, fastPath };
   const transport = new StdioTransport(options);
   const told: unknown[] = [];
-  createInterface({ input: output }).on("line", (line) => told.push(normalized(JSON.parse(line))));
+  readLines(output, (line) => told.push(normalized(JSON.parse(line))));
   input.write(`${bodyOf(withEnvelope({ method: "subscriptions/listen", params: { notifications } }), "sub")}\n`);
   await vi.waitFor(() => expect(told).toHaveLength(1), { timeout: 10_000 });
   for (const list of ["tools", "prompts", "resources"] as const) mcp.changes.listChanged(list);

@@ -1,9 +1,9 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { Agent, type IncomingMessage, request as httpRequest } from "node:http";
-import { createInterface } from "node:readline";
 import { bearer, EventReader, openResponse, openSession } from "./http-client.ts";
 import { type CorpusRequest, INITIALIZE, mirrorHeaders, withEnvelope } from "./corpus.ts";
+import { readLines } from "./read-lines.ts";
 
 // oxlint-disable-next-line typescript/no-explicit-any -- hostile input has answers of every shape
 export type Message = any;
@@ -87,7 +87,7 @@ export async function stdioDoor(child: ChildProcess, kind: "plain" | "session" |
   const { stdin, stdout } = child;
   if (stdin === null || stdout === null) throw new Error("the server was started without pipes");
   const line = new AnsweringLine();
-  createInterface({ input: stdout }).on("line", (text) => line.push(JSON.parse(text)));
+  readLines(stdout, (text) => line.push(JSON.parse(text)));
   const door: Door = {
     name: `stdio ${kind}`,
     isParallel: false,

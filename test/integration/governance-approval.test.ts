@@ -73,7 +73,8 @@ describe("an operator's approval", () => {
     const approved = await runCli(["mcp-server", "approvals", "approve", approval?.id ?? "", "--config", config]);
     expect(approved.code).toBe(0);
     expect((await running).body.result).toMatchObject({ content: [{ text: "by hand" }] });
-    const unknown = await runCli(["mcp-server", "approvals", "deny", "0123", "--config", config]);
+    const reason = ["--reason", "in\u2028two lines"];
+    const unknown = await runCli(["mcp-server", "approvals", "deny", "0123", ...reason, "--config", config]);
     expect(unknown.err).toContain("no call waits under 0123");
   });
 });

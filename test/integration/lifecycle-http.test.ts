@@ -7,6 +7,7 @@ import { networkInterfaces } from "node:os";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { callTool, eventually, modernRequest, openResponse, openSession, send } from "../escape/http-client.ts";
 import { type HttpServerProcess, type ServerOptions, spawnServer, startHttp } from "../escape/server.ts";
+import { freePort } from "../services/free-port.ts";
 
 const opened: { stop(): Promise<void> }[] = [];
 afterEach(async () => {
@@ -293,14 +294,6 @@ async function listen(): Promise<Server> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return server;
-}
-
-async function freePort(): Promise<number> {
-  const server = await listen();
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function temporaryFolder(): Promise<string> {

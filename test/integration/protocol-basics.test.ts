@@ -1,6 +1,6 @@
-import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
+import { freePort } from "../services/free-port.ts";
 import { type HttpServer, startHttp } from "./harness.ts";
 import { HttpSession, plain, plainCall, post, SseLine } from "./http-client.ts";
 import { StdioLine } from "./stdio-line.ts";
@@ -160,13 +160,3 @@ describe("the handshake", () => {
     await stdio.finish();
   });
 });
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      probe.close(() => resolve(port));
-    });
-  });
-}

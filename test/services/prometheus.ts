@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
+import { freePort } from "./free-port.ts";
 import { privateFolder } from "./private-folder.ts";
 
 /** A real Prometheus of one's own that scrapes one address every second. */
@@ -74,13 +74,4 @@ async function ready(origin: string, server: ChildProcess): Promise<void> {
     if (server.exitCode !== null) throw new Error(`Prometheus ended with ${server.exitCode}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address() as { port: number };
-  probe.close();
-  await once(probe, "close");
-  return port;
 }

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { createClient, type RedisClientType } from "@redis/client";
+import { freePort } from "./free-port.ts";
 import { privateFolder } from "./private-folder.ts";
 
 /** A real Redis of one's own, on a free port of loopback. */
@@ -112,13 +112,4 @@ async function ended(server: ChildProcess | undefined, signal: NodeJS.Signals): 
   if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
   server.kill(signal);
   await once(server, "exit");
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address() as { port: number };
-  probe.close();
-  await once(probe, "close");
-  return port;
 }

@@ -49,22 +49,41 @@ function labelText(label: HTMLLabelElement): string {
   return said.join(" ");
 }
 
+const DEFAULT_BUTTONS: Readonly<Record<string, string>> = { submit: "Submit", button: "", reset: "Reset" };
+
 function fromOwnText(element: Element): string {
   if (element instanceof HTMLInputElement) {
-    return ["submit", "button", "reset"].includes(element.type) ? element.value : "";
+    const unnamed = DEFAULT_BUTTONS[element.type];
+    return unnamed === undefined ? "" : element.value || (element.hasAttribute("value") ? "" : unnamed);
   }
   if (element instanceof HTMLSelectElement || element instanceof HTMLTextAreaElement) return "";
   if (element.childElementCount === 0) return element.textContent ?? "";
-  const text = element instanceof HTMLElement ? element.innerText : (element.textContent ?? "");
-  return text.trim() === "" ? fromPictures(element) : text;
+  const isPlain = element instanceof HTMLElement && element.querySelector(SAID_OTHERWISE) === null;
+  return isPlain ? element.innerText : spokenInside(element);
 }
 
-/** A button that shows nothing but an icon is called what the icon is called. */
-function fromPictures(element: Element): string {
-  const picture = element.querySelector("img[alt], [aria-label], svg title, [title]");
-  if (picture === null) return "";
-  const said = ["alt", "aria-label", "title"].map((name) => picture.getAttribute(name) ?? "").find(Boolean);
-  return said ?? picture.textContent ?? "";
+/** What is inside is said otherwise than it is shown: by another name, or not at all. */
+const SAID_OTHERWISE = "img, svg, [aria-label], [aria-hidden=true], [title]";
+
+function spokenInside(element: Element): string {
+  return [...element.childNodes].map(spoken).join("");
+}
+
+function spoken(node: Node): string {
+  if (node instanceof Text) return node.data;
+  if (!(node instanceof Element) || node.getAttribute("aria-hidden") === "true") return "";
+  if (!node.checkVisibility({ visibilityProperty: true })) return "";
+  const name = ownName(node);
+  if (name !== "") return ` ${name} `;
+  const inside = spokenInside(node) || (node.getAttribute("title") ?? "");
+  return getComputedStyle(node).display.startsWith("inline") ? inside : ` ${inside} `;
+}
+
+function ownName(element: Element): string {
+  const label = fromAriaLabel(element);
+  if (label.trim() !== "") return label;
+  if (element instanceof SVGSVGElement) return element.querySelector(":scope > title")?.textContent ?? "";
+  return element.getAttribute("alt") ?? "";
 }
 
 function fromAttributes(element: Element): string {

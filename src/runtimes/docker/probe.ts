@@ -5,6 +5,7 @@ import { GUEST_FOLDER } from "../cell-mounts.ts";
 import { type Answer, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { openBait } from "../probe/bait.ts";
+import { serverProcess } from "../probe/server-process.ts";
 import { type Cause, CHECK_NAMES, type CheckName, toCheck } from "../probe/checks.ts";
 import type { CellSpec, ProbeCheck, ProbeReport, Resources } from "../runtime.ts";
 import { createWorkspaceWatch } from "../workspace-watch.ts";
@@ -18,8 +19,6 @@ const MIB = 1024 * 1024;
 const TIMEOUT_MS = 55_000;
 const WATCH_INTERVAL_MS = 50;
 const WORKSPACE = "/workspace";
-/** Numbers of the server's own process below this may be those of processes inside. */
-const DISTINCT_PID = 1000;
 
 const CPU_SCRIPT = `
 import glob, json, re, time
@@ -92,16 +91,16 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
     const bait = await openBait(place.spec.id);
     const image = await host.images.get(host.imageOf(""));
     const variables = [...Object.keys(insideEnvironment(host, { ...place, image })), ...image.variables];
-    const hasPid = process.pid > DISTINCT_PID;
+    const server = serverProcess();
     try {
       const given = {
         canaries: [
           ...["", "/host", "/proc/1/root"].map((prefix) => `${prefix}${join(host.stateFolder, "id")}`),
           "/etc/shadow",
           "/var/run/docker.sock",
-          ...(hasPid ? [`/proc/${process.pid}/environ`] : []),
+          ...server.files,
         ],
-        serverPid: hasPid ? process.pid : 2 ** 22 - 1,
+        serverPid: server.serverPid,
         needed: [image.node, `${GUEST_FOLDER}/guest.mjs`],
         listeners: bait.listeners,
         abstractSocket: place.spec.id,

@@ -13,7 +13,9 @@ it("what the watcher has missed in a new folder is found, watched from then on, 
     await watcher.close();
     await rm(folder, { recursive: true, force: true });
   });
-  await new Promise((resolve) => watcher.once("ready", resolve));
+  await new Promise<void>((resolve) => {
+    watcher.once("ready", resolve);
+  });
   const made = join(folder, "made");
   await mkdir(join(made, "deeper"), { recursive: true });
   await mkdir(join(made, "node_modules"));

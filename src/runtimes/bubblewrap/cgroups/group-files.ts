@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 
 export async function readCount(file: string): Promise<number> {
   // Gone together with the cell: then nothing is used.
@@ -24,12 +24,21 @@ export async function writeIfPresent(file: string, value: string): Promise<void>
   }
 }
 
+/** Below a group that is there. */
+export async function makeGroup(folder: string): Promise<void> {
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    if (!hasCode(error, ["EEXIST"])) throw error;
+  }
+}
+
 /** Whether the machine does not let us, as opposed to what may go better the next time. */
 export function isRefused(error: unknown): boolean {
   return hasCode(error, ["EACCES", "EPERM", "EROFS"]);
 }
 
-function isMissing(error: unknown): boolean {
+export function isMissing(error: unknown): boolean {
   return hasCode(error, ["ENOENT", "EOPNOTSUPP"]);
 }
 

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Resources } from "../../runtime.ts";
 import type { ControlGroup, ControlGroupTree } from "./control-group.ts";
-import { isRefused, readCount, readFieldOf, writeIfPresent } from "./group-files.ts";
+import { isMissing, isRefused, makeGroup, readCount, readFieldOf, writeIfPresent } from "./group-files.ts";
 import type { MountedHierarchies } from "./mounted-hierarchies.ts";
 
 const CPU_PERIOD_US = 100_000;
@@ -21,10 +21,11 @@ export async function openVersion1Tree(
   if (!CONTROLLERS.every((controller) => roots.has(controller))) return undefined;
   const folders = [...new Set(roots.values())];
   try {
-    for (const folder of folders) await mkdir(folder, { recursive: true });
+    // Each on its own: with `recursive`, Node takes a read-only mount for a folder that is missing.
+    for (const folder of folders) await makeGroup(folder);
   } catch (error) {
-    // Not ours to divide: an ordinary user, or a read-only mount in a container.
-    if (isRefused(error)) return undefined;
+    // Not ours to divide: an ordinary user, or a container, which has a read-only mount or does not see its own group.
+    if (isRefused(error) || isMissing(error)) return undefined;
     throw error;
   }
   return { version: 1, folders, create: async (id, resources) => await createGroup({ roots, id, resources }) };

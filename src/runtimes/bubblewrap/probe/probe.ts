@@ -13,6 +13,7 @@ import { createWorkspaceWatch } from "../../workspace-watch.ts";
 import { type Answer, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../../probe/attack-answer.ts";
 import { ATTACK_SCRIPT } from "../../probe/attack-script.ts";
 import { openBait } from "../../probe/bait.ts";
+import { serverProcess } from "../../probe/server-process.ts";
 import { CHECK_NAMES, toCheck } from "../../probe/checks.ts";
 import { explainStartFailure, missingBubblewrap } from "./start-failure.ts";
 
@@ -57,6 +58,7 @@ async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<An
     const canary = join(place.spec.folder, "canary");
     await writeFile(canary, "secret", { mode: 0o644 });
     const bait = await openBait(place.spec.id);
+    const server = serverProcess();
     try {
       const given = {
         canaries: [
@@ -65,9 +67,9 @@ async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<An
           `/proc/1/root${canary}`,
           "/etc/shadow",
           "/host/etc/shadow",
-          `/proc/${process.pid}/environ`,
+          ...server.files,
         ],
-        serverPid: process.pid,
+        serverPid: server.serverPid,
         needed: [host.node.executable, `${GUEST_FOLDER}/guest.mjs`],
         listeners: bait.listeners,
         abstractSocket: place.spec.id,

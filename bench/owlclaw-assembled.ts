@@ -7,15 +7,17 @@ import { HttpTransport } from "../src/transports/http/http-transport.ts";
 import { StdioTransport } from "../src/transports/stdio/stdio-transport.ts";
 
 /**
- * Our own server with nobody asked and nothing recorded: what governance costs is the difference. There is no setting for
- * it. Usage: owlclaw-ungoverned http|stdio CONFIG
+ * Our own server, with governance or with nobody asked and nothing recorded: what governance costs is the difference. So
+ * that it is the only one, neither writes a line about each call nor counts metrics. There is no setting for the latter.
+ * Usage: owlclaw-assembled http|stdio CONFIG governed|ungoverned
  */
-const [, , door = "http", file = ""] = process.argv;
+const [, , door = "http", file = "", kind = "governed"] = process.argv;
 const output = door === "stdio" ? claimStdout() : undefined;
 const { config: read } = await loadConfig({ file });
-const config = { ...read, http: { ...read.http, port: 0 } };
+const config = { ...read, http: { ...read.http, port: 0 }, telemetry: { ...read.telemetry, metrics: false } };
 const logger = createLogger({ level: "info", format: "json" });
-const assembly = await assemble({ config, logger, isGoverned: false });
+const quiet = createLogger({ level: "warning", format: "json" });
+const assembly = await assemble({ config, logger: quiet, isGoverned: kind === "governed" });
 await assembly.start();
 const { mcp } = assembly;
 if (output === undefined) {
@@ -27,4 +29,4 @@ if (output === undefined) {
   const transport = new StdioTransport({ mcp, clientId, maxLineBytes, input: process.stdin, output });
   void transport.ended.then(() => process.exit(0));
 }
-process.once("SIGTERM", () => process.exit(0));
+process.once("SIGTERM", () => void assembly.close().finally(() => process.exit(0)));
