@@ -23,8 +23,8 @@ export default defineConfig({
       project("containers", { timeoutSeconds: 180 }),
       // Alone and last: the suite has time-outs of its own that a busy machine would break.
       project("conformance", { timeoutSeconds: 300, isAlone: true }),
-      // A whole machine in software: it gets the processors to itself.
-      project("vm", { timeoutSeconds: 900, isAlone: true, order: 2 }),
+      // Whole machines in software: they get the processors to themselves.
+      project("vm", { timeoutSeconds: 900, order: 2 }),
       // Too long for every run: npm run test:long.
       ...(process.env["OWLCLAW_TEST_LONG"] === "1" ? [project("load", { timeoutSeconds: 1800, isAlone: true })] : []),
     ],
@@ -44,7 +44,8 @@ function project(
       exclude: ["**/node_modules/**"],
       testTimeout: timeoutMs,
       hookTimeout: timeoutMs,
-      ...(options.isAlone === true ? { fileParallelism: false, sequence: { groupOrder: options.order ?? 1 } } : {}),
+      ...(options.isAlone === true ? { fileParallelism: false } : {}),
+      sequence: { groupOrder: options.order ?? (options.isAlone === true ? 1 : 0) },
     },
   };
 }

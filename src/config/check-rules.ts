@@ -26,7 +26,6 @@ export function checkRules({ config, originOf, isBroken }: RuleContext): ConfigI
     ...tlsFindings(config),
     ...timeFindings(config),
     ...sharingFindings(config),
-    ...runtimeFindings(config),
   ];
   return findings
     .filter(({ path, involves }) => ![path, ...involves].some(isBroken))
@@ -136,20 +135,4 @@ function* timeFindings({ http }: Config): Iterable<Finding> {
     reason: `the headers are part of the request, which has only ${http.requestTimeoutSeconds} seconds in all`,
     fix: "set it to at most http.requestTimeoutSeconds",
   };
-}
-
-function* runtimeFindings({ sandbox: { runtime, templates } }: Config): Iterable<Finding> {
-  const named = Object.entries(templates).map(
-    ([name, own]) => [`sandbox.templates.${name}.runtime`, own.runtime] as const,
-  );
-  for (const [path, value] of [["sandbox.runtime", runtime] as const, ...named]) {
-    if (value !== "microsandbox") continue;
-    yield {
-      path,
-      value,
-      involves: [],
-      reason: "this runtime is not part of this version yet",
-      fix: "set it to auto, bubblewrap or docker",
-    };
-  }
 }

@@ -110,13 +110,15 @@ export const sandbox = z
     runtime: z
       .enum(RUNTIMES)
       .default("auto")
-      .describe("What isolates sandboxes. auto: the first one that works here, bubblewrap and then docker."),
+      .describe("What isolates sandboxes. auto: the first one that works here of bubblewrap, docker and microsandbox."),
     image: z
       .string()
       .trim()
       .min(1)
       .default("owlclaw-sandbox")
-      .describe("With docker: the image that sandboxes start from. It must be on the engine; nothing is pulled."),
+      .describe(
+        "With docker and microsandbox: the image that sandboxes start from. It must be there; nothing is pulled.",
+      ),
     templates,
     docker,
     template: z
@@ -150,6 +152,11 @@ export const sandbox = z
       .default(0)
       .describe("Most memory, in MiB, that all flavors together may promise. 0: twice what the machine has.")
       .register(fieldFacts, { env: ["MSB_MAX_TOTAL_MEMORY_MB"] }),
+    evictIdle: z
+      .boolean()
+      .default(true)
+      .describe("At one of these limits, the least recently used idle sandbox ends. false: the new one is refused.")
+      .register(fieldFacts, { env: ["MSB_ENABLE_LRU_EVICTION"] }),
     limits: z
       .enum(["required", "best-effort"])
       .default("required")

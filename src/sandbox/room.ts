@@ -13,6 +13,8 @@ export interface RoomLimits {
   readonly maxPerPrincipal: number;
   readonly maxTotal: number;
   readonly maxTotalMemoryMb: number;
+  /** Otherwise nobody leaves, and the newcomer is refused. */
+  readonly evictsIdle: boolean;
 }
 
 export interface Occupant {
@@ -42,18 +44,19 @@ export function makeRoom<T extends Occupant>(
   limits: RoomLimits,
 ): T[] {
   const leaving: T[] = [];
+  const allBusy = limits.evictsIdle ? ", all of them busy" : "";
   const staying = (): T[] => occupants.filter((each) => !leaving.includes(each));
   const evict = (candidates: readonly T[], refusal: () => OwlError): void => {
     const idle = candidates.filter(({ isIdle }) => isIdle).toSorted((a, b) => a.lastUsedAtMs - b.lastUsedAtMs);
     const [oldest] = idle;
-    if (oldest === undefined) throw refusal();
+    if (oldest === undefined || !limits.evictsIdle) throw refusal();
     leaving.push(oldest);
   };
   const mine = (): T[] => staying().filter(({ ownerId }) => ownerId === newcomer.ownerId);
   while (mine().length >= limits.maxPerPrincipal)
-    evict(mine(), () => refused("sandbox.maxPerPrincipal", limits.maxPerPrincipal, "you have, all of them busy"));
+    evict(mine(), () => refused("sandbox.maxPerPrincipal", limits.maxPerPrincipal, `you have${allBusy}`));
   while (staying().length >= limits.maxTotal)
-    evict(staying(), () => refused("sandbox.maxTotal", limits.maxTotal, "the server has, all of them busy"));
+    evict(staying(), () => refused("sandbox.maxTotal", limits.maxTotal, `the server has${allBusy}`));
   const neededMb = memoryMbOf(newcomer.flavor);
   while (memoryOf(staying()) + neededMb > limits.maxTotalMemoryMb)
     evict(staying(), () => refused("sandbox.maxTotalMemoryMb", limits.maxTotalMemoryMb, "MiB of memory are promised"));

@@ -4,7 +4,7 @@ import { LateRuntime } from "./late-runtime.ts";
 import { assertIsolated, type OpenRuntime, type RuntimeName, type RuntimeParts } from "./open-runtime.ts";
 
 /** In the order in which `auto` tries them. */
-export const RUNTIMES: readonly RuntimeName[] = ["bubblewrap", "docker"];
+export const RUNTIMES: readonly RuntimeName[] = ["bubblewrap", "docker", "microsandbox"];
 
 export interface ChosenRuntimes {
   /** For every template that names none of its own. */
@@ -20,7 +20,8 @@ export async function chooseRuntimes(parts: RuntimeParts, open: OpenRuntime): Pr
   const byName = new Map<RuntimeName, Runtime>([[usual.name, usual]]);
   const byTemplate = new Map<string, Runtime>();
   for (const [template, own] of Object.entries(templates)) {
-    const name = own.runtime ?? (own.image === undefined ? "auto" : "docker");
+    const name =
+      own.runtime ?? (own.image === undefined ? "auto" : usual.name === "microsandbox" ? usual.name : "docker");
     if (name === "auto") continue;
     const found = byName.get(name) ?? new LateRuntime(name, () => openFirst(parts, open, name));
     byName.set(name, found);
@@ -42,8 +43,8 @@ async function openFirst(parts: RuntimeParts, open: OpenRuntime, wish: RuntimeNa
     }
   }
   const [first, ...others] = failures;
-  // Where no engine runs, nobody wants to hear of one.
-  const told = others.filter(({ facts }) => facts["reason"] !== "engine_down");
+  // Where no engine runs or no package is installed, nobody wants to hear of one.
+  const told = others.filter(({ facts }) => !["engine_down", "package_missing"].includes(String(facts["reason"])));
   if (first === undefined || told.length === 0) throw first ?? new OwlError("internal", "there is no runtime to try");
   const message = [first, ...told].map((each) => each.message).join("; ");
   const hint = [first, ...told].map((each) => each.hint).join(" Or: ");

@@ -9,6 +9,8 @@ import type { Templates } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 const PROBE_TIMEOUT_MS = 60_000;
+/** A microVM in a virtual machine that is emulated itself takes most of it. */
+const MACHINE_PROBE_TIMEOUT_MS = 180_000;
 const PASSING_CONTACT_MS = 2000;
 
 /** Where the guest lies: beside the compiled server, or in `dist/` when the source itself runs. */
@@ -39,9 +41,7 @@ export const openRuntime: OpenRuntime = async (wish) => {
     case "docker":
       return await openDocker(wish);
     case "microsandbox":
-      throw new OwlError("sandbox_unavailable", "the runtime microsandbox is not part of this version yet", {
-        hint: "set sandbox.runtime to auto, bubblewrap or docker",
-      });
+      return await openMicrosandbox(wish);
   }
 };
 
@@ -77,13 +77,31 @@ async function openDocker({ config: { sandbox }, logger, templates, isAsked }: R
   });
 }
 
+async function openMicrosandbox({ config: { sandbox }, logger, templates }: RuntimeParts): Promise<Runtime> {
+  const { loadMicrosandbox } = await import("../runtimes/microsandbox/sdk.ts");
+  const sdk = await loadMicrosandbox();
+  const { createMicrosandboxRuntime } = await import("../runtimes/microsandbox/microsandbox-runtime.ts");
+  return await createMicrosandboxRuntime({
+    sdk,
+    dataFolder: sandbox.root,
+    logger,
+    guestFolder: GUEST_FOLDER,
+    serverId: randomBytes(8).toString("hex"),
+    imageOf: (template) => sandbox.templates[template]?.image ?? sandbox.image,
+    templates: templateTrees(templates),
+    keepsWorkspaces: sandbox.keepWorkspaces,
+    maxAgeSeconds: sandbox.maxAgeSeconds,
+  });
+}
+
 /** Tries to break out, and refuses when one try succeeds: a sandbox that may leak is worse than none. */
 export async function assertIsolated(
   runtime: Runtime,
   limits: "required" | "best-effort",
   logger: Logger,
 ): Promise<void> {
-  const { checks } = await runtime.probe(AbortSignal.timeout(PROBE_TIMEOUT_MS));
+  const timeoutMs = runtime.name === "microsandbox" ? MACHINE_PROBE_TIMEOUT_MS : PROBE_TIMEOUT_MS;
+  const { checks } = await runtime.probe(AbortSignal.timeout(timeoutMs));
   const broken = checks.filter(({ holds }) => !holds);
   const accepted = limits === "best-effort" ? broken.filter(({ severity }) => severity === "limit") : [];
   for (const { name, detail } of accepted) logger.warning("sandboxes run without a limit", { limit: name, detail });

@@ -55,6 +55,7 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
     maxPerPrincipal: sandbox.maxPerPrincipal,
     maxTotal: sandbox.maxTotal,
     maxTotalMemoryMb: memoryLimitMb(sandbox.maxTotalMemoryMb),
+    evictsIdle: sandbox.evictIdle,
   };
   const volumes = sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace));
   const sandboxes = new Sandboxes({

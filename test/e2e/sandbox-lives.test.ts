@@ -188,6 +188,17 @@ test("at the limit the least recently used idle sandbox makes room, never a busy
   });
 });
 
+test("where idle sandboxes may stay, the limit refuses the next one", async () => {
+  const client = await connectStdio(makePlace(), { sandbox: { maxPerPrincipal: 1, evictIdle: false } });
+  const first = await create(client);
+  await expect(call(client, "sandbox_create")).rejects.toThrow(
+    "there is no room for another sandbox: 1 you have (sandbox.maxPerPrincipal)",
+  );
+  expect((await sandboxesOf(client)).map(({ session_id }) => session_id)).toEqual([first]);
+  await call(client, "sandbox_destroy", { session_id: first });
+  await create(client);
+});
+
 test("[000-R4.2] [000-R2.4] when all are busy the answer is a resource limit", async () => {
   const server = new Server(makePlace(), { sandbox: { maxTotal: 1 } });
   const url = await server.url();

@@ -6,12 +6,14 @@ import { call, type Called, connect, makePlace, readText, type TransportName } f
 export function defineToolSuite(
   transports: readonly TransportName[],
   settings: () => Readonly<Record<string, unknown>>,
+  open: (transport: TransportName) => Promise<Client> = (transport) =>
+    connect(transport, makePlace(), { sandbox: settings() }),
 ): void {
   describe.each(transports)("tools over %s", (transport) => {
     let client: Client;
 
     beforeAll(async () => {
-      client = await connect(transport, makePlace(), { sandbox: settings() });
+      client = await open(transport);
     });
 
     test("[000-R2.3] [000-R2.5] [002-parse] code_run runs Python, and a variable is there in the next call", async () => {

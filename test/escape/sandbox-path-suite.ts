@@ -33,27 +33,34 @@ const fileCalls = (path: string): [string, Record<string, unknown>][] => [
   ["file_write", { path, content: "x" }],
 ];
 
-/** Paths out of the workspace. The server has a volume at /workspace2 with a `secret.txt`. */
+/** Every path that leads out of the workspace, in a sandbox that is there. The server has a volume at /workspace2 with a `secret.txt`. */
+export function defineRefusedPaths(client: () => Client, inside: () => Inside): void {
+  beforeAll(async () => {
+    await inside().sh(`mkdir a; ln -s /etc/passwd to-file; ln -s /etc to-dir; ln -s to-dir c1; ln -s c1/../etc/passwd c2
+    ln -s c2 chain; ln -s loop loop; ln -s /tmp/new to-new; ln -s /workspace2 to-volume; echo root: > /tmp/outside.txt`);
+  });
+
+  test.each(OUTSIDE)("%j is refused by every one of them", async (path) => {
+    for (const [name, args] of fileCalls(path)) {
+      const answer = await inside().call(name, args);
+      expect(answer.isError, `${name}: ${textOf(answer)}`).toBe(true);
+      expect(textOf(answer)).not.toMatch(/root:|canary-/);
+    }
+    await expect(
+      client().readResource({ uri: `sandbox://${inside().id}/${encodeURIComponent(path)}` }),
+    ).rejects.toThrow(/outside the workspace|NUL|lead in a circle/);
+    expect(await inside().sh("cat /tmp/outside.txt; ls /tmp/new")).toBe("root:\n");
+  });
+}
+
+/** The same, with the proof that each path would be read without the check, and races. */
 export function definePathSuite(client: () => Client, races: number): void {
   describe("paths of the file tools", () => {
     let inside: Inside;
     beforeAll(async () => {
       inside = await openInside(client());
-      await inside.sh(`mkdir a; ln -s /etc/passwd to-file; ln -s /etc to-dir; ln -s to-dir c1; ln -s c1/../etc/passwd c2
-    ln -s c2 chain; ln -s loop loop; ln -s /tmp/new to-new; ln -s /workspace2 to-volume; echo root: > /tmp/outside.txt`);
     });
-
-    test.each(OUTSIDE)("%j is refused by every one of them", async (path) => {
-      for (const [name, args] of fileCalls(path)) {
-        const answer = await inside.call(name, args);
-        expect(answer.isError, `${name}: ${textOf(answer)}`).toBe(true);
-        expect(textOf(answer)).not.toMatch(/root:|canary-/);
-      }
-      await expect(
-        client().readResource({ uri: `sandbox://${inside.id}/${encodeURIComponent(path)}` }),
-      ).rejects.toThrow(/outside the workspace|NUL|lead in a circle/);
-      expect(await inside.sh("cat /tmp/outside.txt; ls /tmp/new")).toBe("root:\n");
-    });
+    defineRefusedPaths(client, () => inside);
 
     test.each(READABLE)("%j would be read without their check, as by a program inside", async (path) => {
       expect(await inside.sh(`cat ${path} | wc -c`)).not.toBe("0\n");

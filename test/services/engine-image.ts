@@ -7,8 +7,8 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const CACHE = resolve(import.meta.dirname, "../../.cache");
 
-/** What docs/runtimes.md asks of an image, and what the attacks need. No Node: that of this machine is put in. */
-const PACKAGES = ["python3", "git", "procps", "libstdc++6", "busybox-static", "bubblewrap"];
+/** What docs/runtimes.md asks of an image, what the attacks need, and pictures. No Node: that of this machine is put in. */
+const PACKAGES = ["python3", "git", "procps", "libstdc++6", "busybox-static", "bubblewrap", "python3-pil"];
 
 /** A small Debian as a tar file, with more packages where a test needs them, made once without a registry and kept for the next run. */
 export async function engineImage(more: readonly string[] = []): Promise<string> {

@@ -2,6 +2,14 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { makeMachine, runInMachine, whyNoMachine } from "./machine.ts";
 
+const RUN = `#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+/job/node /job/job.mjs > /dev/ttyS1 2> /dev/ttyS2
+while [ ! -S /run/user/1000/bus ]; do sleep 0.1; done
+setpriv --reuid=1000 --regid=1000 --init-groups env HOME=/home/ada /job/node /job/job.mjs > /dev/ttyS1 2> /dev/ttyS2
+systemctl poweroff --force
+`;
+
 interface Fact {
   readonly who: string;
   readonly fact: string;
@@ -15,7 +23,8 @@ let log = "";
 beforeAll(async () => {
   reason = await whyNoMachine();
   if (reason !== undefined) return;
-  const { lines, log: said } = await runInMachine(await makeMachine(), join(import.meta.dirname, "limits-job.ts"));
+  const job = { script: join(import.meta.dirname, "limits-job.ts"), run: RUN };
+  const { lines, log: said } = await runInMachine(await makeMachine(), job);
   log = said;
   facts = lines.map((line) => JSON.parse(line) as Fact);
 });

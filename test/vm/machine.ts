@@ -9,7 +9,6 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
 } from "node:fs";
 import { cp, writeFile } from "node:fs/promises";
@@ -17,10 +16,13 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
+import { cachedFolder } from "./cached-folder.ts";
 
 const run = promisify(execFile);
 const PROJECT = resolve(import.meta.dirname, "../..");
 const MIB = 1024 * 1024;
+const JOB_SIZE = "1500M";
+const CPU = ["-cpu", "max", "-smp", "2", "-m", "3072"];
 
 /** systemd for root and for a user of its own, and what sandboxes need. */
 const PACKAGES = [
@@ -63,14 +65,6 @@ ${SERVICE}END
 ln -s ../job.service etc/systemd/system/multi-user.target.wants/job.service
 `;
 
-const RUN = `#!/bin/sh
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin
-/job/node /job/job.mjs > /dev/ttyS1 2> /dev/ttyS2
-while [ ! -S /run/user/1000/bus ]; do sleep 0.1; done
-setpriv --reuid=1000 --regid=1000 --init-groups env HOME=/home/ada /job/node /job/job.mjs > /dev/ttyS1 2> /dev/ttyS2
-systemctl poweroff --force
-`;
-
 export interface Machine {
   readonly folder: string;
 }
@@ -89,63 +83,101 @@ export async function whyNoMachine(): Promise<string | undefined> {
   return undefined;
 }
 
-/** The machine's disk, kernel and first file system; kept for the next run, under a name that changes with what is in it. */
+/** The machine's disk, kernel and first file system. */
 export async function makeMachine(): Promise<Machine> {
   const digest = createHash("sha256")
     .update(JSON.stringify([PACKAGES, CUSTOMIZE]))
     .digest("hex")
     .slice(0, 16);
-  const folder = join(PROJECT, ".cache", `vm-${digest}`);
-  if (existsSync(folder)) return { folder };
-  const building = `${folder}-${process.pid}`;
-  const tree = join(building, "tree");
-  try {
-    mkdirSync(tree, { recursive: true });
-    const hook = join(building, "customize.sh");
+  const folder = await cachedFolder(`vm-${digest}`, async (draft) => {
+    const tree = join(draft, "tree");
+    mkdirSync(tree);
+    const hook = join(draft, "customize.sh");
     await writeFile(hook, CUSTOMIZE);
     chmodSync(hook, 0o755);
     const include = `--include=${PACKAGES.join(",")}`;
-    await run(
-      "mmdebstrap",
-      ["--quiet", "--variant=essential", include, `--customize-hook=sh ${hook} "$1"`, "bookworm", tree],
-      {
-        maxBuffer: 64 * MIB,
-      },
-    );
+    const words = ["--quiet", "--variant=essential", include, `--customize-hook=sh ${hook} "$1"`, "bookworm", tree];
+    await run("mmdebstrap", words, { maxBuffer: 64 * MIB });
     for (const [from, to] of [
       ["vmlinuz-", "kernel"],
       ["initrd.img-", "initrd"],
     ] as const) {
       const found = readdirSync(join(tree, "boot")).find((name) => name.startsWith(from)) ?? "";
-      copyFileSync(join(tree, "boot", found), join(building, to));
+      copyFileSync(join(tree, "boot", found), join(draft, to));
     }
-    await run("mke2fs", ["-q", "-t", "ext4", "-d", tree, join(building, "root.img"), "3G"]);
+    await run("mke2fs", ["-q", "-t", "ext4", "-d", tree, join(draft, "root.img"), "3G"]);
     rmSync(tree, { recursive: true });
-    renameSync(building, folder);
-  } finally {
-    rmSync(building, { recursive: true, force: true });
-  }
+  });
   return { folder };
 }
 
-/** Runs a script in the machine as root, then as a user, with the built server beside it; gives the lines it printed. */
-export async function runInMachine({ folder }: Machine, script: string): Promise<{ lines: string[]; log: string }> {
+export interface Job {
+  /** Bundled, and started by `run`. */
+  readonly script: string;
+  /** The shell script that the machine runs; it must switch the machine off. */
+  readonly run: string;
+  readonly node?: string;
+  /** More files for /job, by name. */
+  readonly more?: Readonly<Record<string, string>>;
+  /** Further words for the machine's command line. */
+  readonly words?: readonly string[];
+}
+
+export interface RunningMachine {
+  /** What the machine wrote: its own console, results and log. */
+  readonly serial: { readonly console: string; readonly results: string; readonly log: string };
+  readonly exited: Promise<void>;
+  /** Ends it at once, and removes what was made for it. */
+  stop(): Promise<void>;
+}
+
+/** Switches a machine on with a job and the built server beside it. */
+export async function startMachine({ folder }: Machine, job: Job): Promise<RunningMachine> {
   const place = mkdtempSync(join(tmpdir(), "owlclaw-vm-"));
   try {
     const image = join(place, "job.img");
-    await makeJob(join(place, "job"), script);
-    await run("mke2fs", ["-q", "-t", "ext4", "-d", join(place, "job"), image, "600M"]);
-    const serial = ["console", "results", "log"].map((name) => join(place, name));
-    const machine = spawn("qemu-system-x86_64", machineArguments({ folder, image, serial }), { stdio: "inherit" });
-    await once(machine, "exit");
-    const [console = "", results = "", log = ""] = serial.map((file) => readFileSync(file, "utf8"));
-    return { lines: results.split(/\r?\n/).filter((line) => line !== ""), log: `${log}\n${console.slice(-2000)}` };
-  } finally {
+    await makeJob(join(place, "job"), job);
+    await run("mke2fs", ["-q", "-t", "ext4", "-d", join(place, "job"), image, JOB_SIZE]);
+    rmSync(join(place, "job"), { recursive: true });
+    const serial = { console: join(place, "console"), results: join(place, "results"), log: join(place, "log") };
+    const words = [...machineArguments({ folder, image, serial: Object.values(serial) }), ...(job.words ?? CPU)];
+    const machine = spawn("qemu-system-x86_64", words, { stdio: ["ignore", "ignore", "pipe"] });
+    machine.stderr.resume();
+    const exited = once(machine, "exit").then(() => undefined);
+    return {
+      serial,
+      exited,
+      stop: async () => {
+        machine.kill("SIGKILL");
+        await exited;
+        rmSync(place, { recursive: true, force: true });
+      },
+    };
+  } catch (error) {
     rmSync(place, { recursive: true, force: true });
+    throw error;
   }
 }
 
-async function makeJob(folder: string, script: string): Promise<void> {
+/** Runs a job to its end; gives the lines it printed. */
+export async function runInMachine(machine: Machine, job: Job): Promise<{ lines: string[]; log: string }> {
+  const running = await startMachine(machine, job);
+  try {
+    await running.exited;
+    const { console, results, log } = running.serial;
+    const lines = readFileSync(results, "utf8")
+      .split(/\r?\n/)
+      .filter((line) => line !== "");
+    return { lines, log: `${readFileSync(log, "utf8")}\n${readFileSync(console, "utf8").slice(-2000)}` };
+  } finally {
+    await running.stop();
+  }
+}
+
+async function makeJob(
+  folder: string,
+  { script, run: command, node = process.execPath, more = {} }: Job,
+): Promise<void> {
   const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8")) as {
     packages: Record<string, { dev?: boolean; link?: boolean }>;
   };
@@ -154,8 +186,10 @@ async function makeJob(folder: string, script: string): Promise<void> {
   );
   for (const path of ["package.json", "dist", ...needed])
     if (existsSync(join(PROJECT, path))) await cp(join(PROJECT, path), join(folder, path), { recursive: true });
-  copyFileSync(process.execPath, join(folder, "node"));
-  await writeFile(join(folder, "run.sh"), RUN);
+  for (const [name, path] of Object.entries(more))
+    await cp(path, join(folder, name), { recursive: true, verbatimSymlinks: true });
+  copyFileSync(node, join(folder, "node"));
+  await writeFile(join(folder, "run.sh"), command);
   await build({
     entryPoints: [script],
     outfile: join(folder, "job.mjs"),
@@ -170,13 +204,13 @@ async function makeJob(folder: string, script: string): Promise<void> {
 function machineArguments(options: { folder: string; image: string; serial: readonly string[] }): string[] {
   const { folder, image, serial } = options;
   const words = [
-    "-M q35 -accel tcg,thread=multi -cpu max -smp 2 -m 3072",
+    "-M q35 -accel tcg,thread=multi",
     "-nodefaults -no-user-config -display none -no-reboot -device virtio-rng-pci",
     "-device virtio-blk-pci,drive=root -device virtio-blk-pci,drive=job",
   ].flatMap((line) => line.split(" "));
   const disks = [
     `id=root,file=${join(folder, "root.img")},format=raw,if=none,snapshot=on`,
-    `id=job,file=${image},format=raw,if=none,readonly=on`,
+    `id=job,file=${image},format=raw,if=none,snapshot=on`,
   ];
   const kernel = "root=/dev/vda rw console=ttyS0 panic=-1 mitigations=off quiet systemd.unified_cgroup_hierarchy=1";
   return [

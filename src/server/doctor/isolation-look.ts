@@ -41,8 +41,9 @@ export function isolationLook(config: Config, logger: Logger): DoctorLook {
 
 /** Those that somebody named, for all sandboxes or for those of one template. */
 function askedFor({ sandbox: { runtime, templates } }: Config): readonly RuntimeName[] {
+  const ofImages = runtime === "microsandbox" ? runtime : "docker";
   const ofTemplates = Object.values(templates).map(
-    (own) => own.runtime ?? (own.image === undefined ? "auto" : "docker"),
+    (own) => own.runtime ?? (own.image === undefined ? "auto" : ofImages),
   );
   return [runtime, ...ofTemplates].filter((name) => name !== "auto");
 }

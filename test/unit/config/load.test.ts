@@ -147,6 +147,7 @@ describe("keys", () => {
   });
 
   test("the variables of Docker and of microsandbox servers are read", async () => {
+    const shared = temporaryFolder();
     const { config } = await load({
       env: {
         DOCKER_HOST: "unix:///run/podman.sock",
@@ -156,6 +157,8 @@ describe("keys", () => {
         MSB_DEFAULT_FLAVOR: "medium",
         MSB_MAX_TOTAL_MEMORY_MB: "4096",
         MSB_EXECUTION_TIMEOUT: "30",
+        MSB_SHARED_VOLUME_PATH: shared,
+        MSB_ENABLE_LRU_EVICTION: "false",
       },
     });
     expect(config.sandbox).toMatchObject({
@@ -165,6 +168,8 @@ describe("keys", () => {
       flavor: "medium",
       maxTotalMemoryMb: 4096,
       codeTimeoutSeconds: 30,
+      volumes: [shared],
+      evictIdle: false,
     });
   });
 

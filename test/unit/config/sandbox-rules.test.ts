@@ -59,12 +59,9 @@ describe("rules of the network", () => {
   });
 });
 
-test.each([
-  ["sandbox.runtime", { runtime: "microsandbox" }],
-  ["sandbox.templates.python.runtime", { templates: { python: { runtime: "microsandbox" } } }],
-])("microsandbox at %s is known by name, and refused until it exists", async (path, settings) => {
-  const reason = expect.stringContaining("not part of this version");
-  expect(await problems(settings)).toMatchObject([{ path, value: '"microsandbox"', reason }]);
+test("microsandbox is a runtime like the others, for all templates or for one", async () => {
+  expect(await problems({ runtime: "microsandbox" })).toEqual([]);
+  expect(await problems({ templates: { python: { runtime: "microsandbox" } } })).toEqual([]);
 });
 
 test("templates may be images, and those that nobody knows are refused", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { makeRoom, type Occupant } from "../../../src/sandbox/room.ts";
 
-const WIDE = { maxPerPrincipal: 100, maxTotal: 100, maxTotalMemoryMb: 1_000_000 };
+const WIDE = { maxPerPrincipal: 100, maxTotal: 100, maxTotalMemoryMb: 1_000_000, evictsIdle: true };
 const ADA = { ownerId: "ada", flavor: "small" } as const;
 
 function occupant(name: string, parts: Partial<Occupant> = {}): Occupant & { readonly name: string } {
@@ -51,3 +51,12 @@ test.each([
     expect.objectContaining({ kind: "resource_limit", facts: expect.objectContaining({ limit: key }) as unknown }),
   );
 });
+
+test.each([{ maxPerPrincipal: 1 }, { maxTotal: 1 }, { maxTotalMemoryMb: 1024 }])(
+  "nobody leaves where idle ones may stay: %j refuses",
+  (limits) => {
+    const refusal = expect.objectContaining({ kind: "resource_limit", message: expect.not.stringContaining("busy") });
+    expect(() => leaving([occupant("idle")], { ...limits, evictsIdle: false })).toThrow(refusal);
+    expect(leaving([], { ...limits, evictsIdle: false })).toEqual([]);
+  },
+);

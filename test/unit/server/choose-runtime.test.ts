@@ -42,6 +42,8 @@ function parts(sandbox: Record<string, unknown>): Parameters<typeof chooseRuntim
 
 const DOWN = new OwlError("sandbox_unavailable", "no engine", { retryable: true, facts: { reason: "engine_down" } });
 
+const ABSENT = new OwlError("sandbox_unavailable", "no package", { facts: { reason: "package_missing" } });
+
 test("auto takes bubblewrap where it works, and asks no engine", async () => {
   const { events, open } = lab({ bubblewrap: "works", docker: "works" });
   expect((await chooseRuntimes(parts({}), open)).usual.name).toBe("bubblewrap");
@@ -54,13 +56,22 @@ test("auto takes docker where the probe of bubblewrap fails, and keeps nothing o
   expect(events).toEqual(["open bubblewrap in passing", "close bubblewrap", "open docker in passing"]);
 });
 
+test("auto takes microsandbox where neither bubblewrap nor an engine works", async () => {
+  const { events, open } = lab({ bubblewrap: "leaks", docker: DOWN, microsandbox: "works" });
+  const templates = { science: { image: "science:3" } };
+  const chosen = await chooseRuntimes(parts({ templates }), open);
+  expect(chosen.usual.name).toBe("microsandbox");
+  expect(chosen.byTemplate.get("science")).toBe(chosen.usual);
+  expect(events.at(-1)).toBe("open microsandbox in passing");
+});
+
 test("where nothing works, auto says why of bubblewrap, and of an engine only if there is one", async () => {
-  const down = lab({ bubblewrap: "leaks", docker: DOWN });
+  const down = lab({ bubblewrap: "leaks", docker: DOWN, microsandbox: ABSENT });
   await expect(chooseRuntimes(parts({}), down.open)).rejects.toThrow(
     /^bubblewrap cannot run sandboxes here: bubblewrap leaks$/,
   );
   const image = new OwlError("sandbox_unavailable", "no image");
-  const there = lab({ bubblewrap: "leaks", docker: image });
+  const there = lab({ bubblewrap: "leaks", docker: image, microsandbox: ABSENT });
   await expect(chooseRuntimes(parts({}), there.open)).rejects.toThrow(/bubblewrap leaks; no image$/);
 });
 

@@ -1,0 +1,142 @@
+import { randomBytes } from "node:crypto";
+import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER } from "../cell-mounts.ts";
+import type { CellSpec } from "../runtime.ts";
+import { encodeProgram } from "../seccomp/bpf-program.ts";
+import { seccompFilter } from "../seccomp/filter.ts";
+import { CREDIT_STEP_BYTES, CREDIT_WINDOW_BYTES } from "./credited-line.ts";
+import { LAUNCH_SCRIPT } from "./launch-script.ts";
+import type { MachineHost } from "./machine-host.ts";
+import type { MachineBuilder, MachineMount } from "./sdk.ts";
+
+const MIB = 1024 * 1024;
+const NODE_FOLDER = "/opt/owlclaw-node";
+const PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+/** The one user of a machine; there is nobody else in it. */
+const UID = 1000;
+const STREAM_PORT = 5001;
+const EGRESS_PORT = 5002;
+/** As long as a guest may take for its first answer. */
+const CONNECT_SECONDS = 60;
+/** Larger pieces are lost on the way to the host. */
+const PIECE_BYTES = 4096;
+const MAX_SHM_BYTES = 64 * MIB;
+const MAX_OPEN_FILES = 65_536;
+/** For what is written while the machine starts; everything is read-only afterwards. */
+const ROOT_MIB = 64;
+
+/** How the launcher says that the kernel inside ended the program for want of memory. */
+export const MEMORY_CODE = 253;
+/** The first program of every machine. */
+export const PYTHON = "/usr/bin/python3";
+
+export interface MachineParts {
+  readonly name: string;
+  /** The workspace; absent where a volume takes its place. */
+  readonly disk: string | undefined;
+  readonly spec: CellSpec;
+  readonly mounts: readonly CellMount[];
+  readonly streamSocket: string;
+  readonly egressSocket: string | undefined;
+  readonly command?: readonly string[];
+}
+
+/** Other applications on the machine may have machines of their own: the name says whose it is. No two have the same. */
+export function newMachineName({ ownership }: MachineHost, cellId: string): string {
+  return `owlclaw-${ownership.dataId}-${cellId}-${randomBytes(3).toString("hex")}`;
+}
+
+/** No network device at all: what is allowed goes to the proxy's socket, over the machine's line to the host. */
+export function planMachine(host: MachineHost, parts: MachineParts): MachineBuilder {
+  const { spec, mounts, streamSocket, egressSocket } = parts;
+  const builder = host.sdk.Sandbox.builder(parts.name)
+    .image(host.imageOf(spec.template))
+    .pullPolicy("never")
+    .rootDisk((disk) => disk.tmpfs().size(ROOT_MIB))
+    .cpus(Math.max(1, Math.ceil(spec.resources.cpus)))
+    .memory(Math.ceil(spec.resources.memoryBytes / MIB))
+    .hostname("sandbox")
+    .labels(host.ownership.labels("cell", spec.id))
+    .disableNetwork()
+    .vsock(streamSocket, STREAM_PORT)
+    .maxDuration(host.maxDurationSeconds)
+    .quietLogs();
+  if (egressSocket !== undefined) builder.vsock(egressSocket, EGRESS_PORT);
+  const { disk } = parts;
+  if (disk !== undefined) {
+    builder.volume(spec.workspacePath, (mount) => mount.disk(disk).format("raw").fstype("ext4").nosuid().nodev());
+  }
+  const tree = host.templates[spec.template]?.folders ?? [];
+  const shown = [
+    { hostPath: host.guestFolder, guestPath: GUEST_FOLDER, isReadOnly: true },
+    ...(host.nodeFolder === undefined ? [] : [{ hostPath: host.nodeFolder, guestPath: NODE_FOLDER, isReadOnly: true }]),
+    ...tree.map((folder) => ({ ...folder, isReadOnly: true })),
+    ...mounts,
+  ];
+  for (const folder of shown) builder.volume(folder.guestPath, (mount) => bound(mount, folder));
+  return builder;
+}
+
+function bound(
+  mount: MachineMount,
+  { hostPath, isReadOnly }: Pick<CellMount, "hostPath" | "isReadOnly">,
+): MachineMount {
+  const made = mount.bind(hostPath).nosuid().nodev();
+  // Inside, everything belongs to the machine's one user; on the host to the server's.
+  return isReadOnly ? made.readonly() : made.owner(UID, UID);
+}
+
+/** What the launcher is started with. */
+export function launchArguments(host: MachineHost, parts: Omit<MachineParts, "name">): string[] {
+  const { spec } = parts;
+  const { memoryBytes, diskBytes, maxPids } = spec.resources;
+  const tmpBytes = Math.min(diskBytes, Math.floor(memoryBytes / 2));
+  const given = {
+    uid: UID,
+    command: parts.command ?? spec.program ?? guestCommand(host),
+    env: insideEnvironment(host, spec),
+    workspace: spec.workspacePath,
+    ownsWorkspace: parts.disk !== undefined,
+    filter: encodeProgram(seccompFilter(process.arch === "arm64" ? "arm64" : "x64")).toString("base64"),
+    tmpBytes,
+    shmBytes: Math.min(MAX_SHM_BYTES, tmpBytes),
+    limits: { NPROC: maxPids, CORE: 0, FSIZE: diskBytes, NOFILE: MAX_OPEN_FILES, MEMLOCK: MIB },
+    streamPort: STREAM_PORT,
+    connectSeconds: CONNECT_SECONDS,
+    creditBytes: CREDIT_STEP_BYTES,
+    windowBytes: CREDIT_WINDOW_BYTES,
+    pieceBytes: PIECE_BYTES,
+    memoryCode: MEMORY_CODE,
+    ...(spec.egressSocket !== undefined && { egressPort: EGRESS_PORT, egressSocket: EGRESS_SOCKET }),
+  };
+  return ["-I", "-S", "-c", LAUNCH_SCRIPT, JSON.stringify(given)];
+}
+
+/** By its full name, since nothing looks it up. */
+export function nodeInside({ nodeFolder }: Pick<MachineHost, "nodeFolder">): string {
+  return nodeFolder === undefined ? "/usr/local/bin/node" : `${NODE_FOLDER}/node`;
+}
+
+function guestCommand(host: MachineHost): readonly string[] {
+  return [nodeInside(host), `${GUEST_FOLDER}/guest.mjs`];
+}
+
+/** Everything a program inside can read of an environment: nothing of the server's. */
+export function insideEnvironment(host: MachineHost, spec: CellSpec): Record<string, string> {
+  const template = host.templates[spec.template];
+  const own = host.nodeFolder === undefined ? [] : [NODE_FOLDER];
+  return {
+    HOME: spec.workspacePath,
+    PATH: [...(template?.path ?? []), ...own, ...PATH, `${spec.workspacePath}/.local/bin`].join(":"),
+    LANG: "C.UTF-8",
+    TMPDIR: "/tmp",
+    USER: "sandbox",
+    LOGNAME: "sandbox",
+    SHELL: "/bin/bash",
+    PIP_BREAK_SYSTEM_PACKAGES: "1",
+    PIP_DISABLE_PIP_VERSION_CHECK: "1",
+    ...template?.env,
+    ...spec.env,
+    OWLCLAW_WORKSPACE: spec.workspacePath,
+    ...(spec.egressSocket === undefined ? {} : { OWLCLAW_EGRESS: EGRESS_SOCKET }),
+  };
+}

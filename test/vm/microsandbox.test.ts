@@ -1,0 +1,93 @@
+import type { Client } from "@modelcontextprotocol/client";
+import { beforeAll, describe, expect, test } from "vitest";
+import { readText } from "../e2e/sandbox-client.ts";
+import { defineToolSuite } from "../e2e/sandbox-tool-suite.ts";
+import { defineConfinementTests } from "../escape/sandbox-confinement-suite.ts";
+import { type Inside, openInside } from "../escape/sandbox-lab.ts";
+import { defineRefusedPaths } from "../escape/sandbox-path-suite.ts";
+import { defineKillTest, defineMachineTests, describeWithMicrosandbox } from "./microsandbox-suite.ts";
+
+// What every run must show, in as few microVMs as possible; test/load/microsandbox.test.ts has the whole suites.
+await describeWithMicrosandbox((lab) => {
+  // First, since a microVM that stands by takes time from everything else.
+  describe("with bubblewrap on cgroup version 2,", () => {
+    let client: Client;
+    let inside: Inside;
+
+    beforeAll(async () => {
+      await lab().machine.ask("bubblewrap");
+      client = await lab().connect("bubblewrap");
+      inside = await openInside(client);
+    });
+
+    defineToolSuite(
+      ["http"],
+      () => ({}),
+      async () => await lab().connect("bubblewrap"),
+    );
+    describe("attacks:", () => {
+      defineConfinementTests(
+        () => client,
+        async () => await lab().ports("bubblewrap"),
+      );
+      defineRefusedPaths(
+        () => client,
+        () => inside,
+      );
+    });
+  });
+
+  describe("in a microVM,", () => {
+    let client: Client;
+    let inside: Inside;
+
+    beforeAll(async () => {
+      client = await lab().connect("microsandbox");
+      inside = await openInside(client);
+    });
+
+    test("code keeps its state from call to call", async () => {
+      await inside.python("x = 6");
+      expect(await inside.python("print(x * 7)")).toBe("42\n");
+    });
+
+    test("commands give stdout, stderr and an honest exit code", async () => {
+      const failed = await inside.call("shell_exec", { command: "echo out; echo err >&2; exit 3" });
+      expect(failed.isError).toBe(true);
+      expect(readText(failed).json).toMatchObject({ stdout: "out\n", stderr: "err\n", exit_code: 3 });
+    });
+
+    test("files are written, listed, searched and read", async () => {
+      await inside.call("file_write", { path: "src/a.py", content: "x = 1\ny = 2\n" });
+      const listed = await inside.call("file_list", { path: "src" });
+      expect(listed.structuredContent).toMatchObject({ entries: [{ path: "src/a.py", type: "file" }] });
+      const found = await inside.call("file_search", { pattern: "y\\s*=" });
+      expect(found.structuredContent).toMatchObject({ matches: [{ path: "src/a.py", line: 2, text: "y = 2" }] });
+      expect(await inside.sh("cat src/a.py")).toBe("x = 1\ny = 2\n");
+    });
+
+    test("a time-out keeps the output so far and the sandbox", async () => {
+      const code = "import time\nprint('before', flush=True)\ntime.sleep(600)";
+      const { head, json } = readText(await inside.call("code_run", { code, timeout_seconds: 5 }));
+      expect(head).toBe("code_run failed: the code ran for 5 s and was stopped");
+      expect(json).toMatchObject({ status: "timeout", stdout: "before\n" });
+      expect(await inside.sh("cat src/a.py")).toBe("x = 1\ny = 2\n");
+    });
+
+    defineMachineTests(lab, () => inside);
+
+    describe("attacks:", () => {
+      defineConfinementTests(
+        () => client,
+        async () => await lab().ports("microsandbox"),
+        () => Promise.resolve(inside),
+      );
+      defineRefusedPaths(
+        () => client,
+        () => inside,
+      );
+    });
+  });
+
+  defineKillTest(lab);
+});
