@@ -25,7 +25,7 @@ const USAGE = `npm run bench -- [options]
   --connections N    clients at the same time (default 16)
   --sandbox          sandboxes instead of the echo tool: create, code, shell, files, memory
   --browser          the browser in a sandbox beside @playwright/mcp and plain Playwright
-  --runtimes         with --sandbox: bubblewrap and docker side by side
+  --runtimes         with --sandbox: bubblewrap, docker and podman side by side
   --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
   --store URL        with --ledger: also postgres://…
   --shared           a governed call on SQLite, on PostgreSQL and Redis, and ungoverned

@@ -1,20 +1,21 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { DockerEngine } from "./docker-engine.ts";
+import { PodmanEngine } from "./podman-engine.ts";
 import { toTable } from "./report.ts";
 import { CASES, CODE, interleave, type SandboxCase, toCase } from "./sandbox-case.ts";
 import { type SandboxServer, startSandboxServer } from "./sandbox-server.ts";
 import { ToolClient } from "./tool-client.ts";
 
+const NAMES = ["bwrap", "docker", "podman"] as const;
 const POOL_SIZE = 2;
 const WARMUP_ROUNDS = 10;
 const ROUNDS_PER_CREATE = 5;
 /** The pool fills up within this time after it gave one away. */
 const REFILL_MS = 2500;
 
-/** The same cases for each runtime, taken in turn, so that a busy moment hits both. */
+/** The same cases for each runtime, taken in turn, so that a busy moment hits all of them. */
 export interface RuntimeResults {
-  readonly bubblewrap: readonly SandboxCase[];
-  readonly docker: readonly SandboxCase[];
+  readonly runtimes: readonly { readonly name: string; readonly cases: readonly SandboxCase[] }[];
   /** Creates that found the pool empty, and count as they are. */
   readonly missedPool: number;
 }
@@ -32,10 +33,13 @@ export async function measureRuntimes(options: {
   readonly log: (line: string) => void;
 }): Promise<RuntimeResults> {
   const { rounds, log } = options;
-  const engine = await DockerEngine.start(log);
+  const engines: { readonly settings: Readonly<Record<string, unknown>>; stop(): Promise<void> }[] = [];
   const subjects: Subject[] = [];
   try {
-    for (const settings of [{ runtime: "bubblewrap" }, engine.settings]) subjects.push(await openSubject(settings));
+    engines.push(await DockerEngine.start(log));
+    engines.push(await PodmanEngine.start(log));
+    const all = [{ runtime: "bubblewrap" }, ...engines.map(({ settings }) => settings)];
+    for (const settings of all) subjects.push(await openSubject(settings));
     log(`calls: ${rounds} rounds`);
     const work: Record<string, () => Promise<number>> = {};
     for (const [at, subject] of subjects.entries()) Object.assign(work, named(at, callsOf(subject)));
@@ -50,26 +54,33 @@ export async function measureRuntimes(options: {
     const warm = subjects.reduce((sum, { warm: { process } }) => sum + process.warmCreates, 0);
     // Each subject opened one sandbox before.
     const missedPool = subjects.length * (createRounds + 1) - warm;
-    return { bubblewrap: casesOf(0), docker: casesOf(1), missedPool };
+    return { runtimes: NAMES.map((name, at) => ({ name, cases: casesOf(at) })), missedPool };
   } finally {
     for (const { client, coldClient, warm, cold } of subjects) {
       client.close();
       coldClient.close();
       await Promise.all([warm.stop(), cold.stop()]);
     }
-    await engine.stop();
+    for (const engine of engines) await engine.stop();
   }
 }
 
-export function runtimesReport({ bubblewrap, docker, missedPool }: RuntimeResults): string {
-  const rows = bubblewrap.map(({ name, p50Ms, p99Ms }) => {
-    const other = docker.find((each) => each.name === name);
-    const figures = [p50Ms, p99Ms, other?.p50Ms ?? Number.NaN, other?.p99Ms ?? Number.NaN];
-    return [name, ...figures.map((ms) => ms.toFixed(2)), ((other?.p50Ms ?? Number.NaN) / p50Ms).toFixed(2)];
+export function runtimesReport({ runtimes, missedPool }: RuntimeResults): string {
+  const [base, ...others] = runtimes;
+  const figure = (ms: number | undefined): string => (ms ?? Number.NaN).toFixed(2);
+  const rows = (base?.cases ?? []).map(({ name, p50Ms, p99Ms }) => {
+    const found = others.map(({ cases }) => cases.find((each) => each.name === name));
+    const figures = found.flatMap((each) => [figure(each?.p50Ms), figure(each?.p99Ms)]);
+    const ratios = found.map((each) => figure((each?.p50Ms ?? Number.NaN) / p50Ms));
+    return [name, figure(p50Ms), figure(p99Ms), ...figures, ...ratios];
   });
-  const head = ["case", "bwrap p50 ms", "p99", "docker p50 ms", "p99", "docker / bwrap"];
+  const head = [
+    "case",
+    ...runtimes.flatMap(({ name }) => [`${name} p50`, "p99"]),
+    ...others.map(({ name }) => `${name} / bwrap`),
+  ];
   const note = missedPool > 0 ? `\n${missedPool} creates found the pool empty` : "";
-  return `sandboxes by runtime, end to end\n${toTable(head, rows)}${note}`;
+  return `sandboxes by runtime, end to end, ms\n${toTable(head, rows)}${note}`;
 }
 
 async function openSubject(settings: Readonly<Record<string, unknown>>): Promise<Subject> {
