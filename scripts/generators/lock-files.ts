@@ -10,6 +10,7 @@ const LOCK_FILES = [
   "test/clients/package-lock.json",
   "test/conformance/runner/package-lock.json",
   "test/nodes/package-lock.json",
+  "test/vm/microsandbox/package-lock.json",
 ];
 
 const lockedPackage = z.object({
