@@ -145,12 +145,18 @@ function workspaceFolder(request: Launch): string {
 }
 
 /**
+ * Node 24 reserves half a gigabyte for compiled code with every thread that runs JavaScript, and the kernel counts that as
+ * data. The guest has one such thread, and a second one while it searches.
+ */
+const RESERVED_BY_NODE_BYTES = Number.parseInt(process.versions.node, 10) >= 23 ? 1024 ** 3 : 0;
+
+/**
  * Without control groups the kernel can still count processes (inside the user namespace, so per cell) and cap what one
  * process allocates and writes. `RLIMIT_AS` would stop Node, which reserves far more than it uses.
  */
 function limitCommand(host: CellHost, request: Launch): readonly string[] {
   const { maxPids, memoryBytes, diskBytes } = request.spec.resources;
   if (host.controlGroups !== undefined || host.controlsOff.has("control-groups")) return request.command;
-  const limits = [`--nproc=${maxPids}`, `--data=${memoryBytes}`, `--fsize=${diskBytes}`];
+  const limits = [`--nproc=${maxPids}`, `--data=${memoryBytes + RESERVED_BY_NODE_BYTES}`, `--fsize=${diskBytes}`];
   return ["/usr/bin/prlimit", ...limits, "--", ...request.command];
 }
