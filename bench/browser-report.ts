@@ -32,7 +32,8 @@ export function checkBrowserGoals({ cases }: BrowserResults): readonly Goal[] {
     atMost("snapshot characters against @playwright/mcp", ours.snapshotChars / server.snapshotChars, MAX_CHARS_RATIO),
     atMost("texts and elements missing in the snapshot", ours.missing, 0),
     atMost("snapshot time against @playwright/mcp", ours.snapshotMs / server.snapshotMs, MAX_TIME_RATIO),
-    atMost("second goto against plain Playwright", ours.gotoMs / library.gotoMs, MAX_GOTO_RATIO),
+    atMost("second goto, a small page, against plain Playwright", ours.gotoMs / library.gotoMs, MAX_GOTO_RATIO),
+    atMost("the same with the large page", ours.largeGotoMs / library.largeGotoMs, MAX_GOTO_RATIO),
   ];
 }
 

@@ -34,6 +34,7 @@ export class ServerProcess {
   readonly #listening: Promise<string>;
   #warmCreates = 0;
   #liveHeapMegabytes = Number.NaN;
+  #heap: string | undefined;
   origin = "";
 
   private constructor(args: readonly string[], dataFolder = newDataFolder()) {
@@ -120,12 +121,19 @@ export class ServerProcess {
   }
 
   #onAnswer(line: string): void {
-    const live = /Mark-Compact.*-> ([\d.]+)/.exec(line)?.[1];
-    if (live !== undefined) this.#liveHeapMegabytes = Number(live);
+    this.#onCollection(line);
     const id = Number(/"id":(\d+)[,}]/.exec(line)?.[1]);
     const resolve = this.#waiting.get(id);
     this.#waiting.delete(id);
     resolve?.(line);
+  }
+
+  /** Threads have heaps of their own: the first that is heard of is the server's. */
+  #onCollection(line: string): void {
+    const [, heap, live] = /^\[\d+:(0x[0-9a-f]+)\].* ms: (?:Mark-Compact.*-> ([\d.]+))?/.exec(line) ?? [];
+    if (heap === undefined) return;
+    this.#heap ??= heap;
+    if (live !== undefined && heap === this.#heap) this.#liveHeapMegabytes = Number(live);
   }
 
   async #earlyEnd(args: readonly string[]): Promise<never> {

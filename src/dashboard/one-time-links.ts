@@ -1,4 +1,5 @@
-import { hash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
+import { digestOf } from "./operator-sessions.ts";
 
 const LIFE_MS = 600_000;
 const MAX_OPEN = 20;
@@ -28,8 +29,4 @@ export class OneTimeLinks {
     this.#expiries.delete(digest);
     return expiresAtMs !== undefined && expiresAtMs > this.#nowMs();
   }
-}
-
-function digestOf(key: string): string {
-  return hash("sha256", key, "base64url");
 }

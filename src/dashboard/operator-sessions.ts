@@ -79,7 +79,7 @@ export function isSameSecret(given: string, known: string): boolean {
   return timingSafeEqual(Buffer.from(digestOf(given)), Buffer.from(digestOf(known)));
 }
 
-function digestOf(key: string): string {
+export function digestOf(key: string): string {
   return hash("sha256", key, "base64url");
 }
 

@@ -1,11 +1,10 @@
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import type { Client } from "@modelcontextprotocol/client";
 import axe from "axe-core";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll } from "vitest";
 import { mintToken } from "../../src/auth/mint-token.ts";
 import { connectHttp, makePlace, type Place, Server, type Settings } from "../e2e/sandbox-client.ts";
+import { freePort } from "../services/free-port.ts";
 
 const SECRET = "a secret that is long enough for tests";
 /** Far longer than any view takes, so that only what never comes fails. */
@@ -59,14 +58,6 @@ export class DashboardServer {
     };
     return await connectHttp(`${this.origin}/mcp`, headers);
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }
 
 export interface OperatorOptions {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { freePort } from "../services/free-port.ts";
 import { makeMachine, type RunningMachine, startMachine } from "./machine.ts";
 import { microsandboxParts } from "./microsandbox-parts.ts";
 
@@ -93,12 +93,4 @@ async function untilReady({ serial, exited }: RunningMachine): Promise<void> {
       `the machine did not get ready: ${said(serial.log).slice(-4000)} ${said(serial.console).slice(-1000)}`,
     );
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
-  const address = server.address();
-  await new Promise((closed) => server.close(closed));
-  return typeof address === "object" && address !== null ? address.port : 0;
 }
