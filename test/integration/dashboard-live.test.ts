@@ -33,7 +33,7 @@ describe("now", () => {
   test("shows sandboxes with what they use, calls under way and the health of what the server needs", async () => {
     const { sessionId, name } = await newSandbox();
     const running = call(ada, "shell_exec", {
-      command: "touch on; while [ -e on ]; do sleep 0.05; done",
+      command: "until [ -e off ]; do sleep 0.05; done",
       session_id: sessionId,
     });
     const { json } = await until(
@@ -56,7 +56,7 @@ describe("now", () => {
     expect((await root.get(`ledger?sandbox=${json.sandboxes[0].ledgerId}`)).json.rows).toEqual([
       expect.objectContaining({ tool: "sandbox_create", client: "ada" }),
     ]);
-    await call(ada, "shell_exec", { command: "rm on", session_id: sessionId });
+    await call(ada, "shell_exec", { command: "touch off", session_id: sessionId });
     await running;
   });
 });

@@ -41,7 +41,7 @@ describe("what happens in a sandbox", () => {
   test("is told as it comes: commands, output, cells with their plots, files, refused hosts", async () => {
     const made = await newSandbox();
     const stream = await PageStream.open(root, `sandboxes/${made.name}/activity`);
-    const running = shell(made, "echo one; touch on; while [ -e on ]; do sleep 0.05; done; echo two >&2");
+    const running = shell(made, "echo one; until [ -e off ]; do sleep 0.05; done; echo two >&2");
     const printed = await stream.find(({ data }) => data.stream === "stdout");
     expect(printed.data).toMatchObject({ kind: "shell", text: "one\n", call: expect.stringMatching(/^[0-9a-f]{32}$/) });
     expect(stream.events[0]?.data).toMatchObject({
@@ -50,7 +50,7 @@ describe("what happens in a sandbox", () => {
       by: "ada",
       text: /^\$ echo one/,
     });
-    await shell(made, "rm on");
+    await shell(made, "touch off");
     await running;
     await stream.find(({ data }) => data.stream === "stderr" && data.text === "two\n");
     await call(ada, "code_run", { code: "print('x')\n6*7", session_id: made.sessionId });
