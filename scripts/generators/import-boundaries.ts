@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import type { Generator } from "./generator.ts";
 
 /** At the bottom: any folder may import these. `principal` stands for `auth/principal.ts` alone. */
-const BOTTOM = ["errors", "config", "telemetry", "processes", "principal"];
+const BOTTOM = ["errors", "config", "telemetry", "processes", "collections", "principal"];
 
 /** "Imports go one way" of the architecture: what each folder of `src/` may import beside itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -10,6 +10,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ["errors"],
   telemetry: ["errors", "config"],
   processes: [],
+  collections: [],
   redis: BOTTOM,
   postgres: BOTTOM,
   cluster: [...BOTTOM, "redis", "postgres"],

@@ -12,13 +12,19 @@ interface Moment {
   readonly keyGeneration: number;
 }
 
+interface Entry extends VerifiedToken {
+  usedAt: number;
+}
+
 /**
  * Principals of tokens that passed verification, by digest of the token: the tokens themselves are not kept.
  * The least recently used goes first. What older keys verified no longer counts.
  */
 export class VerifiedTokens {
-  readonly #entries = new Map<string, VerifiedToken>();
+  readonly #entries = new Map<string, Entry>();
   readonly #maxEntries: number;
+  /** Counts uses. Moving an entry to the end of the map would make the map anew every few calls. */
+  #uses = 0;
 
   constructor(maxEntries: number) {
     this.#maxEntries = maxEntries;
@@ -31,17 +37,29 @@ export class VerifiedTokens {
   get(digest: string, { nowMs, keyGeneration }: Moment): Principal | undefined {
     const entry = this.#entries.get(digest);
     if (entry === undefined) return undefined;
-    this.#entries.delete(digest);
-    if (nowMs >= entry.expiresAtMs || keyGeneration !== entry.keyGeneration) return undefined;
-    this.#entries.set(digest, entry);
+    if (nowMs >= entry.expiresAtMs || keyGeneration !== entry.keyGeneration) {
+      this.#entries.delete(digest);
+      return undefined;
+    }
+    entry.usedAt = this.#nextUse();
     return entry.principal;
   }
 
   set(digest: string, entry: VerifiedToken): void {
-    this.#entries.delete(digest);
-    this.#entries.set(digest, entry);
-    if (this.#entries.size <= this.#maxEntries) return;
-    const [oldest] = this.#entries.keys();
-    if (oldest !== undefined) this.#entries.delete(oldest);
+    if (!this.#entries.has(digest) && this.#entries.size >= this.#maxEntries) this.#forgetOldest();
+    this.#entries.set(digest, { ...entry, usedAt: this.#nextUse() });
+  }
+
+  #nextUse(): number {
+    this.#uses += 1;
+    return this.#uses;
+  }
+
+  #forgetOldest(): void {
+    const byUse = [...this.#entries].toSorted(([, a], [, b]) => a.usedAt - b.usedAt);
+    // Some at once: a flood of new tokens must not sort for each of them.
+    for (const [digest] of byUse.slice(0, Math.ceil(this.#maxEntries / FORGOTTEN_SHARE))) this.#entries.delete(digest);
   }
 }
+
+const FORGOTTEN_SHARE = 10;

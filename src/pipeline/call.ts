@@ -43,30 +43,58 @@ export interface Sight {
 }
 
 export function contextOf(call: Call, life: Lifeline, sight?: Sight): CallContext {
-  const { caller, traceId, conversation, charge, meter, wish } = call;
-  return {
-    principal: caller.principal,
-    label: caller.label,
-    traceId,
-    sessionId: caller.sessionId,
-    ...(wish !== undefined && { wish }),
-    protocolVersion: caller.protocolVersion,
-    get signal() {
-      return life.signal;
-    },
-    progress: (done, options) => void (life.isSettled || conversation.progress(done, options)),
-    log: (level, data, logger) => void (life.isSettled || conversation.log(level, data, logger)),
-    elicit: (request, options) => (life.isSettled ? tooLate() : conversation.elicit(request, options)),
-    sample: (request, options) => (life.isSettled ? tooLate() : conversation.sample(request, options)),
-    roots: (options) => (life.isSettled ? tooLate() : conversation.roots(options)),
-    startTask: () => (life.isSettled ? tooLate() : conversation.startTask()),
-    onEnd: (listener) => life.onEnd(listener),
-    meter: (bytesMoved) => meter?.(bytesMoved),
-    seesResource: (uri) => sight?.sees(uri, caller) ?? true,
-    charge: (amount) => void (life.isSettled || charge?.(amount)),
-    listChanged: (kind) => conversation.listChanged(kind),
-    closeStream: () => void (life.isSettled || conversation.closeStream()),
-  };
+  return new Context(call, life, sight);
+}
+
+/**
+ * Its functions are its own, since tools take them out of it. The signal is not: an accessor in a literal makes a hidden
+ * class for each object, which lives in the old part of the heap, and with it all that the call had.
+ */
+class Context implements CallContext {
+  readonly #call: Call;
+  readonly #life: Lifeline;
+  readonly #sight: Sight | undefined;
+  readonly principal: CallContext["principal"];
+  readonly label: CallContext["label"];
+  readonly traceId: string;
+  readonly sessionId: CallContext["sessionId"];
+  readonly protocolVersion: CallContext["protocolVersion"];
+  readonly wish?: ReadWish;
+
+  constructor(call: Call, life: Lifeline, sight: Sight | undefined) {
+    this.#call = call;
+    this.#life = life;
+    this.#sight = sight;
+    const { caller, traceId, wish } = call;
+    this.principal = caller.principal;
+    this.label = caller.label;
+    this.traceId = traceId;
+    this.sessionId = caller.sessionId;
+    this.protocolVersion = caller.protocolVersion;
+    if (wish !== undefined) this.wish = wish;
+  }
+
+  get signal(): AbortSignal {
+    return this.#life.signal;
+  }
+
+  /** Whom to talk to, as long as somebody hears it. */
+  get #open(): Conversation | undefined {
+    return this.#life.isSettled ? undefined : this.#call.conversation;
+  }
+
+  progress: CallContext["progress"] = (done, options) =>  this.#open?.progress(done, options);
+  log: CallContext["log"] = (level, data, logger) =>  this.#open?.log(level, data, logger);
+  elicit: CallContext["elicit"] = (request, options) => this.#open?.elicit(request, options) ?? tooLate();
+  sample: CallContext["sample"] = (request, options) => this.#open?.sample(request, options) ?? tooLate();
+  roots: CallContext["roots"] = (options) => this.#open?.roots(options) ?? tooLate();
+  startTask: CallContext["startTask"] = () => this.#open?.startTask() ?? tooLate();
+  closeStream: CallContext["closeStream"] = () =>  this.#open?.closeStream();
+  listChanged: CallContext["listChanged"] = (kind) => this.#call.conversation.listChanged(kind);
+  charge: CallContext["charge"] = (amount) => void (this.#life.isSettled || this.#call.charge?.(amount));
+  meter: NonNullable<CallContext["meter"]> = (bytesMoved) => this.#call.meter?.(bytesMoved);
+  onEnd: NonNullable<CallContext["onEnd"]> = (listener) => this.#life.onEnd(listener);
+  seesResource: NonNullable<CallContext["seesResource"]> = (uri) => this.#sight?.sees(uri, this.#call.caller) ?? true;
 }
 
 function tooLate(): Promise<never> {

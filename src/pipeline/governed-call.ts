@@ -153,6 +153,7 @@ class CallRecord<I, T> implements RunningCall {
   readonly time: number = Date.now();
   readonly #startMs = performance.now();
   readonly #inFlight: CallInFlight | undefined;
+  readonly #slot: number | undefined;
   #runsMs: number | undefined;
   #stage: CallStage = "policy";
   #stop: ((error: OwlError) => void) | undefined;
@@ -161,7 +162,7 @@ class CallRecord<I, T> implements RunningCall {
     this.#parts = parts;
     this.#work = work;
     this.#inFlight = parts.inFlight?.begin();
-    parts.running?.add(this);
+    this.#slot = parts.running?.add(this);
   }
 
   get call(): Call {
@@ -215,7 +216,7 @@ class CallRecord<I, T> implements RunningCall {
       this.#tell(entry, ending, { startMs, thrown: ending.thrown ?? error });
       if (!governor.failOpen && !isRefusal(ending.thrown)) throw error;
     } finally {
-      this.#parts.running?.delete(this);
+      if (this.#slot !== undefined) this.#parts.running?.delete(this.#slot);
     }
   }
 

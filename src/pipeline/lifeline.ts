@@ -1,3 +1,5 @@
+import { Slots } from "../collections/slots.ts";
+
 /**
  * How long a call may live, as an `AbortSignal` says it, but free of charge: making a signal costs more than a short
  * call, and most calls never look at theirs. The signal is made when somebody asks for it.
@@ -6,7 +8,7 @@ export class Lifeline {
   #isOver = false;
   #isSettled = false;
   #reason: unknown;
-  #listeners: Set<() => void> | undefined;
+  #listeners: Slots<() => void> | undefined;
   #controller: AbortController | undefined;
 
   static of(signal: AbortSignal): Lifeline {
@@ -52,9 +54,11 @@ export class Lifeline {
       listener();
       return noop;
     }
-    this.#listeners ??= new Set();
-    this.#listeners.add(listener);
-    return () => void this.#listeners?.delete(listener);
+    this.#listeners ??= new Slots();
+    const listeners = this.#listeners;
+    const slot = listeners.add(listener);
+    // Twice is no harm: by then the slot may be somebody else's.
+    return () => void (listeners.get(slot) === listener && listeners.delete(slot));
   }
 }
 

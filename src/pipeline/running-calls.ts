@@ -1,3 +1,4 @@
+import { Slots } from "../collections/slots.ts";
 import type { OwlError } from "../errors/owl-error.ts";
 import type { LedgerKind } from "../ledger/ledger.ts";
 import type { Call } from "./call.ts";
@@ -19,21 +20,22 @@ export interface RunningCall {
 
 /** All of them. Kept whether somebody looks or not: who looks wants to see the call that hangs since yesterday. */
 export class RunningCalls {
-  readonly #calls = new Set<RunningCall>();
+  readonly #calls = new Slots<RunningCall>();
 
   get size(): number {
     return this.#calls.size;
   }
 
-  add(call: RunningCall): void {
-    this.#calls.add(call);
+  /** Gives its slot, for `delete`. */
+  add(call: RunningCall): number {
+    return this.#calls.add(call);
   }
 
-  delete(call: RunningCall): void {
-    this.#calls.delete(call);
+  delete(slot: number): void {
+    this.#calls.delete(slot);
   }
 
   [Symbol.iterator](): IterableIterator<RunningCall> {
-    return this.#calls.values();
+    return this.#calls[Symbol.iterator]();
   }
 }

@@ -1,3 +1,4 @@
+import { Slots } from "../collections/slots.ts";
 import type { Caller } from "../pipeline/caller.ts";
 import { LateConversation } from "./conversations/late.ts";
 import { answerFastCall, type FastCall, type FastOptions, readFastCall, runFastCall } from "./fast-call.ts";
@@ -46,7 +47,7 @@ export class Connection {
   readonly #mcp: Mcp;
   readonly #transport: PeerTransport;
   /** Ids are the clients' own: on a shared line many calls may have the same. */
-  readonly #fast = new Map<Lifeline, RequestId>();
+  readonly #fast = new Slots<{ readonly life: Lifeline; readonly id: RequestId }>();
   readonly #fastPath: boolean;
   #closing = false;
   readonly #engine: Promise<{ close(): Promise<void> }>;
@@ -137,7 +138,7 @@ export class Connection {
   }
 
   #endFast(isMeant: (id: RequestId) => boolean): void {
-    for (const [life, id] of this.#fast) if (isMeant(id)) life.end();
+    for (const { life, id } of this.#fast) if (isMeant(id)) life.end();
   }
 
   /** Runs the call at once; if it wants to talk to the client before its end, the SDK takes it over with the call under way. */
@@ -162,7 +163,7 @@ export class Connection {
       conversation: late.conversation,
     };
     const unlink = incoming.gone?.onEnd(() => life.end());
-    this.#fast.set(life, message.id);
+    const slot = this.#fast.add({ life, id: message.id });
     try {
       running = runFastCall(call, options);
       const answer = await answerFastCall(message, running, options);
@@ -171,7 +172,7 @@ export class Connection {
       return this.#closing ? stoppedAnswer(message.id, incoming) : undefined;
     } finally {
       unlink?.();
-      this.#fast.delete(life);
+      this.#fast.delete(slot);
     }
   }
 }

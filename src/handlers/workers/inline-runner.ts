@@ -1,6 +1,7 @@
+import { NumberedSlots } from "../../collections/slots.ts";
 import type { Runner } from "../served-file.ts";
 import { makeImporter } from "./import-file.ts";
-import { RemoteCall, type RemoteTarget, type UseSandbox } from "./remote-call.ts";
+import { type CallRunner, RemoteCall, type RemoteTarget, type UseSandbox } from "./remote-call.ts";
 import { WorkerHost } from "./worker-host.ts";
 import type { FromWorker, ToWorker } from "./worker-protocol.ts";
 
@@ -12,10 +13,10 @@ export interface InlineRunnerOptions {
 }
 
 /** Runs handlers in the server's own process: the same host as in a worker, and nothing in between. */
-export class InlineRunner implements Runner {
+export class InlineRunner implements Runner, CallRunner {
   readonly #options: InlineRunnerOptions;
   readonly #host: WorkerHost;
-  readonly #calls = new Map<number, RemoteCall>();
+  readonly #calls = new NumberedSlots<RemoteCall>();
   readonly #numbers = new Map<RemoteTarget, number>();
   readonly #targets: RemoteTarget[] = [];
   #lastId = 0;
@@ -34,9 +35,13 @@ export class InlineRunner implements Runner {
       this.#lastId += 1;
       const id = this.#lastId;
       this.#calls.set(id, call);
-      call.onAbandon = () => this.#host.receive({ t: "cancel", id, error: call.endReason });
+      call.placeIn(this, id);
       this.#host.receive(this.#messageOf(id, call));
     });
+  }
+
+  cancel(id: number, call: RemoteCall): void {
+    this.#host.receive({ t: "cancel", id, error: call.endReason });
   }
 
   #messageOf(id: number, { job, context }: RemoteCall): ToWorker {

@@ -31,6 +31,11 @@ export interface RemoteCallOptions {
   readonly reject: (error: unknown) => void;
 }
 
+/** Whoever runs a call hears when nobody waits for it any more. */
+export interface CallRunner {
+  cancel(id: number, call: RemoteCall): void;
+}
+
 export type UseSandbox = (context: CallContext, request: unknown) => Promise<unknown>;
 
 const LEVELS = new Set(["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]);
@@ -44,7 +49,7 @@ export class RemoteCall {
   /** Nobody waits for it any more; the worker may still be at it. */
   isAbandoned = false;
   #isOver = false;
-  onAbandon: (() => void) | undefined;
+  #place: { readonly runner: CallRunner; readonly id: number } | undefined;
   #unlink: (() => void) | undefined;
   readonly #span: Span | undefined;
 
@@ -59,6 +64,11 @@ export class RemoteCall {
   /** For the worker, while somebody traces. */
   get traceparent(): string | undefined {
     return this.#span?.traceparent;
+  }
+
+  /** Who runs it now, and as which of its calls. */
+  placeIn(runner: CallRunner, id: number): void {
+    this.#place = { runner, id };
   }
 
   get what(): string {
@@ -150,7 +160,7 @@ export class RemoteCall {
   #abandon(): void {
     if (this.#isOver) return;
     this.isAbandoned = true;
-    this.onAbandon?.();
+    this.#place?.runner.cancel(this.#place.id, this);
   }
 }
 

@@ -5,6 +5,7 @@ import { isCheckedHere, LoadedFile } from "./loaded-file.ts";
 import { WorkerContext } from "./worker-context.ts";
 import { wholeResult } from "../../capabilities/content.ts";
 import type { CompiledSchema, SchemaVerdict } from "../../capabilities/schema.ts";
+import { NumberedSlots } from "../../collections/slots.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { FromWorker, Target, ToWorker } from "./worker-protocol.ts";
 
@@ -26,7 +27,7 @@ export class WorkerHost {
   readonly #targets = new Map<number, Target>();
   readonly #files = new Map<string, LoadedFile>();
   readonly #loading = new Map<string, Promise<LoadedFile>>();
-  readonly #calls = new Map<number, WorkerContext>();
+  readonly #calls = new NumberedSlots<WorkerContext>();
 
   constructor(options: HostOptions) {
     this.#options = options;
@@ -109,9 +110,8 @@ export class WorkerHost {
   }
 
   #end(id: number): { readonly ms?: number } | undefined {
-    const context = this.#calls.get(id);
+    const context = this.#calls.delete(id);
     context?.settle();
-    this.#calls.delete(id);
     return context?.measured;
   }
 

@@ -1,8 +1,9 @@
+import { NumberedSlots } from "../../collections/slots.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { JsonLines } from "./json-lines.ts";
 import { type LaunchedWorker, logOutputs, type WorkerExit } from "./launched-worker.ts";
-import type { RemoteCall, RemoteTarget } from "./remote-call.ts";
+import type { CallRunner, RemoteCall, RemoteTarget } from "./remote-call.ts";
 import { isFromWorker } from "./worker-messages.ts";
 import type { FromWorker, ToWorker, WireContext } from "./worker-protocol.ts";
 
@@ -31,10 +32,10 @@ export interface WorkerProcessOptions extends WorkerEvents {
 }
 
 /** One worker as the server sees it: what it was given, what it said last, and whether it still answers. */
-export class WorkerProcess {
+export class WorkerProcess implements CallRunner {
   readonly #options: WorkerProcessOptions;
   readonly #lines: JsonLines;
-  readonly #calls = new Map<number, RemoteCall>();
+  readonly #calls = new NumberedSlots<RemoteCall>();
   readonly #numbers = new Map<RemoteTarget, number>();
   readonly #targets: RemoteTarget[] = [];
   readonly #lastLines: string[] = [];
@@ -82,8 +83,7 @@ export class WorkerProcess {
 
   /** Whether somebody still waits for something that runs here. */
   get isNeeded(): boolean {
-    for (const { isAbandoned } of this.#calls.values()) if (!isAbandoned) return true;
-    return false;
+    return this.#calls.entries().some(([, { isAbandoned }]) => !isAbandoned);
   }
 
   /** The last that it printed, to explain why it could not start. */
@@ -96,7 +96,7 @@ export class WorkerProcess {
     const id = this.#lastId;
     this.#calls.set(id, call);
     if (call.isExclusive) this.#exclusive += 1;
-    call.onAbandon = () => this.#cancel(id, call);
+    call.placeIn(this, id);
     const { job } = call;
     if (job.op === "describe") {
       return this.#lines.send({ t: "describe", id, file: this.#inside(job.file) } satisfies ToWorker);
@@ -175,7 +175,7 @@ export class WorkerProcess {
     this.isStuck = true;
     if (journal === undefined) return;
     const started = journal.revoke();
-    for (const [id, call] of this.#calls) {
+    for (const [id, call] of this.#calls.entries()) {
       if (id <= started) continue;
       this.#take(id);
       this.#revoked.add(id);
@@ -196,13 +196,13 @@ export class WorkerProcess {
     if (call !== undefined) this.#options.onReturned(call);
   }
 
-  #cancel(id: number, call: RemoteCall): void {
-    if (!this.#calls.has(id)) return;
+  cancel(id: number, call: RemoteCall): void {
+    if (this.#calls.get(id) === undefined) return;
     this.#lines.send({ t: "cancel", id, error: call.endReason } satisfies ToWorker);
     this.#lines.send({ t: "ping" } satisfies ToWorker);
     const heard = this.#heard;
     const check = (): void => {
-      if (this.isOver || !this.#calls.has(id)) return;
+      if (this.isOver || this.#calls.get(id) === undefined) return;
       if (call.isExclusive) this.#endFor(`${call.what} went on after it was stopped`);
       else if (this.#heard === heard) this.#endFor(`${call.what} blocked it beyond its time`);
       this.#options.onFree();
@@ -216,10 +216,8 @@ export class WorkerProcess {
   }
 
   #take(id: number): RemoteCall | undefined {
-    const call = this.#calls.get(id);
-    if (call === undefined) return undefined;
-    this.#calls.delete(id);
-    if (call.isExclusive) this.#exclusive -= 1;
+    const call = this.#calls.delete(id);
+    if (call?.isExclusive === true) this.#exclusive -= 1;
     return call;
   }
 
@@ -245,8 +243,8 @@ export class WorkerProcess {
     journal?.close();
     this.#lines.end("it ended");
     const reason = this.#killedFor ?? exit.reason ?? describeExit(exit);
-    const calls = [...this.#calls];
-    this.#calls.clear();
+    const calls = this.#calls.entries();
+    for (const [id] of calls) this.#calls.delete(id);
     this.#options.onExit(this, { ...exit, reason });
     for (const [id, call] of calls) {
       if (id > started && this.isReady) this.#options.onReturned(call);

@@ -7,6 +7,8 @@ import {
 } from "@modelcontextprotocol/server";
 import type { IncomingMessage } from "node:http";
 import type { Change } from "../../capabilities/changes.ts";
+import { Slots } from "../../collections/slots.ts";
+import type { Conversation } from "../../pipeline/call.ts";
 import type { Caller } from "../../pipeline/caller.ts";
 import type { Lifeline } from "../../pipeline/lifeline.ts";
 import { silentConversation } from "../../protocol/conversations/silent.ts";
@@ -43,10 +45,11 @@ export function isModernMessage(message: JsonRpcRequest | JsonRpcNotification, r
 export class ModernLeg {
   readonly #mcp: Mcp;
   readonly #fastPath: boolean;
+  readonly #silence: Conversation;
   readonly #handler: McpHttpHandler;
   readonly #facts = new WeakMap<Request, RequestFacts>();
   readonly #unsubscribe: () => void;
-  readonly #running = new Set<Lifeline>();
+  readonly #running = new Slots<Lifeline>();
   readonly #listeners = new Set<Listening>();
   #closing = false;
 
@@ -61,6 +64,7 @@ export class ModernLeg {
   }) {
     this.#mcp = mcp;
     this.#fastPath = fastPath;
+    this.#silence = silentConversation(mcp.changes);
     const makeServer: McpServerFactory = ({ requestInfo }) => {
       const facts = requestInfo === undefined ? undefined : this.#facts.get(requestInfo);
       if (facts === undefined) throw new Error("a request without facts reached the protocol");
@@ -119,11 +123,10 @@ export class ModernLeg {
   async #serveFast(message: JsonRpcRequest, call: FastCall, { caller, exchange }: Asked): Promise<JsonRpcResponse> {
     const { response, traceId } = exchange;
     const life = lifeOf(response);
-    const conversation = silentConversation(this.#mcp.changes);
-    const options = { mcp: this.#mcp, caller, traceId, requestId: message.id, life, conversation };
-    this.#running.add(life);
+    const options = { mcp: this.#mcp, caller, traceId, requestId: message.id, life, conversation: this.#silence };
+    const slot = this.#running.add(life);
     const answer = await answerFastCall(message, runFastCall(call, options), options);
-    this.#running.delete(life);
+    this.#running.delete(slot);
     if (this.#closing && life.isOver) return this.#refuseStopped(message, { caller, exchange });
     // The protocol fixes this one status; all other errors of a call are part of a good answer.
     const status = "error" in answer && answer.error.code === -32021 ? 400 : 200;
