@@ -66,6 +66,11 @@ export class LimitTables {
     return !isSame;
   }
 
+  /** The same before it is asked, at any time. */
+  isDisturbed(): boolean {
+    return firstNumber(this.#statements.version.get()) !== this.#version;
+  }
+
   load(key: string, { steadyMs, day }: Moment, process: number): KeyState {
     const rows = this.#statements.calls.all(key, steadyMs - WINDOW_MS);
     const chunks = rows.map((row) =>

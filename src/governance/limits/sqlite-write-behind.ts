@@ -8,8 +8,8 @@ interface Batch {
 export interface WriteBehindOptions {
   /** Writes everything that is not on file yet; throws when it cannot. */
   readonly write: () => void;
-  /** Nothing has come for a while. */
-  readonly onIdle: () => void;
+  /** Nothing has come since the last look, so long already. */
+  readonly onIdle: (idleMs: number) => void;
   /** Resolves when nothing more is about to come. */
   readonly gathered: () => Promise<void>;
 }
@@ -66,10 +66,11 @@ export class WriteBehind {
   /** From now on until `onIdle` this process counts alone. */
   watch(): void {
     let seen = this.#changes;
+    let idleMs = 0;
     this.#idle ??= setInterval(() => {
-      const isIdle = seen === this.#changes;
+      idleMs = seen === this.#changes ? idleMs + IDLE_MS : 0;
       seen = this.#changes;
-      if (isIdle) this.#options.onIdle();
+      if (idleMs > 0) this.#options.onIdle(idleMs);
     }, IDLE_MS).unref();
   }
 

@@ -1,5 +1,6 @@
+import { setTimeout as delay } from "node:timers/promises";
 import Database from "libsql";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { lease } from "./limit-store-contract.ts";
 import { counter, sqliteLab, type TestStore } from "./limits.ts";
 
@@ -57,6 +58,23 @@ describe("a process that counts in memory", () => {
     const second = lab.open({ place });
     expect(await second.admit(request)).toMatchObject({ ok: true });
     await second.close();
+  });
+
+  test("goes on so while nobody calls, until a neighbour comes", async () => {
+    const place = lab.newPlace();
+    const first = lab.open({ place });
+    await passedOf(first, 1);
+    const file = new Database(place);
+    const claims = () => file.prepare("SELECT process FROM held WHERE key = ''").all().length;
+    expect(claims()).toBe(1);
+    // Many times as long as it takes to see that a neighbour has come.
+    await delay(400);
+    expect(claims()).toBe(1);
+    const second = lab.open({ place });
+    await vi.waitUntil(() => claims() === 0, { timeout: 30_000 });
+    expect(await passedOf(second, 10)).toBe(4);
+    file.close();
+    await Promise.all([first.close(), second.close()]);
   });
 
   test("hands over what runs, too: a neighbour finds its places taken and its money reserved", async () => {
