@@ -80,6 +80,7 @@ export class LimitTables {
     return {
       key,
       chunks,
+      first: 0,
       inWindow: chunks.reduce((sum, { n }) => sum + n, 0),
       ...this.loadDay(key, day.day),
       ...this.loadMonth(key, day.month),
