@@ -37,8 +37,10 @@ export async function startDirect(order: KeeperOrder): Promise<KeptPlace> {
   // Not its exit: what it said last is read by then.
   const isOver = await Promise.race([ready.then(() => false), once(child, "close").then(() => true)]);
   if (isOver) {
-    const [why] = /a microVM does not start here: [^"\\]*/.exec(log) ?? [];
-    throw why === undefined ? new Error(`the servers did not start:\n${log}`) : new NoBootError(why);
+    const why = whyUseless(log);
+    throw why.includes("a microVM does not start here")
+      ? new NoBootError(why)
+      : new Error(`the servers did not start:\n${log}`);
   }
   const lastWords = (): string => log;
   return {
@@ -51,4 +53,10 @@ export async function startDirect(order: KeeperOrder): Promise<KeptPlace> {
       await exited;
     },
   };
+}
+
+/** What the server itself wrote about it. */
+function whyUseless(log: string): string {
+  const line = log.split("\n").findLast((each) => each.includes('"sandboxes are not available"'));
+  return line === undefined ? "" : (JSON.parse(line) as { reason: string }).reason;
 }

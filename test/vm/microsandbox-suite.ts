@@ -30,7 +30,7 @@ export async function describeWithMicrosandbox(define: (lab: () => MicrosandboxL
 
     test("they boot on this machine itself, or it is said why not", () => {
       expect(said).toMatch(
-        /^microVMs boot (on this machine itself$|in a machine that is emulated: (a microVM does not start here: |that is what was asked for$))/,
+        /^microVMs boot (on this machine itself$|in a machine that is emulated: (microsandbox cannot run sandboxes here: a microVM does not start here: |that is what was asked for$))/,
       );
     });
 
