@@ -19,6 +19,14 @@ export interface Volume {
   readonly isOwn?: boolean;
 }
 
+/** What a template adds to what is inside anyway; always read-only. */
+export interface TemplateTree {
+  readonly folders: ReadonlyArray<{ readonly hostPath: string; readonly guestPath: string }>;
+  /** Folders inside that come first on the PATH. */
+  readonly path: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** What a runtime must know to start one isolated place. Nothing in it comes unchecked from a caller. */
 export interface CellSpec {
   /** Unique among all cells of all servers on the machine; letters, digits, `-` and `_`. */

@@ -1,18 +1,12 @@
 import { join } from "node:path";
+import type { TemplateTree } from "../runtimes/runtime.ts";
 import type { Templates } from "./templates.ts";
-
-/** What a built template shows inside, beside the system's own tree; always read-only. */
-interface TemplateTree {
-  readonly folders: readonly { readonly hostPath: string; readonly guestPath: string }[];
-  /** Folders inside that come first on the PATH. */
-  readonly path: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-}
 
 const PYTHON = "/opt/template/python";
 /** Where `import` looks last, from whatever folder; it knows no search path of its own. */
 const NODE_MODULES = "/node_modules";
 
+/** What built templates show inside, beside the system's own tree. */
 export function templateTrees(templates: Templates): Record<string, TemplateTree> {
   const trees: Record<string, TemplateTree> = {};
   for (const name of templates.names) {

@@ -8,6 +8,8 @@ export function defineToolSuite(
   settings: () => Readonly<Record<string, unknown>>,
   open: (transport: TransportName) => Promise<Client> = (transport) =>
     connect(transport, makePlace(), { sandbox: settings() }),
+  /** What code gets that prints a word first and then waits for ever. */
+  timeoutSeconds = 1,
 ): void {
   describe.each(transports)("tools over %s", (transport) => {
     let client: Client;
@@ -76,10 +78,10 @@ export function defineToolSuite(
       await call(client, "file_write", { path: "kept.txt", content: "kept" });
       const result = await call(client, "code_run", {
         code: "import time\nprint('before', flush=True)\ntime.sleep(600)",
-        timeout_seconds: 1,
+        timeout_seconds: timeoutSeconds,
       });
       const { head, json } = readText(result);
-      expect(head).toBe("code_run failed: the code ran for 1 s and was stopped");
+      expect(head).toBe(`code_run failed: the code ran for ${timeoutSeconds} s and was stopped`);
       expect(json).toMatchObject({ status: "timeout", stdout: "before\n" });
       expect((await call(client, "file_read", { path: "kept.txt" })).structuredContent).toMatchObject({
         content: "kept",

@@ -8,6 +8,8 @@ const LONG = [
   "escape/differential",
   "escape/fuzz",
   "lifecycle-http",
+  "vm/cgroup-v2",
+  "vm/microsandbox.test",
 ];
 
 export class LongestFirst extends BaseSequencer {

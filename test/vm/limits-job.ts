@@ -11,7 +11,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 const SERVER = "/job/dist/main.js";
 const GROUPS = "/sys/fs/cgroup";
 const HOG = "chunks = []\nfor _ in range(60):\n    chunks.append(bytearray(b'x' * (32 << 20)))\nprint('took it all')";
-const BUSY = "for i in 1 2 3; do timeout 4 sh -c 'while :; do :; done' & done; wait; true";
+const BUSY = "for i in 1 2 3; do timeout 2 sh -c 'while :; do :; done' & done; wait; true";
 const CROWD = `import os, time
 children = []
 try:

@@ -1,28 +1,15 @@
 import { execFile, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-} from "node:fs";
-import { cp, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { promisify } from "node:util";
-import { build } from "esbuild";
 import { cachedFolder } from "./cached-folder.ts";
 
 const run = promisify(execFile);
-const PROJECT = resolve(import.meta.dirname, "../..");
 const MIB = 1024 * 1024;
 const JOB_SIZE = "1500M";
-const CPU = ["-cpu", "max", "-smp", "2", "-m", "3072"];
 
 /** systemd for root and for a user of its own, and what sandboxes need. */
 const PACKAGES = [
@@ -111,18 +98,6 @@ export async function makeMachine(): Promise<Machine> {
   return { folder };
 }
 
-export interface Job {
-  /** Bundled, and started by `run`. */
-  readonly script: string;
-  /** The shell script that the machine runs; it must switch the machine off. */
-  readonly run: string;
-  readonly node?: string;
-  /** More files for /job, by name. */
-  readonly more?: Readonly<Record<string, string>>;
-  /** Further words for the machine's command line. */
-  readonly words?: readonly string[];
-}
-
 export interface RunningMachine {
   /** What the machine wrote: its own console, results and log. */
   readonly serial: { readonly console: string; readonly results: string; readonly log: string };
@@ -131,73 +106,32 @@ export interface RunningMachine {
   stop(): Promise<void>;
 }
 
-/** Switches a machine on with a job and the built server beside it. */
-export async function startMachine({ folder }: Machine, job: Job): Promise<RunningMachine> {
-  const place = mkdtempSync(join(tmpdir(), "owlclaw-vm-"));
-  try {
-    const image = join(place, "job.img");
-    await makeJob(join(place, "job"), job);
-    await run("mke2fs", ["-q", "-t", "ext4", "-d", join(place, "job"), image, JOB_SIZE]);
-    rmSync(join(place, "job"), { recursive: true });
-    const serial = { console: join(place, "console"), results: join(place, "results"), log: join(place, "log") };
-    const words = [...machineArguments({ folder, image, serial: Object.values(serial) }), ...(job.words ?? CPU)];
-    const machine = spawn("qemu-system-x86_64", words, { stdio: ["ignore", "ignore", "pipe"] });
-    machine.stderr.resume();
-    const exited = once(machine, "exit").then(() => undefined);
-    return {
-      serial,
-      exited,
-      stop: async () => {
-        machine.kill("SIGKILL");
-        await exited;
-        rmSync(place, { recursive: true, force: true });
-      },
-    };
-  } catch (error) {
-    rmSync(place, { recursive: true, force: true });
-    throw error;
-  }
+export interface MachineWish {
+  /** A folder of its own with a folder `job` in it; it goes away with the machine. */
+  readonly place: string;
+  /** Further words for the machine's command line: processor, memory, network. */
+  readonly words: readonly string[];
 }
 
-/** Runs a job to its end; gives the lines it printed. */
-export async function runInMachine(machine: Machine, job: Job): Promise<{ lines: string[]; log: string }> {
-  const running = await startMachine(machine, job);
-  try {
-    await running.exited;
-    const { console, results, log } = running.serial;
-    const lines = readFileSync(results, "utf8")
-      .split(/\r?\n/)
-      .filter((line) => line !== "");
-    return { lines, log: `${readFileSync(log, "utf8")}\n${readFileSync(console, "utf8").slice(-2000)}` };
-  } finally {
-    await running.stop();
-  }
-}
-
-async function makeJob(
-  folder: string,
-  { script, run: command, node = process.execPath, more = {} }: Job,
-): Promise<void> {
-  const { packages } = JSON.parse(readFileSync(join(PROJECT, "package-lock.json"), "utf8")) as {
-    packages: Record<string, { dev?: boolean; link?: boolean }>;
+/** Switches a machine on with a job, which it runs, as a disk. */
+export async function startMachine({ folder }: Machine, { place, words }: MachineWish): Promise<RunningMachine> {
+  const image = join(place, "job.img");
+  await run("mke2fs", ["-q", "-t", "ext4", "-d", join(place, "job"), image, JOB_SIZE]);
+  rmSync(join(place, "job"), { recursive: true });
+  const serial = { console: join(place, "console"), results: join(place, "results"), log: join(place, "log") };
+  const all = [...machineArguments({ folder, image, serial: Object.values(serial) }), ...words];
+  const machine = spawn("qemu-system-x86_64", all, { stdio: ["ignore", "ignore", "pipe"] });
+  machine.stderr.resume();
+  const exited = once(machine, "exit").then(() => undefined);
+  return {
+    serial,
+    exited,
+    stop: async () => {
+      machine.kill("SIGKILL");
+      await exited;
+      rmSync(place, { recursive: true, force: true });
+    },
   };
-  const needed = Object.entries(packages).flatMap(([path, { dev, link }]) =>
-    path.startsWith("node_modules/") && dev !== true && link !== true ? [path] : [],
-  );
-  for (const path of ["package.json", "dist", ...needed])
-    if (existsSync(join(PROJECT, path))) await cp(join(PROJECT, path), join(folder, path), { recursive: true });
-  for (const [name, path] of Object.entries(more))
-    await cp(path, join(folder, name), { recursive: true, verbatimSymlinks: true });
-  copyFileSync(node, join(folder, "node"));
-  await writeFile(join(folder, "run.sh"), command);
-  await build({
-    entryPoints: [script],
-    outfile: join(folder, "job.mjs"),
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    banner: { js: 'import{createRequire as __make}from"node:module";const require=__make(import.meta.url);' },
-  });
 }
 
 /** Without hardware virtualisation, which a machine of the tests need not have. */

@@ -1,7 +1,6 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { beforeAll, describe, expect, test } from "vitest";
 import { readText } from "../e2e/sandbox-client.ts";
-import { defineToolSuite } from "../e2e/sandbox-tool-suite.ts";
 import { defineConfinementTests } from "../escape/sandbox-confinement-suite.ts";
 import { type Inside, openInside } from "../escape/sandbox-lab.ts";
 import { defineRefusedPaths } from "../escape/sandbox-path-suite.ts";
@@ -9,40 +8,12 @@ import { defineKillTest, defineMachineTests, describeWithMicrosandbox } from "./
 
 // What every run must show, in as few microVMs as possible; test/load/microsandbox.test.ts has the whole suites.
 await describeWithMicrosandbox((lab) => {
-  // First, since a microVM that stands by takes time from everything else.
-  describe("with bubblewrap on cgroup version 2,", () => {
-    let client: Client;
-    let inside: Inside;
-
-    beforeAll(async () => {
-      await lab().machine.ask("bubblewrap");
-      client = await lab().connect("bubblewrap");
-      inside = await openInside(client);
-    });
-
-    defineToolSuite(
-      ["http"],
-      () => ({}),
-      async () => await lab().connect("bubblewrap"),
-    );
-    describe("attacks:", () => {
-      defineConfinementTests(
-        () => client,
-        async () => await lab().ports("bubblewrap"),
-      );
-      defineRefusedPaths(
-        () => client,
-        () => inside,
-      );
-    });
-  });
-
   describe("in a microVM,", () => {
     let client: Client;
     let inside: Inside;
 
     beforeAll(async () => {
-      client = await lab().connect("microsandbox");
+      client = await lab().connect();
       inside = await openInside(client);
     });
 
@@ -79,7 +50,7 @@ await describeWithMicrosandbox((lab) => {
     describe("attacks:", () => {
       defineConfinementTests(
         () => client,
-        async () => await lab().ports("microsandbox"),
+        async () => await lab().ports(),
         () => Promise.resolve(inside),
       );
       defineRefusedPaths(

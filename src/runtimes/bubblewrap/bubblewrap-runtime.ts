@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
-import { access, mkdir } from "node:fs/promises";
-import { isAbsolute, join, relative } from "node:path";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { Cell, Runtime } from "../runtime.ts";
-import type { CellHost, TemplateTree } from "./cell-host.ts";
+import { isThere } from "../is-there.ts";
+import type { Cell, Runtime, TemplateTree } from "../runtime.ts";
+import { checkBelow } from "../start-request.ts";
+import type { CellHost } from "./cell-host.ts";
 import { openControlGroups, plannedGroups } from "./cgroups/open-tree.ts";
 import { type Controls, NONE_OFF } from "./controls.ts";
 import { createDiskImages } from "./disk-image.ts";
@@ -151,10 +153,7 @@ function supportedArchitecture(): Architecture {
 
 async function canMountImages(): Promise<boolean> {
   const tools = await Promise.all(["mkfs.ext4", "mount", "unshare", "setpriv"].map(findTool));
-  const hasLoopDevices = await access("/dev/loop-control").then(
-    () => true,
-    () => false,
-  );
+  const hasLoopDevices = await isThere("/dev/loop-control");
   return hasLoopDevices && tools.every((tool) => tool !== undefined);
 }
 
@@ -180,11 +179,4 @@ function reaperOptions(host: CellHost, options: BubblewrapOptions): Parameters<t
     keepsWorkspaces: options.keepsWorkspaces ?? false,
     logger: host.logger,
   };
-}
-
-function checkBelow(dataFolder: string, folder: string): void {
-  const below = relative(dataFolder, folder);
-  if (below === "" || below.startsWith("..") || isAbsolute(below)) {
-    throw new OwlError("internal", "only folders below the data folder can be discarded");
-  }
 }

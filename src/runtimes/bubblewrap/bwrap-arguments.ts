@@ -1,5 +1,7 @@
 import { dirname } from "node:path";
+import { cellEnvironment } from "../cell-environment.ts";
 import type { CellSpec } from "../runtime.ts";
+import { temporarySpace } from "../temporary-space.ts";
 import type { CellHost } from "./cell-host.ts";
 import { type CellMount, EGRESS_SOCKET } from "../cell-mounts.ts";
 import { INSIDE_GID, INSIDE_UID, maskedProcArguments, systemTreeArguments } from "./system-tree.ts";
@@ -9,16 +11,10 @@ export const ARGUMENTS_FD = 3;
 export const INFO_FD = 4;
 export const SECCOMP_FD = 5;
 
-/** Shared memory in a file system of its own: on bwrap's `/dev` it would have no limit. */
-const MAX_SHM_BYTES = 64 * 1024 * 1024;
-
 const IDENTITY = ["--uid", String(INSIDE_UID), "--gid", String(INSIDE_GID), "--hostname", "sandbox"];
 const IDENTITY_ARGUMENTS = [...IDENTITY, "--cap-drop", "ALL", "--die-with-parent", "--new-session"];
 
 const SYSTEM_PATH = ["/usr/local/bin", "/usr/bin", "/bin"];
-
-/** The system inside is read-only, so that pip puts packages into the workspace: nothing of the system's can break. */
-const PACKAGE_ENVIRONMENT = { PIP_BREAK_SYSTEM_PACKAGES: "1", PIP_DISABLE_PIP_VERSION_CHECK: "1" };
 
 export interface BwrapPlan {
   readonly spec: CellSpec;
@@ -31,7 +27,7 @@ export interface BwrapPlan {
 /** The whole of bwrap's options. They travel over a descriptor: values of the environment never show in a list of processes. */
 export async function bwrapArguments(host: CellHost, plan: BwrapPlan): Promise<Buffer> {
   const { spec } = plan;
-  const tmpBytes = Math.min(spec.resources.diskBytes, Math.floor(spec.resources.memoryBytes / 2));
+  const { tmpBytes, shmBytes } = temporarySpace(spec.resources);
   const args = [
     // What confines comes first: whoever reads only a part of these, because the server died, is confined all the same.
     ...namespaceArguments(host),
@@ -40,7 +36,8 @@ export async function bwrapArguments(host: CellHost, plan: BwrapPlan): Promise<B
     ...(host.controlsOff.has("seccomp") ? [] : ["--seccomp", String(SECCOMP_FD)]),
     ...(await rootArguments(host, plan)),
     ...tmpfsArguments(host, "/tmp", tmpBytes),
-    ...tmpfsArguments(host, "/dev/shm", Math.min(MAX_SHM_BYTES, tmpBytes)),
+    // In a file system of its own: on bwrap's `/dev` it would have no limit.
+    ...tmpfsArguments(host, "/dev/shm", shmBytes),
     "--bind",
     plan.workspaceSource,
     spec.workspacePath,
@@ -92,20 +89,9 @@ export function insideEnvironment(host: CellHost, spec: CellSpec): Record<string
   const interpreterFolders = [host.node, host.python].flatMap((found) =>
     found === undefined ? [] : [dirname(found.executable)],
   );
-  const path = [...(template?.path ?? []), ...interpreterFolders, ...SYSTEM_PATH, `${spec.workspacePath}/.local/bin`];
-  return {
-    HOME: spec.workspacePath,
-    PATH: [...new Set(path)].join(":"),
-    LANG: "C.UTF-8",
-    TMPDIR: "/tmp",
-    USER: "sandbox",
-    LOGNAME: "sandbox",
-    SHELL: "/bin/bash",
-    ...PACKAGE_ENVIRONMENT,
-    ...template?.env,
-    ...spec.env,
-    OWLCLAW_WORKSPACE: spec.workspacePath,
+  const own = {
     ...(host.browser === undefined ? {} : { OWLCLAW_CHROMIUM: host.browser.executable }),
     ...(spec.egressSocket === undefined ? {} : { OWLCLAW_EGRESS: EGRESS_SOCKET }),
   };
+  return cellEnvironment(spec, { template, path: [...interpreterFolders, ...SYSTEM_PATH], own });
 }

@@ -6,15 +6,8 @@ import type { GuestCopies } from "./guest-copy.ts";
 import type { Interpreter } from "./interpreters.ts";
 import type { Records } from "./records.ts";
 import type { UidRange } from "./uid-range.ts";
+import type { TemplateTree } from "../runtime.ts";
 import type { WorkspaceWatch } from "../workspace-watch.ts";
-
-/** More of the host that a template shows inside, read-only. */
-export interface TemplateTree {
-  readonly folders: ReadonlyArray<{ readonly hostPath: string; readonly guestPath: string }>;
-  /** Folders inside that come first on the PATH. */
-  readonly path: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-}
 
 /** What all cells of one server share. */
 export interface CellHost {

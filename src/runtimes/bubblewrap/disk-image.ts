@@ -1,6 +1,7 @@
-import { access, constants, mkdir, open, rename, rm } from "node:fs/promises";
+import { mkdir, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
+import { isThere } from "../is-there.ts";
 import { draftName } from "../replace-file.ts";
 import { runTool } from "../run-tool.ts";
 
@@ -26,7 +27,7 @@ export function createDiskImages(folder: string): DiskImages {
   };
   return {
     provide: async (path, sizeBytes) => {
-      if (await exists(path)) return;
+      if (await isThere(path)) return;
       const source = await formatted(sizeBytes);
       const copied = await runTool({
         command: "cp",
@@ -42,7 +43,7 @@ export function createDiskImages(folder: string): DiskImages {
 /** Several servers may share the data folder: each formats under a name of its own, and the last rename wins. */
 async function formatOnce(folder: string, sizeBytes: number): Promise<string> {
   const path = join(folder, `empty-${sizeBytes}.img`);
-  if (await exists(path)) return path;
+  if (await isThere(path)) return path;
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const draft = draftName(path);
   const file = await open(draft, "w", 0o600);
@@ -63,11 +64,4 @@ async function formatOnce(folder: string, sizeBytes: number): Promise<string> {
   }
   await rename(draft, path);
   return path;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await access(path, constants.F_OK).then(
-    () => true,
-    () => false,
-  );
 }

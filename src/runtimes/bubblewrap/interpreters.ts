@@ -1,7 +1,8 @@
-import { access, realpath } from "node:fs/promises";
+import { realpath } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { z } from "zod";
 import { OwlError } from "../../errors/owl-error.ts";
+import { isThere } from "../is-there.ts";
 import { runTool, TOOL_FOLDERS } from "../run-tool.ts";
 
 /** A part of the host that an interpreter needs and that is not in the system tree; it appears inside at the same path. */
@@ -26,10 +27,7 @@ export async function findNode(executable: string): Promise<Interpreter> {
   const real = await realpath(executable);
   if (VISIBLE.test(real)) return { executable: real, trees: [] };
   const prefix = dirname(dirname(real));
-  const isInstallation = await access(join(prefix, "lib", "node_modules")).then(
-    () => join(prefix, "bin", "node") === real,
-    () => false,
-  );
+  const isInstallation = join(prefix, "bin", "node") === real && (await isThere(join(prefix, "lib", "node_modules")));
   return { executable: real, trees: [isInstallation ? folder(prefix) : { hostPath: real, kind: "file" }] };
 }
 
@@ -85,11 +83,4 @@ async function askPython(candidate: string, searchPath: string | undefined): Pro
 
 function folder(hostPath: string): InterpreterTree {
   return { hostPath, kind: "folder" };
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
-  );
 }

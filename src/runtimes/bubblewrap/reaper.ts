@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
-import { isAbsolute, relative } from "node:path";
 import type { Logger } from "../../telemetry/logger.ts";
+import { isBelow } from "../start-request.ts";
 import { endGroups, endServerGroups, tryKill } from "./end-groups.ts";
 import type { GuestCopies } from "./guest-copy.ts";
 import { waitUntilDetached } from "./loop-devices.ts";
@@ -44,8 +44,7 @@ async function reapCell(options: ReaperOptions, cell: CellRecord): Promise<boole
     logger.error("a process of a sandbox of a dead server does not end", { cell: cell.id });
     return false;
   }
-  const below = relative(dataFolder, cell.folder);
-  const isOurs = below !== "" && !below.startsWith("..") && !isAbsolute(below);
+  const isOurs = isBelow(dataFolder, cell.folder);
   if (isOurs && !(await waitUntilDetached(cell.folder))) {
     logger.error("a disk of a sandbox of a dead server is still in use", { cell: cell.id });
     return false;

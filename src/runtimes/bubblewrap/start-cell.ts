@@ -1,29 +1,21 @@
 import { chmod, chown, mkdir, rm } from "node:fs/promises";
-import { isAbsolute, join, relative } from "node:path";
-import { OwlError } from "../../errors/owl-error.ts";
+import { join } from "node:path";
 import type { CellSpec } from "../runtime.ts";
 import { adoptCell, type BubblewrapCell, type RunningCell } from "./cell.ts";
 import type { CellHost } from "./cell-host.ts";
 import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER, volumeMounts } from "../cell-mounts.ts";
+import { checkSpec, type StartRequest } from "../start-request.ts";
 import type { ControlGroup } from "./cgroups/control-group.ts";
 import { endGroups } from "./end-groups.ts";
 import { launch, type Launch } from "./launch.ts";
 import { noteUid, readUid } from "./uid-range.ts";
 
-const CELL_ID = /^[A-Za-z0-9_-]{1,128}$/;
 const IMAGE_FILE = "workspace.img";
-
-export interface StartRequest {
-  readonly spec: CellSpec;
-  /** What runs inside; the guest unless the probe asks for something else. */
-  readonly command?: readonly string[];
-  readonly signal: AbortSignal;
-}
 
 /** Prepares the workspace, the limits and the user of a cell, starts it, and undoes all of that when it cannot be started. */
 export async function startCell(host: CellHost, request: StartRequest): Promise<BubblewrapCell> {
   const { spec, signal } = request;
-  checkSpec(host, spec);
+  checkSpec(spec, host);
   signal.throwIfAborted();
   const mounts = await cellMounts(host, spec);
   const claim = { id: spec.id, serverId: host.serverId, owner: host.records.owner, folder: spec.folder, groups: [] };
@@ -73,19 +65,6 @@ export async function discardCell(host: CellHost, folder: string): Promise<void>
   await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   if (uid !== undefined) await host.privileges?.uids.release(uid);
   await host.records.removeCellsOf(folder);
-}
-
-function checkSpec(host: CellHost, spec: CellSpec): void {
-  if (!CELL_ID.test(spec.id)) throw new OwlError("internal", `not an id of a sandbox: ${JSON.stringify(spec.id)}`);
-  const below = relative(host.dataFolder, spec.folder);
-  if (below === "" || below.startsWith("..") || isAbsolute(below)) {
-    throw new OwlError("internal", "a sandbox's folder must lie below the data folder");
-  }
-  for (const [name, value] of Object.entries(spec.env)) {
-    if (name === "" || /[=\0]/.test(name) || value.includes("\0")) {
-      throw new OwlError("invalid_params", `not a variable of an environment: ${JSON.stringify(name)}`);
-    }
-  }
 }
 
 async function cellMounts(host: CellHost, spec: CellSpec): Promise<CellMount[]> {

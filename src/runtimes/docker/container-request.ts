@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
+import { cellEnvironment } from "../cell-environment.ts";
 import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER } from "../cell-mounts.ts";
 import type { CellSpec } from "../runtime.ts";
+import { temporarySpace } from "../temporary-space.ts";
 import type { DockerHost } from "./docker-host.ts";
 import type { SandboxImage } from "./images.ts";
 import { ULIMITS, ulimit } from "./ulimits.ts";
@@ -8,7 +10,6 @@ import { ULIMITS, ulimit } from "./ulimits.ts";
 /** Where Node is when the image has none of its own. */
 export const NODE_FOLDER = "/opt/owlclaw-node";
 
-const MAX_SHM_BYTES = 64 * 1024 * 1024;
 const FIRST_UID = 1_000_000_000;
 const UID_COUNT = 500_000_000;
 const COMMON_UID = 1000;
@@ -80,13 +81,13 @@ function confinement(host: DockerHost): Record<string, unknown> {
 
 function resourceLimits({ resources }: CellSpec): Record<string, unknown> {
   const { cpus, memoryBytes, maxPids, diskBytes } = resources;
-  const tmpBytes = Math.min(diskBytes, Math.floor(memoryBytes / 2));
+  const { tmpBytes, shmBytes } = temporarySpace(resources);
   return {
     Memory: memoryBytes,
     MemorySwap: memoryBytes,
     NanoCpus: Math.round(cpus * 1e9),
     PidsLimit: maxPids,
-    ShmSize: Math.min(MAX_SHM_BYTES, tmpBytes),
+    ShmSize: shmBytes,
     Tmpfs: { "/tmp": `rw,nosuid,nodev,exec,mode=1777,size=${tmpBytes}` },
     Ulimits: [...ULIMITS, ulimit("fsize", diskBytes)],
   };
@@ -120,22 +121,8 @@ export function insideEnvironment(
   { spec, image }: Pick<ContainerParts, "spec" | "image">,
 ): Record<string, string> {
   const template = host.templates[spec.template];
-  const path = [...(template?.path ?? []), ...image.path, `${spec.workspacePath}/.local/bin`];
-  return {
-    HOME: spec.workspacePath,
-    PATH: [...new Set(path)].join(":"),
-    LANG: "C.UTF-8",
-    TMPDIR: "/tmp",
-    USER: "sandbox",
-    LOGNAME: "sandbox",
-    SHELL: "/bin/bash",
-    PIP_BREAK_SYSTEM_PACKAGES: "1",
-    PIP_DISABLE_PIP_VERSION_CHECK: "1",
-    ...template?.env,
-    ...spec.env,
-    OWLCLAW_WORKSPACE: spec.workspacePath,
-    ...(spec.egressSocket === undefined ? {} : egressVariable(host)),
-  };
+  const own = spec.egressSocket === undefined ? {} : egressVariable(host);
+  return cellEnvironment(spec, { template, path: image.path, own });
 }
 
 function egressVariable({ isRemote }: DockerHost): Record<string, string> {

@@ -1,16 +1,10 @@
 import type { Logger } from "../../telemetry/logger.ts";
+import type { TemplateTree } from "../runtime.ts";
 import type { WorkspaceWatch } from "../workspace-watch.ts";
 import type { EngineClient } from "./engine-client.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 import type { Images } from "./images.ts";
 import type { Ownership } from "./ownership.ts";
-
-/** What a built template adds to its image; always read-only. */
-export interface TemplateTree {
-  readonly folders: ReadonlyArray<{ readonly hostPath: string; readonly guestPath: string }>;
-  readonly path: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-}
 
 /** Everything that containers of one server have in common. */
 export interface DockerHost {

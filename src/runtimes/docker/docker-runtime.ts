@@ -1,12 +1,13 @@
 import { access, constants, mkdir } from "node:fs/promises";
-import { isAbsolute, join, relative } from "node:path";
+import { join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { replaceFile } from "../replace-file.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime, TemplateTree } from "../runtime.ts";
+import { checkBelow } from "../start-request.ts";
 import { createWorkspaceWatch } from "../workspace-watch.ts";
 import type { DockerCell } from "./docker-cell.ts";
-import type { DockerHost, TemplateTree } from "./docker-host.ts";
+import type { DockerHost } from "./docker-host.ts";
 import { parseEngineAddress } from "./engine-address.ts";
 import { EngineClient } from "./engine-client.ts";
 import { type EngineFacts, readEngineFacts } from "./engine-facts.ts";
@@ -120,11 +121,4 @@ async function canReadVolumes({ address }: EngineClient, { rootFolder }: EngineF
     () => true,
     () => false,
   );
-}
-
-function checkBelow(dataFolder: string, folder: string): void {
-  const below = relative(dataFolder, folder);
-  if (below === "" || below.startsWith("..") || isAbsolute(below)) {
-    throw new OwlError("internal", "only folders below the data folder can be discarded");
-  }
 }

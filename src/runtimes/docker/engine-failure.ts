@@ -15,6 +15,7 @@ const CODE_REASONS: Readonly<Record<string, string>> = {
   ENOENT: "nothing listens there",
   ECONNREFUSED: "nothing listens there",
   EACCES: "this user may not use it",
+  ABORT_ERR: "it does not answer",
   TimeoutError: "it does not answer",
 };
 

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { toOwlError } from "../../errors/owl-error.ts";
 import { GUEST_FOLDER } from "../cell-mounts.ts";
 import { type Answer, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { openBait } from "../probe/bait.ts";
 import { serverProcess } from "../probe/server-process.ts";
-import { type Cause, CHECK_NAMES, type CheckName, toCheck } from "../probe/checks.ts";
+import type { Cause, CheckName } from "../probe/checks.ts";
+import { attackReport, failedStart } from "../probe/report.ts";
 import type { CellSpec, ProbeCheck, ProbeReport, Resources } from "../runtime.ts";
 import { createWorkspaceWatch } from "../workspace-watch.ts";
 import { insideEnvironment } from "./container-request.ts";
@@ -52,24 +52,16 @@ const STUCK: ProbeCheck = {
   fix: "Try `docker run --rm --network none IMAGE true` with the runtime that sandbox.docker.runtime names; docs/runtimes.md has the limits of gVisor.",
 };
 
-/** Starts real containers and tries to break out of them. What was not tried, or gave no answer, does not hold. */
+/** Starts real containers and tries to break out of them. */
 export async function probeDocker(host: DockerHost, signal: AbortSignal): Promise<ProbeReport> {
-  const report = (checks: readonly ProbeCheck[]): ProbeReport => ({ runtime: "docker", checks });
   const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
     const answer = await attackAll(host, limited);
-    const untried: Answer[string] = [true, "the attack gave no answer"];
-    return report([
-      { name: "start", holds: true, severity: "isolation", detail: "A container starts." },
-      ...CHECK_NAMES.map((name) => toCheck(name, answer[name] ?? untried, CAUSES[name])),
-    ]);
+    return attackReport({ runtime: "docker", started: "A container starts.", answer, causes: CAUSES });
   } catch (error) {
-    if (isTimeout(limited)) return report([STUCK]);
+    if (isTimeout(limited)) return { runtime: "docker", checks: [STUCK] };
     signal.throwIfAborted();
-    const { kind, message, hint, retryable } = toOwlError(error);
-    // An engine that is away, or an image that is not there yet, says nothing about the isolation.
-    if (kind === "sandbox_unavailable" && retryable) throw error;
-    return report([{ name: "start", holds: false, severity: "isolation", detail: message, fix: hint }]);
+    return failedStart("docker", error);
   }
 }
 

@@ -1,9 +1,8 @@
 import { chmod, chown } from "node:fs/promises";
-import { isAbsolute, relative } from "node:path";
-import { OwlError } from "../../errors/owl-error.ts";
 import { type CellMount, volumeMounts } from "../cell-mounts.ts";
 import type { CellStream } from "../cell-stream.ts";
 import type { CellSpec } from "../runtime.ts";
+import { checkSpec, type StartRequest } from "../start-request.ts";
 import { splitAttached } from "./attached-stream.ts";
 import { containerRequest, guestCommand, uidOf } from "./container-request.ts";
 import { DockerCell } from "./docker-cell.ts";
@@ -16,20 +15,12 @@ import { discardVolume } from "./reap.ts";
 import { removeContainer } from "./remove-container.ts";
 import { packTar } from "./tar-archive.ts";
 
-const CELL_ID = /^[A-Za-z0-9_-]{1,128}$/;
 const ATTACH = { stream: "1", stdin: "1", stdout: "1", stderr: "1" };
-
-export interface StartRequest {
-  readonly spec: CellSpec;
-  /** What runs inside; the guest unless the probe asks for something else. */
-  readonly command?: readonly string[];
-  readonly signal: AbortSignal;
-}
 
 /** Makes a container, takes hold of its streams and starts it; removes it when that fails. */
 export async function startContainer(host: DockerHost, request: StartRequest): Promise<DockerCell> {
   const { spec, signal } = request;
-  checkSpec(host, spec);
+  checkSpec(spec, host);
   signal.throwIfAborted();
   const name = host.imageOf(spec.template);
   try {
@@ -145,17 +136,4 @@ async function watchWorkspace(
   const path = `/volumes/${host.ownership.volumeName(spec.folder)}`;
   const { Mountpoint: folder } = volumeSchema.parse((await host.engine.call({ method: "GET", path })).json);
   return host.workspaceWatch.watch(folder, spec.resources.diskBytes, onExcess);
-}
-
-function checkSpec(host: DockerHost, spec: CellSpec): void {
-  if (!CELL_ID.test(spec.id)) throw new OwlError("internal", `not an id of a sandbox: ${JSON.stringify(spec.id)}`);
-  const below = relative(host.dataFolder, spec.folder);
-  if (below === "" || below.startsWith("..") || isAbsolute(below)) {
-    throw new OwlError("internal", "a sandbox's folder must lie below the data folder");
-  }
-  for (const [name, value] of Object.entries(spec.env)) {
-    if (name === "" || /[=\0]/.test(name) || value.includes("\0")) {
-      throw new OwlError("invalid_params", `not a variable of an environment: ${JSON.stringify(name)}`);
-    }
-  }
 }

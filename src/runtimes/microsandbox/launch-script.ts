@@ -1,9 +1,11 @@
+import { LINE_SCRIPT } from "./launch-line.ts";
+
 /**
  * Runs as root inside a microVM and starts one program as an ordinary user, confined as in every other runtime. The
  * machine's border is the hypervisor; this is what stands between a program and the machine's own kernel. Python, since
  * a shell has no system calls. Its argument is a JSON object made by `launchArguments`.
  */
-export const LAUNCH_SCRIPT = `
+export const LAUNCH_SCRIPT: string = `
 import base64, ctypes, fcntl, json, os, resource, signal, socket, struct, sys, threading, time
 given = json.loads(sys.argv[1])
 libc = ctypes.CDLL(None, use_errno=True)
@@ -46,89 +48,7 @@ def kills_for_memory():
     with open("/proc/vmstat") as file:
         return next((line for line in file if line.startswith("oom_kill ")), "")
 
-def connected(port):
-    deadline = time.monotonic() + given["connectSeconds"]
-    while True:
-        door = socket.socket(socket.AF_VSOCK)
-        # The kernel itself gives up after two seconds, which a busy host needs longer than. Python sets numbers alone here.
-        system("setsockopt", door.fileno(), 40, 6, struct.pack("ll", given["connectSeconds"], 0), 16)
-        try:
-            door.connect((2, port))
-            return door
-        except OSError as error:
-            door.close()
-            complain(error)
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(0.1)
-
-def complain(error):
-    print("launcher:", repr(error), file=sys.stderr, flush=True)
-
-class Line:
-    # To the host, with its word for how much of it has arrived: src/runtimes/microsandbox/credited-line.ts
-    def __init__(self, port):
-        self.socket = connected(port)
-        self.window, self.changed, self.is_over = given["windowBytes"], threading.Condition(), False
-
-    def send(self, data):
-        for start in range(0, len(data), given["pieceBytes"]):
-            piece = data[start : start + given["pieceBytes"]]
-            with self.changed:
-                while self.window < len(piece) and not self.is_over:
-                    self.changed.wait()
-                self.window -= len(piece)
-            if self.is_over:
-                raise BrokenPipeError
-            self.socket.sendall(piece)
-
-    def exactly(self, count):
-        parts = []
-        while count > 0:
-            part = self.socket.recv(min(count, 65536))
-            if not part:
-                raise EOFError
-            parts.append(part)
-            count -= len(part)
-        return b"".join(parts)
-
-    def receive(self, write, finish):
-        try:
-            while True:
-                length = int.from_bytes(self.exactly(4), "big")
-                if length:
-                    write(self.exactly(length))
-                    continue
-                with self.changed:
-                    self.window += given["creditBytes"]
-                    self.changed.notify_all()
-        except (EOFError, OSError):
-            pass
-        # The host may have finished and still listen: its credits are no longer needed then.
-        with self.changed:
-            self.is_over = True
-            self.changed.notify_all()
-        quietly(finish)
-
-def quietly(act):
-    try:
-        act()
-    except OSError:
-        pass
-
-def in_thread(target, *args):
-    thread = threading.Thread(target=target, args=args, daemon=True)
-    thread.start()
-    return thread
-
-def send_all(read, line):
-    try:
-        while piece := read():
-            line.send(piece)
-    except OSError:
-        pass
-    quietly(lambda: line.socket.shutdown(socket.SHUT_WR))
-
+${LINE_SCRIPT}
 def beside(body):
     # A process of its own outside the sandbox, where nothing in it sees or ends it.
     pid = os.fork()

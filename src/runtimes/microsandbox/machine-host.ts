@@ -3,7 +3,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { DiskImages } from "../bubblewrap/disk-image.ts";
 import type { Records } from "../bubblewrap/records.ts";
 import type { Ownership } from "../docker/ownership.ts";
-import type { TemplateTree } from "../docker/docker-host.ts";
+import type { TemplateTree } from "../runtime.ts";
 import type { MicrosandboxSdk } from "./sdk.ts";
 
 /** Everything that microVMs of one server have in common. */

@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
+import { cellEnvironment } from "../cell-environment.ts";
 import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER } from "../cell-mounts.ts";
 import type { CellSpec } from "../runtime.ts";
 import { encodeProgram } from "../seccomp/bpf-program.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
+import { temporarySpace } from "../temporary-space.ts";
 import { CREDIT_STEP_BYTES, CREDIT_WINDOW_BYTES } from "./credited-line.ts";
 import { LAUNCH_SCRIPT } from "./launch-script.ts";
 import type { MachineHost } from "./machine-host.ts";
@@ -19,7 +21,6 @@ const EGRESS_PORT = 5002;
 const CONNECT_SECONDS = 60;
 /** Larger pieces are lost on the way to the host. */
 const PIECE_BYTES = 4096;
-const MAX_SHM_BYTES = 64 * MIB;
 const MAX_OPEN_FILES = 65_536;
 /** For what is written while the machine starts; everything is read-only afterwards. */
 const ROOT_MIB = 64;
@@ -88,8 +89,7 @@ function bound(
 /** What the launcher is started with. */
 export function launchArguments(host: MachineHost, parts: Omit<MachineParts, "name">): string[] {
   const { spec } = parts;
-  const { memoryBytes, diskBytes, maxPids } = spec.resources;
-  const tmpBytes = Math.min(diskBytes, Math.floor(memoryBytes / 2));
+  const { diskBytes, maxPids } = spec.resources;
   const given = {
     uid: UID,
     command: parts.command ?? spec.program ?? guestCommand(host),
@@ -97,8 +97,7 @@ export function launchArguments(host: MachineHost, parts: Omit<MachineParts, "na
     workspace: spec.workspacePath,
     ownsWorkspace: parts.disk !== undefined,
     filter: encodeProgram(seccompFilter(process.arch === "arm64" ? "arm64" : "x64")).toString("base64"),
-    tmpBytes,
-    shmBytes: Math.min(MAX_SHM_BYTES, tmpBytes),
+    ...temporarySpace(spec.resources),
     limits: { NPROC: maxPids, CORE: 0, FSIZE: diskBytes, NOFILE: MAX_OPEN_FILES, MEMLOCK: MIB },
     streamPort: STREAM_PORT,
     connectSeconds: CONNECT_SECONDS,
@@ -123,20 +122,7 @@ function guestCommand(host: MachineHost): readonly string[] {
 /** Everything a program inside can read of an environment: nothing of the server's. */
 export function insideEnvironment(host: MachineHost, spec: CellSpec): Record<string, string> {
   const template = host.templates[spec.template];
-  const own = host.nodeFolder === undefined ? [] : [NODE_FOLDER];
-  return {
-    HOME: spec.workspacePath,
-    PATH: [...(template?.path ?? []), ...own, ...PATH, `${spec.workspacePath}/.local/bin`].join(":"),
-    LANG: "C.UTF-8",
-    TMPDIR: "/tmp",
-    USER: "sandbox",
-    LOGNAME: "sandbox",
-    SHELL: "/bin/bash",
-    PIP_BREAK_SYSTEM_PACKAGES: "1",
-    PIP_DISABLE_PIP_VERSION_CHECK: "1",
-    ...template?.env,
-    ...spec.env,
-    OWLCLAW_WORKSPACE: spec.workspacePath,
-    ...(spec.egressSocket === undefined ? {} : { OWLCLAW_EGRESS: EGRESS_SOCKET }),
-  };
+  const path = host.nodeFolder === undefined ? PATH : [NODE_FOLDER, ...PATH];
+  const own = spec.egressSocket === undefined ? {} : { OWLCLAW_EGRESS: EGRESS_SOCKET };
+  return cellEnvironment(spec, { template, path, own });
 }

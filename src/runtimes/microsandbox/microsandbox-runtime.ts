@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { access, chmod, copyFile, mkdir, rename, rm } from "node:fs/promises";
+import { chmod, copyFile, mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
 import { identifyProcess } from "../../processes/identity.ts";
@@ -7,16 +7,17 @@ import type { Logger } from "../../telemetry/logger.ts";
 import { createDiskImages } from "../bubblewrap/disk-image.ts";
 import { createGuestCopies } from "../bubblewrap/guest-copy.ts";
 import { openRecords } from "../bubblewrap/records.ts";
-import type { TemplateTree } from "../docker/docker-host.ts";
 import { openOwnership } from "../docker/ownership.ts";
+import { isThere } from "../is-there.ts";
 import { draftName } from "../replace-file.ts";
-import type { Runtime } from "../runtime.ts";
+import type { Runtime, TemplateTree } from "../runtime.ts";
+import { checkBelow } from "../start-request.ts";
 import type { MachineCell } from "./machine-cell.ts";
 import { type MachineHost, serverFolders } from "./machine-host.ts";
 import { probeMachine } from "./probe.ts";
 import { reapDeadServers, removeServerFolders } from "./reap.ts";
 import type { MicrosandboxSdk } from "./sdk.ts";
-import { checkBelow, startMachine } from "./start-machine.ts";
+import { startMachine } from "./start-machine.ts";
 
 /** A machine outlives the longest sandbox by this: it is for servers that forgot it. */
 const BACKSTOP_SECONDS = 3600;
@@ -113,11 +114,7 @@ async function createHost(
 async function provideNode(parent: string): Promise<string> {
   const name = createHash("sha256").update(`${process.version} ${process.execPath}`).digest("hex").slice(0, 16);
   const folder = join(parent, name);
-  const isThere = await access(join(folder, "node")).then(
-    () => true,
-    () => false,
-  );
-  if (isThere) return folder;
+  if (await isThere(join(folder, "node"))) return folder;
   await mkdir(folder, { recursive: true, mode: 0o755 });
   const draft = draftName(join(folder, "node"));
   await copyFile(process.execPath, draft);

@@ -1,20 +1,18 @@
 import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { toOwlError } from "../../errors/owl-error.ts";
 import { GUEST_FOLDER } from "../cell-mounts.ts";
 import { type Answer, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { openBait } from "../probe/bait.ts";
-import { CHECK_NAMES, toCheck } from "../probe/checks.ts";
-import type { CellSpec, ProbeCheck, ProbeReport, Resources } from "../runtime.ts";
+import { attackReport, failedStart } from "../probe/report.ts";
+import { serverProcess } from "../probe/server-process.ts";
+import type { CellSpec, ProbeReport, Resources } from "../runtime.ts";
 import type { MachineHost } from "./machine-host.ts";
 import { insideEnvironment, nodeInside, PYTHON } from "./machine-plan.ts";
 import { startMachine } from "./start-machine.ts";
 
 const WORKSPACE = "/workspace";
-/** Numbers of the server's own process below this may be those of processes inside. */
-const DISTINCT_PID = 1000;
 /** A machine needs some for its kernel. */
 const RESOURCES: Resources = { ...PROBE_RESOURCES, cpus: 1, memoryBytes: 256 * 1024 * 1024 };
 
@@ -30,22 +28,14 @@ found["cpu-limit"] = [processors > ${RESOURCES.cpus}, f"the machine has {process
 print(json.dumps(found), flush=True)
 `;
 
-/** Boots a real machine and tries to break out of it. What was not tried, or gave no answer, does not hold. */
+/** Boots a real machine and tries to break out of it. */
 export async function probeMachine(host: MachineHost, signal: AbortSignal): Promise<ProbeReport> {
-  const report = (checks: readonly ProbeCheck[]): ProbeReport => ({ runtime: "microsandbox", checks });
   try {
     const answer = await attackFromInside(host, signal);
-    const untried: Answer[string] = [true, "the attack gave no answer"];
-    return report([
-      { name: "start", holds: true, severity: "isolation", detail: "A microVM starts." },
-      ...CHECK_NAMES.map((name) => toCheck(name, answer[name] ?? untried)),
-    ]);
+    return attackReport({ runtime: "microsandbox", started: "A microVM starts.", answer });
   } catch (error) {
     signal.throwIfAborted();
-    const { kind, message, hint, retryable } = toOwlError(error);
-    // An image that is not there yet says nothing about the isolation.
-    if (kind === "sandbox_unavailable" && retryable) throw error;
-    return report([{ name: "start", holds: false, severity: "isolation", detail: message, fix: hint }]);
+    return failedStart("microsandbox", error);
   }
 }
 
@@ -76,7 +66,7 @@ async function attackFromInside(host: MachineHost, signal: AbortSignal): Promise
 
 function attackArguments(host: MachineHost, spec: CellSpec, listeners: unknown): unknown {
   const variables = [...Object.keys(insideEnvironment(host, spec)), "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_"];
-  const hasPid = process.pid > DISTINCT_PID;
+  const server = serverProcess();
   return {
     canaries: [
       ...["", "/host", "/proc/1/root"].map((prefix) => `${prefix}${join(host.stateFolder, "id")}`),
@@ -84,9 +74,9 @@ function attackArguments(host: MachineHost, spec: CellSpec, listeners: unknown):
       "/dev/vda",
       "/dev/mem",
       "/.msb/scripts",
-      ...(hasPid ? [`/proc/${process.pid}/environ`] : []),
+      ...server.files,
     ],
-    serverPid: hasPid ? process.pid : 2 ** 22 - 1,
+    serverPid: server.serverPid,
     needed: [nodeInside(host), `${GUEST_FOLDER}/guest.mjs`],
     listeners,
     abstractSocket: spec.id,

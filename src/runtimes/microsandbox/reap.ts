@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
-import { isAbsolute, relative } from "node:path";
 import { z } from "zod";
 import { isAlive } from "../../processes/identity.ts";
 import { isOrphan, LABELS } from "../docker/ownership.ts";
+import { isBelow } from "../start-request.ts";
 import { destroyMachine } from "./machine-cell.ts";
 import { type MachineHost, serverFolders } from "./machine-host.ts";
 import type { FoundMachine } from "./sdk.ts";
@@ -61,9 +61,4 @@ async function ownMachines({ sdk, ownership }: MachineHost): Promise<FoundMachin
 function labelsOf(machine: FoundMachine): Record<string, string> {
   const parsed = labelsSchema.safeParse(machine.config());
   return parsed.success ? parsed.data.labels : {};
-}
-
-function isBelow(dataFolder: string, folder: string): boolean {
-  const below = relative(dataFolder, folder);
-  return below !== "" && !below.startsWith("..") && !isAbsolute(below);
 }

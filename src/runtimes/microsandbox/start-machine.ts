@@ -1,11 +1,11 @@
 import { mkdir } from "node:fs/promises";
 import type { Socket } from "node:net";
-import { isAbsolute, relative } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../../errors/owl-error.ts";
 import { type CellMount, volumeMounts } from "../cell-mounts.ts";
 import { CellStream } from "../cell-stream.ts";
 import type { CellSpec } from "../runtime.ts";
+import { checkSpec, type StartRequest } from "../start-request.ts";
 import { creditedLine } from "./credited-line.ts";
 import { openEgressBridge } from "./egress-bridge.ts";
 import { type GuestLine, openGuestLine } from "./host-line.ts";
@@ -16,22 +16,16 @@ import { launchArguments, newMachineName, type MachineParts, planMachine, PYTHON
 import type { Machine } from "./sdk.ts";
 import { provideDisk } from "./workspace-disk.ts";
 
-const CELL_ID = /^[A-Za-z0-9_-]{1,80}$/;
+/** It is part of a machine's name, which is short. */
+const MAX_ID_CHARS = 80;
 const MAX_COMPLAINT_CHARS = 500;
 const DISK_TIMEOUT_MS = 30_000;
 const DISK_PAUSE_MS = 100;
 
-export interface StartRequest {
-  readonly spec: CellSpec;
-  /** What runs inside; the guest unless the probe asks for something else. */
-  readonly command?: readonly string[];
-  readonly signal: AbortSignal;
-}
-
 /** Boots a machine and starts the guest in it; leaves nothing when that fails. */
 export async function startMachine(host: MachineHost, request: StartRequest): Promise<MachineCell> {
   const { spec, signal, command } = request;
-  checkSpec(host, spec);
+  checkSpec(spec, { ...host, maxIdChars: MAX_ID_CHARS });
   signal.throwIfAborted();
   const { volumes, workspacePath } = spec;
   const mounts = await volumeMounts({ volumes, workspacePath, dataFolder: host.dataFolder });
@@ -176,21 +170,4 @@ async function provideWorkspace(
   await mkdir(spec.folder, { recursive: true, mode: 0o700 });
   if (mounts.some(({ guestPath }) => guestPath === spec.workspacePath)) return undefined;
   return await provideDisk(host.disks, spec.folder, spec.resources.diskBytes);
-}
-
-function checkSpec(host: MachineHost, spec: CellSpec): void {
-  if (!CELL_ID.test(spec.id)) throw new OwlError("internal", `not an id of a sandbox: ${JSON.stringify(spec.id)}`);
-  checkBelow(host.dataFolder, spec.folder);
-  for (const [name, value] of Object.entries(spec.env)) {
-    if (name === "" || /[=\0]/.test(name) || value.includes("\0")) {
-      throw new OwlError("invalid_params", `not a variable of an environment: ${JSON.stringify(name)}`);
-    }
-  }
-}
-
-export function checkBelow(dataFolder: string, folder: string): void {
-  const below = relative(dataFolder, folder);
-  if (below === "" || below.startsWith("..") || isAbsolute(below)) {
-    throw new OwlError("internal", "a sandbox's folder must lie below the data folder");
-  }
 }

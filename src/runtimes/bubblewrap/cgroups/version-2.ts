@@ -1,5 +1,6 @@
-import { access, constants, mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isThere } from "../../is-there.ts";
 import type { Resources } from "../../runtime.ts";
 import type { ControlGroup, ControlGroupTree } from "./control-group.ts";
 import { readCount, readFieldOf, writeIfPresent } from "./group-files.ts";
@@ -15,7 +16,7 @@ export async function openVersion2Tree(
 ): Promise<ControlGroupTree | undefined> {
   if (hierarchies.v2 === undefined) return undefined;
   const { mountPoint, ownFolder } = hierarchies.v2;
-  const isMachineRoot = !(await exists(join(mountPoint, "cgroup.type")));
+  const isMachineRoot = !(await isThere(join(mountPoint, "cgroup.type")));
   // Root of the machine may hold processes and divide its controllers at once, as no other group may.
   const parent = isMachineRoot && process.getuid?.() === 0 ? mountPoint : ownFolder;
   if (!(await hasControllers(join(parent, "cgroup.controllers")))) return undefined;
@@ -73,11 +74,4 @@ export async function createGroup(folder: string, resources: Resources): Promise
     outOfMemoryKills: async () => await readFieldOf(join(folder, "memory.events"), "oom_kill"),
     throttledPeriods: async () => await readFieldOf(join(folder, "cpu.stat"), "nr_throttled"),
   };
-}
-
-async function exists(file: string): Promise<boolean> {
-  return await access(file, constants.F_OK).then(
-    () => true,
-    () => false,
-  );
 }

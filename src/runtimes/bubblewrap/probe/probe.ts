@@ -14,7 +14,7 @@ import { type Answer, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../../p
 import { ATTACK_SCRIPT } from "../../probe/attack-script.ts";
 import { openBait } from "../../probe/bait.ts";
 import { serverProcess } from "../../probe/server-process.ts";
-import { CHECK_NAMES, toCheck } from "../../probe/checks.ts";
+import { attackReport } from "../../probe/report.ts";
 import { explainStartFailure, missingBubblewrap } from "./start-failure.ts";
 
 const MIB = 1024 * 1024;
@@ -24,7 +24,7 @@ const CPU_TIMEOUT_MS = 15_000;
 const CPU_POLL_MS = 10;
 const WATCH_INTERVAL_MS = 20;
 
-/** Starts a real cell and tries to break out of it. What was not tried, or gave no answer, does not hold. */
+/** Starts a real cell and tries to break out of it. */
 export async function probeBubblewrap(host: CellHost, signal: AbortSignal): Promise<ProbeReport> {
   const report = (checks: readonly ProbeCheck[]): ProbeReport => ({ runtime: "bubblewrap", checks });
   if ((await findTool("bwrap")) === undefined) return report([missingBubblewrap()]);
@@ -32,11 +32,7 @@ export async function probeBubblewrap(host: CellHost, signal: AbortSignal): Prom
   const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
     const answer = await attackAll(host, limited);
-    const untried: Answer[string] = [true, "the attack gave no answer"];
-    return report([
-      { name: "start", holds: true, severity: "isolation", detail: "A cell starts." },
-      ...CHECK_NAMES.map((name) => toCheck(name, answer[name] ?? untried)),
-    ]);
+    return attackReport({ runtime: "bubblewrap", started: "A cell starts.", answer });
   } catch (error) {
     signal.throwIfAborted();
     return report([await explainStartFailure(error instanceof Error ? error.message : String(error))]);

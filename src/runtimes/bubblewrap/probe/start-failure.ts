@@ -1,4 +1,5 @@
-import { access, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
+import { isThere } from "../../is-there.ts";
 import type { ProbeCheck } from "../../runtime.ts";
 
 /** Says why no cell could be started, and what to do about it. */
@@ -55,12 +56,5 @@ async function readSetting(file: string): Promise<string | undefined> {
   return await readFile(file, "utf8").then(
     (text) => text.trim(),
     () => undefined,
-  );
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
   );
 }
