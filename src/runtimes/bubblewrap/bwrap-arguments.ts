@@ -2,6 +2,7 @@ import { dirname } from "node:path";
 import type { CellSpec } from "../runtime.ts";
 import type { CellHost } from "./cell-host.ts";
 import { type CellMount, EGRESS_SOCKET } from "../cell-mounts.ts";
+import { limitEnvironment } from "./process-limits.ts";
 import { INSIDE_GID, INSIDE_UID, maskedProcArguments, systemTreeArguments } from "./system-tree.ts";
 
 /** Descriptors that the launcher hands to bwrap. */
@@ -107,5 +108,6 @@ export function insideEnvironment(host: CellHost, spec: CellSpec): Record<string
     OWLCLAW_WORKSPACE: spec.workspacePath,
     ...(host.browser === undefined ? {} : { OWLCLAW_CHROMIUM: host.browser.executable }),
     ...(spec.egressSocket === undefined ? {} : { OWLCLAW_EGRESS: EGRESS_SOCKET }),
+    ...limitEnvironment(host, spec),
   };
 }
