@@ -61,6 +61,10 @@ export class RemoteCall {
     return this.#span?.traceparent;
   }
 
+  get tracestate(): string | undefined {
+    return this.#span?.state;
+  }
+
   get what(): string {
     return this.job.op === "describe" ? `the file ${this.job.file}` : this.job.remote.what;
   }
