@@ -8,9 +8,6 @@ type Method = keyof ThreadMethods;
 type Params<M extends Method> = Parameters<ThreadMethods[M]>;
 type Result<M extends Method> = Awaited<ReturnType<ThreadMethods[M]>>;
 
-/** Long enough for any page of rows. The thread ends at the next one. */
-const ENDING_MS = 10_000;
-
 /** A thread with one connection. It starts with the first call, and again with the next call after it died. */
 export class SqliteThread {
   readonly #data: ThreadData;
@@ -27,7 +24,10 @@ export class SqliteThread {
     return this.#closing === undefined ? this.#call(method, ...params) : Promise.reject(toError(CLOSED));
   }
 
-  /** Resolves when the thread has ended by itself: the database's library panics in one that is stopped while it works. */
+  /**
+   * Resolves when the thread has ended by itself, at the end of a page or of a query. A thread that is stopped while the
+   * database's library makes a statement takes the whole process with it: the library cannot bear that Node refuses it.
+   */
   close(): Promise<void> {
     return (this.#closing ??= this.#end());
   }
@@ -35,11 +35,9 @@ export class SqliteThread {
   async #end(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
-    const timer = setTimeout(() => void worker.terminate(), ENDING_MS);
     await this.#call("close").catch(() => undefined);
     worker.ref();
     if (this.#worker === worker) await once(worker, "exit");
-    clearTimeout(timer);
   }
 
   #call<M extends Method>(method: M, ...params: Params<M>): Promise<Result<M>> {
