@@ -9,7 +9,7 @@ const ROOT = path.join(import.meta.dirname, "..");
 export async function buildAssembled(): Promise<void> {
   await rm(ASSEMBLED_BUILD, { recursive: true, force: true });
   await buildServer(ROOT, ASSEMBLED_BUILD, {
-    "owlclaw-assembled": path.join(import.meta.dirname, "owlclaw-assembled.ts"),
+    entries: { "owlclaw-assembled": path.join(import.meta.dirname, "owlclaw-assembled.ts") },
   });
   await cp(path.join(ROOT, "dist/guest"), path.join(ASSEMBLED_BUILD, "guest"), { recursive: true });
   await copyFile(path.join(ROOT, "package.json"), path.join(ASSEMBLED_BUILD, "../package.json"));

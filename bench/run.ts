@@ -29,6 +29,7 @@ const USAGE = `npm run bench -- [options]
   --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
   --store URL        with --ledger: also postgres://…
   --shared           a governed call on SQLite, on PostgreSQL and Redis, and ungoverned
+  --tracing          a call without tracing's hooks, with tracing off, and traced
   --skills           2,000 skills instead of the echo tool alone: read, list, search, reload
   --handlers         100 tools listed, the start with 200 handlers, the reload of one
   --soak CALLS       memory over so many calls, instead of speed
@@ -50,6 +51,7 @@ const { values } = parseArgs({
     ledger: { type: "string" },
     store: { type: "string", default: "" },
     shared: { type: "boolean", default: false },
+    tracing: { type: "boolean", default: false },
     skills: { type: "boolean", default: false },
     handlers: { type: "boolean", default: false },
     soak: { type: "string" },
@@ -69,6 +71,7 @@ else if (values.sandbox) await runSandbox();
 else if (values.browser) await runBrowser();
 else if (values.ledger !== undefined) await runLedger(Number(values.ledger));
 else if (values.shared) await runShared();
+else if (values.tracing) await runTracing();
 else if (values.skills) await runSkills();
 else if (values.handlers) await runHandlers();
 else if (values["soak-mixed"] !== undefined) await runMixedSoak(Number(values["soak-mixed"]));
@@ -105,6 +108,18 @@ async function runShared(): Promise<void> {
   const goals = checkSharedGoals(results);
   console.log([sharedReport(results), goalsReport(goals)].join("\n\n"));
   await save({ rounds, secondsPerRound, connections, shared: results, goals });
+  if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
+}
+
+async function runTracing(): Promise<void> {
+  const { checkTracingGoals, measureTracing, tracingReport } = await import("./tracing.ts");
+  const rounds = Number(values.rounds ?? (values.quick ? 3 : 11));
+  const secondsPerRound = Number(values.seconds ?? (values.quick ? 1 : 3));
+  const warmupSeconds = secondsPerRound / 2;
+  const results = await measureTracing({ rounds, secondsPerRound, warmupSeconds, connections, log: note });
+  const goals = checkTracingGoals(results);
+  console.log([tracingReport(results), goalsReport(goals)].join("\n\n"));
+  await save({ rounds, secondsPerRound, connections, tracing: results, goals });
   if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
 }
 

@@ -33,6 +33,7 @@ function main(): void {
   const { launcher, resolvePython } = chooseLauncher({
     python: findInterpreter("python", environment["PATH"]),
     environment,
+    dataBytes: settings.dataBytes,
     onDiagnostic,
   });
   const languageOptions: LanguageOptions = { launcher, cwd: workspace.root, environment, resolvePython };

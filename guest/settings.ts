@@ -13,6 +13,8 @@ export interface Settings {
   readonly egressPort: number;
   /** The browser that the configuration names. */
   readonly chromium: string | undefined;
+  /** What one program may allocate, where the guest itself may allocate more. */
+  readonly dataBytes: number | undefined;
   /** For the processes started inside: everything but what is meant for the guest alone. */
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -33,6 +35,7 @@ export function readSettings(): Settings {
     hasEgressRelay: env["OWLCLAW_EGRESS_RELAY"] !== undefined,
     egressPort: Number(env["OWLCLAW_EGRESS_PORT"] ?? EGRESS_PORT),
     chromium: env["OWLCLAW_CHROMIUM"],
+    dataBytes: env["OWLCLAW_DATA_BYTES"] === undefined ? undefined : Number(env["OWLCLAW_DATA_BYTES"]),
     environment,
   };
 }

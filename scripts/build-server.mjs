@@ -18,9 +18,9 @@ const EXTERNAL = ["libsql", "pg", "@redis/client", "jiti", "typescript-6", "esbu
 /**
  * @param {string} root
  * @param {string} folder It runs under the name `dist`, or the code in it could not find its neighbours.
- * @param {Record<string, string>} [more] Entries for a benchmark.
+ * @param {{ entries?: Record<string, string>, plugins?: import("esbuild").Plugin[] }} [more] For a benchmark.
  */
-export async function buildServer(root, folder, more = {}) {
+export async function buildServer(root, folder, { entries: more = {}, plugins = [] } = {}) {
   const entries = ENTRIES.map((name) => [name, join(root, "src", `${name}.ts`)]);
   await build({
     entryPoints: { ...Object.fromEntries(entries), ...more },
@@ -40,7 +40,7 @@ export async function buildServer(root, folder, more = {}) {
     },
     legalComments: "none",
     logLevel: "warning",
-    plugins: [keepPlaces(join(root, "src"))],
+    plugins: [...plugins, keepPlaces(join(root, "src"))],
   });
   const python = join("handlers", "python", "owlclaw");
   await cp(join(root, "src", python), join(folder, python), {

@@ -119,6 +119,7 @@ export class SandboxBrowser {
         OWLCLAW_CHROMIUM: this.#executable(),
         ...(proxyPort !== undefined && { OWLCLAW_PROXY_PORT: String(proxyPort) }),
       },
+      isNode: true,
     });
     return this.#driver;
   }

@@ -12,6 +12,7 @@ export interface InterpreterOptions {
   readonly argv: readonly [string, ...string[]];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly isNode: boolean;
 }
 
 export interface OutputListeners {
@@ -47,8 +48,8 @@ export class Interpreter {
     });
   }
 
-  static async start({ launcher, argv, cwd, env }: InterpreterOptions): Promise<Interpreter> {
-    return new Interpreter(await launcher.launch({ argv, cwd, env, stdin: "channel" }));
+  static async start({ launcher, ...program }: InterpreterOptions): Promise<Interpreter> {
+    return new Interpreter(await launcher.launch({ ...program, stdin: "channel" }));
   }
 
   get isAlive(): boolean {

@@ -25,7 +25,8 @@ export async function startInterpreter(language: Language, options: LanguageOpti
   if (found === undefined) throw missing(language, `python3 is in none of the folders of PATH (${searchPath ?? ""})`);
   try {
     const argv = language === "python" ? pythonArgv(await options.resolvePython(found)) : nodeArgv(found);
-    return await Interpreter.start({ launcher, argv, cwd, env: { ...environment, PWD: cwd } });
+    const isNode = language === "node";
+    return await Interpreter.start({ launcher, argv, cwd, env: { ...environment, PWD: cwd }, isNode });
   } catch (error) {
     if (errorCode(error) === "ENOENT" || errorCode(error) === "EACCES")
       throw missing(language, `${found} cannot be run`);

@@ -4,6 +4,9 @@ import { deferred } from "../deferred.ts";
 import type { FileMatch } from "../rpc.ts";
 import type { SearchEngine } from "./search-engine.ts";
 
+/** For compiled code. Left to itself, a thread of newer Nodes reserves half a gigabyte, which counts as memory. */
+const CODE_RANGE_MB = 32;
+
 /** Our own search, in a thread that can be ended: an expression that takes forever cannot be interrupted otherwise. */
 export const searchInThread: SearchEngine = async (plan, progress, signal) => {
   const { pattern, ...rest } = plan;
@@ -11,6 +14,7 @@ export const searchInThread: SearchEngine = async (plan, progress, signal) => {
     workerData: { ...rest, source: pattern.source, flags: pattern.flags },
     stdout: true,
     stderr: true,
+    resourceLimits: { codeRangeSizeMb: CODE_RANGE_MB },
   });
   const done = deferred();
   const onAbort = (): void => done.resolve();

@@ -12,16 +12,17 @@ export interface ChosenLauncher {
 export function chooseLauncher(options: {
   readonly python: string | undefined;
   readonly environment: Readonly<Record<string, string>>;
+  readonly dataBytes: number | undefined;
   readonly onDiagnostic: (text: string) => void;
 }): ChosenLauncher {
-  const { python, environment, onDiagnostic } = options;
-  const fallback = new UnsupervisedLauncher();
+  const { python, environment, dataBytes, onDiagnostic } = options;
+  const fallback = new UnsupervisedLauncher(dataBytes);
   const consequence = "processes that clear their environment can survive a time-out";
   if (python === undefined) {
     onDiagnostic(`python3 is not on PATH: ${consequence}`);
     return { launcher: fallback, resolvePython: (found) => Promise.resolve(found) };
   }
-  const spawner = new Spawner({ python, env: environment, onDiagnostic });
+  const spawner = new Spawner({ python, env: environment, dataBytes, onDiagnostic });
   const chosen: Promise<Launcher> = spawner.interpreter.then(
     () => spawner,
     () => {

@@ -8,6 +8,8 @@ export interface LaunchOptions {
   readonly env: Readonly<Record<string, string>>;
   /** `channel`: stdin is empty, and descriptors 3 and 4 carry requests and answers. */
   readonly stdin: "empty" | "pipe" | "channel";
+  /** It may allocate as much as the guest: Node needs room for what it only reserves. */
+  readonly isNode?: boolean;
 }
 
 export interface ProcessExit {

@@ -15,6 +15,8 @@ export interface SpawnerOptions {
   /** Path of a Python interpreter; may be a version manager's shim. */
   readonly python: string;
   readonly env: Readonly<Record<string, string>>;
+  /** What a program that is not Node may allocate; absent: as much as the guest. */
+  readonly dataBytes: number | undefined;
   readonly onDiagnostic: (text: string) => void;
 }
 
@@ -81,8 +83,10 @@ export class Spawner implements Launcher {
 
   #startServer(): void {
     const script = join(import.meta.dirname, "spawner.py");
+    const { python, dataBytes } = this.#options;
+    const limits = dataBytes === undefined ? [] : [String(dataBytes)];
     // No user site and no environment of the caller's: what runs here decides about everybody's processes.
-    const server = spawn(this.#options.python, ["-E", "-s", script], {
+    const server = spawn(python, ["-E", "-s", script, ...limits], {
       cwd: "/",
       env: { PATH: this.#options.env["PATH"], HOME: this.#options.env["HOME"] },
       stdio: ["pipe", "pipe", "inherit"],

@@ -78,8 +78,8 @@ export class Supervisor {
     this.#run = run;
     this.#stdout.hold();
     this.#stderr.hold();
-    const { argv, cwd, env, stdin } = options;
-    this.#tell({ argv, cwd, env, stdin });
+    const { argv, cwd, env, stdin, isNode = false } = options;
+    this.#tell({ argv, cwd, env, stdin, isNode });
     if (this.#isGone) {
       this.#onGone();
       await run.started.promise;

@@ -17,10 +17,16 @@ const END_ROUNDS = 200;
  */
 export class UnsupervisedLauncher implements Launcher {
   readonly #markers = new Set<string>();
+  readonly #dataBytes: number | undefined;
+
+  /** What a program that is not Node may allocate; absent: as much as the guest. */
+  constructor(dataBytes?: number) {
+    this.#dataBytes = dataBytes;
+  }
 
   async launch(options: LaunchOptions): Promise<RunningProcess> {
     const marker = `${MARKER_NAME}=${randomUUID()}`;
-    const [program, ...args] = options.argv;
+    const [program = "", ...args] = options.isNode === true ? options.argv : this.#limited(options.argv);
     const isChannel = options.stdin === "channel";
     const child = spawn(program, args, {
       cwd: options.cwd,
@@ -50,6 +56,10 @@ export class UnsupervisedLauncher implements Launcher {
 
   close(): void {
     for (const marker of this.#markers) signalAll(marker, "SIGKILL");
+  }
+
+  #limited(argv: readonly string[]): readonly string[] {
+    return this.#dataBytes === undefined ? argv : ["/usr/bin/prlimit", `--data=${this.#dataBytes}:`, "--", ...argv];
   }
 }
 

@@ -15,6 +15,10 @@ import signal
 import sys
 import time
 
+# The limit comes with the command line where there is one; the import costs every start a little.
+if len(sys.argv) > 1:
+    import resource
+
 PR_SET_CHILD_SUBREAPER = 36
 END_DEADLINE_SECONDS = 10
 FREEZE_ROUNDS = 50
@@ -154,6 +158,7 @@ class Supervisor:
             actions.append((os.POSIX_SPAWN_DUP2, self.stdin, 3))
             actions.append((os.POSIX_SPAWN_DUP2, self.answers, 4))
         argv = request["argv"]
+        limit_data(request["isNode"])
         try:
             os.chdir(request["cwd"])
             self.child = os.posix_spawn(
@@ -201,6 +206,13 @@ class Supervisor:
         except OSError:
             # The guest closed its end: it wants to hear no more.
             pass
+
+
+def limit_data(is_node):
+    """What the next program may allocate. Node needs all there is: it reserves what it hardly uses."""
+    if len(sys.argv) > 1:
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (hard if is_node else int(sys.argv[1]), hard))
 
 
 def exit_of(status):

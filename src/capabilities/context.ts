@@ -84,6 +84,8 @@ export interface CallContext {
   readonly traceId: string;
   /** By W3C Trace Context, for requests to other services; handlers have it while somebody traces. */
   readonly traceparent?: string | undefined;
+  /** What belongs to it and goes on with it, where the client sent any. */
+  readonly tracestate?: string | undefined;
   /** The MCP session, where the transport has one; calls of stateless clients have none. */
   readonly sessionId: string | undefined;
   /** For a resource that is being read: which part of it is wanted, and what the client has already. */

@@ -8,6 +8,9 @@ const call = {
   /** What the client calls itself, for the log. */
   label: z.string().max(4096).optional(),
   traceId: z.string().max(64),
+  /** Where the first server stands in the trace, while it traces. */
+  traceparent: z.string().max(64).optional(),
+  tracestate: z.string().max(512).optional(),
   protocolVersion: z.string().max(32),
   timeoutMs: z.number().positive().max(2_147_483_647),
 };

@@ -102,7 +102,7 @@ export class Governor {
     const confirm = stricter(terms.confirm, asked);
     const held = await this.#hold(policy, terms, terms.reserveMicros);
     if (confirm === undefined) return this.#grant({ policy, terms, held, rule, restore: undefined });
-    activeSpan()?.stage("approval");
+    activeSpan()?.stage("approval", { "owlclaw.approval.by": confirm.by });
     try {
       const restore = await confirmed(this.approvals, { confirm, subject, args, policy, approver: approver() });
       return this.#grant({ policy, terms, held, rule: confirm.rule, restore });

@@ -1,3 +1,4 @@
+import { isOwlError } from "../errors/owl-error.ts";
 import { linkHash, GENESIS } from "./chain.ts";
 import { type Cut, readCheckpoint } from "./checkpoint.ts";
 import type { LedgerKeys } from "./keys.ts";
@@ -146,6 +147,7 @@ class ChainWalk {
       const records = await this.#source.records(this.#head.seq, PAGE_ROWS);
       return records.length === 0 ? undefined : records;
     } catch (error) {
+      throwIfClosed(error);
       if (this.#problemCount > MAX_PROBLEMS) return undefined;
       return this.#readOne(error);
     }
@@ -156,7 +158,8 @@ class ChainWalk {
       const records = await this.#source.records(this.#head.seq, 1);
       // The one that failed stands later in the page.
       return records.length === 0 ? undefined : records;
-    } catch {
+    } catch (error) {
+      throwIfClosed(error);
       const seq = this.#head.seq + 1;
       const reason = pageError instanceof Error ? pageError.message : String(pageError);
       this.report({ seq, fault: "unreadable", detail: `row ${seq} cannot be read: ${reason}` });
@@ -216,4 +219,9 @@ class ChainWalk {
       this.report({ seq, fault: "head", detail: `row ${seq} has another hash than ${what}: the chain was rewritten` });
     }
   }
+}
+
+/** A ledger that is closed meanwhile says nothing about its rows. */
+function throwIfClosed(error: unknown): void {
+  if (isOwlError(error) && error.kind === "shutting_down") throw error;
 }

@@ -5,8 +5,8 @@ type Answer = JsonRpcResponse | undefined;
 
 /** Puts requests into traces. Absent when nobody traces. */
 export interface RequestTracing {
-  /** A message came in at a door; `traceparent` is what its carrier says about it. */
-  arrived<T>(traceparent: unknown, serve: () => T): T;
+  /** A message came in at a door; its carrier, such as its headers, may say which trace it belongs to. */
+  arrived<T>(carrier: unknown, serve: () => T): T;
   /** It is known now who asks. */
   identified(): void;
   /** Serves one request of the message. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { readTraceparent, traceparentIn } from "../telemetry/tracing/trace-context.ts";
+import { readTraceparent, traceContextIn } from "../telemetry/tracing/trace-context.ts";
 
 export function newTraceId(): string {
   return randomUUID().replaceAll("-", "");
@@ -10,7 +10,7 @@ export function newTraceId(): string {
  * headers of the connection that carries it.
  */
 export function traceIdIn(params: Readonly<Record<string, unknown>> | undefined): string | undefined {
-  return traceparentIn(params)?.traceId;
+  return traceContextIn(params)?.traceId;
 }
 
 /** The trace that the caller is in, by W3C Trace Context, or a new one. */

@@ -18,7 +18,7 @@ import type { EarlyWorker } from "./early-worker.ts";
 import { Operations } from "./operations.ts";
 import { openObservation } from "./observation.ts";
 import type { OpenGovernance } from "./open-governance.ts";
-import type { Cluster, Sharing } from "./open-sharing.ts";
+import type { Cluster, Sharing, SharingOptions } from "./open-sharing.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
 import type { OperatorSandboxes } from "./operator-sandboxes.ts";
 import type { OpenTracing, TracingParts } from "./open-tracing.ts";
@@ -66,11 +66,11 @@ const SERVER_INFO = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSIO
 export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const { config, logger } = options;
   const [registry, changes] = [new Registry(), new Changes()];
-  const sharing = await openShared(options, changes);
-  const cluster = sharing?.cluster;
   const metrics = config.telemetry.metrics ? new Metrics() : undefined;
-  const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
   const tracing = await traceIfWanted({ config, logger, registry, metrics });
+  const sharing = await openShared(options, { changes, tracer: tracing.tracer });
+  const cluster = sharing?.cluster;
+  const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
   const seen = seenOf(config);
   const parts = { ...options, ...seen, ...tracing, registry, changes, homes: cluster?.homes, sharing, metrics, alerts };
   const { governance: opened, capabilities } = await openParts(parts);
@@ -193,11 +193,11 @@ async function openGoverned({ sharing, ...options }: AssembleOptions & PartsBefo
 
 async function openShared(
   { config, logger, isGoverned = true }: AssembleOptions,
-  changes: Changes,
+  shared: Pick<SharingOptions, "changes" | "tracer">,
 ): Promise<Sharing | undefined> {
   if ((config.limits.url === "" && config.store.url === "") || !isGoverned) return undefined;
   const { openSharing } = await import("./open-sharing.ts");
-  return openSharing({ config, logger, changes });
+  return openSharing({ config, logger, ...shared });
 }
 
 /** With a key in common, one server continues what a client began at another. */

@@ -58,7 +58,7 @@ export class RequestMetrics implements RequestWatch {
     const startMs = performance.now();
     return (answer) => {
       this.#metrics.requests.observe(
-        [knownMethod(method), caller.transport, errorTypeOf(answer)],
+        [knownMethod(method), caller.transport, answerErrorType(answer)],
         (performance.now() - startMs) / 1000,
       );
     };
@@ -71,7 +71,7 @@ export function knownMethod(method: string): string {
 }
 
 /** Empty when all went well. */
-export function errorTypeOf(answer: JsonRpcResponse | undefined): string {
+export function answerErrorType(answer: JsonRpcResponse | undefined): string {
   if (answer === undefined) return "";
   if ("result" in answer) return answer.result["isError"] === true ? "tool_error" : "";
   const { data } = answer.error;

@@ -60,6 +60,7 @@ export class LedgerCheck {
             message: `the ledger is not intact (${first === undefined ? "unknown" : describe(first)}); run \`owlclaw mcp-server ledger verify\``,
           };
     } catch (error) {
+      if (this.#isClosed) return;
       // That the store cannot be read is told by its own check.
       logger.warning("the ledger could not be verified", { error });
     }

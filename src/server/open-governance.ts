@@ -1,4 +1,3 @@
-import { unwatchFile, watchFile } from "node:fs";
 import { join } from "node:path";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
@@ -17,9 +16,7 @@ import { RunningCalls } from "../pipeline/running-calls.ts";
 import type { Alerts } from "../telemetry/alerts.ts";
 import { CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import type { Logger } from "../telemetry/logger.ts";
-
-/** Files may be swapped in ways that no event tells of, such as a link above them: they are looked at instead. */
-const LOOK_MS = 500;
+import { lookAtFiles } from "../watching/look-at-files.ts";
 
 export interface OpenGovernance extends GovernanceParts {
   readonly source: PolicySource;
@@ -59,7 +56,7 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
     const watched = [governance.policyFile, loaded?.file ?? ""].filter((file) => file !== "");
     const reload = (): Promise<void> =>
       source.reload(async () => (await loaded?.reload())?.config.governance ?? governance);
-    const look = (): void => void reload();
+    let stopLooking: (() => void) | undefined;
     return {
       governor,
       ledger,
@@ -68,12 +65,12 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
       running: new RunningCalls(),
       reload,
       watch() {
-        for (const file of watched) watchFile(file, { interval: LOOK_MS, persistent: false }, look);
+        stopLooking = lookAtFiles(watched, () => void reload());
         pauses.watch();
       },
       async close() {
         pauses.close();
-        for (const file of watched) unwatchFile(file, look);
+        stopLooking?.();
         approvals.close();
         await ledger.close();
         await limits.close();

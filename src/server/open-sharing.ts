@@ -13,6 +13,7 @@ import { redisLimitEngine } from "../governance/limits/redis/redis-limit-engine.
 import type { LimitEngine } from "../governance/limits/shared/limit-engine.ts";
 import { RedisConnection } from "../redis/redis-connection.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Tracer } from "../telemetry/tracing/tracer.ts";
 import { SandboxHomes } from "./sandbox-homes.ts";
 
 const ID_BYTES = 9;
@@ -23,6 +24,7 @@ export interface SharingOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly changes: Changes;
+  readonly tracer?: Tracer | undefined;
 }
 
 /** What this server has in common with others. */
@@ -108,7 +110,7 @@ async function openPostgresPlace({ store, cluster }: Config): Promise<SharedPlac
 }
 
 function openCluster(
-  { config, logger, changes }: SharingOptions,
+  { config, logger, changes, tracer }: SharingOptions,
   directory: ServerDirectory,
   storeFor: SharedPlace["storeFor"],
 ): { readonly cluster: Cluster; readonly forwarder: Forwarder; readonly store: SessionStore | undefined } {
@@ -118,7 +120,7 @@ function openCluster(
   const registry = new ServerRegistry({ directory, serverId, leaseMs });
   const forwarder = new Forwarder({ seal, registry, logger });
   const timeoutMs = config.tools.timeoutSeconds * 1000;
-  const homes = new SandboxHomes({ serverId, forwarder, changes, timeoutMs });
+  const homes = new SandboxHomes({ serverId, forwarder, changes, timeoutMs, tracer });
   const store = storeFor?.(serverId);
   const sessions = new SessionHomes({ serverId, forwarder, registry, leaseMs, store });
   const tasks = new TaskHomes({ serverId, forwarder, registry });

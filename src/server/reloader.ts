@@ -1,4 +1,3 @@
-import { unwatchFile, watchFile } from "node:fs";
 import { ConfigError } from "../config/config-error.ts";
 import { CONFIG_KEYS } from "../config/keys.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -6,9 +5,8 @@ import type { Config } from "../config/schema.ts";
 import { PolicyError } from "../governance/policy/policy-error.ts";
 import { readPolicy, type Reload } from "../governance/policy/policy-source.ts";
 import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
+import { lookAtFiles } from "../watching/look-at-files.ts";
 
-/** Files may be swapped in ways that no event tells of: they are looked at instead. */
-const LOOK_MS = 500;
 const MAX_PROBLEMS = 20;
 
 /** What counts without a restart; certificates are read again by whoever uses them. */
@@ -25,14 +23,14 @@ export interface ReloaderOptions {
 /** Reads the configuration again, on a signal or when its file changed. What is wrong anywhere changes nothing at all. */
 export class Reloader {
   readonly #options: ReloaderOptions;
-  readonly #onFile = (): void => void this.#apply();
+  readonly #stopLooking: () => void;
   #turn: Promise<void> = Promise.resolve();
   #last: Reload | undefined;
 
   constructor(options: ReloaderOptions) {
     this.#options = options;
     const { file } = options.loaded;
-    if (file !== undefined) watchFile(file, { interval: LOOK_MS, persistent: false }, this.#onFile);
+    this.#stopLooking = lookAtFiles(file === undefined ? [] : [file], () => void this.#apply());
   }
 
   /** What came of the last read. */
@@ -50,8 +48,7 @@ export class Reloader {
   }
 
   close(): void {
-    const { file } = this.#options.loaded;
-    if (file !== undefined) unwatchFile(file, this.#onFile);
+    this.#stopLooking();
   }
 
   /** One after the other, so that an older read never replaces a newer one. Says whether the configuration was good. */

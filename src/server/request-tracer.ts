@@ -5,9 +5,9 @@ import type { RequestOrigin } from "../protocol/request-watch.ts";
 import { sessionDigest } from "../telemetry/session-digest.ts";
 import { runInSpan } from "../telemetry/tracing/active-span.ts";
 import { type Attributes, type AttributeValue, clockMs, type Span } from "../telemetry/tracing/span.ts";
-import { readTraceparent, type TraceContext, traceparentIn } from "../telemetry/tracing/trace-context.ts";
+import { readTraceContext, type TraceContext, traceContextIn } from "../telemetry/tracing/trace-context.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
-import { errorTypeOf, knownMethod } from "./call-metrics.ts";
+import { answerErrorType, knownMethod } from "./call-metrics.ts";
 
 interface Arrival {
   readonly parent: TraceContext | undefined;
@@ -33,8 +33,8 @@ export class RequestTracer implements RequestTracing {
     this.#names = names;
   }
 
-  arrived<T>(traceparent: unknown, serve: () => T): T {
-    const arrival = { parent: readTraceparent(traceparent), startMs: clockMs(), identifiedMs: undefined };
+  arrived<T>(carrier: unknown, serve: () => T): T {
+    const arrival = { parent: readTraceContext(carrier), startMs: clockMs(), identifiedMs: undefined };
     return this.#arrivals.run(arrival, serve);
   }
 
@@ -49,7 +49,7 @@ export class RequestTracer implements RequestTracing {
     const method = knownMethod(request.method);
     const span = this.#tracer.begin({
       traceId: origin.traceId,
-      parent: traceparentIn(request.params) ?? arrival?.parent,
+      parent: traceContextIn(request.params) ?? arrival?.parent,
       name: target === undefined ? method : `${method} ${target.value}`,
       kind: "server",
       attributes: { "mcp.method.name": method, ...attributesOf(request, origin), ...target?.attributes },
@@ -59,7 +59,7 @@ export class RequestTracer implements RequestTracing {
     recordIdentity(span, arrival);
     const answer = await runInSpan(span, serve);
     if (answer !== undefined && "error" in answer) span.set("rpc.response.status_code", String(answer.error.code));
-    const errorType = errorTypeOf(answer);
+    const errorType = answerErrorType(answer);
     span.end(errorType === "" ? undefined : errorType);
     return answer;
   }

@@ -14,6 +14,10 @@ import { runBounded } from "../pipeline/run-bounded.ts";
 import { validateArguments } from "../pipeline/validate-arguments.ts";
 import { silentConversation } from "../protocol/conversations/silent.ts";
 import { homeOf } from "../sandbox/session-name.ts";
+import { runAndEnd, traced } from "../telemetry/tracing/active-span.ts";
+import type { Span } from "../telemetry/tracing/span.ts";
+import { readTraceContext } from "../telemetry/tracing/trace-context.ts";
+import type { Tracer } from "../telemetry/tracing/tracer.ts";
 import { sessionIdOf } from "../tools/session-id.ts";
 
 export interface SandboxHomesOptions {
@@ -22,9 +26,12 @@ export interface SandboxHomesOptions {
   readonly changes: Changes;
   /** For tools that have no time of their own. */
   readonly timeoutMs: number;
+  readonly tracer?: Tracer | undefined;
 }
 
 type CallFacts = Pick<SandboxMessage, "principal" | "label" | "traceId" | "protocolVersion">;
+
+const FORWARD = { name: "forward", kind: "client" } as const;
 
 /** How far behind the bill of a call may be that is cut off. */
 const EGRESS_MS = 200;
@@ -54,27 +61,40 @@ export class SandboxHomes {
         const home = this.#otherHome(sessionIdOf(input));
         if (home === undefined) return tool.run(input, context);
         const message = { kind: "tool", name, input, timeoutMs, ...factsOf(context) } as const;
-        return toOutput(await this.#options.forwarder.send(home, message, listen(context)));
+        return toOutput(await this.#send(home, message, context));
       },
     };
   }
 
   files(definition: ResourceDefinition): ResourceDefinition {
     this.#files = definition;
-    const { forwarder, timeoutMs } = this.#options;
+    const { timeoutMs } = this.#options;
     return {
       ...definition,
       read: async (uri, variables, context) => {
         const home = this.#otherHome(variables["session_id"]);
         if (home === undefined) return definition.read(uri, variables, context);
         const message = { kind: "file", uri, variables: { ...variables }, timeoutMs, ...factsOf(context) } as const;
-        return toContents(await forwarder.send(home, message, listen(context)));
+        return toContents(await this.#send(home, message, context));
       },
     };
   }
 
-  /** A call of another server, for its principal alone. */
-  async run(message: SandboxMessage, line: ForwardLine): Promise<unknown> {
+  #send(home: string, message: SandboxMessage, context: CallContext): Promise<unknown> {
+    const { forwarder } = this.#options;
+    return traced(FORWARD, (span) => forwarder.send(home, { ...message, ...placeOf(span) }, listen(context)));
+  }
+
+  /** A call of another server, for its principal alone. Where that server traces it, and only there, its trace goes on here. */
+  run(message: SandboxMessage, line: ForwardLine): Promise<unknown> {
+    const parent = readTraceContext(message);
+    const root = { traceId: message.traceId, parent, name: `forwarded ${message.kind}`, kind: "server" } as const;
+    const span = parent === undefined ? undefined : this.#options.tracer?.begin(root);
+    const serve = (): Promise<unknown> => this.#serve(message, line);
+    return span === undefined ? serve() : runAndEnd(span, serve);
+  }
+
+  async #serve(message: SandboxMessage, line: ForwardLine): Promise<unknown> {
     const egress = new EgressMeter();
     const stop = tellEgress(egress, line.tell);
     try {
@@ -127,6 +147,12 @@ export class SandboxHomes {
       meter: (bytesMoved) => egress.add(bytesMoved),
     };
   }
+}
+
+function placeOf(span: Span | undefined): Pick<SandboxMessage, "traceparent" | "tracestate"> {
+  if (span === undefined) return {};
+  const { traceparent, state: tracestate } = span;
+  return { traceparent, ...(tracestate !== undefined && { tracestate }) };
 }
 
 function factsOf({ principal, label, traceId, protocolVersion }: CallContext): CallFacts {

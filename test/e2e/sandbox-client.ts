@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { createInterface } from "node:readline";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll } from "vitest";
+import { LogLines } from "./log-lines.ts";
 import type { Account } from "./sandbox-account.ts";
 
 export const BIN: string = resolve(import.meta.dirname, "../../dist/main.js");
@@ -23,6 +23,7 @@ export interface Place {
 
 const folders: string[] = [];
 const children = new Set<ChildProcess>();
+const logs = new Set<LogLines>();
 const clients = new Set<Client>();
 
 afterAll(async () => {
@@ -32,6 +33,7 @@ afterAll(async () => {
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
   }
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  for (const log of logs) log.assertNothingElse();
 });
 
 export function makePlace(account?: Account): Place {
@@ -62,7 +64,7 @@ export function writeConfig({ folder, dataFolder }: Place, settings: Settings): 
 /** The real bin over HTTP, with its log. */
 export class Server {
   readonly child: ChildProcess;
-  readonly log: Record<string, unknown>[] = [];
+  readonly #lines: LogLines;
   readonly #waiting = new Set<() => void>();
 
   constructor(place: Place, settings: Settings, env: Readonly<Record<string, string>> = {}) {
@@ -75,19 +77,23 @@ export class Server {
       ...(uid === undefined || uid === process.getuid?.() ? {} : { uid, gid: uid }),
     });
     children.add(this.child);
-    createInterface({ input: this.child.stderr! }).on("line", (line) => {
-      this.log.push(JSON.parse(line) as Record<string, unknown>);
+    const wakeAll = (): void => {
       for (const wake of this.#waiting) wake();
-    });
-    this.child.once("exit", () => {
-      for (const wake of this.#waiting) wake();
-    });
+    };
+    this.#lines = new LogLines(this.child.stderr!, wakeAll);
+    logs.add(this.#lines);
+    this.child.once("exit", wakeAll);
+  }
+
+  get log(): Record<string, unknown>[] {
+    return this.#lines.lines;
   }
 
   async logged(message: string): Promise<Record<string, unknown>> {
     for (;;) {
       const found = this.log.find((line) => line["message"] === message);
       if (found !== undefined) return found;
+      this.#lines.assertNothingElse();
       if (this.child.exitCode !== null) throw new Error(`the server ended: ${JSON.stringify(this.log)}`);
       await new Promise<void>((wake) => this.#waiting.add(wake));
     }

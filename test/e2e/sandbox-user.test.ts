@@ -12,8 +12,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { LogLines } from "./log-lines.ts";
 import { type Account, makeOrdinaryAccount } from "./sandbox-account.ts";
 import { call, connectHttp } from "./sandbox-client.ts";
 
@@ -51,13 +51,14 @@ function startAsUser(sandbox: Readonly<Record<string, unknown>>): UserServer {
     stdio: ["ignore", "ignore", "pipe"],
     ...(process.getuid?.() === uid ? {} : { uid, gid: uid }),
   });
-  const log: Record<string, unknown>[] = [];
+  let told = (): void => {};
+  const lines = new LogLines(child.stderr, () => told());
+  const log = lines.lines;
   const listening = new Promise<string>((listen, fail) => {
-    createInterface({ input: child.stderr }).on("line", (line) => {
-      const entry = JSON.parse(line) as Record<string, unknown>;
-      log.push(entry);
-      if (entry["message"] === "listening") listen(String(entry["url"]));
-    });
+    told = () => {
+      const entry = log.find(({ message }) => message === "listening");
+      if (entry !== undefined) listen(String(entry["url"]));
+    };
     child.once("exit", () => fail(new Error(`the server ended: ${JSON.stringify(log)}`)));
   });
   const stop = async (): Promise<number | null> => {
@@ -65,7 +66,10 @@ function startAsUser(sandbox: Readonly<Record<string, unknown>>): UserServer {
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
     return child.exitCode;
   };
-  onTestFinished(async () => void (await stop()));
+  onTestFinished(async () => {
+    await stop();
+    lines.assertNothingElse();
+  });
   return { child, folder, log, url: () => listening, stop };
 }
 
@@ -161,4 +165,22 @@ test("where limits are required and cannot be kept, the log and every tool say w
     await expect(call(client, name, args)).rejects.toThrow(String(said?.["reason"]));
   expect(await server.stop()).toBe(0);
   expect(processesOf(server.folder)).toEqual([]);
+});
+
+test("one program gets no more memory than the sandbox is to have, whatever Node reserves for itself", async (context) => {
+  if (hasSession()) context.skip("a session of systemd limits the whole sandbox instead");
+  const server = startAsUser({ limits: "best-effort" });
+  const client = await connectHttp(await server.url());
+  const take = (mib: number): string =>
+    `import mmap\nlen(mmap.mmap(-1, ${mib} << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)) >> 20`;
+  const fits = await call(client, "code_run", { code: take(900) });
+  expect(fits.structuredContent).toMatchObject({ status: "ok", value: "900" });
+  const session_id = String(fits.structuredContent?.["session_id"]);
+  for (const [tool, args] of [
+    ["code_run", { code: take(1100) }],
+    ["shell_exec", { command: `python3 -c '${take(1100)}'` }],
+  ] as const)
+    expect(JSON.stringify(await call(client, tool, { ...args, session_id }))).toContain("Cannot allocate memory");
+  const large = { code: "Buffer.alloc(700 << 20).length >> 20", language: "node", session_id };
+  expect((await call(client, "code_run", large)).structuredContent).toMatchObject({ status: "ok", value: "700" });
 });

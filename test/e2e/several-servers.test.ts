@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call, headersOf, rpc, SECRET, token } from "../integration/governance-lab.ts";
 import { type HttpServer, until } from "../integration/harness.ts";
 import { modern } from "../integration/http-client.ts";
+import { OtlpCollector } from "../services/otlp-collector.ts";
 import { startBalancer, startServices, SERVICES_MISSING, type Services } from "../services/cluster.ts";
 
 const CONFIG = {
@@ -194,6 +195,32 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
       const { body } = await call(servers[1]!.url, "sandbox_list", {}, ada);
       expect(JSON.stringify(body.result)).not.toContain(session_id);
       expect(await services.verify()).toMatchObject({ code: 0 });
+    });
+
+    test("[004-R11.8] a call for a sandbox of another server is one trace through both", async () => {
+      const collector = await OtlpCollector.start();
+      const config = { ...CONFIG, telemetry: { otlp: { endpoint: collector.endpoint } } };
+      const [home, other] = await Promise.all([services.start({ config }), services.start({ config })]);
+      const first = await call(home.url, "code_run", { code: "x = 41" }, ada);
+      const { session_id } = first.body.result?.["structuredContent"] ?? {};
+      const traceId = "0af7651916cd43dd8448eb211c80319c";
+      const _meta = { traceparent: `00-${traceId}-b7ad6b7169203331-01`, tracestate: "vendor=1" };
+      const args = { name: "code_run", arguments: { code: "x + 1", session_id }, _meta };
+      const second = await rpc(other.url, "tools/call", args, ada);
+      expect(second.body.result?.["structuredContent"]).toMatchObject({ value: "42" });
+      await Promise.all([home.stop(), other.stop()]);
+      const spans = collector.of(traceId);
+      const way: string[] = [];
+      for (
+        let at = spans.find(({ name }) => name === "interpreter.run");
+        at !== undefined;
+        at = spans.find(({ spanId }) => spanId === at?.parentSpanId)
+      )
+        way.unshift(at.name);
+      const calledHere = "tools/call code_run > run > forward";
+      const servedThere = "forwarded tool > guest code.run > code.run > interpreter.run";
+      expect(way.join(" > ")).toBe(`${calledHere} > ${servedThere}`);
+      expect(new Set(spans.map(({ traceState }) => traceState))).toEqual(new Set(["vendor=1"]));
     });
   },
 );

@@ -15,14 +15,20 @@ export const NO_ABORT: AbortSignal = new AbortController().signal;
 /** An account that exists on no machine: what counts is that it is not root. */
 const ORDINARY_UID = 61_234;
 
-/** Runs commands it is sent, one JSON line each, and answers each with one: the smallest guest that lets a test act inside. */
+/**
+ * Runs commands it is sent, one JSON line each, and answers each with one: the smallest guest that lets a test act inside.
+ * Where it may allocate more than its programs, it starts them with less, as the real one does.
+ */
 const STAND_IN_GUEST = `
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
+const data = process.env.OWLCLAW_DATA_BYTES;
+const limit = data === undefined ? [] : ["/usr/bin/prlimit", "--data=" + data + ":", "--"];
 process.stdout.write(JSON.stringify({ hello: true }) + "\\n");
 for await (const line of createInterface({ input: process.stdin })) {
   const { argv } = JSON.parse(line);
-  const child = spawn(argv[0], argv.slice(1), { stdio: ["ignore", "pipe", "pipe"] });
+  const [program, ...args] = argv[0] === "node" ? argv : [...limit, ...argv];
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
   const output = { stdout: "", stderr: "" };
   child.stdout.on("data", (data) => (output.stdout += data));
   child.stderr.on("data", (data) => (output.stderr += data));

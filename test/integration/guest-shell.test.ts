@@ -151,7 +151,7 @@ test("cancellation ends every descendant and answers with the output so far", as
 
 test("what a command leaves running lives on and is listed", async () => {
   const guest = await startGuest();
-  const result = await exec(guest, "sleep 300 & echo started");
+  const result = await exec(guest, "sleep 300 & until grep -q sleep /proc/$!/comm; do :; done; echo started");
   expect(result).toMatchObject({ status: "exited", exitCode: 0, stdout: { text: "started\n" } });
   expect(result.leftRunning).toEqual([{ pid: expect.any(Number), command: "sleep 300" }]);
   expect(isAlive(result.leftRunning[0]!.pid)).toBe(true);

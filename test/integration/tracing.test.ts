@@ -3,13 +3,16 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, onTestFinished, test } from "vitest";
 import { type CollectedSpan, OtlpCollector } from "../services/otlp-collector.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
+import { headersOf, SECRET as JWT_SECRET, token } from "./governance-lab.ts";
 import { startHttp, stdioCommand, until } from "./harness.ts";
+import { postJson } from "./http-client.ts";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const CLIENT_SPAN = "b7ad6b7169203331";
 const TRACEPARENT = `00-${TRACE}-${CLIENT_SPAN}-01`;
 const SECRET = "ghp_0123456789abcdef0123456789abcdef0123";
 const SERVER = 2;
+const STAGES = ["auth", "policy", "limits", "approval", "run", "ledger"];
 
 function tracing(endpoint: string, otlp: Readonly<Record<string, unknown>> = {}) {
   return { telemetry: { otlp: { endpoint, ...otlp } }, sandbox: { enabled: false, root: temporaryFolder({}) } };
@@ -21,6 +24,10 @@ async function call(url: string, params: object, headers: Record<string, string>
     headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params }),
   });
+}
+
+interface Approvals {
+  readonly approvals: readonly { readonly id: string }[];
 }
 
 /** Spans of a trace, when the one that ends last has come. */
@@ -99,6 +106,79 @@ test.each(["http", "stdio"] as const)(
     expect(root?.attributes["network.transport"]).toBe(transport === "stdio" ? "pipe" : "tcp");
   },
 );
+
+const TELLING = {
+  "tells.ts": `
+import type { CallContext } from "owlclaw";
+
+/** Says where its call stands. */
+export function tells(_input: { readonly nothing?: string }, context: CallContext): string {
+  return context.traceparent + " " + context.tracestate;
+}
+`,
+  "tells.py": `
+from owlclaw import Context
+
+
+def tells_too(context: Context) -> str:
+    """Says where its call stands."""
+    return f"{context.traceparent} {context.tracestate}"
+`,
+};
+
+test("tracestate goes into every span and to handlers, from where the traceparent is and from nowhere else", async () => {
+  const collector = await OtlpCollector.start();
+  const paths = [temporaryFolder(TELLING)];
+  const server = await startHttp({ config: { ...tracing(collector.endpoint), handlers: { paths } } });
+  const inMeta = { traceparent: TRACEPARENT, tracestate: "meta=1, tenant@vendor=x" };
+  const header = { traceparent: `00-${"c".repeat(32)}-${CLIENT_SPAN}-01`, tracestate: "header=1" };
+  const told = async (name: string, meta: object, headers: Record<string, string>): Promise<string> =>
+    JSON.stringify(await (await call(server.url, { name, arguments: {}, _meta: meta }, headers)).json());
+  for (const name of ["tells", "tells_too"]) {
+    expect(await told(name, inMeta, header)).toMatch(new RegExp(`00-${TRACE}-[0-9a-f]{16}-01 meta=1,tenant@vendor=x"`));
+    expect(await told(name, {}, header)).toMatch(/00-c{32}-[0-9a-f]{16}-01 header=1"/);
+    expect(await told(name, { traceparent: TRACEPARENT }, header)).toMatch(/ (?:undefined|None)"/);
+    expect(await told(name, { tracestate: "meta=1" }, header)).toContain(" header=1");
+  }
+  await server.stop();
+  const states = (traceId: string): Set<string | undefined> =>
+    new Set(collector.of(traceId).map(({ traceState }) => traceState));
+  expect(states(TRACE)).toEqual(new Set(["meta=1,tenant@vendor=x", undefined]));
+  expect(states("c".repeat(32))).toEqual(new Set(["header=1"]));
+});
+
+test("how long an operator was waited for is a stage of its own, and so is a no", async () => {
+  const collector = await OtlpCollector.start();
+  const governance = { tools: { echo: { confirm: "operator" } } };
+  const auth = { enabled: true, jwt: { secret: JWT_SECRET } };
+  const server = await startHttp({ config: { ...tracing(collector.endpoint), governance, auth } });
+  const ada = headersOf({ token: await token("ada") });
+  const headers = headersOf({ token: await token("root", { scope: "owlclaw:admin" }) });
+  const decided = async (decision: "approve" | "deny", traceId: string) => {
+    const traceparent = `00-${traceId}-${CLIENT_SPAN}-01`;
+    const answer = call(server.url, { name: "echo", arguments: { text: "hi" } }, { ...ada, traceparent });
+    const [approval] = await until(
+      async () => ((await (await fetch(`${server.origin}/api/approvals`, { headers })).json()) as Approvals).approvals,
+      (approvals) => approvals.length === 1,
+    );
+    const seenMs = Date.now();
+    const verdict = await postJson(`${server.origin}/api/approvals/${approval?.id}`, { decision }, headers);
+    expect(verdict.status).toBe(200);
+    await answer;
+    const spans = await traceOf(collector, traceId);
+    return { spans, seenMs, approval: spans.find(({ name }) => name === "approval") };
+  };
+  const yes = await decided("approve", TRACE);
+  expect(Object.keys(Object.values(tree(yes.spans, CLIENT_SPAN))[0] as object)).toEqual(STAGES);
+  expect(yes.approval).toMatchObject({ isError: false, attributes: { "owlclaw.approval.by": "operator" } });
+  // Clocks of two processes are compared, so a little slack is theirs.
+  expect(yes.approval?.startMs).toBeLessThanOrEqual(yes.seenMs + 50);
+  expect(yes.approval?.endMs).toBeGreaterThanOrEqual(yes.seenMs - 50);
+  const no = await decided("deny", "d".repeat(32));
+  expect(no.approval).toMatchObject({ isError: true, attributes: { "error.type": "governance_denied" } });
+  expect(no.spans.map(({ name }) => name)).not.toContain("run");
+  await server.stop();
+});
 
 test("a failed result is a tool_error, a refusal has its kind and code, and no span holds what people wrote", async () => {
   const collector = await OtlpCollector.start();

@@ -6,6 +6,7 @@ export interface CollectedSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId?: string;
+  readonly traceState?: string;
   readonly name: string;
   readonly kind: number;
   readonly startMs: number;
@@ -21,7 +22,7 @@ interface KeyValue {
   readonly value: Readonly<Record<string, unknown>>;
 }
 
-interface WireSpan extends Pick<CollectedSpan, "traceId" | "spanId" | "parentSpanId" | "name" | "kind"> {
+interface WireSpan extends Pick<CollectedSpan, "traceId" | "spanId" | "parentSpanId" | "traceState" | "name" | "kind"> {
   readonly startTimeUnixNano: string;
   readonly endTimeUnixNano: string;
   readonly attributes: readonly KeyValue[];

@@ -66,6 +66,10 @@ export class RemoteCall {
     return this.#span?.traceparent;
   }
 
+  get tracestate(): string | undefined {
+    return this.#span?.state;
+  }
+
   /** Who runs it now, and as which of its calls. */
   placeIn(runner: CallRunner, id: number): void {
     this.#place = { runner, id };

@@ -25,6 +25,7 @@ export class WorkerContext implements CallContext {
   readonly principal: Principal;
   readonly traceId: string;
   readonly traceparent: string | undefined;
+  readonly tracestate: string | undefined;
   readonly sessionId: string | undefined;
   readonly protocolVersion: string;
   readonly #id: number;
@@ -42,6 +43,7 @@ export class WorkerContext implements CallContext {
     this.principal = toPrincipal(wire.principal);
     this.traceId = wire.traceId;
     this.traceparent = wire.traceparent;
+    this.tracestate = wire.tracestate;
     if (wire.traceparent !== undefined) this.#startMs = performance.now();
     this.sessionId = wire.sessionId;
     this.protocolVersion = wire.protocolVersion;

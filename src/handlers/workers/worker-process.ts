@@ -253,10 +253,10 @@ export class WorkerProcess implements CallRunner {
   }
 }
 
-function wireContext({ context, traceparent }: RemoteCall): WireContext | undefined {
+function wireContext({ context, traceparent, tracestate }: RemoteCall): WireContext | undefined {
   if (context === undefined) return undefined;
   const { principal, traceId, sessionId, protocolVersion } = context;
-  return { principal, traceId, sessionId, protocolVersion, traceparent };
+  return { principal, traceId, sessionId, protocolVersion, traceparent, tracestate };
 }
 
 function describeExit({ code, signal }: WorkerExit): string {

@@ -109,6 +109,7 @@ export interface WireContext {
   readonly traceId: string;
   /** By W3C Trace Context, while somebody traces. */
   readonly traceparent?: string | undefined;
+  readonly tracestate?: string | undefined;
   readonly sessionId?: string | undefined;
   readonly protocolVersion: string;
 }

@@ -1,4 +1,6 @@
 import { existsSync } from "node:fs";
+import { setImmediate } from "node:timers/promises";
+import { OwlError } from "../../errors/owl-error.ts";
 import { GENESIS } from "../chain.ts";
 import { type Cut, readCut } from "../checkpoint.ts";
 import type { LedgerKeys } from "../keys.ts";
@@ -43,6 +45,7 @@ export interface SqliteReaderOptions {
 export class SqliteReader implements LedgerReader, ChainSource {
   readonly #options: SqliteReaderOptions;
   #db: SqliteConnection | undefined;
+  #isClosed = false;
 
   constructor(options: SqliteReaderOptions) {
     this.#options = options;
@@ -80,7 +83,9 @@ export class SqliteReader implements LedgerReader, ChainSource {
     return verifyChain(this, this.#options.loadKeys(), options);
   }
 
+  /** Between two pages the thread hears what else is asked of it, its end above all. */
   async records(afterSeq: number, limit: number): Promise<readonly ChainRecord[]> {
+    await setImmediate();
     return this.#raw(RECORDS_SQL, [afterSeq, limit]).map(([seq, hash, encoded]) => ({
       seq: Number(seq),
       hash: String(hash),
@@ -103,11 +108,17 @@ export class SqliteReader implements LedgerReader, ChainSource {
       const found = this.#raw("PRAGMA integrity_check(10)").map(([text]) => String(text));
       return found.filter((text) => text !== "ok");
     } catch (error) {
+      if (this.#isClosed) throw error;
       return [storeError(error, this.#options.path).message];
     }
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#letGo();
+  }
+
+  #letGo(): void {
     this.#db?.close();
     this.#db = undefined;
   }
@@ -122,12 +133,13 @@ export class SqliteReader implements LedgerReader, ChainSource {
 
   #run(query: (db: SqliteConnection) => unknown[]): unknown[] {
     const { path } = this.#options;
+    if (this.#isClosed) throw new OwlError("shutting_down", "the ledger was closed meanwhile");
     try {
       this.#db ??= openConnection({ path, mode: "read" });
       return query(this.#db);
     } catch (error) {
       // A file that is gone stays readable through the old handle: the next query looks again.
-      if (!existsSync(path)) void this.close();
+      if (!existsSync(path)) this.#letGo();
       throw storeError(error, path);
     }
   }

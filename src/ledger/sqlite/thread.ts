@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { OwlError } from "../../errors/owl-error.ts";
 import { bundleSource } from "./bundle-source.ts";
@@ -13,12 +14,33 @@ export class SqliteThread {
   readonly #waiting = new Map<number, (reply: ThreadReply) => void>();
   #worker: Worker | undefined;
   #nextId = 1;
+  #closing: Promise<void> | undefined;
 
   constructor(data: ThreadData) {
     this.#data = data;
   }
 
   call<M extends Method>(method: M, ...params: Params<M>): Promise<Result<M>> {
+    return this.#closing === undefined ? this.#call(method, ...params) : Promise.reject(toError(CLOSED));
+  }
+
+  /**
+   * Resolves when the thread has ended by itself, at the end of a page or of a query. A thread that is stopped while the
+   * database's library makes a statement takes the whole process with it: the library cannot bear that Node refuses it.
+   */
+  close(): Promise<void> {
+    return (this.#closing ??= this.#end());
+  }
+
+  async #end(): Promise<void> {
+    const worker = this.#worker;
+    if (worker === undefined) return;
+    await this.#call("close").catch(() => undefined);
+    worker.ref();
+    if (this.#worker === worker) await once(worker, "exit");
+  }
+
+  #call<M extends Method>(method: M, ...params: Params<M>): Promise<Result<M>> {
     return new Promise((resolve, reject) => {
       const id = this.#nextId++;
       this.#waiting.set(id, ({ value, failure }) => {
@@ -33,13 +55,6 @@ export class SqliteThread {
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
       worker.postMessage(request);
     });
-  }
-
-  async close(): Promise<void> {
-    const worker = this.#worker;
-    if (worker === undefined) return;
-    await this.call("close").catch(() => undefined);
-    await worker.terminate();
   }
 
   #start(): Worker {
@@ -64,6 +79,8 @@ export class SqliteThread {
     settle?.(reply);
   }
 }
+
+const CLOSED = { message: "the ledger is closed", hint: "The server is stopping.", retryable: false };
 
 function toError({ message, hint, retryable }: NonNullable<ThreadReply["failure"]>): OwlError {
   return new OwlError("store_unavailable", message, { hint, retryable });

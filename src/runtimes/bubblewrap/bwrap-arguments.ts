@@ -4,6 +4,7 @@ import type { CellSpec } from "../runtime.ts";
 import { temporarySpace } from "../temporary-space.ts";
 import type { CellHost } from "./cell-host.ts";
 import { type CellMount, EGRESS_SOCKET } from "../cell-mounts.ts";
+import { limitEnvironment } from "./process-limits.ts";
 import { INSIDE_GID, INSIDE_UID, maskedProcArguments, systemTreeArguments } from "./system-tree.ts";
 
 /** Descriptors that the launcher hands to bwrap. */
@@ -92,6 +93,7 @@ export function insideEnvironment(host: CellHost, spec: CellSpec): Record<string
   const own = {
     ...(host.browser === undefined ? {} : { OWLCLAW_CHROMIUM: host.browser.executable }),
     ...(spec.egressSocket === undefined ? {} : { OWLCLAW_EGRESS: EGRESS_SOCKET }),
+    ...limitEnvironment(host, spec),
   };
   return cellEnvironment(spec, { template, path: [...interpreterFolders, ...SYSTEM_PATH], own });
 }

@@ -14,6 +14,7 @@ import {
   withoutDescriptorLimit,
 } from "./launch-script.ts";
 import { followChild, type LaunchedProcess } from "./launched-process.ts";
+import { limitedCommand } from "./process-limits.ts";
 import { TOOL_FOLDERS } from "../run-tool.ts";
 import { VOLUME_MAPPER } from "./volume-mapper.ts";
 
@@ -54,7 +55,7 @@ export async function launch(host: CellHost, request: Launch): Promise<LaunchedP
       source: isStaged ? `${STAGE_FOLDER}/${index}` : mount.hostPath,
     })),
   });
-  const bwrap = [host.bwrap, "--args", String(ARGUMENTS_FD), "--", ...limitCommand(host, request)];
+  const bwrap = [host.bwrap, "--args", String(ARGUMENTS_FD), "--", ...limitedCommand(host, spec, request.command)];
   const [program = "", ...programArgs] = isStaged
     ? await privilegedCommand({ host, request, etcFolder, uid, bwrap })
     : [...DIE_WITH_SERVER, ...SHELL, script(host, USER_SCRIPT), "bash", ...request.joinFiles, "--", ...bwrap];
@@ -142,21 +143,4 @@ function script(host: CellHost, text: string): string {
 
 function workspaceFolder(request: Launch): string {
   return "folder" in request.workspace ? join(request.workspace.folder, "workspace") : "";
-}
-
-/**
- * Node 24 reserves half a gigabyte for compiled code with every thread that runs JavaScript, and the kernel counts that as
- * data. The guest has one such thread, and a second one while it searches.
- */
-const RESERVED_BY_NODE_BYTES = Number.parseInt(process.versions.node, 10) >= 23 ? 1024 ** 3 : 0;
-
-/**
- * Without control groups the kernel can still count processes (inside the user namespace, so per cell) and cap what one
- * process allocates and writes. `RLIMIT_AS` would stop Node, which reserves far more than it uses.
- */
-function limitCommand(host: CellHost, request: Launch): readonly string[] {
-  const { maxPids, memoryBytes, diskBytes } = request.spec.resources;
-  if (host.controlGroups !== undefined || host.controlsOff.has("control-groups")) return request.command;
-  const limits = [`--nproc=${maxPids}`, `--data=${memoryBytes + RESERVED_BY_NODE_BYTES}`, `--fsize=${diskBytes}`];
-  return ["/usr/bin/prlimit", ...limits, "--", ...request.command];
 }

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { isOwlError } from "../../errors/owl-error.ts";
-import type { Attributes, Span } from "./span.ts";
+import type { Span, SpanOptions } from "./span.ts";
 
 /**
  * Which span the work at hand belongs to. It travels with the work, so that no layer passes it on. As long as nobody
@@ -17,13 +17,13 @@ export function runInSpan<T>(span: Span | undefined, run: () => T): T {
 }
 
 /** Runs work in a span of its own, where there is a trace; otherwise it just runs. */
-export async function traced<T>(
-  { name, attributes }: { readonly name: string; readonly attributes?: Attributes },
-  run: (span: Span | undefined) => Promise<T>,
-): Promise<T> {
+export async function traced<T>(options: SpanOptions, run: (span: Span | undefined) => Promise<T>): Promise<T> {
   const parent = storage.getStore();
-  if (parent === undefined) return run(undefined);
-  const span = parent.child({ name, ...(attributes !== undefined && { attributes }) });
+  return parent === undefined ? run(undefined) : runAndEnd(parent.child(options), run);
+}
+
+/** The span ends with the work. */
+export async function runAndEnd<T>(span: Span, run: (span: Span) => Promise<T>): Promise<T> {
   try {
     const value = await storage.run(span, () => run(span));
     span.end();

@@ -37,6 +37,7 @@ function toOtlpSpan({ errorType, ...span }: SpanRecord): object {
     traceId: span.traceId,
     spanId: span.spanId,
     ...(span.parentId !== undefined && { parentSpanId: span.parentId }),
+    ...(span.state !== undefined && { traceState: span.state }),
     name: span.name,
     kind: KINDS[span.kind],
     startTimeUnixNano: toNanos(span.startMs),

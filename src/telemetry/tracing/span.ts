@@ -10,6 +10,8 @@ export interface SpanRecord {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentId: string | undefined;
+  /** `tracestate`. */
+  readonly state: string | undefined;
   readonly name: string;
   readonly kind: SpanKind;
   /** Milliseconds since 1970, with their fractions. */
@@ -33,6 +35,7 @@ export interface SpanOptions {
 export interface SpanSeed extends SpanOptions {
   readonly traceId: string;
   readonly parentId: string | undefined;
+  readonly state: string | undefined;
   readonly sink: SpanSink;
 }
 
@@ -87,6 +90,10 @@ export class Span implements TraceContext {
     return toTraceparent(this);
   }
 
+  get state(): string | undefined {
+    return this.#seed.state;
+  }
+
   set(name: string, value: AttributeValue): void {
     (this.#more ??= {})[name] = value;
   }
@@ -94,7 +101,8 @@ export class Span implements TraceContext {
   /** Work that belongs to this one, or to the stage that it is in. */
   child(options: SpanOptions): Span {
     const parent = this.#stage ?? this;
-    return new Span({ ...options, traceId: this.traceId, parentId: parent.spanId, sink: this.#seed.sink });
+    const { traceId, state, sink } = this.#seed;
+    return new Span({ ...options, traceId, parentId: parent.spanId, state, sink });
   }
 
   /** A child whose times somebody else has measured. */
@@ -105,9 +113,9 @@ export class Span implements TraceContext {
   }
 
   /** The next of several stages that follow each other. What is begun meanwhile belongs to the stage. */
-  stage(name: string): void {
+  stage(name: string, attributes: Attributes = {}): void {
     this.endStage();
-    this.#stage = this.child({ name });
+    this.#stage = this.child({ name, attributes });
   }
 
   endStage(errorType?: string): void {
@@ -124,11 +132,12 @@ export class Span implements TraceContext {
   #finish(errorType: string | undefined, endMs: number): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    const { name, kind = "internal", attributes = {}, parentId, sink } = this.#seed;
+    const { name, kind = "internal", attributes = {}, parentId, state, sink } = this.#seed;
     sink({
       traceId: this.traceId,
       spanId: this.spanId,
       parentId,
+      state,
       name: name.slice(0, MAX_ATTRIBUTE_CHARS),
       kind,
       startMs: this.startMs,

@@ -1,8 +1,12 @@
+import { readTracestate } from "./tracestate.ts";
+
 /** Where a span stands: the form of W3C Trace Context. */
 export interface TraceContext {
   readonly traceId: string;
   readonly spanId: string;
   readonly isSampled: boolean;
+  /** `tracestate`, as it goes on. */
+  readonly state?: string | undefined;
 }
 
 /** Version ff is forbidden; versions after 00 may say more, behind another dash. */
@@ -24,9 +28,16 @@ export function toTraceparent({ traceId, spanId, isSampled }: TraceContext): str
   return `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
 }
 
+/** What a carrier says, such as the headers of a request. `tracestate` belongs to the `traceparent` beside it, or is nothing. */
+export function readTraceContext(carrier: unknown): TraceContext | undefined {
+  if (typeof carrier !== "object" || carrier === null || !("traceparent" in carrier)) return undefined;
+  const context = readTraceparent(carrier.traceparent);
+  if (context === undefined || !("tracestate" in carrier)) return context;
+  const state = readTracestate(carrier.tracestate);
+  return state === undefined ? context : { ...context, state };
+}
+
 /** What an MCP request says in its own `_meta`. */
-export function traceparentIn(params: Readonly<Record<string, unknown>> | undefined): TraceContext | undefined {
-  const meta = params?.["_meta"];
-  if (typeof meta !== "object" || meta === null || !("traceparent" in meta)) return undefined;
-  return readTraceparent(meta.traceparent);
+export function traceContextIn(params: Readonly<Record<string, unknown>> | undefined): TraceContext | undefined {
+  return readTraceContext(params?.["_meta"]);
 }

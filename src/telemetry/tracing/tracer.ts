@@ -32,7 +32,7 @@ export class Tracer {
     // A parent of another trace is none.
     const known = parent?.traceId === traceId ? parent : undefined;
     if (!(known?.isSampled ?? this.#isKept(traceId))) return undefined;
-    return new Span({ ...options, traceId, parentId: known?.spanId, sink: this.#sink });
+    return new Span({ ...options, traceId, parentId: known?.spanId, state: known?.state, sink: this.#sink });
   }
 
   /** Work of the server's own, which no caller waits for; it ends now. */

@@ -207,7 +207,7 @@ export class HttpTransport {
       tracing === undefined
         ? route
         : (request, response) =>
-            tracing.arrived(request.headers["traceparent"], () => {
+            tracing.arrived(request.headers, () => {
               route(request, response);
             });
     const options = {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readTraceparent, toTraceparent, traceparentIn } from "../../../src/telemetry/tracing/trace-context.ts";
+import { readTraceparent, toTraceparent, traceContextIn } from "../../../src/telemetry/tracing/trace-context.ts";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const SPAN = "b7ad6b7169203331";
@@ -35,7 +35,7 @@ test.each([
 
 test("is found in _meta, whatever else is there", () => {
   const traceparent = `00-${TRACE}-${SPAN}-01`;
-  expect(traceparentIn({ _meta: { traceparent, progressToken: 1 } })).toMatchObject({ spanId: SPAN });
+  expect(traceContextIn({ _meta: { traceparent, progressToken: 1 } })).toMatchObject({ spanId: SPAN });
   for (const params of [undefined, {}, { _meta: null }, { _meta: "x" }, { _meta: [traceparent] }])
-    expect(traceparentIn(params)).toBeUndefined();
+    expect(traceContextIn(params)).toBeUndefined();
 });

@@ -92,6 +92,7 @@ test("the JSON form has ids in hexadecimal, nanoseconds as text and typed values
     traceId: TRACE,
     spanId: "00f067aa0ba902b7",
     parentId: undefined,
+    state: "a=1",
     name: "tools/call echo",
     kind: "server",
     startMs: 1_800_000_000_000.25,
@@ -109,6 +110,7 @@ test("the JSON form has ids in hexadecimal, nanoseconds as text and typed values
     {
       traceId: TRACE,
       spanId: "00f067aa0ba902b7",
+      traceState: "a=1",
       name: "tools/call echo",
       kind: 2,
       startTimeUnixNano: "1800000000000250000",

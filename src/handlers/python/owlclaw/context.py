@@ -41,6 +41,8 @@ class Context:
         self.trace_id: str = wire.get("traceId", "")
         #: By W3C Trace Context, for requests to other services; only while somebody traces.
         self.traceparent: Optional[str] = wire.get("traceparent")
+        #: What belongs to it and goes on with it, where the client sent any.
+        self.tracestate: Optional[str] = wire.get("tracestate")
         self._started = time.perf_counter()
         self.session_id: Optional[str] = wire.get("sessionId")
         self.protocol_version: str = wire.get("protocolVersion", "")
