@@ -33,7 +33,7 @@ export function ArgumentsBlock({ value }: { readonly value: unknown }): JSX.Elem
     <>
       {others.length === 0 ? null : <JsonBlock label="Arguments" value={Object.fromEntries(others)} />}
       {long.map(([name, text]) => (
-        <div key={name} class="cell-part">
+        <div key={name} class="argument">
           <span class="muted">{visibleText(name)}</span>
           <CodeBlock label={name} text={text} />
         </div>

@@ -70,7 +70,6 @@ interface HeadCellProps {
 }
 
 function HeadCell({ column, sort }: HeadCellProps): JSX.Element {
-  const mark = sort === undefined ? "" : sort.isDown ? " ↓" : " ↑";
   return (
     <span
       role="columnheader"
@@ -79,7 +78,7 @@ function HeadCell({ column, sort }: HeadCellProps): JSX.Element {
     >
       <button type="button" class="sort" onClick={() => changeQuery({ sort: nextSort(sort, column) })}>
         {column.title}
-        <span aria-hidden="true">{mark}</span>
+        {sort === undefined ? null : <span aria-hidden="true">{sort.isDown ? "↓" : "↑"}</span>}
       </button>
     </span>
   );
