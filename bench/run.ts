@@ -25,6 +25,7 @@ const USAGE = `npm run bench -- [options]
   --connections N    clients at the same time (default 16)
   --sandbox          sandboxes instead of the echo tool: create, code, shell, files, memory
   --browser          the browser in a sandbox beside @playwright/mcp and plain Playwright
+  --dashboard        100 busy sandboxes, with the dashboard open and without
   --runtimes         with --sandbox: bubblewrap, docker and podman side by side
   --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
   --store URL        with --ledger: also postgres://…
@@ -47,6 +48,7 @@ const { values } = parseArgs({
     connections: { type: "string", default: "16" },
     sandbox: { type: "boolean", default: false },
     browser: { type: "boolean", default: false },
+    dashboard: { type: "boolean", default: false },
     runtimes: { type: "boolean", default: false },
     ledger: { type: "string" },
     store: { type: "string", default: "" },
@@ -69,6 +71,7 @@ if (values.help) console.log(USAGE);
 else if (values.sandbox && values.runtimes) await runRuntimes();
 else if (values.sandbox) await runSandbox();
 else if (values.browser) await runBrowser();
+else if (values.dashboard) await runDashboard();
 else if (values.ledger !== undefined) await runLedger(Number(values.ledger));
 else if (values.shared) await runShared();
 else if (values.tracing) await runTracing();
@@ -138,6 +141,17 @@ async function runBrowser(): Promise<void> {
   const goals = checkBrowserGoals(results);
   console.log([browserReport(results), goalsReport(goals)].join("\n\n"));
   await save({ rounds, browser: results, goals });
+  if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
+}
+
+async function runDashboard(): Promise<void> {
+  const { checkDashboardGoals, dashboardReport, measureDashboard } = await import("./dashboard.ts");
+  const rounds = Number(values.rounds ?? (values.quick ? 3 : 9));
+  const secondsPerRound = Number(values.seconds ?? (values.quick ? 3 : 8));
+  const results = await measureDashboard({ rounds, secondsPerRound, log: note });
+  const goals = checkDashboardGoals(results);
+  console.log([dashboardReport(results), goalsReport(goals)].join("\n\n"));
+  await save({ rounds, secondsPerRound, dashboard: results, goals });
   if (values.check && goals.some(({ isMet }) => isMet === false)) process.exitCode = 1;
 }
 

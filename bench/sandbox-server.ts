@@ -8,6 +8,7 @@ import { MAIN } from "./targets.ts";
 /** A server with sandboxes and a data folder of its own. */
 export interface SandboxServer {
   readonly process: ServerProcess;
+  readonly dataFolder: string;
   stop(): Promise<void>;
 }
 
@@ -19,13 +20,14 @@ export async function startSandboxServer(
 ): Promise<SandboxServer> {
   const root = await mkdtemp(path.join(tmpdir(), "owlclaw-bench-"));
   const config = path.join(root, "mcp-server.yaml");
+  const dataFolder = path.join(root, "data");
   await writeFile(
     config,
     stringify({
       handlers: { paths: [path.join(import.meta.dirname, "handlers/*.ts")] },
       governance: { defaults: { callsPerMinute: 1_000_000_000, callsPerDay: 1_000_000_000, concurrency: 10_000 } },
       sandbox: {
-        root: path.join(root, "data"),
+        root: dataFolder,
         maxPerPrincipal: 200,
         maxTotal: 200,
         maxTotalMemoryMb: 1_000_000,
@@ -34,20 +36,11 @@ export async function startSandboxServer(
       },
     }),
   );
-  const server = await ServerProcess.startHttp([
-    ...nodeFlags,
-    MAIN,
-    "mcp-server",
-    "start",
-    "--transport",
-    "http",
-    "--port",
-    "0",
-    "--config",
-    config,
-  ]);
+  const command = ["mcp-server", "start", "--transport", "http", "--port", "0", "--config", config];
+  const server = await ServerProcess.startHttp([...nodeFlags, MAIN, ...command], dataFolder);
   return {
     process: server,
+    dataFolder,
     stop: async () => {
       await server.shutDown();
       await rm(root, { recursive: true, force: true });

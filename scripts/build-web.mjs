@@ -23,7 +23,7 @@ export async function buildWeb(folder, root = ROOT) {
     minify: true,
     format: "esm",
     platform: "browser",
-    target: ["chrome120", "firefox121", "safari17"],
+    target: ["chrome123", "firefox121", "safari17.5"],
     jsx: "automatic",
     jsxImportSource: "preact",
     loader: { ".svg": "copy" },

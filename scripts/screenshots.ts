@@ -11,7 +11,7 @@ const CHROMIUM = process.env["OWLCLAW_CHROMIUM"] ?? "/usr/bin/chromium";
 const VIEWS: readonly (readonly [name: string, path: string, text: string])[] = [
   ["now", "", "Calls in flight"],
   ["sandbox", "/sandboxes/{id}", "Output"],
-  ["code", "/sandboxes/{id}/cells", "result"],
+  ["code", "/sandboxes/{id}/cells", "plt.show()"],
   ["browser", "/sandboxes/{id}/browser", "Checkout"],
   ["changes", "/sandboxes/{id}/changes", "files changed"],
   ["approvals", "/approvals", "wants to call"],

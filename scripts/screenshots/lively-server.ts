@@ -21,7 +21,7 @@ const CONFIG = {
   handlers: { paths: [join(ROOT, "examples/shop/handlers/*.ts")] },
   skills: { dir: join(ROOT, "examples/shop/skills") },
   governance: {
-    clients: { "research-agent": { monthlyBudget: 0.07 }, "ci-runner": { monthlyBudget: 5, callsPerDay: 12 } },
+    clients: { "research-agent": { monthlyBudget: 0.13 }, "ci-runner": { monthlyBudget: 5, callsPerDay: 12 } },
     tools: {
       code_run: { cost: { fixed: 0.05 } },
       shell_exec: { cost: { fixed: 0.01 } },
@@ -49,6 +49,12 @@ prices = [19.9, 24.5, 22.0, 31.2, 28.4]
 print("mean", round(statistics.mean(prices), 2))
 print("spread", round(statistics.stdev(prices), 2))
 sorted(prices)`;
+
+const PLOT = `import matplotlib.pyplot as plt
+plt.figure(figsize=(6, 2.4))
+plt.bar(["Mon", "Tue", "Wed", "Thu", "Fri"], prices, color="#2b8a8a")
+plt.title("Price by day")
+plt.show()`;
 
 /** A real server with real sandboxes and clients that are at work. Whoever starts it stops it. */
 export class LivelyServer {
@@ -97,6 +103,7 @@ export class LivelyServer {
     const first = await newSandbox(research);
     await call(research, "shell_exec", { session_id: first, command: SHELL });
     await call(research, "code_run", { session_id: first, code: CODE });
+    await call(research, "code_run", { session_id: first, code: PLOT });
     await call(research, "shell_exec", { session_id: first, command: "rm -rf /workspace" });
     await call(research, "browser_goto", { session_id: first, url: "file:///workspace/shop.html" });
     const ci = await this.#client("ci-runner");

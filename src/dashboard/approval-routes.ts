@@ -71,6 +71,7 @@ async function toShown(approval: Approval, { sandboxes }: ApprovalSources): Prom
     traceId,
     createdAt: new Date(approval.createdAtMs).toISOString(),
     expiresAt: new Date(approval.expiresAtMs).toISOString(),
+    ...(sandbox !== undefined && { sandbox: sandbox.plan.cellId }),
     ...(change !== undefined && { change }),
   };
 }

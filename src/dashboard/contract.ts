@@ -265,6 +265,8 @@ export interface ApprovalNow {
   readonly traceId: string;
   readonly createdAt: string;
   readonly expiresAt: string;
+  /** Where it would work, if it says so. */
+  readonly sandbox?: string;
   /** What a file would become, where that is known. `before` is absent for a new or an unread one. */
   readonly change?: { readonly path: string; readonly before?: string; readonly after: string };
 }

@@ -1,38 +1,62 @@
-import type { GuestResult } from "../sandbox/guest-methods.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import { MAX_LISTED, markOf, type WorkspaceEntry, type WorkspaceStart } from "../sandbox/workspace-start.ts";
 import type { FileChange, FileChanges } from "./contract-files.ts";
 
 const TIMEOUT_MS = 20_000;
-const MAX_LISTED = 5000;
 const MAX_CHANGES = 500;
 /** So many of them are shown with their text, and only small ones. */
 const MAX_TEXTS = 50;
 const MAX_TEXT_BYTES = 32_768;
 
-type Entry = GuestResult<"file.list">["entries"][number];
+type Change = FileChange["change"];
 
 /**
- * What is in the workspace that was not there at the start. A workspace of the sandbox's own began empty, so all of it
- * is new; of a folder of the host, what was written since the sandbox began counts as changed, and what it was before is not known.
+ * What is other in the workspace than at the start. A workspace of the sandbox's own began empty, so all of it is new. The files
+ * of a folder of the host are known by name, size and time from when the sandbox began: what was in them is not.
  */
 export async function changesOf(sandbox: Sandbox, workspacePath: string, signal: AbortSignal): Promise<FileChanges> {
-  const { plan, facts } = sandbox;
+  const { plan, facts, start } = sandbox;
   const isMounted = plan.volumes.some(({ guestPath }) => guestPath === workspacePath);
   const params = { path: ".", recursive: true, includeHidden: true, maxEntries: MAX_LISTED };
   const { entries, isTruncated } = await sandbox.request("file.list", params, { timeoutMs: TIMEOUT_MS, signal });
-  const isMeant = ({ type, modifiedAt }: Entry): boolean =>
-    type === "file" && (!isMounted || Date.parse(modifiedAt) >= facts.createdAtMs);
-  const found = entries.filter(isMeant);
+  const files = entries.filter(({ type }) => type === "file");
+  const judge = isMounted ? sinceStart(start, facts.createdAtMs) : (): Change => "added";
+  const found = files.flatMap((entry) => {
+    const change = judge(entry);
+    return change === undefined ? [] : [{ entry, change }];
+  });
+  // What is not listed may still be there.
+  const removed = isTruncated ? [] : removedSince(start, files);
   const changes: FileChange[] = [];
-  for (const entry of found.slice(0, MAX_CHANGES)) {
+  for (const { entry, change } of found.slice(0, MAX_CHANGES)) {
     const after = changes.length < MAX_TEXTS ? await textOf(sandbox, entry, signal) : undefined;
-    const change = isMounted ? "changed" : "added";
     changes.push({ path: entry.path, change, ...(after !== undefined && { after }) });
   }
-  return { changes, truncated: isTruncated || found.length > MAX_CHANGES };
+  changes.push(...removed.slice(0, MAX_CHANGES - changes.length));
+  return { changes, truncated: isTruncated || found.length + removed.length > MAX_CHANGES };
 }
 
-async function textOf(sandbox: Sandbox, { path, sizeBytes }: Entry, signal: AbortSignal): Promise<string | undefined> {
+/** Of files that the start does not know for certain, those that were written since then count as changed. */
+function sinceStart(start: WorkspaceStart | undefined, startMs: number): (entry: WorkspaceEntry) => Change | undefined {
+  return (entry) => {
+    const before = start?.files.get(entry.path);
+    if (before !== undefined) return before === markOf(entry) ? undefined : "changed";
+    if (start?.isWhole === true) return "added";
+    return Date.parse(entry.modifiedAt) >= startMs ? "changed" : undefined;
+  };
+}
+
+function removedSince(start: WorkspaceStart | undefined, files: readonly WorkspaceEntry[]): readonly FileChange[] {
+  const alive = new Set(files.map(({ path }) => path));
+  const gone = [...(start?.files.keys() ?? [])].filter((path) => !alive.has(path));
+  return gone.map((path) => ({ path, change: "removed" }));
+}
+
+async function textOf(
+  sandbox: Sandbox,
+  { path, sizeBytes }: WorkspaceEntry,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   if (sizeBytes > MAX_TEXT_BYTES) return undefined;
   const params = { path, encoding: "auto", maxBytes: MAX_TEXT_BYTES } as const;
   // One that is gone again, or that may not be read, is shown without its text.

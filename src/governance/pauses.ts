@@ -1,53 +1,37 @@
-import { readFileSync, statSync } from "node:fs";
-import { mkdir, rename, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
-import * as z from "zod";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type Pause, PauseFiles } from "./pause-files.ts";
 
 /** Stands for everybody. */
 export const EVERYBODY = "*";
 
-/** The calls of a client, or of everybody, are refused until somebody resumes them. */
-export interface Pause {
-  /** A principal, or `*`. */
-  readonly client: string;
-  readonly by: string;
-  readonly reason: string;
-  /** ISO 8601. */
-  readonly since: string;
-}
-
 const LOOK_MS = 500;
-const MAX_PAUSES = 10_000;
 
-const fileSchema = z.strictObject({
-  paused: z
-    .array(z.strictObject({ client: z.string(), by: z.string(), reason: z.string(), since: z.string() }))
-    .max(MAX_PAUSES),
-});
-
-/** The switch that stops clients. It is kept in a file of the data folder: it survives a restart, and all servers of the folder follow it. */
+/** The switch that stops clients. It is kept in a folder of the data folder: it survives a restart, and all servers of the folder follow it. */
 export class Pauses {
-  readonly #path: string;
+  readonly #files: PauseFiles;
   readonly #logger: Logger;
   readonly #listeners = new Set<() => void>();
+  /** What was changed here and is not on disk yet; `undefined` for a client that goes on. */
+  readonly #unwritten = new Map<string, Pause | undefined>();
+  #onDisk: ReadonlyMap<string, Pause>;
   #pauses: ReadonlyMap<string, Pause>;
   #version: string;
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** @throws Error when the file is there and cannot be read: who was paused must not run because of that. */
-  constructor(path: string, logger: Logger) {
-    this.#path = path;
+  /** @throws Error when a pause is there and cannot be read: who was paused must not run because of that. */
+  constructor(folder: string, logger: Logger) {
+    this.#files = new PauseFiles(folder);
     this.#logger = logger;
     // Before it is read: what is written meanwhile is read again.
-    this.#version = versionOf(path);
-    this.#pauses = readPauses(path);
+    this.#version = this.#files.version();
+    this.#onDisk = this.#files.read();
+    this.#pauses = this.#onDisk;
   }
 
   list(): readonly Pause[] {
-    return [...this.#pauses.values()];
+    return [...this.#pauses.values()].toSorted((a, b) => (a.since < b.since ? -1 : 1));
   }
 
   /** @throws OwlError with the operator's reason. */
@@ -67,15 +51,15 @@ export class Pauses {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Holds at once, and is on disk when it resolves. */
+  /** Holds at once, and is on disk when it resolves. One that cannot be written holds here all the same. */
   async pause(pause: Pause): Promise<void> {
-    await this.#change((pauses) => pauses.set(pause.client, pause));
+    await this.#change(pause.client, pause);
   }
 
   /** Says whether it was paused. */
   async resume(client: string): Promise<boolean> {
     const wasPaused = this.#pauses.has(client);
-    if (wasPaused) await this.#change((pauses) => pauses.delete(client));
+    if (wasPaused) await this.#change(client, undefined);
     return wasPaused;
   }
 
@@ -92,62 +76,63 @@ export class Pauses {
   /** Node's own watch of a file takes what it finds first for what was known before. */
   #look(): void {
     try {
-      const version = versionOf(this.#path);
+      const version = this.#files.version();
       if (version === this.#version) return;
       this.#version = version;
-      this.#set(readPauses(this.#path));
+      this.#onDisk = this.#files.read();
+      this.#settle();
     } catch (error) {
       this.#logger.error("the paused clients cannot be read, those that were stay so", { error });
     }
   }
 
-  async #change(apply: (pauses: Map<string, Pause>) => unknown): Promise<void> {
-    const next = new Map(this.#pauses);
-    apply(next);
-    this.#set(next);
-    const written = this.#turn.then(() => this.#write());
+  async #change(client: string, wish: Pause | undefined): Promise<void> {
+    const before = this.#unwritten.get(client);
+    this.#unwritten.set(client, wish);
+    this.#settle();
+    const written = this.#turn.then(() => this.#write(client, wish, before));
     this.#turn = written.catch(() => undefined);
     await written;
   }
 
-  #set(pauses: ReadonlyMap<string, Pause>): void {
+  async #write(client: string, wish: Pause | undefined, before: Pause | undefined): Promise<void> {
+    try {
+      await (wish === undefined ? this.#files.remove(client) : this.#files.write(wish));
+    } catch (error) {
+      // Whoever cannot be resumed on disk stays paused: the other servers have not heard of it either.
+      if (wish === undefined) this.#forget(client, wish, before);
+      throw error;
+    }
+    const onDisk = new Map(this.#onDisk);
+    if (wish === undefined) onDisk.delete(client);
+    else onDisk.set(client, wish);
+    this.#onDisk = onDisk;
+    this.#forget(client, wish);
+  }
+
+  /** Unless somebody has changed it again meanwhile. */
+  #forget(client: string, wish: Pause | undefined, before?: Pause): void {
+    if (this.#unwritten.get(client) === wish) this.#unwritten.delete(client);
+    if (before !== undefined) this.#unwritten.set(client, before);
+    this.#settle();
+  }
+
+  #settle(): void {
+    const pauses = new Map(this.#onDisk);
+    for (const [client, wish] of this.#unwritten) {
+      if (wish === undefined) pauses.delete(client);
+      else pauses.set(client, wish);
+    }
+    if (isSame(this.#pauses, pauses)) return;
     this.#pauses = pauses;
     for (const listener of this.#listeners) listener();
   }
-
-  async #write(): Promise<void> {
-    const draft = `${this.#path}.${process.pid}.new`;
-    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
-    await writeFile(draft, `${JSON.stringify({ paused: this.list() }, null, 2)}\n`, { mode: 0o600 });
-    await rename(draft, this.#path);
-  }
 }
 
-/** Another text is another file, since each is put in place whole. */
-function versionOf(path: string): string {
-  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return stat === undefined ? "none" : `${stat.ino} ${stat.mtimeNs} ${stat.size}`;
+function isSame(before: ReadonlyMap<string, Pause>, after: ReadonlyMap<string, Pause>): boolean {
+  return before.size === after.size && [...after].every(([client, pause]) => isSamePause(before.get(client), pause));
 }
 
-function readPauses(path: string): ReadonlyMap<string, Pause> {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return new Map();
-    throw error;
-  }
-  const parsed = fileSchema.safeParse(parseJson(text));
-  if (!parsed.success)
-    throw new Error(`${path} does not say who is paused: correct it, or remove it to resume everybody`);
-  return new Map(parsed.data.paused.map((pause) => [pause.client, pause]));
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The schema says what is wrong.
-    return undefined;
-  }
+function isSamePause(before: Pause | undefined, after: Pause): boolean {
+  return before?.by === after.by && before.reason === after.reason && before.since === after.since;
 }

@@ -6,6 +6,7 @@ import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput, Termina
 import type { Place, PlacePlan, Places } from "./place.ts";
 import type { CellUsage } from "../runtimes/runtime.ts";
 import { SerialQueue } from "./serial-queue.ts";
+import { listStart, type WorkspaceStart } from "./workspace-start.ts";
 
 /** What the guest itself needs on top of the time it was given, to end things and to answer. */
 const ANSWER_MARGIN_MS = 5000;
@@ -37,6 +38,8 @@ export interface SandboxOptions {
   readonly open: (signal: AbortSignal) => Promise<Place>;
   readonly logger: Logger;
   readonly keepWorkspace: boolean;
+  /** Of a workspace that does not begin empty: whether somebody will ask what has become of its files. */
+  readonly remembersStart: boolean;
 }
 
 interface Running {
@@ -81,13 +84,14 @@ export class Sandbox {
   /** What an operator has made of its life. */
   #extendedUntilMs = 0;
   #takenOverBy: string | undefined;
+  #start: WorkspaceStart | undefined;
 
   constructor(options: SandboxOptions) {
     this.facts = options.facts;
     this.plan = options.plan;
     this.#options = options;
     this.#lastUsedAtMs = options.facts.createdAtMs;
-    this.#first = options.open(this.#stopping.signal);
+    this.#first = this.#openFirst(options);
     this.#opening = this.#first;
     void this.#opening.then(
       () => (this.#isCreated = true),
@@ -107,6 +111,11 @@ export class Sandbox {
     if (this.#closed !== undefined) return "stopped";
     if (!this.#isCreated) return "create";
     return this.#activeCalls > 0 ? "busy" : "ready";
+  }
+
+  /** Known where it is remembered. */
+  get start(): WorkspaceStart | undefined {
+    return this.#start;
   }
 
   /** What isolates it. */
@@ -231,6 +240,14 @@ export class Sandbox {
   close(): Promise<void> {
     this.#closed ??= this.#end();
     return this.#closed;
+  }
+
+  /** The files are looked at before anybody can change them. */
+  async #openFirst({ open, remembersStart }: SandboxOptions): Promise<Place> {
+    const { signal } = this.#stopping;
+    const place = await open(signal);
+    if (remembersStart) this.#start = await listStart(place.client, signal);
+    return place;
   }
 
   async #withPlace<T>(use: (place: Place) => Promise<T>): Promise<T> {

@@ -38,6 +38,8 @@ export interface SandboxesOptions {
   readonly networkOf: (template: string) => Network;
   readonly autoCreate: boolean;
   readonly keepWorkspaces: boolean;
+  /** Workspaces are folders of the host, and operators may ask what was changed there. */
+  readonly remembersStart: boolean;
   /** Where several servers share the load: ids of sandboxes begin with it. */
   readonly serverId?: string | undefined;
   readonly onCreated?: ((created: { template: string; isWarm: boolean; durationMs: number }) => void) | undefined;
@@ -227,7 +229,7 @@ export class Sandboxes {
   /** Everything that counts happens before the first wait, so that two callers at once cannot take the same room. */
   #register(ground: Ground, caller: SandboxCaller, seed: Seed): Sandbox {
     if (this.#isClosed) throw new OwlError("shutting_down", "the server is stopping");
-    const { limits, logger } = this.#options;
+    const { limits, logger, keepWorkspaces: keepWorkspace, remembersStart } = this.#options;
     const { id, ownerId, labels, idleMs, maxAgeMs } = seed;
     const { flavor } = seed.plan;
     const leaving = makeRoom([...this.#live.values()].map(toOccupant), { ownerId, flavor }, limits);
@@ -241,7 +243,8 @@ export class Sandboxes {
       open: (signal) =>
         pooled === undefined ? this.#openPlace(ground, { plan, closing, signal }) : Promise.resolve(pooled.place),
       logger,
-      keepWorkspace: this.#options.keepWorkspaces,
+      keepWorkspace,
+      remembersStart,
     });
     this.#live.set(id, sandbox);
     this.#defaults.set(caller, sandbox);

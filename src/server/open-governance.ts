@@ -45,7 +45,7 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
   const source = await PolicySource.open({ origin: governance, logger }).catch((error: unknown) => {
     throw error instanceof PolicyError ? new Error(`the policy cannot be used:\n${error.message}`) : error;
   });
-  const pauses = new Pauses(join(sandbox.root, "paused.json"), logger);
+  const pauses = new Pauses(join(sandbox.root, "paused"), logger);
   const inFlight = new CallsInFlight();
   const limits = openLimits(options, { source, inFlight });
   const approvals = new Approvals({ timeoutMs: governance.approvalTimeoutSeconds * 1000 });

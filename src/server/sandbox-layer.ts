@@ -65,6 +65,7 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
     networkOf: (template) => networkOf(sandbox, template),
     autoCreate: sandbox.autoCreate,
     keepWorkspaces: sandbox.keepWorkspaces,
+    remembersStart: witness !== undefined && volumes.some(({ guestPath }) => guestPath === sandbox.workspace),
     serverId: options.serverId,
     onCreated: ({ template, isWarm, durationMs }) =>
       options.metrics?.createSeconds.observe([template, String(isWarm)], durationMs / 1000),

@@ -54,7 +54,7 @@ test("a sandbox and a call appear and go before the eyes of everybody who looks"
   const id = await newSandbox();
   const running = call(ada, "shell_exec", { session_id: id, command: "until [ -e stop ]; do sleep 0.05; done" });
   for (const { page } of [anna, bob]) {
-    await page.getByRole("group", { name: "Sandboxes" }).getByRole("cell", { name: "shell_exec" }).waitFor();
+    await page.getByRole("table", { name: "Sandboxes" }).getByRole("cell", { name: "shell_exec" }).waitFor();
     const row = page.getByRole("group", { name: "Calls in flight" }).getByRole("row", { name: /shell_exec/ });
     await row.getByText("running").waitFor();
   }
@@ -107,6 +107,7 @@ test("what waits for a decision is told in the title, shows what would change, a
   await anna.page.getByRole("link", { name: "Approvals" }).click();
   await anna.shows("ada");
   await anna.shows("+ port: 443");
+  await anna.page.getByRole("article").getByRole("link", { name: /^owl-/ }).waitFor();
   await anna.page.getByLabel("Reason, for the ledger").fill("it is late");
   await anna.page.getByRole("button", { name: "Approve" }).click();
   await written;
@@ -124,7 +125,7 @@ async function deny({ page }: Operator): Promise<void> {
 
 test("the ledger is filtered by what the address says, shows one call whole, is verified and exported", async () => {
   const id = await newSandbox();
-  await call(ada, "code_run", { session_id: id, code: "print(6 * 7)" });
+  await call(ada, "code_run", { session_id: id, code: "seven = 7\nprint(6 * seven)" });
   await call(ada, "sandbox_destroy", { session_id: id });
   await anna.open("/ledger");
   await anna.page.getByLabel("Tool", { exact: true }).fill("code_run");
@@ -141,7 +142,7 @@ test("the ledger is filtered by what the address says, shows one call whole, is 
   expect(text).not.toContain("sandbox_destroy");
   await table.getByRole("link").first().click();
   await anna.shows("Time by stage");
-  await anna.shows("print(6 * 7)");
+  await anna.page.getByRole("group", { name: "code" }).getByText("print(6 * seven)").waitFor();
   await anna.shows("0.25");
   await anna.page.goBack();
   await anna.page.getByRole("button", { name: "Verify" }).click();

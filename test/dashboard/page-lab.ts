@@ -9,7 +9,7 @@ import { freePort } from "../services/free-port.ts";
 const SECRET = "a secret that is long enough for tests";
 /** Far longer than any view takes, so that only what never comes fails. */
 const SHOW_MS = Number(process.env["SHOW_MS"] ?? 20_000);
-const CHROMIUM = "/usr/bin/chromium";
+export const CHROMIUM = "/usr/bin/chromium";
 
 /** Would say so if any of it were taken for markup, script or a template. */
 export const HOSTILE = `"'><img src=x onerror="globalThis.owned=1"><script>globalThis.owned=1</script>`;
@@ -36,6 +36,10 @@ export class DashboardServer {
 
   get origin(): string {
     return `http://127.0.0.1:${this.#port}`;
+  }
+
+  get pid(): number | undefined {
+    return this.#server?.child.pid;
   }
 
   async start(): Promise<this> {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dashboardAddresses } from "../../src/server/control-client.ts";
-import { makePlace, Server } from "../e2e/sandbox-client.ts";
+import { call, makePlace, Server } from "../e2e/sandbox-client.ts";
 import { DashboardServer, Operator } from "./page-lab.ts";
 
 describe("with tokens", () => {
@@ -81,6 +81,43 @@ describe("without tokens", () => {
     expect(second.problems.filter((problem) => !problem.includes("status of 403"))).toEqual([]);
     second.problems.length = 0;
     await second.leave();
+    await server.stop();
+  });
+});
+
+describe("in many tabs", () => {
+  /** Tabs of this browser are never out of sight by themselves. */
+  const SIGHT = `
+    globalThis.away = false;
+    Object.defineProperty(Document.prototype, "hidden", { get: () => globalThis.away });
+    globalThis.look = (isAway) => { globalThis.away = isAway; document.dispatchEvent(new Event("visibilitychange")); };
+  `;
+
+  test("those out of sight leave the browser's few connections to the one in sight, and still tell what waits", async () => {
+    const governance: Readonly<Record<string, unknown>> = { tools: { file_write: { confirm: "operator" } } };
+    const server = await new DashboardServer({ governance }).start();
+    const anna = await Operator.signIn(server);
+    await anna.page.context().addInitScript(SIGHT);
+    await anna.page.reload();
+    await anna.shows("Live");
+    const away = [anna.page];
+    for (let count = 0; count < 8; count += 1) {
+      await away.at(-1)?.evaluate("look(true)");
+      const page = await anna.page.context().newPage();
+      away.push(page);
+      await page.goto(`${server.origin}/dashboard/spend`);
+      await page.getByText("Live", { exact: true }).waitFor();
+      await page.getByText("Nobody is near a limit.").waitFor();
+    }
+    const client = await server.client("ada");
+    const asked = call(client, "file_write", { path: "a.txt", content: "x" }).then(() => "written", String);
+    for (const page of away) await expect.poll(() => page.title()).toMatch(/^\(1\) /);
+    await anna.page.evaluate("look(false)");
+    await anna.page.getByRole("link", { name: "Approvals" }).click();
+    await anna.page.getByRole("button", { name: "Deny" }).click();
+    expect(await asked).toMatch(/said no/);
+    for (const page of away) await expect.poll(() => page.title()).not.toMatch(/^\(/);
+    await anna.leave();
     await server.stop();
   });
 });

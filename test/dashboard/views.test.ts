@@ -42,7 +42,7 @@ describe.each(["light", "dark"] as const)("in the %s theme", (theme) => {
     // It waits until it is denied at the end.
     const answered = waiting.then(() => "it was written", String);
     const anna = await Operator.signIn(busy.server, { theme });
-    const id = await anna.page.getByRole("group", { name: "Sandboxes" }).getByRole("link").first().innerText();
+    const id = await anna.page.getByRole("table", { name: "Sandboxes" }).getByRole("link").first().innerText();
     const found: string[] = [];
     for (const [path, text] of views(id)) {
       await anna.open(path);

@@ -2,12 +2,14 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { DashboardDoor } from "./dashboard-door.ts";
 import type { RequestTarget } from "./request-target.ts";
 
+type Door = Pick<DashboardDoor, "handle">;
+
 /** What stands in the router for the page: its code is loaded when somebody comes. */
 export class DashboardGate {
-  readonly #open: () => Promise<DashboardDoor>;
-  #door: Promise<DashboardDoor> | undefined;
+  readonly #open: () => Promise<Door>;
+  #door: Promise<Door> | undefined;
 
-  constructor(open: () => Promise<DashboardDoor>) {
+  constructor(open: () => Promise<Door>) {
     this.#open = open;
   }
 
@@ -16,8 +18,18 @@ export class DashboardGate {
   }
 
   async handle(request: IncomingMessage, response: ServerResponse, target: RequestTarget): Promise<void> {
-    this.#door ??= this.#open();
-    const door = await this.#door;
+    const door = await this.#opened();
     await door.handle(request, response, target);
+  }
+
+  async #opened(): Promise<Door> {
+    const opening = (this.#door ??= this.#open());
+    try {
+      return await opening;
+    } catch (error) {
+      // The next who comes tries again.
+      if (this.#door === opening) this.#door = undefined;
+      throw error;
+    }
   }
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -10,7 +10,7 @@ let path: string;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "owlclaw-pauses-"));
-  path = join(folder, "data", "paused.json");
+  path = join(folder, "data", "paused");
 });
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -59,10 +59,57 @@ test("in a file that nobody can read keeps the server from starting; a running o
   const logger = createLogger({ level: "error", format: "json", write: (line) => void lines.push(line) });
   const follower = new Pauses(path, logger);
   follower.watch();
-  writeFileSync(path, "{ not json");
+  const [name = ""] = readdirSync(path);
+  const file = join(path, name);
+  writeFileSync(file, "{ not json");
   expect(() => new Pauses(path, SILENT_LOGGER)).toThrow("does not say who is paused");
   await vi.waitFor(() => expect(lines.join("")).toContain("cannot be read"), { timeout: 8000 });
   expect(() => follower.check("ada")).toThrow("paused");
   follower.close();
-  expect(readFileSync(path, "utf8")).toBe("{ not json");
+  expect(readFileSync(file, "utf8")).toBe("{ not json");
+});
+
+test("by several servers of the folder at the same moment are all kept, and so are ends of them", async () => {
+  const servers = Array.from({ length: 3 }, () => new Pauses(path, SILENT_LOGGER));
+  const clients = servers.map((_, at) => Array.from({ length: 10 }, (__, index) => `client-${at}-${index}`));
+  const all = (change: (server: Pauses, client: string) => Promise<unknown>): Promise<unknown> =>
+    Promise.all(servers.flatMap((server, at) => (clients[at] ?? []).map((client) => change(server, client))));
+  const onDisk = (): string[] => new Pauses(path, SILENT_LOGGER).list().map(({ client }) => client);
+  await all((server, client) => server.pause(pause(client)));
+  expect(onDisk().toSorted()).toEqual(clients.flat().toSorted());
+  await all((server, client) => (client.endsWith("0") ? Promise.resolve() : server.resume(client)));
+  expect(onDisk().toSorted()).toEqual(["client-0-0", "client-1-0", "client-2-0"]);
+});
+
+test("of clients whose names look alike, or are no names of files, stand side by side", async () => {
+  const pauses = new Pauses(path, SILENT_LOGGER);
+  const clients = ["a/b", "a_b", "../../a", ".", "x".repeat(256), "x".repeat(255), "ä\u0000"];
+  for (const client of clients) await pauses.pause(pause(client));
+  const later = new Pauses(path, SILENT_LOGGER);
+  expect(
+    later
+      .list()
+      .map(({ client }) => client)
+      .toSorted(),
+  ).toEqual(clients.toSorted());
+  for (const client of clients) expect(await later.resume(client)).toBe(true);
+  expect(readdirSync(path)).toEqual([]);
+});
+
+test("that cannot be written hold here all the same, and one that cannot be ended on disk stays", async () => {
+  const pauses = new Pauses(path, SILENT_LOGGER);
+  mkdirSync(join(folder, "data"));
+  writeFileSync(path, "no folder");
+  await expect(pauses.pause(pause("ada"))).rejects.toThrow(/E(NOTDIR|EXIST)/);
+  expect(() => pauses.check("ada")).toThrow("paused");
+  await expect(pauses.resume("ada")).rejects.toThrow(/E(NOTDIR|EXIST)/);
+  expect(() => pauses.check("ada")).toThrow("paused");
+  rmSync(path);
+  expect(await pauses.resume("ada")).toBe(true);
+  expect(() => pauses.check("ada")).not.toThrow();
+  await pauses.pause(pause("eve"));
+  const [name = ""] = readdirSync(path);
+  writeFileSync(join(path, name), "{ not json");
+  await expect(pauses.resume("eve")).rejects.toThrow("does not say who is paused");
+  expect(() => pauses.check("eve")).toThrow("paused");
 });

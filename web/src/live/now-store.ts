@@ -1,7 +1,8 @@
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import type { Now, NowChange } from "../../../src/dashboard/contract.ts";
 import { fromAnswer } from "../server/answer-text.ts";
 import { openStream, type StreamState } from "../server/event-stream.ts";
+import { keepWhileWanted } from "./one-hidden-tab.ts";
 
 export const now = signal<Now | undefined>(undefined);
 export const streamState = signal<StreamState>("connecting");
@@ -10,19 +11,43 @@ export const approvalCount = computed(() => now.value?.approvals ?? 0);
 export const pauses = computed(() => now.value?.paused ?? []);
 export const everybodyPause = computed(() => pauses.value.find(({ client }) => client === "*"));
 
+/** Tells tabs that have no stream how many wait: their titles are read from afar. */
+const neighbours = new BroadcastChannel("owlclaw-approvals");
+
 export function followNow(): () => void {
-  return openStream({
-    path: "live",
-    on: {
-      now: (data) => {
-        now.value = fromAnswer<Now>(data);
-      },
-      change: (data) => change(fromAnswer<NowChange>(data)),
-    },
-    onState: (state) => {
-      streamState.value = state;
-    },
+  let isOpen = false;
+  neighbours.onmessage = ({ data }) => {
+    if (!isOpen && typeof data === "number") change({ approvals: data });
+  };
+  const stopTelling = effect(() => {
+    const count = approvalCount.value;
+    // A channel is no window: it has no other origin to go to.
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin
+    if (isOpen) neighbours.postMessage(count);
   });
+  const stop = keepWhileWanted(() => {
+    isOpen = true;
+    const close = openStream({
+      path: "live",
+      on: {
+        now: (data) => {
+          now.value = fromAnswer<Now>(data);
+        },
+        change: (data) => change(fromAnswer<NowChange>(data)),
+      },
+      onState: (state) => {
+        streamState.value = state;
+      },
+    });
+    return () => {
+      isOpen = false;
+      close();
+    };
+  });
+  return () => {
+    stopTelling();
+    stop();
+  };
 }
 
 function change(news: NowChange): void {

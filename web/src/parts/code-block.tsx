@@ -19,3 +19,25 @@ export function JsonBlock({ label, value }: { readonly label: string; readonly v
   const text = typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "nothing");
   return <CodeBlock label={label} text={text} />;
 }
+
+/** Fields of several lines, such as code, stand for themselves: nobody should have to read it in the form of JSON before they say yes. */
+export function ArgumentsBlock({ value }: { readonly value: unknown }): JSX.Element {
+  const fields = typeof value === "object" && value !== null && !Array.isArray(value) ? Object.entries(value) : [];
+  const long = fields.flatMap(([name, field]) =>
+    typeof field === "string" && field.includes("\n") ? [[name, field] as const] : [],
+  );
+  if (long.length === 0) return <JsonBlock label="Arguments" value={value} />;
+  const names = new Set(long.map(([name]) => name));
+  const others = fields.filter(([name]) => !names.has(name));
+  return (
+    <>
+      {others.length === 0 ? null : <JsonBlock label="Arguments" value={Object.fromEntries(others)} />}
+      {long.map(([name, text]) => (
+        <div key={name} class="argument">
+          <span class="muted">{visibleText(name)}</span>
+          <CodeBlock label={name} text={text} />
+        </div>
+      ))}
+    </>
+  );
+}

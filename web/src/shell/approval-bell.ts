@@ -11,32 +11,49 @@ function canNotify(): boolean {
   return "Notification" in globalThis && Notification.permission === "granted";
 }
 
-export async function switchNotifying(on: boolean): Promise<void> {
+/** Says whether it is on now: the browser may not want it. */
+export async function switchNotifying(on: boolean): Promise<boolean> {
   if (on && "Notification" in globalThis && Notification.permission === "default")
     await Notification.requestPermission();
   isNotifying.value = on && canNotify();
   localStorage.setItem(KEY, isNotifying.value ? "on" : "off");
+  return isNotifying.value;
 }
 
-/** Tells when more wait than before; the first look at a page is no news. */
+/** Tells when more wait than before, until nothing waits any more; the first look at a page is no news. */
 export function followApprovals(): () => void {
   let last: number | undefined;
-  return effect(() => {
+  const stop = effect(() => {
     if (now.value === undefined) return;
     const count = approvalCount.value;
     if (last !== undefined && count > last) ring(count);
+    if (count === 0) hush();
     last = count;
   });
+  return () => {
+    stop();
+    hush();
+  };
 }
+
+let shown: Notification | undefined;
 
 function ring(count: number): void {
   const text = count === 1 ? "A call waits for your decision." : `${count} calls wait for your decision.`;
   announce(text);
-  if (!isNotifying.peek() || !document.hidden) return;
+  // Whoever has the page before them sees it there.
+  const isSeen = !document.hidden && document.hasFocus();
+  if (!isNotifying.peek() || isSeen) return;
   const notification = new Notification("OwlClaw", { body: text, tag: "owlclaw-approvals" });
   notification.onclick = () => {
     focus();
     navigate(href(["approvals"]));
     notification.close();
   };
+  shown = notification;
+}
+
+function hush(): void {
+  shown?.close();
+  shown = undefined;
 }

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { ApprovalDecision, ApprovalNow } from "../../../../src/dashboard/contract.ts";
 import { announce } from "../../parts/announcer.tsx";
-import { JsonBlock } from "../../parts/code-block.tsx";
+import { ArgumentsBlock } from "../../parts/code-block.tsx";
 import { Diff } from "../../parts/diff.tsx";
 import { visibleText } from "../../parts/format.ts";
 import { Problem } from "../../parts/problem.tsx";
@@ -34,6 +34,14 @@ export function ApprovalCard({ approval, onDone }: ApprovalCardProps): JSX.Eleme
         Rule <span class="mono">{visibleText(approval.rule)}</span>
         {approval.reason === undefined ? null : `: ${visibleText(approval.reason)}`}
       </p>
+      {approval.sandbox === undefined ? null : (
+        <p>
+          In sandbox{" "}
+          <a class="mono" href={href(["sandboxes", approval.sandbox])}>
+            {approval.sandbox}
+          </a>
+        </p>
+      )}
       {approval.change === undefined ? null : (
         <>
           <h3 class="mono">{visibleText(approval.change.path)}</h3>
@@ -46,7 +54,7 @@ export function ApprovalCard({ approval, onDone }: ApprovalCardProps): JSX.Eleme
       )}
       <details open={approval.change === undefined}>
         <summary>Arguments</summary>
-        <JsonBlock label="Arguments" value={approval.args} />
+        <ArgumentsBlock value={approval.args} />
       </details>
       <Decision approval={approval} onDone={onDone} />
     </article>

@@ -1,5 +1,5 @@
-import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import type { JSX, TargetedEvent } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalList } from "../../../../src/dashboard/contract.ts";
 import { approvalCount } from "../../live/now-store.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";
@@ -37,14 +37,25 @@ export function ApprovalsView(): JSX.Element {
 }
 
 function NotifySwitch(): JSX.Element {
+  const [isRefused, setRefused] = useState(false);
+  const onChange = async ({ currentTarget: box }: TargetedEvent<HTMLInputElement>): Promise<void> => {
+    const isWanted = box.checked;
+    const isOn = await switchNotifying(isWanted);
+    // Where nothing has changed, nothing is drawn again.
+    box.checked = isOn;
+    setRefused(isWanted && !isOn);
+  };
   return (
-    <label class="check">
-      <input
-        type="checkbox"
-        checked={isNotifying.value}
-        onChange={(event) => void switchNotifying(event.currentTarget.checked)}
-      />
-      <span>Notify me</span>
-    </label>
+    <>
+      {isRefused ? (
+        <p class="warn-text" role="alert">
+          This browser does not let the page notify you: allow it in the settings of this site.
+        </p>
+      ) : null}
+      <label class="check">
+        <input type="checkbox" checked={isNotifying.value} onChange={(event) => void onChange(event)} />
+        <span>Notify me</span>
+      </label>
+    </>
   );
 }

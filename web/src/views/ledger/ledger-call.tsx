@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from "preact";
 import type { LedgerDetail } from "../../../../src/dashboard/contract.ts";
 import { now } from "../../live/now-store.ts";
 import { Badge } from "../../parts/badge.tsx";
-import { JsonBlock } from "../../parts/code-block.tsx";
+import { ArgumentsBlock, JsonBlock } from "../../parts/code-block.tsx";
 import { countOf, durationOf, moneyOf, visibleText } from "../../parts/format.ts";
 import { Loading, Problem } from "../../parts/problem.tsx";
 import { Clock } from "../../parts/time.tsx";
@@ -50,7 +50,7 @@ function CallBody({ call }: { readonly call: LedgerDetail }): JSX.Element {
       <div class="columns">
         <section aria-labelledby="args-title">
           <h2 id="args-title">Arguments</h2>
-          <JsonBlock label="Arguments" value={call.args} />
+          <ArgumentsBlock value={call.args} />
         </section>
         <section aria-labelledby="result-title">
           <h2 id="result-title">Result</h2>

@@ -2,10 +2,10 @@ import type { JSX } from "preact";
 import type { LedgerLine } from "../../../../src/dashboard/contract.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { countOf, dateTimeOf, durationOf, moneyOf, shortTimeOf, visibleText } from "../../parts/format.ts";
+import { VirtualRows } from "../../parts/virtual-rows.tsx";
 import { href } from "../../routing/router.ts";
 import type { Filters } from "./filters.ts";
 import type { LedgerPages } from "./ledger-pages.ts";
-import { VirtualRows } from "./virtual-rows.tsx";
 
 const COLUMNS = ["No.", "Time", "Client", "Tool", "Decision", "Outcome", "Duration", "Cost"];
 
@@ -24,7 +24,7 @@ export function LedgerRows({
       count={pages.length}
       onWindow={(first, last) => pages.want(first, last)}
       header={
-        <div class="ledger-row head" role="row">
+        <div class="row ledger-row head" role="row">
           {COLUMNS.map((name) => (
             <span key={name} role="columnheader">
               {name}
@@ -46,13 +46,13 @@ interface RowProps {
 function Row({ index, line, filters }: RowProps): JSX.Element {
   if (line === undefined) {
     return (
-      <div class="ledger-row waiting" role="row" aria-rowindex={index + 2}>
+      <div class="row ledger-row waiting" role="row" aria-rowindex={index + 2}>
         <span role="cell">…</span>
       </div>
     );
   }
   return (
-    <div class="ledger-row" role="row" aria-rowindex={index + 2}>
+    <div class="row ledger-row" role="row" aria-rowindex={index + 2}>
       <span role="cell" class="num">
         <a href={href(["ledger", line.seq], filters)}>
           {countOf(line.seq)}

@@ -1,17 +1,20 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import type { SandboxNow } from "../../../../src/dashboard/contract.ts";
-import { Badge } from "../../parts/badge.tsx";
-import { bytesOf, countOf, visibleText } from "../../parts/format.ts";
+import { countOf } from "../../parts/format.ts";
 import { Still } from "../../parts/memo.tsx";
 import { Empty } from "../../parts/problem.tsx";
-import { Age, Until } from "../../parts/time.tsx";
-import { href } from "../../routing/router.ts";
-import { end, TableHead } from "../../parts/table-head.tsx";
+import { VirtualRows } from "../../parts/virtual-rows.tsx";
+import { changeQuery, place } from "../../routing/router.ts";
+import { SANDBOX_COLUMNS, type SandboxColumn } from "./sandbox-columns.tsx";
+import { nextSort, type Sort, sorted, sortOf } from "./sandbox-sort.ts";
 
+/** What is looked for and how it is sorted stands in the address. */
 export function SandboxTable({ sandboxes }: { readonly sandboxes: readonly SandboxNow[] }): JSX.Element {
-  const [text, setText] = useState("");
-  const shown = text === "" ? sandboxes : sandboxes.filter((sandbox) => matches(sandbox, text.toLowerCase()));
+  const { query } = place.value;
+  const text = query.get("filter") ?? "";
+  const sort = sortOf(query.get("sort") ?? "");
+  const found = text === "" ? sandboxes : sandboxes.filter((sandbox) => matches(sandbox, text.toLowerCase()));
+  const shown = sorted(found, sort);
   return (
     <section aria-labelledby="sandboxes-title">
       <header class="section-head">
@@ -22,11 +25,22 @@ export function SandboxTable({ sandboxes }: { readonly sandboxes: readonly Sandb
           placeholder="Filter"
           data-filter
           value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
+          onInput={(event) => changeQuery({ filter: event.currentTarget.value || undefined })}
         />
         {text === "" ? null : <span class="muted">{`${countOf(shown.length)} of ${countOf(sandboxes.length)}`}</span>}
       </header>
-      {shown.length === 0 ? <NoSandbox isFiltered={text !== ""} /> : <Rows sandboxes={shown} />}
+      {shown.length === 0 ? (
+        <NoSandbox isFiltered={text !== ""} />
+      ) : (
+        <VirtualRows
+          label="Sandboxes"
+          memory={`sandboxes ${text}`}
+          count={shown.length}
+          isFitting
+          header={<Head sort={sort} />}
+          row={(index) => rowAt(shown, index)}
+        />
+      )}
     </section>
   );
 }
@@ -39,63 +53,63 @@ function NoSandbox({ isFiltered }: { readonly isFiltered: boolean }): JSX.Elemen
   );
 }
 
-function Rows({ sandboxes }: { readonly sandboxes: readonly SandboxNow[] }): JSX.Element {
+function Head({ sort }: { readonly sort: Sort | undefined }): JSX.Element {
   return (
-    <div class="scroll" tabIndex={0} role="group" aria-label="Sandboxes">
-      <table>
-        <TableHead
-          columns={[
-            "Sandbox",
-            "State",
-            "Owner",
-            "Running",
-            end("CPU"),
-            end("Memory"),
-            "Template",
-            "Runtime",
-            end("Age"),
-            end("Ends"),
-          ]}
-        />
-        <tbody>
-          {sandboxes.map((sandbox) => (
-            <Still key={sandbox.id} value={sandbox}>
-              {row}
-            </Still>
-          ))}
-        </tbody>
-      </table>
+    <div class="row sandbox-row head" role="row">
+      {SANDBOX_COLUMNS.map((column) => (
+        <HeadCell key={column.name} column={column} sort={sort?.column === column ? sort : undefined} />
+      ))}
     </div>
   );
 }
 
-function row(sandbox: SandboxNow): JSX.Element {
+interface HeadCellProps {
+  readonly column: SandboxColumn;
+  /** Of this column. */
+  readonly sort: Sort | undefined;
+}
+
+function HeadCell({ column, sort }: HeadCellProps): JSX.Element {
   return (
-    <tr>
-      <th scope="row">
-        <a class="mono" href={href(["sandboxes", sandbox.id])}>
-          {sandbox.id}
-        </a>
-      </th>
-      <td>
-        <Badge text={sandbox.state} />
-        {sandbox.takenOverBy === undefined ? null : (
-          <Badge text={`taken over by ${visibleText(sandbox.takenOverBy)}`} tone="warn" />
-        )}
-      </td>
-      <td>{visibleText(sandbox.owner)}</td>
-      <td class="mono">{sandbox.running ?? <span class="muted">–</span>}</td>
-      <td class="end num">{sandbox.cpuPercent === undefined ? "–" : `${Math.round(sandbox.cpuPercent)} %`}</td>
-      <td class="end num">{sandbox.memoryBytes === undefined ? "–" : bytesOf(sandbox.memoryBytes)}</td>
-      <td>{visibleText(sandbox.template)}</td>
-      <td>{sandbox.runtime}</td>
-      <td class="end">
-        <Age since={sandbox.createdAt} />
-      </td>
-      <td class="end">
-        <Until time={sandbox.expiresAt} />
-      </td>
-    </tr>
+    <span
+      role="columnheader"
+      class={column.isNumber === true ? "end" : undefined}
+      aria-sort={sort === undefined ? "none" : sort.isDown ? "descending" : "ascending"}
+    >
+      <button type="button" class="sort" onClick={() => changeQuery({ sort: nextSort(sort, column) })}>
+        {column.title}
+        {sort === undefined ? null : <span aria-hidden="true">{sort.isDown ? "↓" : "↑"}</span>}
+      </button>
+    </span>
+  );
+}
+
+function rowAt(sandboxes: readonly SandboxNow[], index: number): JSX.Element | null {
+  const sandbox = sandboxes[index];
+  return sandbox === undefined ? null : <Row key={sandbox.id} sandbox={sandbox} index={index} />;
+}
+
+function Row({ sandbox, index }: { readonly sandbox: SandboxNow; readonly index: number }): JSX.Element {
+  return (
+    <div class="row sandbox-row" role="row" aria-rowindex={index + 2}>
+      <Still value={sandbox}>{cells}</Still>
+    </div>
+  );
+}
+
+function cells(sandbox: SandboxNow): JSX.Element {
+  return (
+    <>
+      {SANDBOX_COLUMNS.map(({ name, isNumber, isCode, cell }) => (
+        <span
+          key={name}
+          role={name === "id" ? "rowheader" : "cell"}
+          class={isNumber === true ? "end num" : isCode === true ? "mono" : undefined}
+        >
+          {cell(sandbox)}
+        </span>
+      ))}
+    </>
   );
 }
 

@@ -4,8 +4,9 @@ import type { BrowserInput, BrowserPicture } from "../../../../src/dashboard/con
 import { visibleText } from "../../parts/format.ts";
 import { Empty, Problem } from "../../parts/problem.tsx";
 import { fromAnswer } from "../../server/answer-text.ts";
-import { post, session } from "../../server/api.ts";
 import { useStream } from "../../server/use-stream.ts";
+import { BrowserInputs } from "./browser-inputs.ts";
+import { GiveBackButton, isMine, TakeOverButton } from "./take-over.tsx";
 import type { ShownSandbox } from "./shown-sandbox.ts";
 
 const KEYS = [
@@ -33,11 +34,9 @@ export function BrowserTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX
     picture: (data) => setPicture(fromAnswer<BrowserPicture>(data)),
     none: () => setPicture(undefined),
   });
-  const current = session.value;
-  const isMine = typeof current === "object" && sandbox.takenOverBy === current.operator;
-  const send = (input: BrowserInput): void => {
-    post(`${path}/input`, input).then(() => setError(undefined), setError);
-  };
+  const [inputs] = useState(() => new BrowserInputs(`${path}/input`, setError));
+  const send = (input: BrowserInput): void => inputs.send(input);
+  const isOpen = isMine(sandbox);
   if (picture === undefined)
     return <Empty title="No page is open.">The picture appears as soon as the client opens one.</Empty>;
   return (
@@ -47,14 +46,31 @@ export function BrowserTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX
         <span class="mono muted address">{visibleText(picture.url)}</span>
       </header>
       <Problem error={error} />
-      <p class="muted">
-        {isMine
-          ? "Click into the picture; what you type goes to the page. Leave it with Shift+Tab."
-          : "To click and type here, take the sandbox over (tab Terminal)."}
-      </p>
-      <Screen picture={picture} {...(isMine ? { send } : {})} />
-      {isMine ? <TypeForm send={send} /> : null}
+      <BrowserHint sandbox={sandbox} />
+      <Screen picture={picture} {...(isOpen ? { send } : {})} />
+      {isOpen ? <TypeForm send={send} /> : null}
     </section>
+  );
+}
+
+function BrowserHint({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.Element {
+  if (isMine(sandbox)) {
+    return (
+      <div class="section-head">
+        <p class="muted">Click into the picture; what you type goes to the page. Leave it with Shift+Tab.</p>
+        <GiveBackButton sandbox={sandbox} />
+      </div>
+    );
+  }
+  if (sandbox.takenOverBy !== undefined)
+    return <p class="muted">{`${visibleText(sandbox.takenOverBy)} has taken it over.`}</p>;
+  return (
+    <div class="section-head">
+      <p class="muted">
+        To click and type here, take the sandbox over: until you give it back, the client's calls are refused.
+      </p>
+      {sandbox.can.includes("takeover") ? <TakeOverButton sandbox={sandbox} /> : null}
+    </div>
   );
 }
 

@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import type { FileChange, FileChanges } from "../../../../src/dashboard/contract-files.ts";
 import { Badge } from "../../parts/badge.tsx";
+import { CodeBlock } from "../../parts/code-block.tsx";
 import { Diff } from "../../parts/diff.tsx";
 import { countOf, visibleText } from "../../parts/format.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";
@@ -32,17 +33,29 @@ export function ChangesTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX
 }
 
 function ChangeView({ change }: { readonly change: FileChange }): JSX.Element {
-  const isText = change.before !== undefined || change.after !== undefined;
   return (
-    <details class="change" open={isText}>
+    <details class="change" open={change.before !== undefined || change.after !== undefined}>
       <summary>
         <Badge text={change.change} /> <span class="mono">{visibleText(change.path)}</span>
       </summary>
-      {isText ? (
-        <Diff label={`Changes of ${change.path}`} before={change.before ?? ""} after={change.after ?? ""} />
-      ) : (
-        <p class="muted">No text, or too large to compare here.</p>
-      )}
+      <ChangeBody change={change} />
     </details>
   );
+}
+
+/** A text that stands alone is only shown as new where it is known to be. */
+function ChangeBody({ change: { path, change, before, after } }: { readonly change: FileChange }): JSX.Element {
+  if (before === undefined && after !== undefined && change === "changed") {
+    return (
+      <>
+        <p class="muted">What it was before is not known. Now it is:</p>
+        <CodeBlock label={`Content of ${path}`} text={after} />
+      </>
+    );
+  }
+  if (before !== undefined || after !== undefined)
+    return <Diff label={`Changes of ${path}`} before={before ?? ""} after={after ?? ""} />;
+  if (change === "removed")
+    return <p class="muted">It was there when the sandbox began. What was in it is not known.</p>;
+  return <p class="muted">No text, or too large to compare here.</p>;
 }

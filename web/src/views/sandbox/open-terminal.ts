@@ -60,12 +60,20 @@ export function openTerminal(place: HTMLElement, options: { readonly isReadOnly:
 }
 
 function themeOf(place: HTMLElement): ITheme {
-  const style = getComputedStyle(place);
-  const color = (name: string): string => style.getPropertyValue(name).trim();
   return {
-    background: color("--terminal"),
-    foreground: color("--text"),
-    cursor: color("--accent"),
-    selectionBackground: color("--selection"),
+    background: colorOf(place, "--terminal"),
+    foreground: colorOf(place, "--text"),
+    cursor: colorOf(place, "--accent"),
+    selectionBackground: colorOf(place, "--selection"),
   };
+}
+
+/** The name stands for two colours: which of them is known where it is used. */
+function colorOf(place: HTMLElement, name: string): string {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  place.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }

@@ -1,11 +1,10 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { SandboxDetail, TerminalRequest } from "../../../../src/dashboard/contract.ts";
-import { ActionButton } from "../../parts/action-button.tsx";
-import { announce } from "../../parts/announcer.tsx";
 import { visibleText } from "../../parts/format.ts";
 import { Empty, Problem } from "../../parts/problem.tsx";
-import { post, session } from "../../server/api.ts";
+import { post } from "../../server/api.ts";
+import { GiveBackButton, isMine, TakeOverButton } from "./take-over.tsx";
 import { type ScreenHandle, TerminalScreen } from "./terminal-screen.tsx";
 
 interface OperatorShellProps {
@@ -15,30 +14,20 @@ interface OperatorShellProps {
 
 /** While it is open the client's own calls are told to wait; everything typed stands in the ledger as the operator's. */
 export function OperatorShell({ sandbox, onReady }: OperatorShellProps): JSX.Element {
-  const path = `sandboxes/${encodeURIComponent(sandbox.id)}`;
-  const current = session.value;
-  const isMine = typeof current === "object" && sandbox.takenOverBy === current.operator;
-  const take = async (): Promise<void> => {
-    await post(`${path}/takeover`);
-    announce("You have taken the sandbox over.");
-  };
-  const give = async (): Promise<void> => {
-    await post(`${path}/giveback`);
-    announce("The sandbox is the client's again.");
-  };
+  const isOpen = isMine(sandbox);
   return (
     <section aria-labelledby="shell-title">
       <header class="section-head">
         <h2 id="shell-title">Your shell</h2>
-        {isMine ? <ActionButton class="small" label="Give back" work={give} /> : null}
+        {isOpen ? <GiveBackButton sandbox={sandbox} /> : null}
       </header>
-      {isMine ? (
-        <Shell path={path} onReady={onReady} />
+      {isOpen ? (
+        <Shell path={`sandboxes/${encodeURIComponent(sandbox.id)}`} onReady={onReady} />
       ) : sandbox.takenOverBy === undefined ? (
         <div class="empty">
           <p class="empty-title">Take the sandbox over to type in it.</p>
           <p>Until you give it back, the client's calls are answered that an operator is at work.</p>
-          <ActionButton label="Take over" work={take} />
+          <TakeOverButton sandbox={sandbox} />
         </div>
       ) : (
         <Empty title={`${visibleText(sandbox.takenOverBy)} has taken it over.`} />

@@ -7,19 +7,22 @@ interface VirtualRowsProps {
   readonly header: ComponentChildren;
   readonly row: (index: number) => ComponentChildren;
   /** The places that are looked at, with some around them. */
-  readonly onWindow: (first: number, last: number) => void;
+  readonly onWindow?: (first: number, last: number) => void;
   /** Under which name the place is kept for whoever comes back. */
   readonly memory: string;
+  /** As high as its rows, where they are few. */
+  readonly isFitting?: boolean;
 }
 
-export const ROW_PX = 30;
+const ROW_PX = 30;
 /** Browsers cannot make an element of any height; Firefox ends at 17 million pixels. Beyond it, a pixel of the bar is more than one of rows. */
 const MOST_PX = 15_000_000;
 const AROUND_ROWS = 12;
 const places = new Map<string, number>();
 
 /** A table of any length of which only the rows in sight exist. */
-export function VirtualRows({ label, count, header, row, onWindow, memory }: VirtualRowsProps): JSX.Element {
+export function VirtualRows(props: VirtualRowsProps): JSX.Element {
+  const { label, count, header, row, onWindow, memory, isFitting = false } = props;
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: places.get(memory) ?? 0, height: 600 });
   const fullPx = count * ROW_PX;
@@ -39,7 +42,7 @@ export function VirtualRows({ label, count, header, row, onWindow, memory }: Vir
     watcher.observe(element);
     return () => watcher.disconnect();
   }, [memory]);
-  useEffect(() => onWindow(first, last), [first, last, count]);
+  useEffect(() => onWindow?.(first, last), [first, last, count]);
 
   const onScroll = (): void => {
     const element = box.current;
@@ -49,7 +52,7 @@ export function VirtualRows({ label, count, header, row, onWindow, memory }: Vir
   };
   const rows = Array.from({ length: Math.max(0, last - first + 1) }, (_, offset) => first + offset);
   return (
-    <div class="rows" role="table" aria-label={label} aria-rowcount={count + 1}>
+    <div class={isFitting ? "rows fitting" : "rows"} role="table" aria-label={label} aria-rowcount={count + 1}>
       <div class="rows-head" role="rowgroup">
         {header}
       </div>
