@@ -146,8 +146,8 @@ async function runBrowser(): Promise<void> {
 
 async function runDashboard(): Promise<void> {
   const { checkDashboardGoals, dashboardReport, measureDashboard } = await import("./dashboard.ts");
-  const rounds = Number(values.rounds ?? (values.quick ? 3 : 9));
-  const secondsPerRound = Number(values.seconds ?? (values.quick ? 3 : 8));
+  const rounds = Number(values.rounds ?? (values.quick ? 3 : 15));
+  const secondsPerRound = Number(values.seconds ?? (values.quick ? 3 : 5));
   const results = await measureDashboard({ rounds, secondsPerRound, log: note });
   const goals = checkDashboardGoals(results);
   console.log([dashboardReport(results), goalsReport(goals)].join("\n\n"));

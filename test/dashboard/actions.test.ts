@@ -67,7 +67,8 @@ test("a sandbox and a call appear and go before the eyes of everybody who looks"
   for (const operator of [anna, bob]) await operator.shows("No call is on its way.");
   await call(ada, "sandbox_destroy", { session_id: id });
   await bob.shows("No sandbox is in use.");
-  expect(await bob.page.getByRole("table").count()).toBe(0);
+  // The call that ended it is told to be over with the next change.
+  await expect.poll(() => bob.page.getByRole("table").count()).toBe(0);
 });
 
 test("a pause of everybody refuses calls at once, stands on every page of every operator, and ends with a click", async () => {
@@ -89,6 +90,7 @@ test("one client is paused where clients are listed, and others go on", async ()
   await call(eve, "sandbox_list");
   await anna.open("/policy");
   await anna.page.getByRole("button", { name: "Pause eve" }).click();
+  await anna.page.getByRole("dialog", { name: "Pause eve?" }).waitFor();
   await anna.page.keyboard.type("too many questions");
   await anna.page.keyboard.press("Enter");
   await bob.shows("eve is paused");
