@@ -33,6 +33,11 @@ function nameIfAlive(pid: number): string {
   return state === "Z" || state === "X" ? "" : name;
 }
 
+/** It has something to do, and waits for a processor or for the disk to do it. */
+export function wantsToRun(pid: number): boolean {
+  return /\) [RD] /u.test(readProc(`/proc/${pid}/stat`));
+}
+
 /** The process or thread that was started last, anywhere in the sandbox; undefined where the kernel does not say. */
 export function newestPid(): number | undefined {
   const pid = Number(readProc("/proc/loadavg").trim().split(" ").at(-1));

@@ -4,6 +4,7 @@ import { CallOutput } from "../output/call-output.ts";
 import type { SendOutput } from "../output/output-batches.ts";
 import type { OutputFiles } from "../output/output-files.ts";
 import type { Workspace } from "../paths.ts";
+import { wantsToRun } from "../processes/descendants.ts";
 import type { Launcher, RunningProcess } from "../processes/running-process.ts";
 import type { ShellExecParams, ShellExecResult } from "../rpc.ts";
 import type { BackgroundProcesses } from "./background.ts";
@@ -11,6 +12,8 @@ import { checkEnvironment, toShellCommand } from "./shell-command.ts";
 
 /** `>(…)` and the like end a moment after the shell; what lives longer was left on purpose. */
 const LINGER_MS = 30;
+/** On a busy machine a moment is longer: what waits for a processor has not had its own yet. */
+const LINGER_ROUNDS = 10;
 
 export interface ShellOptions {
   readonly launcher: Launcher;
@@ -81,11 +84,18 @@ async function waitForEnd(
   });
   try {
     const status = await Promise.race([interrupted, child.exited.then(() => "exited" as const)]);
-    if (status === "exited") await isDoneWithin(child.gone, LINGER_MS);
+    if (status === "exited") await linger(child);
     else await child.end();
     return status;
   } finally {
     clearTimeout(timer);
     options.signal.removeEventListener("abort", onAbort);
+  }
+}
+
+async function linger(child: RunningProcess): Promise<void> {
+  for (let round = 0; round < LINGER_ROUNDS; round += 1) {
+    if (await isDoneWithin(child.gone, LINGER_MS)) return;
+    if (!child.descendants().some(({ pid }) => wantsToRun(pid))) return;
   }
 }

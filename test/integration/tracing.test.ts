@@ -145,7 +145,8 @@ test("tracestate goes into every span and to handlers, from where the traceparen
     new Set(collector.of(traceId).map(({ traceState }) => traceState));
   expect(states(TRACE)).toEqual(new Set(["meta=1,tenant@vendor=x", undefined]));
   expect(states("c".repeat(32))).toEqual(new Set(["header=1"]));
-});
+  // Handlers in two languages are compiled and started for it.
+}, 90_000);
 
 test("how long an operator was waited for is a stage of its own, and so is a no", async () => {
   const collector = await OtlpCollector.start();
