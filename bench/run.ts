@@ -8,6 +8,7 @@ import { checkGoals, goalsReport, soakReport, startReport, throughputReport } fr
 import { checkSandboxGoals, sandboxReport } from "./sandbox-report.ts";
 import { ledgerReport, measureLedger } from "./ledger.ts";
 import { measureSandboxes } from "./sandbox.ts";
+import { measureMicrovms, microvmsReport } from "./sandbox-microvms.ts";
 import { measureRuntimes, runtimesReport } from "./sandbox-runtimes.ts";
 import { checkSkillGoals, measureSkills, skillReport } from "./skills.ts";
 import { soak, type SoakResult } from "./soak.ts";
@@ -27,6 +28,7 @@ const USAGE = `npm run bench -- [options]
   --browser          the browser in a sandbox beside @playwright/mcp and plain Playwright
   --dashboard        100 busy sandboxes, with the dashboard open and without
   --runtimes         with --sandbox: bubblewrap, docker and podman side by side
+  --microvms         with --sandbox: bubblewrap and microsandbox side by side; in minutes where the processor must be emulated
   --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
   --store URL        with --ledger: also postgres://…
   --shared           a governed call on SQLite, on PostgreSQL and Redis, and ungoverned
@@ -50,6 +52,7 @@ const { values } = parseArgs({
     browser: { type: "boolean", default: false },
     dashboard: { type: "boolean", default: false },
     runtimes: { type: "boolean", default: false },
+    microvms: { type: "boolean", default: false },
     ledger: { type: "string" },
     store: { type: "string", default: "" },
     shared: { type: "boolean", default: false },
@@ -68,7 +71,7 @@ const { values } = parseArgs({
 const ASSEMBLED_NAMES = /^owlclaw-(governed|ungoverned|inline)/;
 const connections = Number(values.connections);
 if (values.help) console.log(USAGE);
-else if (values.sandbox && values.runtimes) await runRuntimes();
+else if (values.sandbox && (values.runtimes || values.microvms)) await runRuntimes();
 else if (values.sandbox) await runSandbox();
 else if (values.browser) await runBrowser();
 else if (values.dashboard) await runDashboard();
@@ -157,9 +160,11 @@ async function runDashboard(): Promise<void> {
 
 async function runRuntimes(): Promise<void> {
   const rounds = Number(values.rounds ?? (values.quick ? 10 : 100));
-  const results = await measureRuntimes({ rounds, log: note });
-  console.log(runtimesReport(results));
-  await save({ rounds, runtimes: results });
+  const runtimes = values.runtimes ? await measureRuntimes({ rounds, log: note }) : undefined;
+  if (runtimes !== undefined) console.log(runtimesReport(runtimes));
+  const microvms = values.microvms ? await measureMicrovms({ rounds, log: note }) : undefined;
+  if (microvms !== undefined) console.log(microvmsReport(microvms));
+  await save({ rounds, runtimes, microvms });
 }
 
 async function runSkills(): Promise<void> {

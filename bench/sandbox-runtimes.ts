@@ -13,9 +13,14 @@ const ROUNDS_PER_CREATE = 5;
 /** The pool fills up within this time after it gave one away. */
 const REFILL_MS = 2500;
 
+export interface RuntimeCases {
+  readonly name: string;
+  readonly cases: readonly SandboxCase[];
+}
+
 /** The same cases for each runtime, taken in turn, so that a busy moment hits all of them. */
 export interface RuntimeResults {
-  readonly runtimes: readonly { readonly name: string; readonly cases: readonly SandboxCase[] }[];
+  readonly runtimes: readonly RuntimeCases[];
   /** Creates that found the pool empty, and count as they are. */
   readonly missedPool: number;
 }
@@ -66,6 +71,12 @@ export async function measureRuntimes(options: {
 }
 
 export function runtimesReport({ runtimes, missedPool }: RuntimeResults): string {
+  const note = missedPool > 0 ? `\n${missedPool} creates found the pool empty` : "";
+  return `sandboxes by runtime, end to end, ms\n${runtimesTable(runtimes)}${note}`;
+}
+
+/** Ratios are to the first of them. */
+export function runtimesTable(runtimes: RuntimeResults["runtimes"]): string {
   const [base, ...others] = runtimes;
   const figure = (ms: number | undefined): string => (ms ?? Number.NaN).toFixed(2);
   const rows = (base?.cases ?? []).map(({ name, p50Ms, p99Ms }) => {
@@ -77,10 +88,9 @@ export function runtimesReport({ runtimes, missedPool }: RuntimeResults): string
   const head = [
     "case",
     ...runtimes.flatMap(({ name }) => [`${name} p50`, "p99"]),
-    ...others.map(({ name }) => `${name} / bwrap`),
+    ...others.map(({ name }) => `${name} / ${base?.name ?? ""}`),
   ];
-  const note = missedPool > 0 ? `\n${missedPool} creates found the pool empty` : "";
-  return `sandboxes by runtime, end to end, ms\n${toTable(head, rows)}${note}`;
+  return toTable(head, rows);
 }
 
 async function openSubject(settings: Readonly<Record<string, unknown>>): Promise<Subject> {
@@ -89,13 +99,21 @@ async function openSubject(settings: Readonly<Record<string, unknown>>): Promise
   const client = await ToolClient.open(warm.process.origin);
   const coldClient = await ToolClient.open(cold.process.origin);
   await delay(REFILL_MS);
+  return { warm, client, cold, coldClient, session: await openSession(client) };
+}
+
+/** A sandbox that is there, with a file in it. */
+export async function openSession(client: ToolClient): Promise<Subject["session"]> {
   const { fields } = await client.call("code_run", { code: CODE });
   const session = { session_id: fields["session_id"] };
   await client.call("file_write", { ...session, path: "kilobyte.txt", content: "x".repeat(1024) });
-  return { warm, client, cold, coldClient, session };
+  return session;
 }
 
-function callsOf({ client, session }: Subject): Record<string, () => Promise<number>> {
+export function callsOf({
+  client,
+  session,
+}: Pick<Subject, "client" | "session">): Record<string, () => Promise<number>> {
   const timed = async (tool: string, args: Readonly<Record<string, unknown>>): Promise<number> =>
     (await client.call(tool, { ...session, ...args })).ms;
   return {
@@ -119,7 +137,7 @@ async function measureCreates(subjects: readonly Subject[], rounds: number): Pro
   return [...samples].map(([name, ms]) => toCase(name, ms));
 }
 
-async function createAndRun(client: ToolClient): Promise<number> {
+export async function createAndRun(client: ToolClient): Promise<number> {
   const { ms, fields } = await client.call("code_run", { code: CODE });
   await client.call("sandbox_destroy", { session_id: fields["session_id"] });
   return ms;

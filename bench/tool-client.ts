@@ -17,19 +17,26 @@ export interface TimedAnswer {
 
 let lastId = 0;
 
+export interface ToolClientOptions {
+  /** For a server so slow that a connection may end while a call is on its way. Opening one is never in the time. */
+  readonly isFreshForEach?: boolean;
+}
+
 /** Calls any tool over revision 2026-07-28 on one kept-alive connection. A failed call ends the run. */
 export class ToolClient {
   #connection: HttpConnection;
   readonly #url: URL;
+  readonly #isFreshForEach: boolean;
 
-  private constructor(connection: HttpConnection, url: URL) {
+  private constructor(connection: HttpConnection, url: URL, isFreshForEach: boolean) {
     this.#connection = connection;
     this.#url = url;
+    this.#isFreshForEach = isFreshForEach;
   }
 
-  static async open(origin: string): Promise<ToolClient> {
+  static async open(origin: string, { isFreshForEach = false }: ToolClientOptions = {}): Promise<ToolClient> {
     const url = new URL("/mcp", origin);
-    return new ToolClient(await HttpConnection.open(url), url);
+    return new ToolClient(await HttpConnection.open(url), url, isFreshForEach);
   }
 
   /** The time is from the first byte sent to the last one received: reading the answer is not in it. */
@@ -42,6 +49,7 @@ export class ToolClient {
       headers: { ...callHeaders("http-2026"), "Mcp-Name": name },
       body: JSON.stringify({ jsonrpc: "2.0", id: lastId, method: "tools/call", params }),
     });
+    if (this.#isFreshForEach) this.#connection.close();
     if (this.#connection.isClosed) this.#connection = await HttpConnection.open(this.#url);
     const startedAt = performance.now();
     const { body } = await this.#connection.exchange(request);
