@@ -83,13 +83,13 @@ class Context implements CallContext {
     return this.#life.isSettled ? undefined : this.#call.conversation;
   }
 
-  progress: CallContext["progress"] = (done, options) =>  this.#open?.progress(done, options);
-  log: CallContext["log"] = (level, data, logger) =>  this.#open?.log(level, data, logger);
+  progress: CallContext["progress"] = (done, options) => this.#open?.progress(done, options);
+  log: CallContext["log"] = (level, data, logger) => this.#open?.log(level, data, logger);
   elicit: CallContext["elicit"] = (request, options) => this.#open?.elicit(request, options) ?? tooLate();
   sample: CallContext["sample"] = (request, options) => this.#open?.sample(request, options) ?? tooLate();
   roots: CallContext["roots"] = (options) => this.#open?.roots(options) ?? tooLate();
   startTask: CallContext["startTask"] = () => this.#open?.startTask() ?? tooLate();
-  closeStream: CallContext["closeStream"] = () =>  this.#open?.closeStream();
+  closeStream: CallContext["closeStream"] = () => this.#open?.closeStream();
   listChanged: CallContext["listChanged"] = (kind) => this.#call.conversation.listChanged(kind);
   charge: CallContext["charge"] = (amount) => void (this.#life.isSettled || this.#call.charge?.(amount));
   meter: NonNullable<CallContext["meter"]> = (bytesMoved) => this.#call.meter?.(bytesMoved);

@@ -216,7 +216,7 @@ class CallRecord<I, T> implements RunningCall {
       this.#tell(entry, ending, { startMs, thrown: ending.thrown ?? error });
       if (!governor.failOpen && !isRefusal(ending.thrown)) throw error;
     } finally {
-      if (this.#slot !== undefined) this.#parts.running?.delete(this.#slot);
+      this.#parts.running?.delete(this.#slot);
     }
   }
 

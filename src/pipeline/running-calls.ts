@@ -31,8 +31,8 @@ export class RunningCalls {
     return this.#calls.add(call);
   }
 
-  delete(slot: number): void {
-    this.#calls.delete(slot);
+  delete(slot: number | undefined): void {
+    if (slot !== undefined) this.#calls.delete(slot);
   }
 
   [Symbol.iterator](): IterableIterator<RunningCall> {

@@ -66,9 +66,14 @@ export class LimitTables {
     return !isSame;
   }
 
-  /** The same before it is asked, at any time. */
+  /** The same ahead of the transaction that asks. A file that cannot be read is disturbed, too. */
   isDisturbed(): boolean {
-    return firstNumber(this.#statements.version.get()) !== this.#version;
+    try {
+      return firstNumber(this.#statements.version.get()) !== this.#version;
+    } catch {
+      // The next transaction says what is wrong.
+      return true;
+    }
   }
 
   load(key: string, { steadyMs, day }: Moment, process: number): KeyState {

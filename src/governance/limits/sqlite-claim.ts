@@ -4,6 +4,9 @@ import type { ProcessTable } from "./process-table.ts";
 /** A neighbour that counts in memory hands over within milliseconds; one that is frozen loses its right to. */
 const HANDOVER_MS = 1000;
 
+/** Agents think between their calls. */
+const KEPT_MS = 2000;
+
 /** The right of the only process at a file to count in its own memory. Methods run inside a transaction. */
 export class FileClaim {
   /** As of the last transaction that stands. */
@@ -29,6 +32,11 @@ export class FileClaim {
     this.#waitingSinceMs ??= now;
     if (now - this.#waitingSinceMs > HANDOVER_MS) this.#tables.dropClaims();
     return this.#tables.isCountedElsewhere(id);
+  }
+
+  /** Whether it is kept through a silence: until that is long, or somebody else has come. At any time. */
+  outlasts(idleMs: number): boolean {
+    return idleMs < KEPT_MS && !this.#tables.isDisturbed();
   }
 
   /** Takes it or keeps it when nobody else is there, and gives it back otherwise. Whether it is ours then. */

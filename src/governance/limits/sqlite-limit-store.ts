@@ -44,9 +44,6 @@ interface Operation {
 
 const HANDOVER_POLL_MS = 2;
 
-/** Agents think between their calls. */
-const KEPT_CLAIM_MS = 2000;
-
 /**
  * Counts in a file that several processes share. Everything asked for in one turn of the event loop is one transaction;
  * what is read from the file is kept until another process has written to it. A process that has the file for itself
@@ -73,7 +70,7 @@ export class SqliteLimitStore implements LimitStore {
   #isBehind = false;
   readonly #behind = new WriteBehind({
     write: () => this.#writeDown(),
-    onIdle: (idleMs) => this.#onIdle(idleMs),
+    onIdle: (idleMs) => this.#claim.outlasts(idleMs) || this.#release(),
     gathered: () => this.#options.inFlight?.settled() ?? Promise.resolve(),
   });
   #isClosed = false;
@@ -253,22 +250,9 @@ export class SqliteLimitStore implements LimitStore {
     });
   }
 
-  /** Whoever calls once in a while finds the claim as it was; a neighbour that has come need not wait. */
-  #onIdle(idleMs: number): void {
-    if (!this.#claim.isHeld) return;
-    if (idleMs >= KEPT_CLAIM_MS || this.#isDisturbed()) this.#release();
-  }
-
-  #isDisturbed(): boolean {
-    try {
-      return this.#tables.isDisturbed();
-    } catch {
-      // What cannot be read cannot be kept either.
-      return true;
-    }
-  }
-
+  /** Nobody calls, or a neighbour has come: it need not wait. */
   #release(): void {
+    if (!this.#claim.isHeld) return;
     try {
       this.#transactAlone(() => {
         this.#book.save();
