@@ -6,8 +6,8 @@ import { RequirementsReporter, type RequirementsMode } from "./test/setup/requir
 export default defineConfig({
   test: {
     pool: "forks",
-    // Most of our tests wait for other processes: with two at a time, two processors were busy for 57 % of the time.
-    maxWorkers: Math.max(3, availableParallelism()),
+    // The runner's own choice leaves one processor of two idle, and most of our tests wait for other processes.
+    maxWorkers: Math.max(2, availableParallelism()),
     retry: 0,
     sequence: { sequencer: LongestFirst },
     // Our reporter comes first, so that a run ends with the runner's own summary.

@@ -18,6 +18,7 @@ export interface GenerationOptions {
   readonly maxWorkers: number;
   readonly maxLineChars: number;
   readonly useSandbox?: UseSandbox | undefined;
+  readonly sourcesOf: (file: string) => ReadonlyMap<string, string> | undefined;
   readonly logger: Logger;
   readonly onChanged: (remote: RemoteTarget) => void;
   readonly onListChanged: (list: string) => void;
@@ -44,7 +45,8 @@ export class Generation {
     if (launch === undefined) return (this.#inline ??= new InlineRunner(this.#options));
     let pool = this.#pools.get(language);
     if (pool === undefined) {
-      const { maxWorkers, maxLineChars, useSandbox, logger, onChanged, onListChanged, onLead } = this.#options;
+      const { maxWorkers, maxLineChars, useSandbox, sourcesOf, logger, onChanged, onListChanged, onLead } =
+        this.#options;
       pool = new WorkerPool({
         launch,
         logger: logger.child({ handlers: language }),
@@ -52,6 +54,7 @@ export class Generation {
         maxSize: maxWorkers,
         maxLineChars,
         useSandbox,
+        sourcesOf,
         onChanged,
         onListChanged,
         onLead: () => onLead(this),

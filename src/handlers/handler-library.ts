@@ -299,6 +299,7 @@ export class HandlerLibrary {
       maxWorkers,
       maxLineChars,
       useSandbox,
+      sourcesOf: (file) => this.#shelves.get(file)?.sources,
       logger,
       onChanged: ({ target }: RemoteTarget) => {
         if (target.kind === "definition") changes.resourceUpdated(target.name);

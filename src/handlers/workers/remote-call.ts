@@ -48,6 +48,8 @@ export class RemoteCall {
   #refusals: Map<number, unknown> | undefined;
   /** Nobody waits for it any more; the worker may still be at it. */
   isAbandoned = false;
+  /** Its file could not be loaded, and it was sent again. */
+  isSecondTry = false;
   #isOver = false;
   #place: { readonly runner: CallRunner; readonly id: number } | undefined;
   #unlink: (() => void) | undefined;

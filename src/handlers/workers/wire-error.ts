@@ -26,12 +26,24 @@ export class SchemaRefused extends Error {
   }
 }
 
+/** The file of a handler could not be loaded. */
+export class FileBroken extends OwlError {
+  constructor(thrown: unknown) {
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    super("execution_error", `its file could not be loaded: ${reason}`, {
+      hint: "The operator must repair the file, or what it needs when it is loaded. The server's log names it.",
+    });
+    if (thrown instanceof Error && thrown.stack !== undefined) this.stack = thrown.stack;
+  }
+}
+
 export function toWireError(thrown: unknown): WireError {
   if (thrown instanceof QuestionRefused) return { message: thrown.message, q: thrown.q };
   if (thrown instanceof SchemaRefused) return { message: thrown.message, side: thrown.side, issues: thrown.issues };
   if (isOwlError(thrown)) {
     const { message, kind, hint, facts, retryable, stack } = thrown;
-    return { message, kind, hint, facts, retryable, ...(stack !== undefined && { stack }) };
+    const unloaded = thrown instanceof FileBroken && { unloaded: true };
+    return { message, kind, hint, facts, retryable, ...(stack !== undefined && { stack }), ...unloaded };
   }
   if (thrown instanceof Error) {
     return { message: thrown.message, ...(thrown.stack !== undefined && { stack: thrown.stack }) };

@@ -1,4 +1,4 @@
-import { fromWireError, SchemaRefused, toWireError } from "./wire-error.ts";
+import { FileBroken, fromWireError, SchemaRefused, toWireError } from "./wire-error.ts";
 import { callFunction } from "./call-function.ts";
 import type { CallJournal } from "./call-journal.ts";
 import { isCheckedHere, LoadedFile } from "./loaded-file.ts";
@@ -132,7 +132,7 @@ export class WorkerHost {
     try {
       return await this.#load(name);
     } catch (thrown) {
-      throw cannotLoad(thrown);
+      throw new FileBroken(thrown);
     }
   }
 
@@ -230,15 +230,6 @@ function complete(file: LoadedFile, target: Target, { argument, value, others }:
   const name = String(argument);
   const completer = completers !== undefined && Object.hasOwn(completers, name) ? completers[name] : undefined;
   return completer?.(String(value), toTexts(others)) ?? [];
-}
-
-function cannotLoad(thrown: unknown): OwlError {
-  const reason = thrown instanceof Error ? thrown.message : String(thrown);
-  const error = new OwlError("execution_error", `its file could not be loaded: ${reason}`, {
-    hint: "The operator must repair the file, or what it needs when it is loaded. The server's log names it.",
-  });
-  if (thrown instanceof Error && thrown.stack !== undefined) error.stack = thrown.stack;
-  return error;
 }
 
 function gone(name: string): OwlError {

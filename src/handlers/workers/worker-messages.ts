@@ -41,13 +41,14 @@ function isType(value: unknown): value is FromWorker["t"] {
 
 function isError(value: unknown): boolean {
   if (!isFields(value)) return false;
-  const { message, kind, hint, stack, facts, issues, q } = value;
+  const { message, kind, hint, stack, facts, issues, q, unloaded = false } = value;
   return (
     isText(message) &&
     [kind, hint, stack].every(isTextIfAny) &&
     (facts === undefined || isFields(facts)) &&
     (issues === undefined || (Array.isArray(issues) && issues.every(isIssue))) &&
-    isNumberIfAny(q)
+    isNumberIfAny(q) &&
+    typeof unloaded === "boolean"
   );
 }
 

@@ -18,6 +18,8 @@ export interface WorkerPoolOptions {
   readonly maxSize: number;
   readonly maxLineChars: number;
   readonly useSandbox?: UseSandbox | undefined;
+  /** The code of a file as it was when it was described, with what it imports. */
+  readonly sourcesOf: (file: string) => ReadonlyMap<string, string> | undefined;
   readonly onChanged: (remote: RemoteTarget) => void;
   readonly onListChanged: (list: string) => void;
   /** A first worker is there, or there again: what must be asked of one worker is to be asked now. */
@@ -104,6 +106,17 @@ export class WorkerPool {
     this.#pulse ??= setInterval(this.#beat, PULSE_MS).unref();
   }
 
+  /** Between a save and the look at it the disk may hold what was never served: the call gets what was. */
+  #tryAgain(call: RemoteCall): boolean {
+    const { job, isSecondTry } = call;
+    const sources = job.op === "describe" || isSecondTry ? undefined : this.#options.sourcesOf(job.remote.target.file);
+    if (sources === undefined) return false;
+    call.isSecondTry = true;
+    this.keep(sources);
+    this.#place(call);
+    return true;
+  }
+
   #choose(call: RemoteCall): WorkerProcess | undefined {
     let second: WorkerProcess | undefined;
     for (const worker of this.#workers) {
@@ -186,6 +199,7 @@ export class WorkerPool {
       onListChanged,
       onFree: this.#onFree,
       onReturned: (call) => this.#place(call),
+      onUnloaded: (call) => this.#tryAgain(call),
       onExit: (gone, exit) => this.#onExit(gone, exit, performance.now() - startedAt),
     });
     this.#launching -= 1;

@@ -18,6 +18,8 @@ export interface WorkerEvents {
   readonly onFree: () => void;
   /** Nobody runs this call: it must go elsewhere. */
   readonly onReturned: (call: RemoteCall) => void;
+  /** The file of this call could not be loaded. Whether the call goes on elsewhere. */
+  readonly onUnloaded: (call: RemoteCall) => boolean;
   readonly onChanged: (remote: RemoteTarget) => void;
   readonly onListChanged: (list: string) => void;
   readonly onExit: (worker: WorkerProcess, exit: WorkerExit) => void;
@@ -137,11 +139,18 @@ export class WorkerProcess implements CallRunner {
   #receive(message: unknown): void {
     if (!isFromWorker(message)) return this.kill("it sent what is no message");
     this.#heard += 1;
-    if (message.t === "done" || message.t === "fail") this.#take(message.id)?.settle(message);
+    if (message.t === "done" || message.t === "fail") this.#settle(message);
     else if ("id" in message && message.t !== "skipped") this.#pass(message);
     else this.#note(message);
     if (this.isStuck && this.#revoked.size === 0) this.#restore();
     if (message.t === "done" || message.t === "fail" || message.t === "hello") this.#options.onFree();
+  }
+
+  #settle(message: Extract<FromWorker, { t: "done" | "fail" }>): void {
+    const call = this.#take(message.id);
+    if (call === undefined) return;
+    const isUnloaded = message.t === "fail" && message.error.unloaded === true;
+    if (!isUnloaded || !this.#options.onUnloaded(call)) call.settle(message);
   }
 
   /** What the worker says about itself. */

@@ -127,6 +127,8 @@ export interface WireError {
   readonly side?: "input" | "output";
   /** The refusal of this question went through the handler as it came. */
   readonly q?: number;
+  /** The handler never ran: its file could not be loaded. */
+  readonly unloaded?: boolean;
 }
 
 export type DefinitionKind = "handler" | "resource" | "prompt";

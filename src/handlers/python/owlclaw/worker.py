@@ -227,6 +227,7 @@ def wire_error(error: BaseException) -> Dict[str, Any]:
         return {
             "message": f"its file could not be loaded: {text}",
             "hint": "The operator must repair the file, or what it needs when it is loaded. The server's log names it.",
+            "unloaded": True,
         }
     name = type(error).__name__
     stack = "".join(traceback.format_exception(type(error), error, error.__traceback__))
