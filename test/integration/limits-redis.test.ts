@@ -17,7 +17,8 @@ describe.skipIf(REDIS_MISSING !== undefined)(
 
     beforeAll(async () => {
       redis = await startRedis();
-      connection = await RedisConnection.open({ url: redis.url, logger: SILENT_LOGGER, timeoutMs: 1000 });
+      // A disk that is busy with what other tests wrote can keep Redis waiting for more than a second.
+      connection = await RedisConnection.open({ url: redis.url, logger: SILENT_LOGGER, timeoutMs: 20_000 });
       lab = sharedLimitLab(redisLimitEngine(connection));
     });
     afterAll(async () => {
