@@ -1,12 +1,7 @@
 import { cpus, loadavg } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  type BrowserPeer,
-  type PageTruth,
-  preparePlaywright,
-  startOwlClaw,
-  startPlaywrightMcp,
-} from "./browser-peers.ts";
+import { missingIn } from "./browser-missing.ts";
+import { type BrowserPeer, preparePlaywright, startOwlClaw, startPlaywrightMcp } from "./browser-peers.ts";
 import { startSite } from "./browser-site.ts";
 import { median } from "./statistics.ts";
 
@@ -133,18 +128,4 @@ async function othersAtRest(): Promise<void> {
 /** Of all processors together. */
 function busyMs(): number {
   return cpus().reduce((sum, { times }) => sum + times.user + times.sys + times.nice + times.irq, 0);
-}
-
-/** Every text must be there, and every widget as often as the page has it. */
-function missingIn(snapshot: string, { texts, widgets }: PageTruth): number {
-  const quoted = snapshot.replaceAll('\\"', '"');
-  const lost = texts.filter((text) => !quoted.includes(text)).length;
-  const counts = new Map<string, number>();
-  for (const name of widgets) counts.set(name, (counts.get(name) ?? 0) + 1);
-  let missing = lost;
-  for (const [name, count] of counts) {
-    const found = quoted.split(` "${name}"`).length - 1;
-    missing += Math.max(0, count - found);
-  }
-  return missing;
 }

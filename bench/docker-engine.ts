@@ -36,7 +36,11 @@ export class DockerEngine {
     if (process.getuid?.() !== 0) throw new Error("dockerd needs root");
     const image = await baseImage(log);
     const folder = await mkdtemp(path.join(tmpdir(), "owlclaw-bench-docker-"));
-    const engine = new DockerEngine(folder, await startDaemon(folder));
+    const daemon = await startDaemon(folder).catch(async (error: unknown) => {
+      await rm(folder, { recursive: true, force: true });
+      throw error;
+    });
+    const engine = new DockerEngine(folder, daemon);
     try {
       await engine.#untilReady();
       log("docker: importing the image");

@@ -17,11 +17,9 @@ export class PodmanEngine {
   readonly #folder: string;
   readonly #service: ChildProcess;
 
-  private constructor(folder: string) {
+  private constructor(folder: string, service: ChildProcess) {
     this.#folder = folder;
-    const args = [...flagsFor(folder), "system", "service", "--time", "0", `unix://${socketOf(folder)}`];
-    // It leaves a file where it stands when a container has no memory left.
-    this.#service = spawn("podman", args, { stdio: "ignore", cwd: folder });
+    this.#service = service;
     process.once("exit", () => this.#service.kill("SIGTERM"));
   }
 
@@ -29,7 +27,11 @@ export class PodmanEngine {
   static async start(log: (line: string) => void): Promise<PodmanEngine> {
     const image = await baseImage(log);
     const folder = await mkdtemp(path.join(tmpdir(), "owlclaw-bench-podman-"));
-    const engine = new PodmanEngine(folder);
+    const service = await startService(folder).catch(async (error: unknown) => {
+      await rm(folder, { recursive: true, force: true });
+      throw error;
+    });
+    const engine = new PodmanEngine(folder, service);
     try {
       await engine.#untilReady();
       log("podman: importing the image");
@@ -63,6 +65,14 @@ export class PodmanEngine {
       if (Date.now() > deadline) throw new Error("podman does not begin to listen");
     }
   }
+}
+
+async function startService(folder: string): Promise<ChildProcess> {
+  const args = [...flagsFor(folder), "system", "service", "--time", "0", `unix://${socketOf(folder)}`];
+  // It leaves a file where it stands when a container has no memory left.
+  const service = spawn("podman", args, { stdio: "ignore", cwd: folder });
+  await once(service, "spawn");
+  return service;
 }
 
 function flagsFor(folder: string): readonly string[] {

@@ -11,6 +11,7 @@ import { measureSandboxes } from "./sandbox.ts";
 import { measureMicrovms, microvmsReport } from "./sandbox-microvms.ts";
 import { measureRuntimes, runtimesReport } from "./sandbox-runtimes.ts";
 import { checkSkillGoals, measureSkills, skillReport } from "./skills.ts";
+import { setUp } from "../scripts/setup.mjs";
 import { soak, type SoakResult } from "./soak.ts";
 import { measureStart } from "./start-time.ts";
 import { buildAssembled } from "./build-assembled.ts";
@@ -160,6 +161,8 @@ async function runDashboard(): Promise<void> {
 
 async function runRuntimes(): Promise<void> {
   const rounds = Number(values.rounds ?? (values.quick ? 10 : 100));
+  if (values.runtimes) await setUp("engines");
+  if (values.microvms) await setUp("machines");
   const runtimes = values.runtimes ? await measureRuntimes({ rounds, log: note }) : undefined;
   if (runtimes !== undefined) console.log(runtimesReport(runtimes));
   const microvms = values.microvms ? await measureMicrovms({ rounds, log: note }) : undefined;

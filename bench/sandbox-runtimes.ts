@@ -6,7 +6,6 @@ import { CASES, CODE, interleave, type SandboxCase, toCase } from "./sandbox-cas
 import { type SandboxServer, startSandboxServer } from "./sandbox-server.ts";
 import { ToolClient } from "./tool-client.ts";
 
-const NAMES = ["bwrap", "docker", "podman"] as const;
 const POOL_SIZE = 2;
 const WARMUP_ROUNDS = 10;
 const ROUNDS_PER_CREATE = 5;
@@ -16,7 +15,19 @@ const REFILL_MS = 2500;
 export interface RuntimeCases {
   readonly name: string;
   readonly cases: readonly SandboxCase[];
+  /** Why it could not be measured on this machine. */
+  readonly absent?: string;
 }
+
+interface Engine {
+  readonly settings: Readonly<Record<string, unknown>>;
+  stop(): Promise<void>;
+}
+
+const ENGINES: Readonly<Record<string, (log: (line: string) => void) => Promise<Engine>>> = {
+  docker: async (log) => await DockerEngine.start(log),
+  podman: async (log) => await PodmanEngine.start(log),
+};
 
 /** The same cases for each runtime, taken in turn, so that a busy moment hits all of them. */
 export interface RuntimeResults {
@@ -38,12 +49,10 @@ export async function measureRuntimes(options: {
   readonly log: (line: string) => void;
 }): Promise<RuntimeResults> {
   const { rounds, log } = options;
-  const engines: { readonly settings: Readonly<Record<string, unknown>>; stop(): Promise<void> }[] = [];
+  const { engines, absent } = await startEngines(log);
   const subjects: Subject[] = [];
   try {
-    engines.push(await DockerEngine.start(log));
-    engines.push(await PodmanEngine.start(log));
-    const all = [{ runtime: "bubblewrap" }, ...engines.map(({ settings }) => settings)];
+    const all = [{ runtime: "bubblewrap" }, ...[...engines.values()].map(({ settings }) => settings)];
     for (const settings of all) subjects.push(await openSubject(settings));
     log(`calls: ${rounds} rounds`);
     const work: Record<string, () => Promise<number>> = {};
@@ -59,15 +68,34 @@ export async function measureRuntimes(options: {
     const warm = subjects.reduce((sum, { warm: { process } }) => sum + process.warmCreates, 0);
     // Each subject opened one sandbox before.
     const missedPool = subjects.length * (createRounds + 1) - warm;
-    return { runtimes: NAMES.map((name, at) => ({ name, cases: casesOf(at) })), missedPool };
+    const measured = ["bwrap", ...engines.keys()].map((name, at) => ({ name, cases: casesOf(at) }));
+    return { runtimes: [...measured, ...absent], missedPool };
   } finally {
     for (const { client, coldClient, warm, cold } of subjects) {
       client.close();
       coldClient.close();
       await Promise.all([warm.stop(), cold.stop()]);
     }
-    for (const engine of engines) await engine.stop();
+    for (const engine of engines.values()) await engine.stop();
   }
+}
+
+/** Those that this machine has, and why it has no others. */
+async function startEngines(
+  log: (line: string) => void,
+): Promise<{ readonly engines: ReadonlyMap<string, Engine>; readonly absent: readonly RuntimeCases[] }> {
+  const engines = new Map<string, Engine>();
+  const absent: RuntimeCases[] = [];
+  for (const [name, start] of Object.entries(ENGINES)) {
+    try {
+      engines.set(name, await start(log));
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      log(`${name}: absent, ${reason}`);
+      absent.push({ name, cases: [], absent: reason });
+    }
+  }
+  return { engines, absent };
 }
 
 export function runtimesReport({ runtimes, missedPool }: RuntimeResults): string {
@@ -75,14 +103,14 @@ export function runtimesReport({ runtimes, missedPool }: RuntimeResults): string
   return `sandboxes by runtime, end to end, ms\n${runtimesTable(runtimes)}${note}`;
 }
 
-/** Ratios are to the first of them. */
+/** Ratios are to the first of them. What a runtime has no figure for is marked, and why is said below. */
 export function runtimesTable(runtimes: RuntimeResults["runtimes"]): string {
   const [base, ...others] = runtimes;
-  const figure = (ms: number | undefined): string => (ms ?? Number.NaN).toFixed(2);
+  const figure = (ms: number | undefined): string => (ms === undefined ? "absent" : ms.toFixed(2));
   const rows = (base?.cases ?? []).map(({ name, p50Ms, p99Ms }) => {
     const found = others.map(({ cases }) => cases.find((each) => each.name === name));
     const figures = found.flatMap((each) => [figure(each?.p50Ms), figure(each?.p99Ms)]);
-    const ratios = found.map((each) => figure((each?.p50Ms ?? Number.NaN) / p50Ms));
+    const ratios = found.map((each) => figure(each === undefined ? undefined : each.p50Ms / p50Ms));
     return [name, figure(p50Ms), figure(p99Ms), ...figures, ...ratios];
   });
   const head = [
@@ -90,7 +118,10 @@ export function runtimesTable(runtimes: RuntimeResults["runtimes"]): string {
     ...runtimes.flatMap(({ name }) => [`${name} p50`, "p99"]),
     ...others.map(({ name }) => `${name} / ${base?.name ?? ""}`),
   ];
-  return toTable(head, rows);
+  const reasons = runtimes.flatMap(({ name, absent }) =>
+    absent === undefined ? [] : [`${name} is absent: ${absent}`],
+  );
+  return [toTable(head, rows), ...reasons].join("\n");
 }
 
 async function openSubject(settings: Readonly<Record<string, unknown>>): Promise<Subject> {

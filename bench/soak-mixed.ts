@@ -124,9 +124,10 @@ export async function sizeOf(measured: ServerProcess): Promise<Size> {
 }
 
 /** Since the last time that somebody asked. */
-async function loopDelayMs(origin: string): Promise<number> {
+export async function loopDelayMs(origin: string, stat: "p50" | "p99" = "p99"): Promise<number> {
   const text = await (await fetch(new URL("/metrics", origin))).text();
-  return Number(/^nodejs_eventloop_delay_seconds\{stat="p99"\} (\S+)$/m.exec(text)?.[1]) * 1000;
+  const line = text.split("\n").find((each) => each.startsWith(`nodejs_eventloop_delay_seconds{stat="${stat}"} `));
+  return Number(line?.split(" ")[1]) * 1000;
 }
 
 async function callUntil(origin: string, signal: AbortSignal, latencies: number[]): Promise<void> {

@@ -7,6 +7,7 @@ import { listFiles } from "./files/list.ts";
 import { readFile } from "./files/read.ts";
 import { replaceInFile } from "./files/replace.ts";
 import { searchFiles, type SearchOptions } from "./files/search.ts";
+import { readTexts } from "./files/texts.ts";
 import { writeFile } from "./files/write.ts";
 import type { Workspace } from "./paths.ts";
 import { killProcess, listProcesses } from "./processes/all-processes.ts";
@@ -55,6 +56,7 @@ export function createHandlers(options: HandlerOptions): Handlers {
     "file.read": (params, signal) => readFile(workspace, requests.toFileRead(params), signal),
     "file.write": (params) => writeFile(workspace, requests.toFileWrite(params)),
     "file.list": (params, signal) => listFiles(workspace, requests.toFileList(params), signal),
+    "file.texts": (params) => readTexts(workspace, requests.toFileTexts(params)),
     "file.search": (params, signal) => searchFiles(search, requests.toFileSearch(params), signal),
     "file.replace": (params) => replaceInFile(workspace, requests.toFileReplace(params)),
     "terminal.run": (params, signal) => terminals.run(requests.toTerminalOpen(params), signal),

@@ -1,3 +1,4 @@
+import type { FileTextsParams } from "./files/texts-rpc.ts";
 import { ParamReader } from "./params.ts";
 import type {
   CodeRunParams,
@@ -99,6 +100,11 @@ export function toFileList(params: unknown): FileListParams {
     includeHidden: reader.flag("includeHidden"),
     maxEntries: reader.integer("maxEntries"),
   };
+}
+
+export function toFileTexts(params: unknown): FileTextsParams {
+  const reader = new ParamReader(params);
+  return { paths: reader.texts("paths"), maxBytes: reader.integer("maxBytes") };
 }
 
 export function toFileSearch(params: unknown): FileSearchParams {

@@ -4,6 +4,7 @@
  */
 
 import type { BrowserFailureKind, BrowserMethods } from "./browser/rpc.ts";
+import type { FileTextsParams, FileTextsResult } from "./files/texts-rpc.ts";
 
 export type Language = "python" | "node";
 
@@ -175,6 +176,8 @@ export interface FileEntry {
   readonly type: "file" | "directory" | "symlink" | "other";
   readonly sizeBytes: number;
   readonly modifiedAt: string;
+  /** When it was last written, renamed or given other rights; nobody can set it back. */
+  readonly changedAtMs: number;
   readonly linkTarget?: string;
 }
 
@@ -278,6 +281,7 @@ export interface GuestMethods extends BrowserMethods {
   readonly "file.read": { readonly params: FileReadParams; readonly result: FileReadResult };
   readonly "file.write": { readonly params: FileWriteParams; readonly result: FileWriteResult };
   readonly "file.list": { readonly params: FileListParams; readonly result: FileListResult };
+  readonly "file.texts": { readonly params: FileTextsParams; readonly result: FileTextsResult };
   readonly "file.search": { readonly params: FileSearchParams; readonly result: FileSearchResult };
   readonly "file.replace": { readonly params: FileReplaceParams; readonly result: FileReplaceResult };
   /** Answers when the shell has ended. */

@@ -1,5 +1,6 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { clientReference } from "./generators/client-reference.ts";
 import { configDocs } from "./generators/config-reference.ts";
 import { errorReference } from "./generators/error-reference.ts";
 import { grafanaDashboard } from "./generators/grafana-dashboard.ts";
@@ -14,6 +15,7 @@ const GENERATORS: readonly Generator[] = [
   lockFiles,
   errorReference,
   configDocs,
+  clientReference,
   metricReference,
   grafanaDashboard,
 ];

@@ -1,9 +1,11 @@
 // Sets the clone up: npm packages, build, system packages. Built-in modules only, since it runs before anything is installed.
 //
-//   node scripts/setup.mjs run     what ./owlclaw needs
-//   node scripts/setup.mjs check   what npm run check needs: the npm packages, those of test/clients too
-//   node scripts/setup.mjs bench   what npm run bench needs
-//   node scripts/setup.mjs test    what npm test needs: all of it, and what only tests use
+//   node scripts/setup.mjs run        what ./owlclaw needs
+//   node scripts/setup.mjs check      what npm run check needs: the npm packages, those of test/clients too
+//   node scripts/setup.mjs bench      what npm run bench needs
+//   node scripts/setup.mjs engines    what its --runtimes needs beside that
+//   node scripts/setup.mjs machines   what its --microvms needs beside that
+//   node scripts/setup.mjs test       what npm test needs: all of it, and what only tests use
 import { join } from "node:path";
 import { announce, SetupError } from "./setup/announce.mjs";
 import { ensureBuild, isWritable, readInputs, stampedDigest, writeStamp } from "./setup/build.mjs";
@@ -28,6 +30,8 @@ const STAGES = {
     await ensureDependencies(ROOT, join(ROOT, "bench"));
     await ensureSystemPackages(ROOT, ["bench"]);
   },
+  engines: async () => await ensureSystemPackages(ROOT, ["engines"]),
+  machines: async () => await ensureSystemPackages(ROOT, ["machines"]),
   test: async () => {
     await prepareRun();
     for (const folder of TEST_FOLDERS) await ensureDependencies(ROOT, join(ROOT, folder));

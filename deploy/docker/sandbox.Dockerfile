@@ -1,7 +1,7 @@
 # What sandboxes of the runtime docker start from: Python with the packages of the python template, Node, git and a shell.
 # The guest itself is not in it: each server brings the one that fits, so that one image serves several versions.
 #
-#   docker build -t owlclaw-sandbox -f deploy/docker/sandbox.Dockerfile deploy/docker
+#   docker build -t owlclaw-sandbox - < deploy/docker/sandbox.Dockerfile
 #
 # For several architectures: docker buildx build --platform linux/amd64,linux/arm64 … (nothing in it is for one of them)
 # A mirror or an image of your own: --build-arg NODE_IMAGE=… --build-arg BASE_IMAGE=…
@@ -11,7 +11,7 @@ ARG BASE_IMAGE=debian:bookworm-slim
 FROM ${NODE_IMAGE} AS node
 
 FROM ${BASE_IMAGE}
-ARG PACKAGES="bash ca-certificates chromium curl git libstdc++6 procps python3 python3-matplotlib python3-numpy python3-pandas python3-pil python3-pip python3-requests python3-venv ripgrep tini"
+ARG PACKAGES="bash ca-certificates chromium curl fonts-wqy-microhei git libstdc++6 procps python3 python3-matplotlib python3-numpy python3-pandas python3-pil python3-pip python3-requests python3-venv ripgrep tini"
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ${PACKAGES} \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/*

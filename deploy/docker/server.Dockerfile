@@ -35,8 +35,9 @@ ENV SANDBOX_ROOT=/data/owlclaw \
     MCP_SERVER_PORT=8080 \
     MCP_SERVER_SANDBOX_LIMITS=best-effort
 EXPOSE 8080
+# With http.tls or without; the certificate is for the names that clients use, not for this one.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.MCP_SERVER_PORT + '/health/ready').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "const ask = (by) => new Promise((tell) => require(by).get({ host: '127.0.0.1', port: process.env.MCP_SERVER_PORT, path: '/health/ready', rejectUnauthorized: false }, (answer) => tell(answer.statusCode === 200)).on('error', () => tell(false))); ask('http').then((ok) => ok || ask('https')).then((ok) => process.exit(ok ? 0 : 1))"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["node", "/app/node_modules/owlclaw/dist/main.js"]
 CMD ["mcp-server", "start", "--transport", "http"]

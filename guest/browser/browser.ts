@@ -34,6 +34,8 @@ export class SandboxBrowser {
   readonly #options: BrowserOptions;
   #driver: Interpreter | undefined;
   #hasStarted = false;
+  /** A lost browser was replaced, and no answer has said so yet. */
+  #isRestartUntold = false;
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: BrowserOptions) {
@@ -63,6 +65,7 @@ export class SandboxBrowser {
   ): Promise<BrowserMethods[M]["result"]> {
     if (signal.aborted) throw cancelled();
     const wasLost = this.#hasStarted && this.#driver?.isAlive !== true;
+    if (wasLost) this.#isRestartUntold = true;
     const driver = await this.#start();
     const isFirst = wasLost || !this.#hasStarted;
     this.#hasStarted = true;
@@ -75,7 +78,7 @@ export class SandboxBrowser {
         signal,
       });
       // oxlint-disable-next-line typescript/consistent-type-assertions -- the driver's methods have these results; the host checks each
-      return withRestart(readAnswer(reply), wasLost) as BrowserMethods[M]["result"];
+      return this.#withRestart(reply, ONLOOKERS.has(method) || signal.aborted) as BrowserMethods[M]["result"];
     } finally {
       signal.removeEventListener("abort", cancel);
     }
@@ -101,6 +104,21 @@ export class SandboxBrowser {
     await driver.end();
     if (signal.aborted) throw cancelled();
     throw new Failure("browser_hung", "the browser did not answer and was ended", AGAIN);
+  }
+
+  /** The first answer of a browser that replaces a lost one says so, also when it is about a failure. */
+  #withRestart(reply: Reply, isUnheard: boolean): unknown {
+    if (!this.#isRestartUntold || isUnheard || reply.status === "exited") return readAnswer(reply);
+    this.#isRestartUntold = false;
+    try {
+      const result = readAnswer(reply);
+      if (!isRecord(result) || !Array.isArray(result["events"])) return result;
+      const events: unknown[] = result["events"];
+      return { ...result, events: [RESTARTED, ...events] };
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      throw new Failure(error.data.kind, `${error.message}; ${RESTARTED}`, error.data.hint);
+    }
   }
 
   async #start(): Promise<Interpreter> {
@@ -139,6 +157,9 @@ export class SandboxBrowser {
   }
 }
 
+/** Whoever looks on is told nothing that the agent should hear. */
+const ONLOOKERS: ReadonlySet<keyof BrowserMethods> = new Set(["browser.picture", "browser.input"]);
+const RESTARTED = "the browser had ended and was started again: pages, cookies and refs are gone";
 const AGAIN = "open the page again with browser_goto: a new browser starts by itself";
 
 function readAnswer(reply: Reply): unknown {
@@ -161,16 +182,6 @@ function faultText(fault: unknown): string {
 
 function isFailure(value: unknown): value is GuestFailure {
   return isRecord(value) && typeof value["message"] === "string" && typeof value["hint"] === "string";
-}
-
-/** The first answer of a browser that replaces a lost one says so. */
-function withRestart(result: unknown, wasLost: boolean): unknown {
-  if (!wasLost || !isRecord(result) || !Array.isArray(result["events"])) return result;
-  const events: unknown[] = result["events"];
-  return {
-    ...result,
-    events: ["the browser had ended and was started again: pages, cookies and refs are gone", ...events],
-  };
 }
 
 function isExecutable(path: string): boolean {

@@ -129,7 +129,7 @@ export interface BrowserPage {
   readonly title: string;
   /** Listed when there is more than one. */
   readonly tabs: readonly BrowserTab[];
-  /** Sentences about what happened by itself: dialogs and their answers, downloads, new tabs, restarts. */
+  /** Sentences about what happened by itself: dialogs and their answers, downloads, new tabs, pages that did not open, restarts. */
   readonly events: readonly string[];
   /** Paths in the workspace. */
   readonly downloads: readonly string[];
@@ -204,6 +204,7 @@ export type BrowserFailureKind =
   | "bad_certificate"
   | "bad_key"
   | "bad_selector"
+  | "bad_value"
   | "browser_crashed"
   | "browser_hung"
   | "browser_missing"

@@ -1,6 +1,5 @@
-import { lstat, readlink } from "node:fs/promises";
+import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { join } from "node:path";
-import type { Stats } from "node:fs";
 import type { Workspace } from "../paths.ts";
 import type { FileEntry, FileListParams, FileListResult } from "../rpc.ts";
 import { compileGlob, reachesBelow } from "./glob.ts";
@@ -20,7 +19,7 @@ export async function listFiles(
     for await (const { path, place } of walk(folder.path, options)) {
       if (!matches(path)) continue;
       if (entries.length === params.maxEntries) return { path: params.path, entries, isTruncated: true };
-      const found = await describe(place);
+      const found = describe(place);
       if (found !== undefined) entries.push({ path: join(workspace.display(folder.absolute), path), ...found });
     }
     return { path: params.path, entries, isTruncated: false };
@@ -29,12 +28,14 @@ export async function listFiles(
   }
 }
 
-async function describe(place: string | Buffer): Promise<Omit<FileEntry, "path"> | undefined> {
+/** At once: with thousands of files, to wait for each takes three times as long. */
+function describe(place: string | Buffer): Omit<FileEntry, "path"> | undefined {
   try {
-    const found = await lstat(place);
+    const found = lstatSync(place);
     const type = typeOf(found);
-    const linkTarget = type === "symlink" ? { linkTarget: await readlink(place) } : {};
-    return { type, sizeBytes: found.size, modifiedAt: found.mtime.toISOString(), ...linkTarget };
+    const linkTarget = type === "symlink" ? { linkTarget: readlinkSync(place) } : {};
+    const times = { modifiedAt: found.mtime.toISOString(), changedAtMs: found.ctimeMs };
+    return { type, sizeBytes: found.size, ...times, ...linkTarget };
   } catch {
     // It was removed since the folder was read.
     return undefined;

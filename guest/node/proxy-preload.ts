@@ -68,12 +68,11 @@ interface FetchConnectOptions {
 }
 
 function useTunnels(through: Destination): void {
-  // A program that brings its own undici has set its own agent: that one stays.
-  if (Reflect.get(globalThis, DISPATCHER) !== undefined) return;
   // Touching the class loads undici, which puts its default agent in place.
   const isLoaded = typeof globalThis.Response === "function";
   const agent: unknown = isLoaded ? Reflect.get(globalThis, DISPATCHER) : undefined;
-  if (typeof agent !== "object" || agent === null) return;
+  // A program that brings its own undici has set its own agent: that one stays.
+  if (typeof agent !== "object" || agent === null || !isNodesOwn(agent)) return;
   const connectForFetch = (options: FetchConnectOptions, done: Done<Socket>): void => {
     const isSecure = options.protocol === "https:";
     const to = { host: options.hostname, port: Number(options.port === "" ? (isSecure ? 443 : 80) : options.port) };
@@ -82,6 +81,22 @@ function useTunnels(through: Destination): void {
     else openSocket(through, to, done);
   };
   Reflect.set(globalThis, DISPATCHER, Reflect.construct(agent.constructor, [{ connect: connectForFetch }]));
+}
+
+/** Nobody can name the class of Node's own agent; where it stands shows in what it throws. */
+function isNodesOwn(agent: object): boolean {
+  const prepareStackTrace: unknown = Reflect.get(Error, "prepareStackTrace");
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 10;
+  Error.prepareStackTrace = (_error, frames) => frames.map((frame) => frame.getFileName()).join();
+  try {
+    Reflect.construct(agent.constructor, [{ factory: "none" }]);
+    return false;
+  } catch (error) {
+    return error instanceof Error && String(error.stack).includes("node:internal/deps/undici");
+  } finally {
+    Object.assign(Error, { prepareStackTrace, stackTraceLimit });
+  }
 }
 
 /** A socket to the host: through the proxy, or straight to servers inside the sandbox. */

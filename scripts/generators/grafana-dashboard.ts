@@ -9,6 +9,7 @@ interface Panel {
 
 const { requests, calls, callSeconds, errors, refusals, cost, egress, ledgerSeconds } = METRICS;
 const { createSeconds, refillSeconds, sandboxes, health, loopDelay, residentMemory, cpuSeconds, openFiles } = METRICS;
+const { budgetUsed, firstResultSeconds, sessionSeconds } = METRICS;
 const RATE = "[$__rate_interval]";
 
 const PANELS: readonly Panel[] = [
@@ -35,10 +36,15 @@ const PANELS: readonly Panel[] = [
     [`rate(${cost.name}${RATE})`, "cost units"],
     [`rate(${egress.name}${RATE})`, "bytes"],
   ),
+  panel("Budget used", "percentunit", [`max by (rule) (${budgetUsed.name})`, "{{rule}}"]),
   panel("Ledger", "s", quantile(ledgerSeconds.name, 0.5), quantile(ledgerSeconds.name, 0.99)),
   panel("Sandboxes", "short", [`sum by (state, template) (${sandboxes.name})`, "{{state}} {{template}}"]),
   panel("Sandbox start", "s", [
     `histogram_quantile(0.95, sum by (le, warm) (rate(${createSeconds.name}_bucket${RATE})))`,
+    "warm {{warm}}",
+  ]),
+  panel("First result in a new sandbox", "s", [
+    `histogram_quantile(0.95, sum by (le, warm) (rate(${firstResultSeconds.name}_bucket${RATE})))`,
     "warm {{warm}}",
   ]),
   panel("Pool refill", "s", quantile(refillSeconds.name, 0.95)),
@@ -46,6 +52,10 @@ const PANELS: readonly Panel[] = [
   panel("Event loop delay", "s", [loopDelay.name, "{{stat}}"]),
   panel("Memory", "bytes", [residentMemory.name, "resident"]),
   panel("Processor", "percentunit", [`rate(${cpuSeconds.name}${RATE})`, "cores"]),
+  panel("Sessions that ended", "reqps", [
+    `sum by (network_transport) (rate(${sessionSeconds.name}_count${RATE}))`,
+    "{{network_transport}}",
+  ]),
   panel("Open files", "short", [openFiles.name, "files"]),
 ];
 

@@ -4,7 +4,7 @@ import { announce, mayInstall, SetupError } from "./announce.mjs";
 import { findOnPath } from "./find-on-path.mjs";
 import { runCommand } from "./run-command.mjs";
 
-/** @typedef {{ stage: string, when: string, command: string, name: string, purpose: string }} SystemPackage */
+/** @typedef {{ stages: readonly string[], when: string, command: string, name: string, purpose: string }} SystemPackage */
 
 /**
  * Installs the system packages of the given stages where it may: as root, or with a sudo that does not ask, on Debian and its kin.
@@ -13,8 +13,7 @@ import { runCommand } from "./run-command.mjs";
  * @param {readonly string[]} stages
  */
 export async function ensureSystemPackages(root, stages) {
-  const wanted = readPackages(root).filter((entry) => stages.includes(entry.stage));
-  let missing = wanted.filter((entry) => !isThere(entry.command));
+  let missing = missingPackages(root, stages);
   if (missing.length === 0) return;
   const asRoot = process.getuid?.() === 0;
   if (mayInstall && isDebian() && (asRoot || (await hasQuietSudo(root)))) {
@@ -28,6 +27,13 @@ export async function ensureSystemPackages(root, stages) {
   announce(fix);
 }
 
+/** @param {string} root @param {readonly string[]} stages */
+export function missingPackages(root, stages) {
+  return readPackages(root).filter(
+    (entry) => entry.stages.some((stage) => stages.includes(stage)) && !isThere(entry.command),
+  );
+}
+
 /** @param {string} root @returns {SystemPackage[]} */
 function readPackages(root) {
   const lines = readFileSync(join(root, "scripts", "system-packages.txt"), "utf8").split("\n");
@@ -35,7 +41,7 @@ function readPackages(root) {
     .filter((line) => line.trim() !== "" && !line.startsWith("#"))
     .map((line) => {
       const [stage = "", when = "", command = "", name = "", ...purpose] = line.trim().split(/\s+/);
-      return { stage, when, command, name, purpose: purpose.join(" ") };
+      return { stages: stage.split(","), when, command, name, purpose: purpose.join(" ") };
     });
 }
 
@@ -60,7 +66,7 @@ function isThere(command) {
   return command.startsWith("/") ? existsSync(command) : findOnPath(command) !== undefined;
 }
 
-function isDebian() {
+export function isDebian() {
   try {
     return (
       /^ID(_LIKE)?=.*(debian|ubuntu)/m.test(readFileSync("/etc/os-release", "utf8")) &&

@@ -76,6 +76,16 @@ export interface ReadWish {
   readonly ifRange?: string;
 }
 
+/** A sandbox as the log and the bill of a call know it. */
+export interface UsedSandbox {
+  /** What operators call it; absent where it is on another server. */
+  readonly name?: string | undefined;
+  /** Where it is a container. */
+  readonly containerId?: string | undefined;
+  /** Over its network so far, both ways. */
+  readonly bytesMoved: number;
+}
+
 /** What a capability sees of the call it serves. Nothing of MCP, of governance or of the transport shows through. */
 export interface CallContext {
   readonly principal: Principal;
@@ -122,8 +132,11 @@ export interface CallContext {
   /** Adds to what this call costs, in the unit that budgets are given in. */
   charge(amount: number): void;
 
-  /** Lends the call a counter of bytes; what it grows by until the call ends is paid as egress. */
-  meter?(bytesMoved: () => number): void;
+  /** Says which sandbox the call uses; what it moves until the call ends is paid as egress. */
+  meter?(used: UsedSandbox): void;
+
+  /** Says that the call was ended by force, and that nobody knows what it would still have charged. */
+  forfeit?(): void;
 
   /** Tells clients to ask for a list again; for definitions that depend on something outside. */
   listChanged(kind: "tools" | "resources" | "prompts"): void;

@@ -88,6 +88,15 @@ export interface Annotations {
   readonly lastModified?: string;
 }
 
+export interface SameTool {
+  readonly name: string;
+  /** All names of the tool, its own among them. */
+  readonly names: readonly string[];
+  readonly scope: PermissionScope;
+  /** The same as arguments of the tool; throws where they are none. */
+  toArgs(variables: Readonly<Record<string, string>>): Readonly<Record<string, unknown>>;
+}
+
 export interface ResourceDefinition {
   /** A URI, or an RFC 6570 template such as `orders://{id}`: then it is listed as a template. */
   readonly uri: string;
@@ -101,8 +110,12 @@ export interface ResourceDefinition {
   /** Suggestions for the variables of a template, by name. */
   readonly complete?: Readonly<Record<string, Completer>>;
   readonly _meta?: Readonly<Record<string, unknown>>;
-  /** Tools that give the same: what the policy says of them holds for the resource. */
-  readonly sameAs?: readonly string[];
+  /** For a template whose variables can be written in several ways for one thing, `a/../b` for `b`: the one to judge by. */
+  normalize?(variables: Readonly<Record<string, string>>): Readonly<Record<string, string>>;
+  /** The tool that gives the same: what the policy says of it holds for the resource. */
+  readonly sameAs?: SameTool;
+  /** Set on users' resources: they can report costs while they are read. */
+  readonly mayCharge?: boolean;
   read(uri: string, variables: Readonly<Record<string, string>>, context: CallContext): Awaitable<ResourceOutput>;
   /** For a template over things that are listed one by one: the one that a URI belongs to. Policy judges by that one. */
   resolve?(uri: string): ResourceDefinition | undefined;

@@ -20,6 +20,8 @@ export interface Tool {
   readonly timeoutSetBy?: string | undefined;
   readonly task: Required<TaskOptions> | undefined;
   readonly price: Price;
+  /** Set on users' handlers: they can report costs while they run. */
+  readonly mayCharge?: boolean;
   /** What it does, where several tools do the same under other names: rules on any of the names hold for all. */
   readonly operation?: Operation;
   /** Who must say yes before it runs, as its author wants it; policy may ask for more. */
@@ -35,6 +37,9 @@ export interface Operation {
   readonly name: string;
   readonly names: readonly string[];
 }
+
+/** Longer than any path of a file with all of it escaped. Everybody can send more, and everything that looks at it takes its time. */
+const MAX_URI_CHARS = 16_384;
 
 export interface Resource {
   readonly definition: ResourceDefinition;
@@ -150,6 +155,7 @@ export class Registry {
   findResource(uri: string): FoundResource | undefined {
     const exact = this.#resources.get(uri);
     if (exact !== undefined && exact.pattern === undefined) return { resource: exact, variables: {} };
+    if (uri.length > MAX_URI_CHARS) return undefined;
     for (const resource of this.templates()) {
       const { definition } = resource;
       if (definition.resolve !== undefined && uri.startsWith(prefixOf(definition.uri))) {

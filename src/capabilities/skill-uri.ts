@@ -1,7 +1,10 @@
 import { OwlError } from "../errors/owl-error.ts";
+import { readable } from "./uri-spelling.ts";
 
 /** The file that makes a folder a skill. */
 export const MANIFEST = "SKILL.md";
+/** No skill is in more folders than these, its own among them. */
+export const MAX_SKILL_DEPTH = 16;
 
 const SCHEME = "skill://";
 const MAX_URI_CHARS = 4096;
@@ -16,6 +19,11 @@ export function formatSkillUri(path: SkillPath): string {
   for (const segment of path) assertSegment(segment, path.join("/"));
   if (path.length === 0) throw invalid("", "it names nothing");
   return SCHEME + path.map(encodeSegment).join("/");
+}
+
+/** As it is listed, and as people write it who do not escape. */
+export function spellSkillUri(path: SkillPath): readonly string[] {
+  return [formatSkillUri(path), SCHEME + path.map(readable).join("/")];
 }
 
 /** The place that a URI names, whichever way its characters are escaped. */

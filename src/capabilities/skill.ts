@@ -6,7 +6,9 @@ export interface SkillFacts {
   readonly manifestUri: string;
   readonly category: string;
   readonly tags: readonly string[];
-  /** Every file of the skill with its bytes, by its name below the skill's folder. */
+  /** Of all its files, below the skill's folder. */
+  readonly names: readonly string[];
+  /** Every file of the skill with its bytes, by its name. */
   files(): Promise<ReadonlyMap<string, Uint8Array>>;
   /** What stands directly in the skill's folder (no name) or in a folder below it; undefined when there is no such folder. */
   folder(name: string): readonly SkillEntry[] | undefined;

@@ -1,8 +1,10 @@
+import type { Spelling } from "./uri-spelling.ts";
+
 const EXPRESSION = /\{([^{}]+)\}/g;
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /**
- * An RFC 6570 template such as `orders://{region}/{id}`: expands nothing, only matches. Beside plain variables it knows
+ * An RFC 6570 template such as `orders://{region}/{id}`. Beside plain variables it knows
  * `{+path}`, which may hold slashes, and `{?offset,length}` at the end, of which each may be left out.
  */
 export class UriPattern {
@@ -10,6 +12,9 @@ export class UriPattern {
   readonly variables: readonly string[];
   readonly #regex: RegExp;
   readonly #queryNames: readonly string[];
+  /** What stands between the variables: before the first, then behind each. */
+  readonly #between: readonly string[];
+  readonly #pathNames: ReadonlySet<string>;
 
   static isTemplate(uri: string): boolean {
     return uri.includes("{");
@@ -18,14 +23,18 @@ export class UriPattern {
   constructor(template: string) {
     const { path, queryNames } = splitQuery(template);
     const variables: string[] = [];
+    const pathNames = new Set<string>();
+    const between: string[] = [];
     let source = "";
     let end = 0;
     for (const match of path.matchAll(EXPRESSION)) {
       const expression = match[1] ?? "";
-      const name = expression.startsWith("+") ? expression.slice(1) : expression;
+      const isPath = expression.startsWith("+");
+      const name = isPath ? expression.slice(1) : expression;
       addName(variables, name, template);
-      const characters = expression.startsWith("+") ? "[^?#]+" : "[^/?#]+";
-      source += `${escapeRegex(path.slice(end, match.index))}(${characters})`;
+      if (isPath) pathNames.add(name);
+      between.push(path.slice(end, match.index));
+      source += `${escapeRegex(path.slice(end, match.index))}(${isPath ? "[^?#]+" : "[^/?#]+"})`;
       end = match.index + match[0].length;
     }
     const pathVariables = variables.length;
@@ -33,6 +42,8 @@ export class UriPattern {
     this.template = template;
     this.variables = variables.slice(0, pathVariables);
     this.#queryNames = queryNames;
+    this.#between = [...between, path.slice(end)];
+    this.#pathNames = pathNames;
     this.#regex = new RegExp(
       `^${source}${escapeRegex(path.slice(end))}${queryNames.length > 0 ? "(?:\\?([^#]*))?" : ""}$`,
     );
@@ -50,6 +61,37 @@ export class UriPattern {
     }
     const query = match[this.variables.length + 1];
     return query === undefined ? values : this.#withQuery(values, query);
+  }
+
+  /** The URI with these variables, up to its query: the same for the same variables. Undefined as long as one is missing. */
+  write(values: Readonly<Record<string, string>>, spell: Spelling): string | undefined {
+    return this.#written(values, (value, isPath) => (isPath ? value.split("/").map(spell).join("/") : spell(value)));
+  }
+
+  #written(
+    values: Readonly<Record<string, string>>,
+    write: (value: string, isPath: boolean) => string,
+  ): string | undefined {
+    const [start = "", ...rest] = this.#between;
+    let uri = start;
+    for (const [index, name] of this.variables.entries()) {
+      const value = Object.hasOwn(values, name) ? values[name] : undefined;
+      if (value === undefined || isBroken(value)) return undefined;
+      uri += write(value, this.#pathNames.has(name)) + (rest[index] ?? "");
+    }
+    return uri;
+  }
+
+  /** As a client makes a URI of it: what stands in a path is taken as it is, since it may be escaped already. */
+  expand(values: Readonly<Record<string, string>>): string | undefined {
+    return this.#written(values, (value, isPath) => (isPath ? value : encodeURIComponent(value)));
+  }
+
+  /** What follows, in the order of the template; nothing when none of it is given. */
+  query(values: Readonly<Record<string, string>>): string {
+    const given = this.#queryNames.filter((name) => Object.hasOwn(values, name));
+    const pairs = given.map((name) => `${name}=${encodeURIComponent(values[name] ?? "")}`);
+    return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
   }
 
   /** A parameter that the template does not name, or one given twice, fits nothing. */
@@ -78,11 +120,16 @@ function addName(variables: string[], name: string, template: string): void {
 
 function decode(text: string): string | undefined {
   try {
-    return decodeURIComponent(text);
+    return isBroken(text) ? undefined : decodeURIComponent(text);
   } catch {
     // A broken percent sequence fits no resource.
     return undefined;
   }
+}
+
+/** Half a character: no URI can hold it. */
+function isBroken(text: string): boolean {
+  return /\p{Surrogate}/u.test(text);
 }
 
 function escapeRegex(text: string): string {

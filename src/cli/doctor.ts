@@ -47,11 +47,18 @@ async function looksFor(
   terminal: Terminal,
 ): Promise<readonly DoctorLook[]> {
   const { machineLooks } = await import("../server/doctor/machine-looks.ts");
-  if (loaded === undefined) return machineLooks("possible");
+  if (loaded === undefined) {
+    const { userNamespacesLook } = await import("../server/doctor/user-namespaces.ts");
+    return [...machineLooks("possible"), userNamespacesLook()];
+  }
   const { config } = loaded;
   const { dataLooks } = await import("../server/doctor/data-looks.ts");
   const { wholeWayLook } = await import("../server/doctor/whole-way.ts");
-  const looks = [...machineLooks(hostUse(config)), ...dataLooks(config)];
+  const looks = [...machineLooks(hostUse(config), config.sandbox.root), ...dataLooks(config)];
+  if (config.transport === "http") {
+    const { portLook } = await import("../server/doctor/port-look.ts");
+    looks.push(portLook(config));
+  }
   if (config.sandbox.enabled) {
     const { isolationLook } = await import("../server/doctor/isolation-look.ts");
     looks.push(isolationLook(config, quietLogger(loaded, terminal)));
@@ -74,7 +81,9 @@ function serverCommand({ file }: LoadedConfig, { flags = [] }: LoadOptions): rea
     .flatMap(({ path, value }) => ["--set", `${path}=${typeof value === "string" ? value : JSON.stringify(value)}`]);
   const config = file === undefined ? [] : ["--config", file];
   const start = ["mcp-server", "start", "--transport", "stdio", "--set", "stdio.clientId=doctor"];
-  return [process.execPath, ...process.execArgv, main, ...start, ...config, ...settings];
+  // Nobody may be there to say yes to a call that needs it.
+  const impatient = ["--set", "governance.approvalTimeoutSeconds=1"];
+  return [process.execPath, ...process.execArgv, main, ...start, ...config, ...settings, ...impatient];
 }
 
 async function lookAndRepair(

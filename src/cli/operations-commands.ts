@@ -31,7 +31,10 @@ export function addPause(server: Command, runs: Runs, examples: Examples): void 
     .argument("[client]", "The principal to stop.")
     .option("--all", "Stops everybody.")
     .option("--reason <text>", "Told to the client, and kept in the ledger.")
-    .option("--cancel", "Ends calls that run already.")
+    .option(
+      "--cancel",
+      "Ends calls that run already. Programs in the background of a sandbox go on until it is stopped.",
+    )
     .option("--json", "Prints JSON.")
     .addHelpText(
       "after",

@@ -16,6 +16,7 @@ export function addPolicy(server: Command, runs: Runs, examples: Examples): void
     .requiredOption("--tool <name>", "A tool under any of its names, a URI, or prompt:NAME.")
     .argument("[json]", "Arguments of the call as a JSON object.", "{}")
     .option("--group <name...>", "Groups that the principal is in.")
+    .option("--claims <json>", "Claims of the principal's token as a JSON object.")
     .option("--label <name>", "What the client calls itself.")
     .option(...candidate)
     .option("--json", "Prints JSON.")

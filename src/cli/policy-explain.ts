@@ -9,10 +9,9 @@ export async function policyExplainCommand(call: CommandCall): Promise<number> {
     explain(policy, {
       client: textFlag(flags["client"]) ?? "",
       groups: Array.isArray(flags["group"]) ? flags["group"].map(String) : [],
-      claims: {},
+      claims: parseClaims(textFlag(flags["claims"]) ?? "{}"),
       label: textFlag(flags["label"]),
-      subject: server.subjectNamed(textFlag(flags["tool"]) ?? ""),
-      args: parseArguments(args[0] ?? "{}"),
+      ...(await server.named.call(textFlag(flags["tool"]) ?? "", parseArguments(args[0] ?? "{}"))),
     }),
   );
   terminal.out(flags["json"] === true ? `${JSON.stringify(explanation, null, 2)}\n` : render(explanation));
@@ -25,6 +24,7 @@ function render({
   decision,
   rule,
   reason,
+  mistake,
   visible,
   confirm,
   limits,
@@ -34,6 +34,7 @@ function render({
     `${decision}  ${operation}`,
     `rule      ${rule}`,
     ...(reason === undefined ? [] : [`reason    ${reason}`]),
+    ...(mistake === undefined ? [] : [`mistake   ${mistake}`]),
     `listed    ${visible ? "yes" : "no"}`,
     ...(confirm === undefined ? [] : [`confirm   ${confirm}`]),
     ...(reserves === 0 ? [] : [`reserves  ${reserves}`]),
@@ -44,9 +45,19 @@ function render({
 }
 
 function parseArguments(text: string): unknown {
+  return parseJson("the arguments are", text);
+}
+
+function parseClaims(text: string): Record<string, unknown> {
+  const claims = parseJson("--claims is", text);
+  if (typeof claims === "object" && claims !== null && !Array.isArray(claims)) return { ...claims };
+  throw new UsageError(`--claims is no JSON object: write --claims '{"level": 3}'`);
+}
+
+function parseJson(whatIs: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new UsageError(`the arguments are not valid JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw new UsageError(`${whatIs} not valid JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

@@ -1,10 +1,15 @@
 import { explain, type Explanation } from "../governance/explain.ts";
+import { CONFIRMED_FLAG } from "../governance/governor.ts";
+import { RAN_ON_FLAG } from "../pipeline/watched-run.ts";
 import { GROUP_FLAG, MAX_GROUP_FLAGS } from "../governance/policy/asker-policy.ts";
+import { UNAPPROVED_MESSAGE } from "../governance/refusal.ts";
 import type { LedgerRow } from "../ledger/row.ts";
 import type { LedgerReader } from "../ledger/store.ts";
 import type { CommandCall } from "./command-action.ts";
 import { filterFromFlags, withLedger } from "./ledger-reader.ts";
+import { parseJson } from "./parse-json.ts";
 import { type PolicySession, withPolicy } from "./policy-session.ts";
+import { recordedCall } from "./recorded-call.ts";
 import { renderTable } from "./table.ts";
 
 const PAGE_ROWS = 1000;
@@ -45,9 +50,9 @@ export async function policyReplayCommand(call: CommandCall): Promise<number> {
   await withPolicy(call, args[0], async (session) =>
     withLedger(flags, async (reader) => {
       for await (const row of rowsOf(reader, filter)) {
-        if (!REPLAYED.has(row.kind)) continue;
+        if (!REPLAYED.has(row.kind) || flagsOf(row.flags).includes(RAN_ON_FLAG)) continue;
         replayed += 1;
-        const found = compare(session, row);
+        const found = await compare(session, row);
         if (found === undefined) continue;
         if ("dependsOn" in found) unknown.push(found);
         else changes.push(found);
@@ -81,64 +86,38 @@ function reasonsOf(unknown: readonly Unknown[]): string {
   return [...new Set(unknown.map(({ dependsOn }) => KEPT_NOT[dependsOn]))].join("; ");
 }
 
-function compare({ policy, server }: PolicySession, row: LedgerRow): Change | Unknown | undefined {
-  const { seq, principal, label, kind, name, flags, transport } = row;
+async function compare({ policy, server }: PolicySession, row: LedgerRow): Promise<Change | Unknown | undefined> {
+  const { seq, principal, label, name, flags, transport } = row;
   const was = decisionOf(row);
   if (was === undefined) return undefined;
   const held = { seq, time: new Date(row.time).toISOString(), client: principal, name, was };
-  const subject = server.subjectNamed(kind === "prompt" ? `prompt:${name}` : name);
-  const groups = groupsOf(flags);
-  const { args, isMissed } = recordedArguments(row.args);
-  const supposed = { client: principal, groups, claims: {}, label: label ?? undefined, subject, args };
-  const { decision, rule, lookedAt } = explain(policy, supposed);
+  const groups = flagsOf(flags).flatMap((flag) => (flag.startsWith(GROUP_FLAG) ? [flag.slice(GROUP_FLAG.length)] : []));
+  const { wasUnjudged, isMissed, ...call } = await recordedCall(server, row);
+  const supposed = { client: principal, groups, claims: {}, label: label ?? undefined, ...call };
+  const { decision, rule, visible, lookedAt } = explain(policy, supposed);
   // Over stdio nobody has claims.
   if (lookedAt.includes("claims") && transport !== "stdio") return { ...held, dependsOn: "claims" };
   if (isMissed(lookedAt)) return { ...held, dependsOn: "arguments" };
   if (groups.length >= MAX_GROUP_FLAGS) return { ...held, dependsOn: "groups" };
-  const wouldBe = decision === "deny" ? "deny" : "allow";
+  const wouldBe = wasUnjudged && visible ? "allow" : decision;
   return was === wouldBe ? undefined : { ...held, wouldBe, rule };
 }
 
-/** What the ledger writes in the place of what it leaves out. */
-const DAMAGE =
-  /\[redacted\]|… \[\d+ (?:characters|items)\]|\[cut\]|\[too deep\]|\[\d+ bytes\]|\[base64, \d+ characters\]|"…":/;
-
-/** The arguments as they were recorded, and whether a rule looked at one of which something is missing. */
-function recordedArguments(text: string): {
-  readonly args: object;
-  readonly isMissed: (lookedAt: readonly string[]) => boolean;
-} {
-  const parsed = parseJson(text, undefined);
-  const fields: readonly [string, unknown][] = isObject(parsed) ? Object.entries(parsed) : [];
-  const isWhole = isObject(parsed) && !("…" in parsed);
-  let isMissed = false;
-  const args = {};
-  for (const [name, value] of fields) {
-    const isDamaged = DAMAGE.test(JSON.stringify(value));
-    const get = (): unknown => {
-      isMissed ||= isDamaged;
-      return value;
-    };
-    Object.defineProperty(args, name, { enumerable: true, get });
-  }
-  return { args, isMissed: (lookedAt) => isMissed || (!isWhole && lookedAt.includes("args")) };
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function groupsOf(flags: string): readonly string[] {
+function flagsOf(flags: string): readonly string[] {
   const list = parseJson(flags, []);
-  if (!Array.isArray(list)) return [];
-  return list.flatMap((flag) =>
-    typeof flag === "string" && flag.startsWith(GROUP_FLAG) ? [flag.slice(GROUP_FLAG.length)] : [],
-  );
+  return Array.isArray(list) ? list.filter((flag) => typeof flag === "string") : [];
 }
 
-/** Refusals by a count, by an approval or by a broken store say nothing about the policy's rules. */
-function decisionOf({ decision, rule }: LedgerRow): Explanation["decision"] | undefined {
+/**
+ * What the policy's rules said. Refusals by a count or by a broken store do not tell, nor do calls that waited for their
+ * client: they came again.
+ */
+function decisionOf({ decision, rule, flags, outcome, result }: LedgerRow): Explanation["decision"] | undefined {
+  if (outcome === "suspended") return undefined;
+  // Whoever was asked, and whatever they said: the policy wanted a yes.
+  if (flagsOf(flags).includes(CONFIRMED_FLAG) || rule.endsWith(".confirm")) return "confirm";
   if (decision !== "deny") return "allow";
+  if (result.includes(UNAPPROVED_MESSAGE)) return "confirm";
   const isRule = /\.(visible|hidden|allow|deny|maxCostPerCall)$/.test(rule) || rule.startsWith("rules.");
   return isRule ? "deny" : undefined;
 }
@@ -151,14 +130,5 @@ async function* rowsOf(reader: LedgerReader, filter: Parameters<LedgerReader["li
     yield* rows;
     after = rows.at(-1)?.seq;
     if (rows.length < PAGE_ROWS || after === undefined) return;
-  }
-}
-
-function parseJson(text: string, otherwise: unknown): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Arguments that were cut are no JSON any more.
-    return otherwise;
   }
 }

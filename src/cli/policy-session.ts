@@ -11,7 +11,7 @@ import { UsageError } from "./usage-error.ts";
 export interface PolicySession {
   readonly loaded: LoadedConfig;
   readonly policy: Policy;
-  readonly server: Pick<LocalServer, "subjectNamed">;
+  readonly server: Pick<LocalServer, "named">;
 }
 
 /** The policy, and the tools that it speaks of; nothing is started and nothing recorded. */

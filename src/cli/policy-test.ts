@@ -22,12 +22,14 @@ export async function policyTestCommand(call: CommandCall): Promise<number> {
   const { terminal, flags, args } = call;
   const expectations = await readExpectations(args[0] ?? "");
   const results = await withPolicy(call, textFlag(flags["policy"]), async ({ policy, server }) =>
-    expectations.map((each, index) => {
-      const { tool, expect, rule, label, ...rest } = each;
-      const found = explain(policy, { ...rest, label, subject: server.subjectNamed(tool) });
-      const holds = found.decision === expect && (rule === undefined || rule === found.rule);
-      return { name: each.name ?? `${index + 1}: ${each.client} calls ${tool}`, holds, expect, rule, found };
-    }),
+    Promise.all(
+      expectations.map(async (each, index) => {
+        const { tool, expect, rule, label, args: given, ...caller } = each;
+        const found = explain(policy, { ...caller, label, ...(await server.named.call(tool, given)) });
+        const holds = found.decision === expect && (rule === undefined || rule === found.rule);
+        return { name: each.name ?? `${index + 1}: ${each.client} calls ${tool}`, holds, expect, rule, found };
+      }),
+    ),
   );
   const failed = results.filter(({ holds }) => !holds);
   if (flags["json"] === true) terminal.out(`${JSON.stringify({ results }, null, 2)}\n`);

@@ -15,6 +15,22 @@ const call = {
   timeoutMs: z.number().positive().max(2_147_483_647),
 };
 
+const transfer = z.string().max(64);
+const path = z.string().max(65_536);
+const place = z.number().int().nonnegative();
+
+/** Whole files go in pieces: each is a message of its own, and the next one waits for its answer. */
+const stepSchema = z.discriminatedUnion("do", [
+  z.strictObject({ do: z.literal("open"), sessionId: z.string().max(256), isLive: z.boolean() }),
+  z.strictObject({ do: z.literal("read"), transfer, path }),
+  z.strictObject({ do: z.literal("bytes"), transfer, start: place, end: place }),
+  z.strictObject({ do: z.literal("next"), transfer }),
+  z.strictObject({ do: z.literal("write"), transfer, path }),
+  z.strictObject({ do: z.literal("push"), transfer, data: z.string() }),
+  z.strictObject({ do: z.literal("end"), transfer }),
+  z.strictObject({ do: z.literal("release"), transfer }),
+]);
+
 const messageSchema = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("tool"), name: z.string().max(64), input: z.unknown(), ...call }),
   z.strictObject({
@@ -43,6 +59,12 @@ const messageSchema = z.discriminatedUnion("kind", [
     principal: call.principal,
     traceId: call.traceId,
   }),
+  z.strictObject({
+    kind: z.literal("transfer"),
+    step: stepSchema,
+    principal: call.principal,
+    traceId: call.traceId,
+  }),
 ]);
 
 /** What another server is asked to do. */
@@ -51,6 +73,9 @@ export type ForwardMessage = z.output<typeof messageSchema>;
 export type SandboxMessage = Extract<ForwardMessage, { readonly kind: "tool" | "file" }>;
 /** A request of a client whose session is on another server, which governs and records it. */
 export type SessionMessage = Extract<ForwardMessage, { readonly kind: "session" }>;
+/** A piece of a file that goes into a sandbox or out of it. */
+export type TransferMessage = Extract<ForwardMessage, { readonly kind: "transfer" }>;
+export type TransferStep = TransferMessage["step"];
 /** What a client wants to know of a task, or says to it. */
 export type TaskMessage = Extract<ForwardMessage, { readonly kind: "task" }>;
 

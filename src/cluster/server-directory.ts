@@ -35,13 +35,7 @@ const FIND_SQL = "SELECT url FROM owlclaw_servers WHERE id = $1 AND until > cloc
 const REMOVE_SQL = "DELETE FROM owlclaw_servers WHERE id = $1 OR until < clock_timestamp() - INTERVAL '1 day'";
 
 export async function openPostgresDirectory(url: string): Promise<ServerDirectory & { close(): Promise<void> }> {
-  const database = new Database({ url, use: "write" });
-  try {
-    await database.migrate("servers", MIGRATIONS);
-  } catch (error) {
-    await database.close();
-    throw error;
-  }
+  const database = await Database.open(url, "servers", MIGRATIONS);
   return {
     put: async (serverId, at, leaseMs) => void (await database.query(PUT_SQL, [serverId, at, leaseMs])),
     async find(serverId) {

@@ -10,7 +10,8 @@ export interface TaskHomesOptions {
   readonly registry: ServerRegistry;
 }
 
-type Serve = (message: TaskMessage) => Readonly<Record<string, unknown>>;
+type TaskAnswer = Readonly<Record<string, unknown>>;
+type Serve = (message: TaskMessage) => TaskAnswer | Promise<TaskAnswer>;
 
 export interface TaskQuestion extends Omit<TaskMessage, "kind"> {
   readonly signal: AbortSignal;
@@ -58,7 +59,7 @@ export class TaskHomes {
   }
 
   /** A question that another server sends here. */
-  run(message: TaskMessage): Readonly<Record<string, unknown>> {
+  run(message: TaskMessage): TaskAnswer | Promise<TaskAnswer> {
     if (this.#serve === undefined) throw missing(message.taskId);
     return this.#serve(message);
   }

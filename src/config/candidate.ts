@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { ConfigIssue, ConfigLayer } from "./config-error.ts";
 import { expectation } from "./expectation.ts";
-import { CONFIG_KEYS, type ConfigKey } from "./keys.ts";
+import { CONFIG_KEYS, type ConfigKey, envName } from "./keys.ts";
 import { showValue } from "./mask.ts";
 import { nearest, nearestPath } from "./nearest.ts";
 
@@ -89,6 +89,28 @@ export function unknownKey(path: string, value: unknown, origin: Origin): Config
     layer: origin.layer,
     source: origin.source,
   };
+}
+
+/** Two names of one key with different values: taking either could open what the other was meant to close. */
+export function contradictions(candidates: readonly Candidate[]): ConfigIssue[] {
+  const first = new Map<string, Candidate>();
+  const issues: ConfigIssue[] = [];
+  for (const candidate of candidates) {
+    const { key, value, origin } = candidate;
+    const other = first.get(key.path);
+    if (other === undefined) first.set(key.path, candidate);
+    else if (JSON.stringify(other.value) !== JSON.stringify(value)) {
+      issues.push({
+        path: key.path,
+        value: showValue(key.path, value),
+        reason: `${other.origin.source} and ${origin.source} both set it, to different values`,
+        fix: `keep one of them, ${origin.layer === "env" ? envName(key.path) : key.path} for example`,
+        layer: origin.layer,
+        source: origin.source,
+      });
+    }
+  }
+  return issues;
 }
 
 function fixFor(key: ConfigKey, value: unknown): string {

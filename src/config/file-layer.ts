@@ -1,9 +1,9 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { basename } from "node:path";
 import type { Document, LineCounter, YAMLParseError, YAMLWarning } from "yaml";
-import { unknownKey, type Candidate, type LayerValues, type Origin } from "./candidate.ts";
+import { contradictions, unknownKey, type Candidate, type LayerValues, type Origin } from "./candidate.ts";
 import type { ConfigIssue } from "./config-error.ts";
-import { CONFIG_TREE, isSection, type ConfigSection } from "./keys.ts";
+import { CONFIG_TREE, findKey, isSection, type ConfigSection } from "./keys.ts";
 import { MASK, showValue } from "./mask.ts";
 
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -54,7 +54,7 @@ function fromDocument(file: string, document: Document, lines: LineCounter): Lay
   };
   const walk: Walk = { originOf, candidates: [], issues: [] };
   walkSection(CONFIG_TREE, { value: tree, path: [] }, walk);
-  return walk;
+  return { candidates: walk.candidates, issues: [...walk.issues, ...contradictions(walk.candidates)] };
 }
 
 interface Walk {
@@ -77,7 +77,7 @@ function walkSection(section: ConfigSection, { value, path }: Place, walk: Walk)
   }
   for (const [name, child] of Object.entries(value)) {
     const childPath = [...path, name];
-    const node = section.children.get(name);
+    const node = section.children.get(name) ?? findKey(childPath.join("."));
     if (node === undefined) walk.issues.push(unknownKey(childPath.join("."), child, walk.originOf(childPath)));
     else if (isSection(node)) walkSection(node, { value: child, path: childPath }, walk);
     else walk.candidates.push({ key: node, value: child, origin: walk.originOf(childPath) });

@@ -15,6 +15,8 @@ export interface ConfigKey {
   readonly description: string;
   /** Environment variables that set it, the derived name first. */
   readonly env: readonly string[];
+  /** Another path that sets it. */
+  readonly alias: string | undefined;
   readonly secret: boolean;
   readonly pathKind: FieldFacts["path"];
   readonly schema: z.ZodType;
@@ -31,7 +33,9 @@ export const CONFIG_TREE: ConfigSection = toSection(configSchema, "");
 
 export const CONFIG_KEYS: readonly ConfigKey[] = leaves(CONFIG_TREE);
 
-const BY_PATH: ReadonlyMap<string, ConfigKey> = new Map(CONFIG_KEYS.map((key) => [key.path, key]));
+const BY_PATH: ReadonlyMap<string, ConfigKey> = new Map(
+  CONFIG_KEYS.flatMap((key) => [key.path, key.alias ?? key.path].map((path) => [path, key] as const)),
+);
 
 export function findKey(path: string): ConfigKey | undefined {
   return BY_PATH.get(path);
@@ -71,6 +75,7 @@ function toNode(schema: z.ZodType, path: string): ConfigSection | ConfigKey {
     defaultValue: schema.parse(undefined),
     description: schema.description ?? "",
     env: [envName(path), ...(facts.env ?? [])],
+    alias: facts.alias,
     secret: facts.secret === true,
     pathKind: facts.path,
     schema,

@@ -40,6 +40,14 @@ export const ledger = z
       .min(10)
       .default(1000)
       .describe("After how many rows the chain is signed and its head published."),
+    checkpointMinutes: z
+      .number()
+      .min(0)
+      .max(1440)
+      .default(10)
+      .describe(
+        "How often the same is done by time, when there are new rows. 0: by rows alone, and when the server stops.",
+      ),
     verifyHours: z
       .number()
       .min(0)

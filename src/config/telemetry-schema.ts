@@ -47,8 +47,10 @@ const otlp = z
       .string()
       .refine(isCollectorUrl, "must be an http:// or https:// URL without a query, such as http://localhost:4318")
       .default("")
-      .describe("OpenTelemetry collector that gets traces, by OTLP over HTTP; /v1/traces is added. Empty: no tracing.")
-      .register(fieldFacts, { env: ["OTEL_EXPORTER_OTLP_ENDPOINT"] }),
+      .describe(
+        "OpenTelemetry collector that gets traces, by OTLP over HTTP; /v1/traces is added. Empty: no tracing. Also telemetry.otlpEndpoint.",
+      )
+      .register(fieldFacts, { env: ["OTEL_EXPORTER_OTLP_ENDPOINT"], alias: "telemetry.otlpEndpoint" }),
     headers: z
       .record(z.string().regex(HEADER_NAME, "must be the name of a header"), z.string().regex(HEADER_VALUE))
       .default({})

@@ -1,6 +1,6 @@
-import { badText, unknownKey, type Candidate, type LayerValues } from "./candidate.ts";
+import { badText, contradictions, unknownKey, type Candidate, type LayerValues } from "./candidate.ts";
 import type { ConfigIssue } from "./config-error.ts";
-import { CONFIG_KEYS, envName, findKey, type ConfigKey } from "./keys.ts";
+import { CONFIG_KEYS, findKey, type ConfigKey } from "./keys.ts";
 import { showValue } from "./mask.ts";
 import { nearest } from "./nearest.ts";
 import { valueFromText } from "./value-from-text.ts";
@@ -78,28 +78,6 @@ function unknownVariable(name: string, text: string): ConfigIssue {
     layer: "env",
     source: name,
   };
-}
-
-/** Two names of one key with different values: taking either could open what the other was meant to close. */
-function contradictions(candidates: readonly Candidate[]): ConfigIssue[] {
-  const first = new Map<string, Candidate>();
-  const issues: ConfigIssue[] = [];
-  for (const candidate of candidates) {
-    const { key, value, origin } = candidate;
-    const other = first.get(key.path);
-    if (other === undefined) first.set(key.path, candidate);
-    else if (JSON.stringify(other.value) !== JSON.stringify(value)) {
-      issues.push({
-        path: key.path,
-        value: showValue(key.path, value),
-        reason: `${other.origin.source} and ${origin.source} both set it, to different values`,
-        fix: `keep one of them, ${envName(key.path)} for example`,
-        layer: "env",
-        source: origin.source,
-      });
-    }
-  }
-  return issues;
 }
 
 function isServiceLink(name: string, text: string): boolean {

@@ -44,7 +44,7 @@ export function whyNoEnvName(name: string): string | undefined {
 }
 
 const SYSTEM_FOLDERS =
-  /^\/(usr|bin|sbin|lib|lib32|lib64|libx32|etc|proc|sys|dev|run|tmp|var|boot|root|opt\/owlclaw)(\/|$)/;
+  /^\/(usr|bin|sbin|lib|lib32|lib64|libx32|etc|proc|sys|dev|run|tmp|var|boot|root|opt\/owlclaw|opt\/owlclaw-node)(\/|$)/;
 
 /** A place inside a sandbox that hides nothing of its system. */
 export function isFreeGuestPath(path: string): boolean {

@@ -1,20 +1,17 @@
 import type { NetworkAttempt as Attempt, SandboxUse, UseOutcome, Witness, WitnessedUse } from "../sandbox/witness.ts";
 import type { Activity } from "./activity.ts";
+import { KeptActivity } from "./kept-activity.ts";
 import { describeOutcome, describeUse, printedBy } from "./describe-use.ts";
 
-const MAX_ENTRIES = 500;
-/** Of one sandbox, kept for whoever looks later. */
-const MAX_KEPT_CHARS = 131_072;
 const MAX_TEXT_CHARS = 16_384;
 
 export type Happening = Omit<Activity, "seq" | "time">;
 type Listener = (activity: Activity) => void;
 
 interface CellLog {
-  readonly entries: { readonly activity: Activity; readonly chars: number }[];
+  readonly kept: KeptActivity;
   readonly listeners: Set<Listener>;
   readonly running: Map<object, SandboxUse>;
-  chars: number;
   lastSeq: number;
 }
 
@@ -64,8 +61,8 @@ export class ActivityLog implements Witness {
 
   /** What is remembered, then what comes, until the returned function is called. */
   follow(cellId: string, listener: Listener): () => void {
-    const { entries, listeners } = this.#cell(cellId);
-    for (const { activity } of entries) listener(activity);
+    const { kept, listeners } = this.#cell(cellId);
+    for (const activity of kept.all()) listener(activity);
     listeners.add(listener);
     return () => void listeners.delete(listener);
   }
@@ -88,7 +85,7 @@ export class ActivityLog implements Witness {
   #cell(cellId: string): CellLog {
     let cell = this.#cells.get(cellId);
     if (cell === undefined) {
-      cell = { entries: [], listeners: new Set(), running: new Map(), chars: 0, lastSeq: 0 };
+      cell = { kept: new KeptActivity(), listeners: new Set(), running: new Map(), lastSeq: 0 };
       this.#cells.set(cellId, cell);
     }
     return cell;
@@ -100,19 +97,10 @@ function addTo(cell: CellLog, happening: Happening): void {
   cell.lastSeq += 1;
   const text = happening.text === undefined ? {} : { text: cut(happening.text) };
   const activity = { seq: cell.lastSeq, time: new Date().toISOString(), ...happening, ...text };
-  const chars = sizeOf(activity);
-  cell.entries.push({ activity, chars });
-  cell.chars += chars;
-  while (cell.entries.length > MAX_ENTRIES || (cell.chars > MAX_KEPT_CHARS && cell.entries.length > 1))
-    cell.chars -= cell.entries.shift()?.chars ?? 0;
+  cell.kept.add(activity);
   for (const listener of cell.listeners) listener(activity);
 }
 
 function cut(text: string): string {
   return text.length > MAX_TEXT_CHARS ? `${text.slice(0, MAX_TEXT_CHARS)}…` : text;
-}
-
-function sizeOf({ text = "", cell }: Activity): number {
-  const images = (cell?.images ?? []).reduce((sum, { data }) => sum + data.length, 0);
-  return text.length + (cell?.code.length ?? 0) + (cell?.result?.length ?? 0) + images + 100;
 }

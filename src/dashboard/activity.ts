@@ -24,6 +24,8 @@ export interface CodeCell {
   readonly result?: string;
   readonly error?: string;
   readonly images?: readonly { readonly mime: string; readonly data: string }[];
+  /** How many pictures there were beside these, for which there was no room any more. */
+  readonly imagesGone?: number;
 }
 
 export interface NetworkAttempt {

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Approval } from "../governance/approval/approvals.ts";
+import type { SandboxCaller } from "../sandbox/sandbox-wish.ts";
 import type { Sandboxes } from "../sandbox/sandboxes.ts";
 import type { ApiRoute } from "./api.ts";
 import type { ApprovalNow } from "./contract.ts";
@@ -8,8 +9,8 @@ import { proposedChange } from "./proposed-change.ts";
 import { bodyAs } from "./request-body.ts";
 
 export interface ApprovalSources {
-  readonly list: () => readonly Approval[];
-  /** Recorded first, then done. Says whether the call still waited. */
+  readonly list: () => Promise<readonly Approval[]>;
+  /** Recorded first, then done. Says whether the call still waited. @throws OwlError for the operator's own call. */
   readonly decide: (decision: {
     readonly id: string;
     readonly decision: "approve" | "deny";
@@ -17,6 +18,8 @@ export interface ApprovalSources {
     readonly reason: string;
   }) => Promise<boolean>;
   readonly sandboxes: Sandboxes | undefined;
+  /** Whose call it is, while it waits here. */
+  readonly callerOf: (approval: Approval) => SandboxCaller | undefined;
 }
 
 const decisionSchema = z.strictObject({
@@ -30,17 +33,15 @@ export function approvalRoutes(sources: ApprovalSources): readonly ApiRoute[] {
     {
       method: "GET",
       path: "approvals",
-      answer: async () => ({ approvals: await Promise.all(sources.list().map((each) => toShown(each, sources))) }),
+      answer: async () => ({
+        approvals: await Promise.all((await sources.list()).map((each) => toShown(each, sources))),
+      }),
     },
     {
       method: "POST",
       path: "approvals/{id}",
       answer: async ({ operator, parts: [id = ""], body }) => {
         const { decision, reason } = bodyAs(decisionSchema, body);
-        const approval = sources.list().find((each) => each.id === id);
-        if (approval === undefined) throw noApproval();
-        if (approval.principal === operator.id)
-          throw new OwlError("forbidden", "Nobody approves a call of their own.", { hint: "ask another operator" });
         if (!(await sources.decide({ id, decision, reason, by: operator.id }))) throw noApproval();
         return { id, decision };
       },
@@ -52,11 +53,12 @@ function noApproval(): OwlError {
   return new OwlError("route_not_found", "no call waits under this id: it was decided, or its time is over");
 }
 
-async function toShown(approval: Approval, { sandboxes }: ApprovalSources): Promise<ApprovalNow> {
+async function toShown(approval: Approval, { sandboxes, callerOf }: ApprovalSources): Promise<ApprovalNow> {
   const { id, principal, label, name, rule, reason, traceId } = approval;
   const args = argsOf(approval);
   const sessionId = args["session_id"];
-  const sandbox = typeof sessionId === "string" ? sandboxes?.findSession(sessionId) : undefined;
+  const named = typeof sessionId === "string" ? sessionId : undefined;
+  const sandbox = sandboxes?.findMeant(named, callerOf(approval));
   const change = await proposedChange(sandbox, name, args);
   // The id opens the sandbox for whoever has it: the page shows its name.
   const shown = sessionId === undefined ? {} : { session_id: sandbox?.plan.cellId ?? "[redacted]" };

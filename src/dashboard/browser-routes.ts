@@ -1,10 +1,10 @@
 import * as z from "zod";
-import { OwlError } from "../errors/owl-error.ts";
 import type { GuestParams } from "../sandbox/guest-methods.ts";
 import { type ApiRoute, Events } from "./api.ts";
 import { BrowserWatch } from "./browser-watch.ts";
 import { bodyAs } from "./request-body.ts";
 import type { SandboxDesk } from "./sandbox-desk.ts";
+import type { Takeovers } from "./takeovers.ts";
 
 const INPUT_TIMEOUT_MS = 10_000;
 const MAX_PX = 20_000;
@@ -22,7 +22,7 @@ type Input = Omit<GuestParams["browser.input"], "timeoutMs">;
 const NOTHING: Input = { kind: "click", x: 0, y: 0, text: "", amount: 0, isUp: false };
 
 /** `sandboxes/{id}/browser`: its picture, and hands for whoever has taken the sandbox over. */
-export function browserRoutes(desk: SandboxDesk): readonly ApiRoute[] {
+export function browserRoutes(desk: SandboxDesk, takeovers: Pick<Takeovers, "renew">): readonly ApiRoute[] {
   const watch = new BrowserWatch(desk);
   return [
     {
@@ -38,8 +38,7 @@ export function browserRoutes(desk: SandboxDesk): readonly ApiRoute[] {
       path: "sandboxes/{id}/browser/input",
       answer: async ({ operator, parts: [id = ""], body, signal }) => {
         const input = toInput(bodyAs(inputSchema, body));
-        if (desk.get(id).takenOverBy !== operator.id)
-          throw new OwlError("forbidden", "the agent has the browser", { hint: "take the sandbox over first" });
+        takeovers.renew(operator, id);
         await desk.record(operator, id, { name: "browser_input", args: onRecord(input) });
         return desk.use(id, async (sandbox) => {
           const params = { ...input, timeoutMs: INPUT_TIMEOUT_MS };

@@ -33,10 +33,19 @@ export interface FileChanges {
 export interface FileChange {
   readonly path: string;
   readonly change: "added" | "changed" | "removed";
-  /** Texts before and after, where both are known and small. */
+  /** What was in it when the sandbox began; of one that was there. */
   readonly before?: string;
+  readonly beforeMissing?: MissingText;
+  /** What is in it now; of one that is there. */
   readonly after?: string;
+  readonly afterMissing?: MissingText;
 }
+
+/**
+ * Why a text is not here: the file is too large, is no text, could not be opened, came after those that there was room for, was not
+ * read in time, stands behind many others here, or was not looked at when the sandbox began.
+ */
+export type MissingText = "large" | "binary" | "gone" | "full" | "late" | "many" | "unknown";
 
 /** `GET sandboxes/:id/processes`. */
 export interface ProcessList {
@@ -68,3 +77,9 @@ export type BrowserInput =
   | { readonly type: string }
   | { readonly key: string }
   | { readonly scroll: { readonly x: number; readonly y: number; readonly dy: number } };
+
+/** `GET past-sandboxes/:id`. */
+export interface PastSandbox {
+  /** As in `SandboxNow`; null where it is not known any more. */
+  readonly ledgerId: string | null;
+}

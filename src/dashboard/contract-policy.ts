@@ -12,7 +12,7 @@ export interface ClientFacts {
   readonly paused: boolean;
 }
 
-/** `GET policy?client=`: what this client sees and may do. */
+/** `GET policy?client&groups&claims&label`: what this client sees and may do. Groups with commas between them, claims as JSON. */
 export interface ClientPolicy {
   readonly client: string;
   readonly revision: string;
@@ -33,6 +33,9 @@ export interface ExplainRequest {
   readonly client: string;
   readonly tool: string;
   readonly args: unknown;
+  readonly groups?: readonly string[];
+  readonly claims?: unknown;
+  readonly label?: string;
 }
 
 export interface ExplainAnswer {
@@ -41,6 +44,8 @@ export interface ExplainAnswer {
   readonly decision: "allow" | "deny" | "confirm";
   readonly rule: string;
   readonly reason?: string;
+  /** Why the call would fail all the same: its arguments are not valid. */
+  readonly mistake?: string;
   readonly visible: boolean;
   readonly confirm?: "operator" | "client";
   readonly limits: readonly { readonly rule: string; readonly limit: number; readonly counts: string }[];

@@ -3,6 +3,7 @@
  * of the server. Times are ISO texts, money is in whole micro-units. A sandbox is named by its cell's name, never by the
  * session id that would open it to a client.
  */
+import type { MissingText } from "./contract-files.ts";
 
 /** Every answer that is none. */
 export interface ErrorAnswer {
@@ -14,7 +15,7 @@ export interface SessionAnswer {
   readonly operator: string;
   /** To be sent as the header `x-owlclaw-csrf` with every POST, PUT and DELETE. */
   readonly csrf: string;
-  /** When it ends unless it is used before. */
+  /** When it ends unless it is used before. Requests with the header `x-owlclaw-idle`, and streams, are no use. */
   readonly expiresAt: string;
 }
 
@@ -102,8 +103,8 @@ export interface Now {
   readonly calls: readonly CallNow[];
   readonly queue: QueueNow;
   readonly health: HealthNow;
-  /** How many calls wait for an operator. */
-  readonly approvals: number;
+  /** The ids of the calls that wait for an operator: as many as before may be others. */
+  readonly approvals: readonly string[];
   readonly paused: readonly Pause[];
 }
 
@@ -115,7 +116,7 @@ export interface NowChange {
   readonly callsGone?: readonly string[];
   readonly queue?: QueueNow;
   readonly health?: HealthNow;
-  readonly approvals?: number;
+  readonly approvals?: readonly string[];
   readonly paused?: readonly Pause[];
 }
 
@@ -124,6 +125,8 @@ export interface SandboxDetail extends SandboxNow {
   readonly labels: Readonly<Record<string, string>>;
   readonly limits: Readonly<Record<string, number>>;
   readonly networkAllow: readonly string[];
+  /** Where its files begin. */
+  readonly workspace: string;
   /** Which of the views and actions this sandbox has. */
   readonly can: readonly SandboxAbility[];
 }
@@ -184,6 +187,8 @@ export interface LedgerPage {
    * go, and there may be some further down.
    */
   readonly next?: number;
+  /** The newest row that was looked at, found or not: those that come later are asked for with `after=` this. */
+  readonly newest?: number;
 }
 
 /** `GET ledger/:seq`. */
@@ -221,39 +226,6 @@ export interface LedgerVerification {
   readonly problem?: string;
 }
 
-export interface SpendCount {
-  readonly calls: number;
-  readonly refused: number;
-  readonly failed: number;
-  readonly costMicros: number;
-}
-
-/** `GET spend?from&to`; without `from`: of the last 35 days. */
-export interface Spend {
-  readonly total: SpendCount;
-  readonly clients: readonly (SpendCount & { readonly client: string })[];
-  readonly tools: readonly (SpendCount & { readonly tool: string })[];
-  readonly days: readonly (SpendCount & { readonly day: string })[];
-  /** Of this month, for clients that have one. */
-  readonly budgets: readonly BudgetState[];
-  readonly nearLimits: readonly NearLimit[];
-}
-
-export interface BudgetState {
-  readonly client: string;
-  readonly usedMicros: number;
-  readonly limitMicros: number;
-  /** At the end of the month, if it goes on as in this month so far. */
-  readonly forecastMicros: number;
-}
-
-export interface NearLimit {
-  readonly client: string;
-  readonly limit: "per_minute" | "per_day" | "concurrency" | "budget";
-  readonly used: number;
-  readonly most: number;
-}
-
 export interface ApprovalNow {
   readonly id: string;
   readonly principal: string;
@@ -267,8 +239,19 @@ export interface ApprovalNow {
   readonly expiresAt: string;
   /** Where it would work, if it says so. */
   readonly sandbox?: string;
-  /** What a file would become, where that is known. `before` is absent for a new or an unread one. */
-  readonly change?: { readonly path: string; readonly before?: string; readonly after: string };
+  /** What a file would become, where that is known. */
+  readonly change?: ProposedChange;
+}
+
+export interface ProposedChange {
+  readonly path: string;
+  /** Absent for a new file, and for one that could not be read. */
+  readonly before?: string;
+  /** Of one that is there, or may be. */
+  readonly beforeMissing?: MissingText;
+  readonly after: string;
+  /** The texts are no whole file: `after` comes at its end, or in place of `before`. */
+  readonly isPart?: boolean;
 }
 
 /** `GET approvals`. */

@@ -1,65 +1,98 @@
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { MAX_LISTED, markOf, type WorkspaceEntry, type WorkspaceStart } from "../sandbox/workspace-start.ts";
-import type { FileChange, FileChanges } from "./contract-files.ts";
+import { MAX_LISTED, markOf, type WorkspaceStart } from "../sandbox/workspace-start.ts";
+import { type FoundText, readTexts, type WorkspaceEntry } from "../sandbox/workspace-texts.ts";
+import type { FileChange, FileChanges, MissingText } from "./contract-files.ts";
 
 const TIMEOUT_MS = 20_000;
 const MAX_CHANGES = 500;
-/** So many of them are shown with their text, and only small ones. */
-const MAX_TEXTS = 50;
-const MAX_TEXT_BYTES = 32_768;
+/** So many of them are shown with their texts, and so many letters in all. */
+const MAX_WITH_TEXTS = 50;
+const MAX_SHOWN_CHARS = 1024 * 1024;
 
-type Change = FileChange["change"];
+/** A workspace of the sandbox's own. */
+const EMPTY: WorkspaceStart = { files: new Map(), isWhole: true };
 
-/**
- * What is other in the workspace than at the start. A workspace of the sandbox's own began empty, so all of it is new. The files
- * of a folder of the host are known by name, size and time from when the sandbox began: what was in them is not.
- */
+/** One file, with what is known of it at both times. */
+interface Difference {
+  readonly path: string;
+  readonly change: FileChange["change"];
+  readonly before?: FoundText | undefined;
+  readonly after?: FoundText | undefined;
+}
+
+/** What is other in the workspace than at the start: a workspace of the sandbox's own began empty, a folder of the host did not. */
 export async function changesOf(sandbox: Sandbox, workspacePath: string, signal: AbortSignal): Promise<FileChanges> {
-  const { plan, facts, start } = sandbox;
-  const isMounted = plan.volumes.some(({ guestPath }) => guestPath === workspacePath);
+  const untilMs = performance.now() + TIMEOUT_MS;
+  const isMounted = sandbox.plan.volumes.some(({ guestPath }) => guestPath === workspacePath);
+  const start = isMounted ? await sandbox.start : EMPTY;
   const params = { path: ".", recursive: true, includeHidden: true, maxEntries: MAX_LISTED };
   const { entries, isTruncated } = await sandbox.request("file.list", params, { timeoutMs: TIMEOUT_MS, signal });
   const files = entries.filter(({ type }) => type === "file");
-  const judge = isMounted ? sinceStart(start, facts.createdAtMs) : (): Change => "added";
-  const found = files.flatMap((entry) => {
-    const change = judge(entry);
-    return change === undefined ? [] : [{ entry, change }];
-  });
+  const suspects = files.filter((entry) => isSuspect(entry, start, sandbox.facts.createdAtMs));
+  const now = await readTexts(sandbox, { files: suspects, untilMs, signal });
+  const found = suspects.flatMap((entry) => differenceOf(entry, start, now.get(entry.path)) ?? []);
   // What is not listed may still be there.
   const removed = isTruncated ? [] : removedSince(start, files);
-  const changes: FileChange[] = [];
-  for (const { entry, change } of found.slice(0, MAX_CHANGES)) {
-    const after = changes.length < MAX_TEXTS ? await textOf(sandbox, entry, signal) : undefined;
-    changes.push({ path: entry.path, change, ...(after !== undefined && { after }) });
-  }
-  changes.push(...removed.slice(0, MAX_CHANGES - changes.length));
-  return { changes, truncated: isTruncated || found.length + removed.length > MAX_CHANGES };
+  const all = [...found, ...removed];
+  return { changes: shown(all.slice(0, MAX_CHANGES)), truncated: isTruncated || all.length > MAX_CHANGES };
 }
 
 /** Of files that the start does not know for certain, those that were written since then count as changed. */
-function sinceStart(start: WorkspaceStart | undefined, startMs: number): (entry: WorkspaceEntry) => Change | undefined {
-  return (entry) => {
-    const before = start?.files.get(entry.path);
-    if (before !== undefined) return before === markOf(entry) ? undefined : "changed";
-    if (start?.isWhole === true) return "added";
-    return Date.parse(entry.modifiedAt) >= startMs ? "changed" : undefined;
-  };
+function isSuspect(entry: WorkspaceEntry, start: WorkspaceStart | undefined, startMs: number): boolean {
+  const before = start?.files.get(entry.path);
+  if (before !== undefined) return before.mark !== markOf(entry);
+  return start?.isWhole === true || entry.changedAtMs >= startMs;
 }
 
-function removedSince(start: WorkspaceStart | undefined, files: readonly WorkspaceEntry[]): readonly FileChange[] {
-  const alive = new Set(files.map(({ path }) => path));
-  const gone = [...(start?.files.keys() ?? [])].filter((path) => !alive.has(path));
-  return gone.map((path) => ({ path, change: "removed" }));
-}
-
-async function textOf(
-  sandbox: Sandbox,
+/** Nothing where a file was touched, or moved and put back, and has in it what it had. */
+function differenceOf(
   { path, sizeBytes }: WorkspaceEntry,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  if (sizeBytes > MAX_TEXT_BYTES) return undefined;
-  const params = { path, encoding: "auto", maxBytes: MAX_TEXT_BYTES } as const;
-  // One that is gone again, or that may not be read, is shown without its text.
-  const read = await sandbox.request("file.read", params, { timeoutMs: TIMEOUT_MS, signal }).catch(() => undefined);
-  return read === undefined || read.encoding === "base64" ? undefined : read.content;
+  start: WorkspaceStart | undefined,
+  after: FoundText | undefined,
+): Difference | undefined {
+  const file = start?.files.get(path);
+  if (file === undefined) return { path, change: start?.isWhole === true ? "added" : "changed", after };
+  const isSame =
+    file.sizeBytes === sizeBytes && textOf(file.content) !== undefined && textOf(file.content) === textOf(after);
+  return isSame ? undefined : { path, change: "changed", before: file.content, after };
+}
+
+function removedSince(start: WorkspaceStart | undefined, files: readonly WorkspaceEntry[]): readonly Difference[] {
+  const alive = new Set(files.map(({ path }) => path));
+  const gone = [...(start?.files ?? [])].filter(([path]) => !alive.has(path));
+  return gone.map(([path, { content }]) => ({ path, change: "removed", before: content }));
+}
+
+function shown(differences: readonly Difference[]): readonly FileChange[] {
+  let room = MAX_SHOWN_CHARS;
+  let withTexts = 0;
+  return differences.map(({ path, change, before, after }) => {
+    const chars = (textOf(before)?.length ?? 0) + (textOf(after)?.length ?? 0);
+    const hasRoom = withTexts < MAX_WITH_TEXTS && chars <= room;
+    if (hasRoom) {
+      room -= chars;
+      withTexts += 1;
+    }
+    return {
+      path,
+      change,
+      ...(change !== "added" && side("before", before, hasRoom)),
+      ...(change !== "removed" && side("after", after, hasRoom)),
+    };
+  });
+}
+
+function side(
+  name: "before" | "after",
+  found: FoundText | undefined,
+  hasRoom: boolean,
+): Pick<FileChange, "before" | "after" | "beforeMissing" | "afterMissing"> {
+  const missing = (why: MissingText): ReturnType<typeof side> => ({ [`${name}Missing`]: why });
+  if (found === undefined) return missing("unknown");
+  if ("missing" in found) return missing(found.missing);
+  return hasRoom ? { [name]: found.text } : missing("many");
+}
+
+function textOf(found: FoundText | undefined): string | undefined {
+  return found !== undefined && "text" in found ? found.text : undefined;
 }

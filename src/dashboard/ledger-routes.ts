@@ -6,7 +6,7 @@ import type { LedgerFilter } from "../ledger/query.ts";
 import type { LedgerRow } from "../ledger/row.ts";
 import { type ApiRoute, Attachment } from "./api.ts";
 import type { LedgerDetail, LedgerLine, LedgerPage, LedgerTimeline, LedgerVerification } from "./contract.ts";
-import { listForward, searchLedger } from "./ledger-search.ts";
+import { listForward, searchLedger, searchNewer } from "./ledger-search.ts";
 import { numberOf } from "./query-values.ts";
 import type { RecentStages } from "./recent-stages.ts";
 
@@ -21,13 +21,39 @@ const DAY_MS = 86_400_000;
 /** A text is looked for in so many of the newest rows when its calls are counted. */
 const COUNTED_ROWS = 50_000;
 
-/** `ledger…`: what was called, whole and in parts. */
-export function ledgerRoutes({ reader }: Ledger, stages: RecentStages): readonly ApiRoute[] {
+export interface LedgerSources {
+  readonly reader: Reader;
+  readonly stages: RecentStages;
+  /** Rejects when it cannot be written: then nothing is done. */
+  readonly record: (act: {
+    readonly by: string;
+    readonly name: string;
+    readonly args: Readonly<Record<string, unknown>>;
+  }) => Promise<void>;
+}
+
+/** `ledger…`: what was called, whole and in parts. Whoever takes all of it away, or checks it, is on the record. */
+export function ledgerRoutes({ reader, stages, record }: LedgerSources): readonly ApiRoute[] {
   return [
     { method: "GET", path: "ledger", answer: async ({ query }) => ({ ...(await pageOf(reader, query)) }) },
     { method: "GET", path: "ledger/timeline", answer: async ({ query }) => ({ ...(await timelineOf(reader, query)) }) },
-    { method: "GET", path: "ledger/export", answer: ({ query }) => exportOf(reader, query) },
-    { method: "POST", path: "ledger/verify", answer: async () => ({ ...(await verificationOf(reader)) }) },
+    {
+      method: "GET",
+      path: "ledger/export",
+      answer: async ({ operator, query }) => {
+        const attachment = exportOf(reader, query);
+        await record({ by: operator.id, name: "operator.ledger_export", args: Object.fromEntries(query) });
+        return attachment;
+      },
+    },
+    {
+      method: "POST",
+      path: "ledger/verify",
+      answer: async ({ operator }) => {
+        await record({ by: operator.id, name: "operator.ledger_verify", args: {} });
+        return { ...(await verificationOf(reader)) };
+      },
+    },
     {
       method: "GET",
       path: "ledger/{seq}",
@@ -44,10 +70,11 @@ async function pageOf(reader: Reader, query: URLSearchParams): Promise<LedgerPag
   const before = numberOf(query, "before", { fallback: 0, max: Number.MAX_SAFE_INTEGER });
   const after = numberOf(query, "after", { fallback: 0, max: Number.MAX_SAFE_INTEGER });
   if (query.has("after")) {
-    const rows = await listForward(reader).list(filter, { limit, after, order: "oldest" });
-    return { rows: rows.toReversed().map(toLine), more: true };
+    const { rows, through } = await searchNewer(reader, filter, { limit, after, maxWindows: MAX_WINDOWS });
+    return { rows: rows.toReversed().map(toLine), more: true, newest: through };
   }
   const isFirst = before === 0;
+  const head = isFirst ? (await reader.head()).seq : 0;
   const found = await searchLedger(reader, filter, {
     limit,
     before: isFirst ? undefined : before,
@@ -57,6 +84,7 @@ async function pageOf(reader: Reader, query: URLSearchParams): Promise<LedgerPag
     rows: found.rows.map(toLine),
     more: found.next !== undefined,
     ...(found.next !== undefined && { next: found.next }),
+    ...(isFirst && { newest: Math.max(head, found.rows[0]?.seq ?? 0) }),
     // Counting takes longer than a page: it is done once, and not for what is in no index.
     ...(isFirst && filter.text === undefined && { total: await reader.count(filter) }),
   };

@@ -40,7 +40,26 @@ export async function searchLedger(
   return { rows, next: top > 1 ? top : undefined };
 }
 
-/** The same forward, for exports: as many windows as it takes to have a row. */
+/** Lists the oldest rows above `after`, looking through so many windows at most, and says how far that was. */
+export async function searchNewer(
+  reader: Pick<LedgerReader, "list" | "head">,
+  filter: LedgerFilter,
+  { limit, after, maxWindows }: { readonly limit: number; readonly after: number; readonly maxWindows: number },
+): Promise<{ readonly rows: readonly LedgerRow[]; readonly through: number }> {
+  const { seq: last } = await reader.head();
+  const rows: LedgerRow[] = [];
+  let through = after;
+  for (let windows = 0; through < last && windows < maxWindows; windows += 1) {
+    const throughSeq = filter.text === undefined ? last : Math.min(last, through + WINDOW_ROWS);
+    const page: Page = { limit: limit - rows.length, after: through, order: "oldest" };
+    rows.push(...(await reader.list({ ...filter, throughSeq }, page)));
+    if (rows.length >= limit) return { rows, through: rows.at(-1)?.seq ?? throughSeq };
+    through = throughSeq;
+  }
+  return { rows, through };
+}
+
+/** Forward without an end, for exports: as many windows as it takes to have a row. */
 export function listForward(reader: Pick<LedgerReader, "list" | "head">): Pick<LedgerReader, "list"> {
   return {
     async list(filter, page) {

@@ -14,6 +14,7 @@ export class LiveHub {
   #shown: Shown | undefined;
   #ticking: NodeJS.Timeout | undefined;
   #looking: NodeJS.Timeout | undefined;
+  #isLooking = false;
 
   constructor(board: NowBoard) {
     this.#board = board;
@@ -45,12 +46,16 @@ export class LiveHub {
     this.#shown = undefined;
   }
 
+  /** One at a time: whoever comes while the last one is still out, for one who has left, goes on with that. */
   #look(): void {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
     void this.#board
       .look()
       // What cannot be looked at stays as it was; the next look may be better.
       .catch(() => undefined)
       .then(() => {
+        this.#isLooking = false;
         if (this.#viewers.size === 0) return;
         this.#looking = setTimeout(() => this.#look(), LOOK_MS);
         this.#looking.unref();
@@ -86,7 +91,7 @@ function shownOf(now: Now): Shown {
     parts: {
       queue: JSON.stringify(queue),
       health: JSON.stringify(health),
-      approvals: String(approvals),
+      approvals: JSON.stringify(approvals),
       paused: JSON.stringify(paused),
     },
     text: () => JSON.stringify(now),

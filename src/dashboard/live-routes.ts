@@ -1,8 +1,9 @@
 import { type ApiRoute, Events } from "./api.ts";
+import type { PastSandbox } from "./contract-files.ts";
 import { LiveHub } from "./live-hub.ts";
 import type { NowBoard } from "./now-board.ts";
 
-/** `now` and `live`. */
+/** `now`, `live`, and what is left of a sandbox that has ended. */
 export function liveRoutes(board: NowBoard): readonly ApiRoute[] {
   const hub = new LiveHub(board);
   return [
@@ -13,6 +14,11 @@ export function liveRoutes(board: NowBoard): readonly ApiRoute[] {
         await board.look();
         return { ...board.now() };
       },
+    },
+    {
+      method: "GET",
+      path: "past-sandboxes/{id}",
+      answer: ({ parts: [id = ""] }) => ({ ledgerId: board.ledgerIdOf(id) ?? null }) satisfies PastSandbox,
     },
     { method: "GET", path: "live", answer: () => new Events((sink) => hub.join(sink)) },
   ];

@@ -24,11 +24,14 @@ export interface NowSources {
 
 /** A flood of calls must not become a flood of lines on a page. */
 const MAX_CALLS = 200;
+/** Of sandboxes that have ended: whoever has an address of one finds its rows. */
+const MAX_REMEMBERED = 5000;
 
 /** The state of the moment, made when somebody asks. */
 export class NowBoard {
   readonly #sources: NowSources;
   readonly #startedAt = new Date(Date.now() - process.uptime() * 1000).toISOString();
+  readonly #ledgerIds = new Map<string, string>();
   #health: HealthNow = { status: "ok", checks: {} };
 
   constructor(sources: NowSources) {
@@ -40,7 +43,8 @@ export class NowBoard {
     const { health, usage, sandboxes } = this.#sources;
     const { status, checks } = await health();
     const shown: Record<string, CheckNow> = {};
-    for (const [name, check] of Object.entries(checks)) shown[name] = { status: check.status, message: check.message };
+    for (const [name, { status: each, message, detail = message }] of Object.entries(checks))
+      shown[name] = { status: each, message: detail };
     this.#health = { status, checks: shown };
     await usage.sample(sandboxes().map(({ cellId }) => cellId));
   }
@@ -57,7 +61,7 @@ export class NowBoard {
       calls: this.#calls(waiting),
       queue,
       health: this.#health,
-      approvals: waiting.length,
+      approvals: waiting.map(({ id }) => id),
       paused: pauses(),
     };
   }
@@ -67,12 +71,27 @@ export class NowBoard {
     return found && this.#sandbox(found);
   }
 
+  /** What stands for it in the ledger, also when it has ended. Those that nobody has looked at are not known. */
+  ledgerIdOf(cellId: string): string | undefined {
+    return this.#ledgerIds.get(cellId);
+  }
+
+  #ledgerId({ id, cellId }: SandboxSummary): string {
+    const known = this.#ledgerIds.get(cellId);
+    if (known !== undefined) return known;
+    const [oldest] = this.#ledgerIds.keys();
+    if (oldest !== undefined && this.#ledgerIds.size >= MAX_REMEMBERED) this.#ledgerIds.delete(oldest);
+    const digest = sessionDigest(id);
+    this.#ledgerIds.set(cellId, digest);
+    return digest;
+  }
+
   #sandbox(summary: SandboxSummary): SandboxNow {
     const { cellId, state, ownerId, template, flavor, runtime, takenOverBy } = summary;
     const { usage, activity } = this.#sources;
     return {
       id: cellId,
-      ledgerId: sessionDigest(summary.id),
+      ledgerId: this.#ledgerId(summary),
       state,
       owner: ownerId,
       template,

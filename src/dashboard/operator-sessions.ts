@@ -1,10 +1,9 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Principal } from "../auth/principal.ts";
+import { MAX_TIMER_MS } from "../config/timer-limit.ts";
 
-/** Who looks at the page. */
-export interface Operator {
-  /** As the ledger names them. */
-  readonly id: string;
-}
+/** Who looks at the page, with all that their token says: what the policy says of groups and claims holds for them, too. */
+export type Operator = Principal;
 
 export interface OperatorSession {
   readonly operator: Operator;
@@ -25,7 +24,6 @@ export interface OperatorSessionsOptions {
 /** More than there are operators: who logs in once more ends the oldest. */
 const MAX_SESSIONS = 200;
 const KEY_BYTES = 32;
-const MAX_TIMER_MS = 2_147_483_647;
 
 /** Sessions live in memory only, under the digest of their keys: what could be read here opens nothing. */
 export class OperatorSessions {
@@ -53,13 +51,13 @@ export class OperatorSessions {
     return { key, session };
   }
 
-  /** The session of a key, which lives on by being used. */
-  find(key: string): OperatorSession | undefined {
+  /** The session of a key, which lives on by being used. What a page does by itself is no use. */
+  find(key: string, { isUse = true }: { readonly isUse?: boolean } = {}): OperatorSession | undefined {
     const session = this.#sessions.get(digestOf(key));
     if (session === undefined) return undefined;
     const nowMs = this.#nowMs();
     if (session.expiresAtMs > nowMs) {
-      session.use(nowMs);
+      if (isUse) session.use(nowMs);
       return session;
     }
     session.end();

@@ -1,8 +1,11 @@
 import type { TerminalSize } from "../sandbox/guest-methods.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
+/** Where one is opened. */
+export type TerminalHost = Pick<Sandbox, "runTerminal" | "request">;
+
 export interface OperatorTerminalOptions {
-  readonly sandbox: Sandbox;
+  readonly sandbox: TerminalHost;
   readonly size: TerminalSize;
   readonly show: (text: string) => void;
 }
@@ -14,7 +17,7 @@ const MAX_LINE_CHARS = 2000;
 export class OperatorTerminal {
   /** Rejects with what keeps it from opening. */
   readonly ready: Promise<void>;
-  readonly #sandbox: Sandbox;
+  readonly #sandbox: TerminalHost;
   readonly #stopping = new AbortController();
   #callId: string | undefined;
   #isOpen = true;

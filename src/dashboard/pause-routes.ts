@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { Pause } from "../governance/pause-files.ts";
+import type { Pause } from "../governance/pause.ts";
 import type { ApiRoute } from "./api.ts";
 import { bodyAs } from "./request-body.ts";
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { Registry } from "../capabilities/registry.ts";
-import { explain, type Explanation } from "../governance/explain.ts";
-import type { Pause } from "../governance/pause-files.ts";
+import { explain, type Explanation, type SupposedCall } from "../governance/explain.ts";
+import type { Pause } from "../governance/pause.ts";
 import type { Policy } from "../governance/policy/policy.ts";
 import type { Reload } from "../governance/policy/policy-source.ts";
 import type { Subject } from "../governance/subject.ts";
@@ -10,12 +10,16 @@ import type { LedgerReader } from "../ledger/store.ts";
 import type { ApiRoute } from "./api.ts";
 import type { ClientFacts, ClientPolicy, ExplainAnswer, ReloadState, ToolPolicy } from "./contract-policy.ts";
 import { bodyAs } from "./request-body.ts";
+import { callerOf, callerSchema, type SupposedCaller } from "./supposed-caller.ts";
 
 export interface PolicySources {
   readonly policy: () => Policy;
   readonly registry: Registry;
   /** What a tool's name, a URI or `prompt:NAME` means to the policy. */
-  readonly subjectNamed: (name: string) => Subject;
+  readonly named: {
+    subject(name: string): Subject;
+    call(name: string, args: unknown): Promise<SupposedCall>;
+  };
   readonly reader: Pick<LedgerReader, "stats">;
   /** Whose sandboxes are alive. */
   readonly owners: () => readonly string[];
@@ -28,8 +32,7 @@ const MAX_ARGUMENT_CHARS = 256;
 const FRESH_MS = 10_000;
 /** Calls of the last weeks; who has not called since is known by name or not at all. */
 const USUAL_MS = 35 * 86_400_000;
-const explainSchema = z.strictObject({
-  client: z.string().max(MAX_ARGUMENT_CHARS),
+const explainSchema = callerSchema.extend({
   tool: z.string().min(1).max(MAX_ARGUMENT_CHARS),
   args: z.unknown().default({}),
 });
@@ -42,22 +45,20 @@ export function policyRoutes(sources: PolicySources): readonly ApiRoute[] {
     {
       method: "GET",
       path: "policy",
-      answer: ({ query }) => ({ ...policyOf(sources, (query.get("client") ?? "").slice(0, MAX_ARGUMENT_CHARS)) }),
+      answer: ({ query }) => ({ ...policyOf(sources, callerOf(query)) }),
     },
     {
       method: "POST",
       path: "policy/explain",
-      answer: ({ body }) => {
-        const { client, tool, args } = bodyAs(explainSchema, body);
-        const { subjectNamed, policy } = sources;
-        return { ...toAnswer(explain(policy(), { ...NOTHING, client, subject: subjectNamed(tool), args })) };
+      answer: async ({ body }) => {
+        const { tool, label, args, ...caller } = bodyAs(explainSchema, body);
+        const { named, policy } = sources;
+        return { ...toAnswer(explain(policy(), { ...caller, label, ...(await named.call(tool, args)) })) };
       },
     },
     { method: "GET", path: "reload", answer: () => ({ ...reloadOf(sources.reloads()) }) },
   ];
 }
-
-const NOTHING = { groups: [], claims: {}, label: undefined } as const;
 
 type Counts = ReadonlyMap<string, LedgerStats["clients"][number]>;
 
@@ -85,10 +86,14 @@ class ClientCounts {
   }
 }
 
+/** Clients that the policy has something about, by their whole names. */
+export function namedClients({ config }: Policy): readonly string[] {
+  return Object.keys(config.clients).filter((name) => !/[*?]/.test(name));
+}
+
 function clientsOf({ policy, owners, pauses }: PolicySources, counts: Counts): ClientFacts[] {
-  const named = Object.keys(policy().config.clients).filter((name) => !/[*?]/.test(name));
   const paused = new Set(pauses().map(({ client }) => client));
-  const names = new Set([...counts.keys(), ...named, ...owners(), ...paused]);
+  const names = new Set([...counts.keys(), ...namedClients(policy()), ...owners(), ...paused]);
   names.delete("*");
   return [...names].sort().map((client) => {
     const { calls = 0, refused = 0, costMicros = 0 } = counts.get(client) ?? {};
@@ -96,25 +101,25 @@ function clientsOf({ policy, owners, pauses }: PolicySources, counts: Counts): C
   });
 }
 
-function policyOf({ policy, registry, subjectNamed }: PolicySources, client: string): ClientPolicy {
+function policyOf({ policy, registry, named }: PolicySources, caller: SupposedCaller): ClientPolicy {
   const current = policy();
   const tools = registry.tools().map(({ name }): ToolPolicy => {
     const { decision, rule, reason, visible, lookedAt } = explain(current, {
-      ...NOTHING,
-      client,
-      subject: subjectNamed(name),
+      ...caller,
+      subject: named.subject(name),
       args: {},
     });
     const depends = lookedAt.includes("args") ? "depends" : decision;
     return { tool: name, visible, decision: depends, rule, ...(reason !== undefined && { reason }) };
   });
-  return { client, revision: current.revision, tools };
+  return { client: caller.client, revision: current.revision, tools };
 }
 
-function toAnswer({ reason, confirm, ...explanation }: Explanation): ExplainAnswer {
+function toAnswer({ reason, mistake, confirm, ...explanation }: Explanation): ExplainAnswer {
   return {
     ...explanation,
     ...(reason !== undefined && { reason }),
+    ...(mistake !== undefined && { mistake }),
     ...(confirm !== undefined && { confirm }),
   };
 }

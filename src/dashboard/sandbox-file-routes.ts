@@ -55,8 +55,10 @@ export function sandboxFileRoutes(options: SandboxFileOptions): readonly ApiRout
     {
       method: "GET",
       path: "sandboxes/{id}/changes",
-      answer: ({ parts: [id = ""], signal }) =>
-        desk.use(id, async (sandbox) => ({ ...(await changesOf(sandbox, workspacePath, signal)) })),
+      answer: async ({ operator, parts: [id = ""], signal }) => {
+        await desk.act(operator, id, { name: "changes_read" });
+        return desk.use(id, async (sandbox) => ({ ...(await changesOf(sandbox, workspacePath, signal)) }));
+      },
     },
   ];
 }
@@ -66,8 +68,8 @@ async function download({ desk, files }: SandboxFileOptions, request: ApiRequest
   const [id = ""] = parts;
   const path = pathOf(query);
   await desk.act(operator, id, { name: "file_read", args: { path } });
-  const workspace = await files.openCell(id);
   const chunks = async function* (): AsyncGenerator<Uint8Array> {
+    const workspace = await files.openCell(id);
     try {
       const file = await workspace.read(path);
       yield* file.bytes(0, file.sizeBytes);

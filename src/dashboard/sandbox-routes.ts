@@ -1,5 +1,7 @@
 import * as z from "zod";
+import { OwlError } from "../errors/owl-error.ts";
 import { FLAVORS } from "../sandbox/flavors.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Activity } from "./activity.ts";
 import { type ApiRequest, type ApiRoute, Events } from "./api.ts";
 import type { SandboxAbility, SandboxDetail, SandboxNow } from "./contract.ts";
@@ -9,6 +11,7 @@ import type { SandboxDesk } from "./sandbox-desk.ts";
 export interface SandboxRoutesOptions {
   readonly desk: SandboxDesk;
   readonly now: (cellId: string) => SandboxNow | undefined;
+  readonly workspacePath: string;
 }
 
 const MINUTE_MS = 60_000;
@@ -26,7 +29,8 @@ const ABILITIES: readonly SandboxAbility[] = [
 ];
 
 /** `sandboxes/{id}`: what it is, what happens in it, and how long it may go on. */
-export function sandboxRoutes({ desk, now }: SandboxRoutesOptions): readonly ApiRoute[] {
+export function sandboxRoutes(options: SandboxRoutesOptions): readonly ApiRoute[] {
+  const { desk } = options;
   const end =
     (name: "stop" | "destroy") =>
     async ({ operator, parts: [id = ""] }: ApiRequest): Promise<Record<string, unknown>> => {
@@ -37,7 +41,7 @@ export function sandboxRoutes({ desk, now }: SandboxRoutesOptions): readonly Api
     {
       method: "GET",
       path: "sandboxes/{id}",
-      answer: ({ parts: [id = ""] }) => ({ ...detailOf(desk, now, id) }),
+      answer: ({ parts: [id = ""] }) => ({ ...detailOf(options, id) }),
     },
     { method: "GET", path: "sandboxes/{id}/activity", answer: ({ parts: [id = ""] }) => activityOf(desk, id) },
     { method: "POST", path: "sandboxes/{id}/stop", answer: end("stop") },
@@ -47,15 +51,32 @@ export function sandboxRoutes({ desk, now }: SandboxRoutesOptions): readonly Api
       path: "sandboxes/{id}/extend",
       answer: async ({ operator, parts: [id = ""], body }) => {
         const { minutes } = bodyAs(extendSchema, body);
-        const sandbox = await desk.act(operator, id, { name: "extend", args: { minutes } });
-        sandbox.extend(Math.max(Date.now(), sandbox.endsAtMs) + minutes * MINUTE_MS);
+        const sandbox = desk.get(id);
+        await sandbox.ready();
+        const fromMs = Math.max(Date.now(), sandbox.endsAtMs);
+        assertLasts(sandbox, { fromMs, minutes });
+        await desk.act(operator, id, { name: "extend", args: { minutes } });
+        sandbox.extend(fromMs + minutes * MINUTE_MS);
         return { expiresAt: new Date(sandbox.endsAtMs).toISOString() };
       },
     },
   ];
 }
 
-function detailOf(desk: SandboxDesk, now: SandboxRoutesOptions["now"], id: string): SandboxDetail | undefined {
+/** Nobody is promised a time that the machine below does not reach. */
+function assertLasts(
+  { lastsUntilMs = Infinity }: Sandbox,
+  { fromMs, minutes }: { readonly fromMs: number; readonly minutes: number },
+): void {
+  const most = Math.max(0, Math.floor((lastsUntilMs - fromMs) / MINUTE_MS));
+  if (minutes <= most) return;
+  const endsAt = new Date(lastsUntilMs).toISOString();
+  throw new OwlError("invalid_params", `the sandbox's machine ends by itself at ${endsAt}`, {
+    hint: most === 0 ? "save what is needed, and go on in a new sandbox" : `extend it by at most ${most} minutes`,
+  });
+}
+
+function detailOf({ desk, now, workspacePath }: SandboxRoutesOptions, id: string): SandboxDetail | undefined {
   const { facts, plan } = desk.get(id);
   const shown = now(id);
   return (
@@ -64,6 +85,7 @@ function detailOf(desk: SandboxDesk, now: SandboxRoutesOptions["now"], id: strin
       labels: facts.labels,
       limits: { ...FLAVORS[plan.flavor] },
       networkAllow: plan.network.allow,
+      workspace: workspacePath,
       can: ABILITIES,
     }
   );

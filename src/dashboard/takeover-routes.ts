@@ -4,7 +4,7 @@ import type { ApiRoute } from "./api.ts";
 import type { SandboxProcess } from "./contract-files.ts";
 import { bodyAs } from "./request-body.ts";
 import type { SandboxDesk } from "./sandbox-desk.ts";
-import { Takeovers } from "./takeovers.ts";
+import type { Takeovers } from "./takeovers.ts";
 import { OwlError } from "../errors/owl-error.ts";
 
 const MAX_INPUT_CHARS = 65_536;
@@ -18,8 +18,7 @@ const terminalSchema = z.union([
 ]);
 
 /** `sandboxes/{id}/takeover`, `giveback`, `terminal` and `processes`: an operator steps in. */
-export function takeoverRoutes(desk: SandboxDesk): readonly ApiRoute[] {
-  const takeovers = new Takeovers(desk);
+export function takeoverRoutes(desk: SandboxDesk, takeovers: Takeovers): readonly ApiRoute[] {
   return [
     {
       method: "POST",

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { ADMIN_SCOPE } from "../auth/principal.ts";
 import type { Tool } from "../capabilities/registry.ts";
 import { toOwlError } from "../errors/owl-error.ts";
 import type { Call } from "../pipeline/call.ts";
@@ -65,7 +64,7 @@ async function callTool(mcp: Mcp, { operator, body, signal }: ApiRequest): Promi
   const { name, arguments: args } = bodyAs(callSchema, body);
   const { pipeline, changes } = mcp;
   const call: Call = {
-    caller: callerNamed({ id: operator.id, scopes: [ADMIN_SCOPE], claims: {} }),
+    caller: callerNamed(operator),
     traceId: newTraceId(),
     life: Lifeline.of(signal),
     conversation: silentConversation(changes),

@@ -102,6 +102,7 @@ export const ERROR_KINDS = {
   cancelled: kind(-32800, 499, "The request was cancelled by the client."),
   unauthorized: kind(-32600, 401, "Send a valid bearer token."),
   forbidden: kind(-32600, 403, "Use a token that carries the scope named in the message."),
+  starting: { ...kind(-32603, 503, "The server is starting: try again in a moment."), retryable: true },
   shutting_down: { ...kind(-32603, 503, "The server is stopping: connect again in a moment."), retryable: true },
   overloaded: { ...kind(-32603, 503, "Wait a moment and try again."), retryable: true },
   too_many_attempts: { ...kind(-32600, 429, "Wait as long as the message says, then try again."), retryable: true },

@@ -9,6 +9,8 @@ export interface Consumption {
   readonly charged: number;
   /** A call that ended with a question to its client comes again: its fixed part is due when it has run. */
   readonly isSuspended: boolean;
+  /** It was ended by force, or nobody could: what else it cost is not known. */
+  readonly isLost: boolean;
 }
 
 const MEGABYTE = 1_000_000;

@@ -11,8 +11,14 @@ export interface Supposed {
   readonly claims: Readonly<Record<string, unknown>>;
   readonly label: string | undefined;
   readonly subject: Subject;
+  /** As rules see them: valid and with defaults, or as they were given where they are not valid. */
   readonly args: unknown;
+  /** Why the call would fail before any rule looks at its arguments. */
+  readonly mistake?: string | undefined;
 }
+
+/** What a call is about, without who makes it. */
+export type SupposedCall = Pick<Supposed, "subject" | "args" | "mistake">;
 
 export interface Explanation {
   readonly policy: string;
@@ -20,6 +26,8 @@ export interface Explanation {
   readonly decision: "allow" | "deny" | "confirm";
   readonly rule: string;
   readonly reason: string | undefined;
+  /** Why the call would fail all the same: its arguments are not valid. */
+  readonly mistake: string | undefined;
   readonly visible: boolean;
   readonly confirm: "operator" | "client" | undefined;
   readonly limits: readonly { readonly rule: string; readonly limit: number; readonly counts: string }[];
@@ -30,7 +38,8 @@ export interface Explanation {
 }
 
 /** What the policy says to a call, and by which rule. Counts of the moment are not looked at. */
-export function explain(policy: Policy, { client, groups, claims, label, subject, args }: Supposed): Explanation {
+export function explain(policy: Policy, supposed: Supposed): Explanation {
+  const { client, groups, claims, label, subject, args, mistake } = supposed;
   const known = groups.length === 0 ? claims : { ...claims, [policy.config.groupsClaim]: groups };
   const asker = policy.for({ principal: { id: client, scopes: [], claims: known }, label });
   const terms = asker.termsOf(subject);
@@ -41,6 +50,7 @@ export function explain(policy: Policy, { client, groups, claims, label, subject
     decision,
     rule,
     reason,
+    mistake,
     visible: terms.hidden === undefined && terms.denied === undefined,
     confirm,
     limits: terms.counters.flatMap(({ key, perMinute, perDay, concurrency, budget }) => [

@@ -30,6 +30,21 @@ export class FloodGuard {
   /** @throws OwlError when this caller sends more than anybody could mean. */
   check(caller: string, limit: FloodLimit | undefined): void {
     if (limit === undefined) return;
+    const bucket = this.#bucketOf(caller, limit);
+    if (bucket.tokens < 1) throw flooded(limit);
+    bucket.tokens -= 1;
+  }
+
+  /** For doors that can wait: how long to read nothing more of this caller. Never more than a second. */
+  delayMs(caller: string, limit: FloodLimit | undefined): number {
+    if (limit === undefined) return 0;
+    const bucket = this.#bucketOf(caller, limit);
+    const { perSecond } = limit;
+    bucket.tokens = Math.max(bucket.tokens - 1, -perSecond);
+    return bucket.tokens >= 0 ? 0 : Math.ceil((-bucket.tokens / perSecond) * 1000);
+  }
+
+  #bucketOf(caller: string, limit: FloodLimit): Bucket {
     const { perSecond, burst } = limit;
     const now = this.#nowMs();
     let bucket = this.#buckets.get(caller);
@@ -40,8 +55,7 @@ export class FloodGuard {
     }
     bucket.tokens = Math.min(burst, bucket.tokens + ((now - bucket.atMs) / 1000) * perSecond);
     bucket.atMs = now;
-    if (bucket.tokens < 1) throw flooded(limit);
-    bucket.tokens -= 1;
+    return bucket;
   }
 
   /** A bucket that is full again is as good as none. */

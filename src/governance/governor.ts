@@ -3,16 +3,19 @@ import type { Alerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import type { Approvals } from "./approval/approvals.ts";
-import { type Approver, confirmed } from "./approval/confirm.ts";
+import { type Approver, type ConfirmRequest, confirmed } from "./approval/confirm.ts";
 import { type Consumption, costOf } from "./cost.ts";
+import { DearestCalls } from "./dearest-calls.ts";
 import { FloodGuard, floodLimitFor } from "./flood-guard.ts";
 import type { Crossing, Lease, LimitStore, Used } from "./limits/limit-store.ts";
 import type { AskerPolicy } from "./policy/asker-policy.ts";
 import type { PolicySource } from "./policy/policy-source.ts";
-import { type Confirmation, type Cap, fromMicros, stricter, type Terms } from "./policy/terms.ts";
+import type { RuleVerdict } from "./policy/rule.ts";
+import { type Confirmation, fromMicros, stricter, type Terms, toMicros } from "./policy/terms.ts";
 import type { Pauses } from "./pauses.ts";
 import { deniedBy, limitedBy, tooDear } from "./refusal.ts";
 import type { Asker, Subject } from "./subject.ts";
+import { ToldBudgets } from "./told-budgets.ts";
 
 export interface GovernorOptions {
   readonly source: PolicySource;
@@ -44,6 +47,8 @@ export interface Settlement {
 }
 
 const ALLOWED = "default";
+/** In the record of a call that somebody said yes to. */
+export const CONFIRMED_FLAG = "confirmed";
 
 /** The one object that the pipeline asks. It decides; whoever asked does what it says. */
 export class Governor {
@@ -52,6 +57,8 @@ export class Governor {
   readonly failOpen: boolean;
   readonly #options: GovernorOptions;
   readonly #floods = new FloodGuard();
+  readonly #dearest = new DearestCalls();
+  readonly #told = new ToldBudgets();
 
   constructor(options: GovernorOptions) {
     this.#options = options;
@@ -78,6 +85,24 @@ export class Governor {
     this.#floods.check(asker.principal.id, floodLimitFor(own?.perMinute?.limit));
   }
 
+  /** The same for a door that can wait: for how long it reads nothing more. */
+  floodDelayMs(asker: Asker): number {
+    const [own] = this.policyFor(asker).counters;
+    return this.#floods.delayMs(asker.principal.id, floodLimitFor(own?.perMinute?.limit));
+  }
+
+  /** Before a call, when others may have paused its client and we would not know. @throws OwlError when nobody can say. */
+  async askWhoIsPaused(): Promise<void> {
+    try {
+      await this.pauses.look();
+    } catch (error) {
+      if (!this.failOpen) throw error;
+      this.#options.logger.error("a call was let through as far as pauses are known, as governance.failOpen says", {
+        error,
+      });
+    }
+  }
+
   /** What the asker must not know of or use is refused before its arguments are looked at. @throws OwlError */
   assertOpen(policy: AskerPolicy, subject: Subject): void {
     const { hidden, denied } = policy.termsOf(subject);
@@ -92,41 +117,58 @@ export class Governor {
   ): Promise<Grant> {
     const { subject, args, approver } = call;
     const terms = policy.termsOf(subject);
-    const verdict = policy.rules.length === 0 ? undefined : policy.judge(subject, args);
-    const rule = verdict === undefined ? ALLOWED : `rules.${verdict.rule.id}`;
-    if (verdict?.effect === "deny") throw deniedBy({ rule, reason: verdict.reason }, subject, policy.revision);
-    const { maxCost, reserveMicros } = terms;
-    if (maxCost !== undefined && reserveMicros > maxCost.limit) throw tooDear(maxCost, reserveMicros, policy.revision);
-    const asked: Confirmation | undefined =
-      verdict?.effect === "confirm" ? { by: verdict.rule.confirm, rule, reason: verdict.reason } : undefined;
-    const confirm = stricter(terms.confirm, asked);
-    const held = await this.#hold(policy, terms, terms.reserveMicros);
-    if (confirm === undefined) return this.#grant({ policy, terms, held, rule, restore: undefined });
+    const verdict = judged(policy, terms, call);
+    const confirm = confirmationOf(terms, verdict);
+    const held = await this.#hold(policy, terms, this.#dearest.reserveOf(terms));
+    if (confirm === undefined) return this.#grant({ policy, terms, held, rule: ruleOf(verdict), restore: undefined });
     activeSpan()?.stage("approval", { "owlclaw.approval.by": confirm.by });
     try {
-      const restore = await confirmed(this.approvals, { confirm, subject, args, policy, approver: approver() });
-      return this.#grant({ policy, terms, held, rule: confirm.rule, restore });
+      const yes = await this.#agreed({ confirm, subject, args, policy, approver: approver() });
+      const flags = [...held.flags, CONFIRMED_FLAG];
+      return this.#grant({ terms, held: { ...held, flags }, ...yes });
     } catch (error) {
       await this.#book(held.lease, 0);
       throw error;
     }
   }
 
-  /** Counts a call that cannot run, so that mistakes are limited like everything else. @throws OwlError */
-  async count(policy: AskerPolicy, subject: Subject): Promise<void> {
-    const { lease } = await this.#hold(policy, policy.termsOf(subject), 0);
+  /** Waits for a yes. What was said of the call before is asked again: meanwhile somebody may have said no. */
+  async #agreed(request: ConfirmRequest): Promise<Pick<GrantParts, "policy" | "rule" | "restore">> {
+    const { confirm, subject, policy } = request;
+    const restore = await confirmed(this.approvals, request);
+    if (this.pauses.isStale) await this.askWhoIsPaused();
+    this.pauses.check(policy.asker.principal.id);
+    const now = this.policyFor(policy.asker);
+    if (now.revision === policy.revision) return { policy, rule: confirm.rule, restore };
+    this.assertOpen(now, subject);
+    const terms = now.termsOf(subject);
+    const wanted = confirmationOf(terms, judged(now, terms, request));
+    if (wanted?.by === "operator" && confirm.by === "client")
+      return this.#agreed({ ...request, policy: now, confirm: wanted });
+    return { policy: now, rule: confirm.rule, restore };
+  }
+
+  /** Counts a call that cannot run, so that mistakes are limited like everything else. Says what is used now. @throws OwlError */
+  async count(policy: AskerPolicy, subject: Subject): Promise<readonly Used[]> {
+    const { lease, used } = await this.#hold(policy, policy.termsOf(subject), 0);
     await this.#book(lease, 0);
+    return used;
   }
 
   async usage(asker: Asker): Promise<readonly Used[]> {
     return this.#options.limits.usage(this.policyFor(asker).counters);
   }
 
-  async #hold(policy: AskerPolicy, { counters }: Terms, reserveMicros: number): Promise<Held> {
+  async #hold(policy: AskerPolicy, terms: Terms, reserveMicros: number): Promise<Held> {
+    const { counters } = terms;
     if (counters.length === 0) return NOTHING_HELD;
     activeSpan()?.stage("limits");
     try {
-      const admission = await this.#options.limits.admit({ counters, reserveMicros });
+      const { limits } = this.#options;
+      const admission =
+        reserveMicros > terms.reserveMicros
+          ? await this.#dearest.admit(limits, { counters, reserveMicros }, terms.reserveMicros)
+          : await limits.admit({ counters, reserveMicros });
       if (admission.ok) return { lease: admission.lease, used: admission.used, flags: NO_FLAGS };
       throw limitedBy(admission.refusal, policy.revision, reserveMicros);
     } catch (error) {
@@ -136,18 +178,17 @@ export class Governor {
     }
   }
 
-  #grant(parts: {
-    readonly policy: AskerPolicy;
-    readonly terms: Terms;
-    readonly held: Held;
-    readonly rule: string;
-    readonly restore: (() => void) | undefined;
-  }): Grant {
+  #grant(parts: GrantParts): Grant {
     const { policy, terms, held, rule, restore } = parts;
     const settle: Grant["settle"] = (consumption) => {
       if (consumption.isSuspended) restore?.();
-      const costMicros = costOf(terms.price, consumption);
-      const flags = costFlags(costMicros, terms.reserveMicros, terms.maxCost);
+      const known = costOf(terms.price, consumption);
+      const reservedMicros = held.lease?.reserveMicros ?? terms.reserveMicros;
+      const isForfeit = consumption.isLost && terms.mayCharge && known < reservedMicros;
+      const costMicros = isForfeit ? reservedMicros : known;
+      this.#dearest.learn(terms, known);
+      if (!this.#told.isEmpty) this.#tellRecovered(policy, held);
+      const flags = isForfeit ? FORFEIT : costFlags(costMicros, terms);
       return { costMicros, flags, booked: this.#book(held.lease, costMicros) };
     };
     return { rule, revision: policy.revision, used: held.used, flags: held.flags, settle };
@@ -157,22 +198,48 @@ export class Governor {
   async #book(lease: Lease | undefined, costMicros: number): Promise<void> {
     if (lease === undefined) return;
     const settled = this.#options.limits.settle(lease, costMicros);
-    if (costMicros > 0) this.#alert(await settled);
+    if (costMicros > 0) this.#alert(await settled, lease.month);
     else settled.catch((error: unknown) => this.#options.logger.error("a call could not be settled yet", { error }));
     if (lease.counted !== undefined) await lease.counted;
   }
 
   /** What a month has cost only grows, and one booking alone passes each share of it: it is told once, by whoever booked. */
-  #alert(crossings: readonly Crossing[]): void {
+  #alert(crossings: readonly Crossing[], month: string): void {
     const { logger, alerts } = this.#options;
-    for (const { key, rule, percent, spentMicros, limitMicros } of crossings) {
-      const facts = { of: key, rule, percent, spent: fromMicros(spentMicros), limit: fromMicros(limitMicros) };
+    this.#told.add(crossings, month);
+    for (const crossing of crossings) {
+      const { rule, percent } = crossing;
+      const facts = factsOf(crossing);
       logger.warning("budget threshold passed", facts);
       const severity = percent >= 100 ? "error" : "warning";
       const message = `${percent} % of a monthly budget is spent (${rule})`;
       alerts.send({ event: "budget_threshold", severity, message, facts });
     }
   }
+
+  /** A call under an older policy knows nothing of the budget in force. */
+  #tellRecovered({ revision }: AskerPolicy, { lease, used }: Held): void {
+    if (lease === undefined || revision !== this.revision) return;
+    const { logger, alerts } = this.#options;
+    for (const recovered of this.#told.takeRecovered(lease, used)) {
+      const facts = factsOf(recovered);
+      logger.info("budget threshold holds no longer", facts);
+      const message = `less than ${recovered.percent} % of a monthly budget is spent again (${recovered.rule})`;
+      alerts.send({ event: "budget_recovered", severity: "info", message, facts });
+    }
+  }
+}
+
+function factsOf({ key, rule, percent, spentMicros, limitMicros }: Crossing): Readonly<Record<string, unknown>> {
+  return { of: key, rule, percent, spent: fromMicros(spentMicros), limit: fromMicros(limitMicros) };
+}
+
+interface GrantParts {
+  readonly policy: AskerPolicy;
+  readonly terms: Terms;
+  readonly held: Held;
+  readonly rule: string;
+  readonly restore: (() => void) | undefined;
 }
 
 interface Held {
@@ -182,12 +249,37 @@ interface Held {
 }
 
 const NO_FLAGS: readonly string[] = [];
+/** Stopped by force before it could say what it cost: it costs what was set aside. */
+const FORFEIT: readonly string[] = ["max_cost_charged"];
 const NOTHING_HELD: Held = { lease: undefined, used: [], flags: NO_FLAGS };
 
-function costFlags(costMicros: number, reserveMicros: number, maxCost: Cap | undefined): readonly string[] {
+/** What the rules say of the call. @throws OwlError when that, or what it may cost, is a no. */
+function judged(
+  policy: AskerPolicy,
+  { maxCost, reserveMicros }: Terms,
+  { subject, args }: { readonly subject: Subject; readonly args: unknown },
+): RuleVerdict | undefined {
+  const verdict = policy.rules.length === 0 ? undefined : policy.judge(subject, args);
+  if (verdict?.effect === "deny")
+    throw deniedBy({ rule: ruleOf(verdict), reason: verdict.reason }, subject, policy.revision);
+  if (maxCost !== undefined && reserveMicros > maxCost.limit) throw tooDear(maxCost, reserveMicros, policy.revision);
+  return verdict;
+}
+
+function ruleOf(verdict: RuleVerdict | undefined): string {
+  return verdict === undefined ? ALLOWED : `rules.${verdict.rule.id}`;
+}
+
+function confirmationOf(terms: Terms, verdict: RuleVerdict | undefined): Confirmation | undefined {
+  if (verdict?.effect !== "confirm") return terms.confirm;
+  return stricter(terms.confirm, { by: verdict.rule.confirm, rule: ruleOf(verdict), reason: verdict.reason });
+}
+
+/** What is set aside for want of a maximum is a guess of ours: to cost more is nobody's fault. */
+function costFlags(costMicros: number, { price: { max }, maxCost }: Terms): readonly string[] {
   if (costMicros === 0) return NO_FLAGS;
   const flags: string[] = [];
-  if (costMicros > reserveMicros) flags.push("over_max_cost");
+  if (max !== undefined && costMicros > toMicros(max)) flags.push("over_max_cost");
   if (maxCost !== undefined && costMicros > maxCost.limit) flags.push("over_max_cost_per_call");
   return flags;
 }

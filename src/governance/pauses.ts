@@ -1,37 +1,56 @@
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type Pause, PauseFiles } from "./pause-files.ts";
+import type { Pause, PauseStore } from "./pause.ts";
 
 /** Stands for everybody. */
 export const EVERYBODY = "*";
 
 const LOOK_MS = 500;
 
-/** The switch that stops clients. It is kept in a folder of the data folder: it survives a restart, and all servers of the folder follow it. */
+/** Hears of those that began, on whichever server. */
+type Listener = (begun: readonly Pause[]) => void;
+
+/** The switch that stops clients. Its store outlives the server, and all servers of the store follow it. */
 export class Pauses {
-  readonly #files: PauseFiles;
+  readonly #store: PauseStore;
   readonly #logger: Logger;
-  readonly #listeners = new Set<() => void>();
-  /** What was changed here and is not on disk yet; `undefined` for a client that goes on. */
+  readonly #listeners = new Set<Listener>();
+  /** What was changed here and is not kept yet; `undefined` for a client that goes on. */
   readonly #unwritten = new Map<string, Pause | undefined>();
-  #onDisk: ReadonlyMap<string, Pause>;
+  #kept: ReadonlyMap<string, Pause>;
   #pauses: ReadonlyMap<string, Pause>;
-  #version: string;
+  /** The store was as we know it at this time, or later. */
+  #seenAtMs: number;
+  #writes = 0;
+  #looking: Promise<void> | undefined;
+  #isInTrouble = false;
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** @throws Error when a pause is there and cannot be read: who was paused must not run because of that. */
-  constructor(folder: string, logger: Logger) {
-    this.#files = new PauseFiles(folder);
+  private constructor(
+    { store, logger }: { readonly store: PauseStore; readonly logger: Logger },
+    { seenAtMs, kept }: { readonly seenAtMs: number; readonly kept: ReadonlyMap<string, Pause> },
+  ) {
+    this.#store = store;
     this.#logger = logger;
-    // Before it is read: what is written meanwhile is read again.
-    this.#version = this.#files.version();
-    this.#onDisk = this.#files.read();
-    this.#pauses = this.#onDisk;
+    this.#seenAtMs = seenAtMs;
+    this.#kept = kept;
+    this.#pauses = kept;
+  }
+
+  /** @throws Error when a pause is there and cannot be read: who was paused must not run because of that. */
+  static async open(store: PauseStore, logger: Logger): Promise<Pauses> {
+    const seenAtMs = performance.now();
+    return new Pauses({ store, logger }, { seenAtMs, kept: await store.read() });
   }
 
   list(): readonly Pause[] {
     return [...this.#pauses.values()].toSorted((a, b) => (a.since < b.since ? -1 : 1));
+  }
+
+  /** Whether others may have paused somebody and we would not know: then `look` before `check`. */
+  get isStale(): boolean {
+    return performance.now() - this.#seenAtMs > this.#store.maxAgeMs;
   }
 
   /** @throws OwlError with the operator's reason. */
@@ -46,12 +65,12 @@ export class Pauses {
     });
   }
 
-  onChange(listener: () => void): () => void {
+  onChange(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Holds at once, and is on disk when it resolves. One that cannot be written holds here all the same. */
+  /** Holds at once, and is kept when it resolves. One that cannot be written holds here all the same. */
   async pause(pause: Pause): Promise<void> {
     await this.#change(pause.client, pause);
   }
@@ -63,27 +82,48 @@ export class Pauses {
     return wasPaused;
   }
 
+  /** Asks the store, once for everybody who wants to know now. @throws when it cannot say. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
+    return this.#looking;
+  }
+
+  /** What others have changed up to now is known afterwards. */
+  async catchUp(): Promise<void> {
+    // One that is under way may have asked too early.
+    await this.#looking?.catch(() => undefined);
+    await this.look();
+  }
+
   watch(): void {
-    this.#timer = setInterval(() => this.#look(), LOOK_MS);
+    // Told in the log, and to whoever calls.
+    this.#timer = setInterval(() => void this.look().catch(() => undefined), LOOK_MS);
     this.#timer.unref();
   }
 
-  close(): void {
+  async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#listeners.clear();
+    await this.#looking?.catch(() => undefined);
+    await this.#store.close();
   }
 
-  /** Node's own watch of a file takes what it finds first for what was known before. */
-  #look(): void {
+  async #look(): Promise<void> {
+    const [seenAtMs, writes] = [performance.now(), this.#writes];
     try {
-      const version = this.#files.version();
-      if (version === this.#version) return;
-      this.#version = version;
-      this.#onDisk = this.#files.read();
-      this.#settle();
+      const kept = await this.#store.read();
+      // What was written here meanwhile may be missing in it.
+      if (writes !== this.#writes) return await this.#look();
+      this.#kept = kept;
+      this.#seenAtMs = seenAtMs;
+      this.#isInTrouble = false;
     } catch (error) {
-      this.#logger.error("the paused clients cannot be read, those that were stay so", { error });
+      if (!this.#isInTrouble)
+        this.#logger.error("the paused clients cannot be read, those that were stay so", { error });
+      this.#isInTrouble = true;
+      throw error;
     }
+    this.#settle();
   }
 
   async #change(client: string, wish: Pause | undefined): Promise<void> {
@@ -97,16 +137,17 @@ export class Pauses {
 
   async #write(client: string, wish: Pause | undefined, before: Pause | undefined): Promise<void> {
     try {
-      await (wish === undefined ? this.#files.remove(client) : this.#files.write(wish));
+      await (wish === undefined ? this.#store.remove(client) : this.#store.write(wish));
     } catch (error) {
-      // Whoever cannot be resumed on disk stays paused: the other servers have not heard of it either.
+      // Whoever cannot be resumed for all stays paused: the other servers have not heard of it either.
       if (wish === undefined) this.#forget(client, wish, before);
       throw error;
     }
-    const onDisk = new Map(this.#onDisk);
-    if (wish === undefined) onDisk.delete(client);
-    else onDisk.set(client, wish);
-    this.#onDisk = onDisk;
+    this.#writes += 1;
+    const kept = new Map(this.#kept);
+    if (wish === undefined) kept.delete(client);
+    else kept.set(client, wish);
+    this.#kept = kept;
     this.#forget(client, wish);
   }
 
@@ -118,21 +159,19 @@ export class Pauses {
   }
 
   #settle(): void {
-    const pauses = new Map(this.#onDisk);
+    const pauses = new Map(this.#kept);
     for (const [client, wish] of this.#unwritten) {
       if (wish === undefined) pauses.delete(client);
       else pauses.set(client, wish);
     }
-    if (isSame(this.#pauses, pauses)) return;
+    const known = this.#pauses;
+    const begun = [...pauses.values()].filter((pause) => !isSame(known.get(pause.client), pause));
+    if (begun.length === 0 && known.size === pauses.size) return;
     this.#pauses = pauses;
-    for (const listener of this.#listeners) listener();
+    for (const listener of this.#listeners) listener(begun);
   }
 }
 
-function isSame(before: ReadonlyMap<string, Pause>, after: ReadonlyMap<string, Pause>): boolean {
-  return before.size === after.size && [...after].every(([client, pause]) => isSamePause(before.get(client), pause));
-}
-
-function isSamePause(before: Pause | undefined, after: Pause): boolean {
+function isSame(before: Pause | undefined, after: Pause): boolean {
   return before?.by === after.by && before.reason === after.reason && before.since === after.since;
 }

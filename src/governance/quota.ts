@@ -39,6 +39,18 @@ export function toQuota(used: readonly Used[], nowMs: number): Quota {
   return quota;
 }
 
+const quotas = new WeakMap<Error, Quota>();
+
+/** So that whoever answers with the error can tell what is left, as results do. */
+export function rememberQuota(thrown: unknown, used: readonly Used[]): void {
+  if (used.length > 0 && thrown instanceof Error) quotas.set(thrown, toQuota(used, Date.now()));
+}
+
+/** What was left to the caller when this error came of its call; nothing where nobody counts. */
+export function quotaOfFailure(error: Error): Quota | undefined {
+  return quotas.get(error);
+}
+
 /** The fields of the IETF's draft on rate limit headers: whole seconds and whole calls. */
 export function quotaHeaders({ per_minute: minute, per_day: day }: Quota): Record<string, string> {
   const policies: string[] = [];

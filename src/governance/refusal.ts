@@ -6,10 +6,18 @@ import type { Subject } from "./subject.ts";
 
 const MAX_NAME_CHARS = 128;
 
-/** Says no by a rule of the policy. What is hidden is refused in the very same words, whether it exists or not. */
-export function deniedBy({ rule, reason }: Objection, { kind, name }: Subject, revision: string): OwlError {
+/**
+ * Says no by a rule of the policy. What is hidden is refused in the very same words, whether it exists or not: under the
+ * name that it was called by, since another would tell that there is something.
+ */
+export function deniedBy(
+  { rule, reason }: Objection,
+  { kind, name, calledAs = name }: Subject,
+  revision: string,
+): OwlError {
   const why = reason === undefined ? "" : `: ${reason}`;
-  return new OwlError("governance_denied", `the policy refuses the ${kind} "${name.slice(0, MAX_NAME_CHARS)}"${why}`, {
+  const shown = calledAs.slice(0, MAX_NAME_CHARS);
+  return new OwlError("governance_denied", `the policy refuses the ${kind} "${shown}"${why}`, {
     facts: { rule, policy: revision, ...(reason !== undefined && { reason }) },
     hint: `ask the operator to change ${rule}`,
   });
@@ -60,12 +68,20 @@ export function tooDear({ limit, rule }: Cap, needMicros: number, revision: stri
   );
 }
 
+/** How every refusal of a call begins that nobody said yes to. */
+export const UNAPPROVED_MESSAGE = "the call needs an approval";
+
 export interface Unapproved {
   readonly rule: string;
   readonly revision: string;
   readonly why: "denied" | "expired" | "overloaded" | "client";
   readonly detail?: string | undefined;
   readonly approvalId?: string | undefined;
+}
+
+/** Says that nobody waits for the answer any more: that is no refusal. */
+export function leftWaiting(rule: string): OwlError {
+  return new OwlError("cancelled", "the call was cancelled while it waited for an approval", { facts: { rule } });
 }
 
 const UNAPPROVED: Readonly<Record<Unapproved["why"], string>> = {
@@ -77,7 +93,7 @@ const UNAPPROVED: Readonly<Record<Unapproved["why"], string>> = {
 
 export function notApproved({ rule, revision, why, detail, approvalId }: Unapproved): OwlError {
   const reason = detail === undefined || detail === "" ? UNAPPROVED[why] : `${UNAPPROVED[why]}: ${detail}`;
-  return new OwlError("governance_denied", `the call needs an approval, and ${reason}`, {
+  return new OwlError("governance_denied", `${UNAPPROVED_MESSAGE}, and ${reason}`, {
     facts: { rule, policy: revision, reason, ...(approvalId !== undefined && { approval: approvalId }) },
     retryable: why === "expired" || why === "overloaded",
     hint: why === "denied" ? "do not call it again as it is" : "ask for the approval and call it again",

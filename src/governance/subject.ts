@@ -1,6 +1,6 @@
 import type { Principal } from "../auth/principal.ts";
 
-export type SubjectKind = "tool" | "resource" | "prompt" | "completion";
+export type SubjectKind = "tool" | "resource" | "prompt";
 
 /** What a call costs, in units of budgets. */
 export interface SubjectPrice {
@@ -17,8 +17,20 @@ export interface Subject {
   readonly name: string;
   /** Every name that a rule may call it by. */
   readonly names: readonly string[];
+  /** Other ways to write the same, one of them the caller's: enough for a rule to refuse it, not to let it through. */
+  readonly spellings?: readonly string[] | undefined;
+  /** What it was called, where that is not its name: a refusal tells no more than the caller knows. */
+  readonly calledAs?: string | undefined;
+  /** Of a resource: the tool that gives the same, for rules that look at `tool`. */
+  readonly sameAs?: string | undefined;
+  /** What its calls are counted under, where that is not the name: callers can think of as many URIs as they like. */
+  readonly countedAs?: string | undefined;
+  /** Set where suggestions for its arguments are asked for: what these are for. */
+  readonly completes?: Subject | undefined;
   readonly scope: string | undefined;
   readonly price: SubjectPrice;
+  /** Set where its author's code can report costs of its own. */
+  readonly mayCharge?: boolean | undefined;
   /** Who must say yes, as its author wants it. */
   readonly confirm: "operator" | "client" | undefined;
   /** The longest that it may run. */

@@ -48,7 +48,7 @@ export function toolOfFunction(served: ServedFile, description: HandlerDescripti
       return toOutput(outputSchema === undefined ? output : output.then((made) => made ?? null));
     },
   };
-  return { ...compileTool(definition), timeoutSetBy: timeoutPlace(served) };
+  return { ...compileTool(definition), timeoutSetBy: timeoutPlace(served), mayCharge: true };
 }
 
 function timeoutPlace({ file }: ServedFile): string {
@@ -70,6 +70,7 @@ export function toolOfDefinition(served: ServedFile, { name, fields, input, outp
   const compiled = compileTool(definition);
   const tool: Tool = {
     ...compiled,
+    mayCharge: true,
     input: input === undefined ? compiled.input : shown(input, compiled.input),
     output: output === undefined || compiled.output === undefined ? compiled.output : shown(output, compiled.output),
   };
@@ -90,6 +91,7 @@ export function resourceOf(served: ServedFile, wire: WireDefinition): ServedReso
   const definition: ResourceDefinition = {
     ...fields,
     uri: wire.name,
+    mayCharge: true,
     ...(complete !== undefined && { complete }),
     read: (uri, variables, context) =>
       toOutput(callRemote({ served, remote, op: "read", input: { uri, variables }, context })),

@@ -1,4 +1,4 @@
-import { REDACTED, type Redactor } from "../telemetry/redact.ts";
+import { isSecretField, REDACTED, type Redactor } from "../telemetry/redact.ts";
 import { isHarmless } from "./harmless-value.ts";
 
 export interface Bounds {
@@ -113,7 +113,7 @@ class Bounding {
 
   #field(name: string, field: unknown, place: { readonly parent: object; readonly depth: number }): unknown {
     const isEmpty = field === null || field === undefined || field === "" || typeof field === "boolean";
-    if (!isEmpty && this.#redactor.isSecretKey(name)) {
+    if (!isEmpty && isSecretField(this.#redactor, place.parent, name)) {
       this.#charsLeft -= REDACTED.length;
       return REDACTED;
     }

@@ -1,4 +1,5 @@
-import { REDACTED, type Redactor } from "../telemetry/redact.ts";
+import { hiding, withoutTexts } from "../telemetry/hiding-redactor.ts";
+import type { Redactor } from "../telemetry/redact.ts";
 import { type Bounds, toBoundedJson } from "./bounded-json.ts";
 import type { LedgerEntry } from "./ledger.ts";
 import { type Draft, toDraft } from "./row.ts";
@@ -17,8 +18,8 @@ export interface CountedRow {
 
 /** The entry as a row: bounded, redacted, and with nothing in it that a database would refuse, since one such row would fail its whole batch. */
 export function draftFromEntry(entry: LedgerEntry, redactor: Redactor, counted?: CountedRow): Draft {
-  const hide = (text: string): string => withoutSecrets(text, entry.secrets);
-  const name = (text: string): string => hide(cleanName(text, redactor));
+  const contents = hiding(redactor, entry.secrets);
+  const name = (text: string): string => withoutTexts(cleanName(text, redactor), entry.secrets);
   const optional = (text: string | undefined): string | null => (text === undefined ? null : cleanName(text, redactor));
   const title = name(entry.name);
   return toDraft({
@@ -29,8 +30,8 @@ export function draftFromEntry(entry: LedgerEntry, redactor: Redactor, counted?:
     kind: counted?.kind ?? entry.kind,
     name: title,
     called_as: entry.calledAs === entry.name ? title : name(entry.calledAs),
-    args: entry.args === undefined ? NO_ARGS : hide(toBoundedJson(entry.args, redactor, ARGS_BOUNDS)),
-    result: entry.result === undefined ? "null" : hide(toBoundedJson(entry.result, redactor, RESULT_BOUNDS)),
+    args: entry.args === undefined ? NO_ARGS : toBoundedJson(entry.args, contents, ARGS_BOUNDS),
+    result: entry.result === undefined ? "null" : toBoundedJson(entry.result, contents, RESULT_BOUNDS),
     outcome: entry.outcome,
     error_kind: optional(entry.errorKind),
     decision: entry.decision,
@@ -41,19 +42,8 @@ export function draftFromEntry(entry: LedgerEntry, redactor: Redactor, counted?:
     trace_id: TRACE_ID.test(entry.traceId) ? entry.traceId : name(entry.traceId),
     sandbox: optional(entry.sandbox),
     flags: entry.flags.length === 0 ? "[]" : JSON.stringify(entry.flags.slice(0, MAX_FLAGS).map(name)),
-    count: integer(counted?.count ?? 1),
+    count: integer(counted?.count ?? entry.count ?? 1),
   });
-}
-
-/** Shorter ones would take harmless texts apart, and open nothing. */
-const MIN_SECRET_CHARS = 8;
-
-function withoutSecrets(text: string, secrets: readonly string[] | undefined): string {
-  if (secrets === undefined) return text;
-  return secrets.reduce(
-    (rest, secret) => (secret.length < MIN_SECRET_CHARS ? rest : rest.replaceAll(secret, REDACTED)),
-    text,
-  );
 }
 
 const TRACE_ID = /^[0-9a-f]{32}$/;

@@ -1,4 +1,4 @@
-import type { Redactor } from "../telemetry/redact.ts";
+import { isSecretField, type Redactor } from "../telemetry/redact.ts";
 
 const MAX_DEPTH = 12;
 const MAX_ITEMS = 100;
@@ -56,7 +56,7 @@ class Inspection {
     const proto: unknown = Object.getPrototypeOf(value);
     if ((proto !== Object.prototype && proto !== null) || holdsBytes(value)) return false;
     for (const name of Object.keys(value)) {
-      if (!this.#hasRoom(name.length) || this.#redactor.isSecretKey(name)) return false;
+      if (!this.#hasRoom(name.length) || isSecretField(this.#redactor, value, name)) return false;
       if (!this.passes(Reflect.get(value, name), depth + 1)) return false;
     }
     return true;

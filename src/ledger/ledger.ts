@@ -1,7 +1,7 @@
 import type { LedgerReader } from "./store.ts";
 
-/** What was called. `admin`: an operator's own act, such as an approval. */
-export type LedgerKind = "tool" | "resource" | "prompt" | "completion" | "list" | "admin";
+/** What was called. `task`: a word to a task that runs. `admin`: an operator's own act, such as an approval. */
+export type LedgerKind = "tool" | "resource" | "prompt" | "completion" | "list" | "task" | "admin";
 
 export type LedgerOutcome = "ok" | "refused" | "failed" | "cancelled" | "timeout" | "suspended";
 
@@ -33,6 +33,8 @@ export interface LedgerEntry {
   readonly traceId: string;
   readonly sandbox: string | undefined;
   readonly flags: readonly string[];
+  /** How many calls it stands for: none, where a call has a row already. Default 1. */
+  readonly count?: number;
   /** Texts that are taken out wherever they stand: ids that open something. */
   readonly secrets?: readonly string[];
 }

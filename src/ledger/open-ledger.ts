@@ -27,6 +27,7 @@ export interface OpenLedgerOptions {
 /** Refusals that repeat within this time are counted in one row. */
 const REFUSAL_WINDOW_MS = 60_000;
 const REFUSAL_FLUSH_MS = 5000;
+const RETRY_MS = 3000;
 
 /** Opens the ledger, and makes it when there is none. Rejects when nothing could be recorded. */
 export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
@@ -36,7 +37,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
   const anchor = new Anchor(keyFolderOf(options), keys);
   const redactor = createRedactor(config.ledger.redact);
   const ledger = new StoredLedger({ store, alerts, anchor, logger, redactor, inFlight: options.inFlight });
-  await ledger.start(config.ledger.retentionDays);
+  await ledger.start(config.ledger);
   return ledger;
 }
 
@@ -56,6 +57,10 @@ class StoredLedger implements Ledger {
   readonly #refusals: RefusalCounter;
   #retention: Retention | undefined;
   #flushTimer: NodeJS.Timeout | undefined;
+  #sealTimer: NodeJS.Timeout | undefined;
+  #retryTimer: NodeJS.Timeout | undefined;
+  /** What is written beside the queue. */
+  #aside: Promise<void> | undefined;
   #isHealthy = true;
   #closing: Promise<void> | undefined;
 
@@ -63,7 +68,7 @@ class StoredLedger implements Ledger {
     this.#parts = parts;
     this.reader = readerOf(parts);
     this.#queue = new AppendQueue({
-      write: (drafts) => parts.store.append(drafts),
+      write: (drafts) => this.#aside?.then(() => parts.store.append(drafts)) ?? parts.store.append(drafts),
       onWritten: (appended) => this.#onWritten(appended),
       onFailed: (error) => this.#onFailed(error),
       gathered: () => parts.inFlight?.settled() ?? Promise.resolve(),
@@ -81,12 +86,17 @@ class StoredLedger implements Ledger {
     return this.#isHealthy;
   }
 
-  async start(retentionDays: number): Promise<void> {
+  async start({ retentionDays, checkpointMinutes }: Config["ledger"]): Promise<void> {
     const { store, anchor, logger } = this.#parts;
     const { head } = await store.append([]);
     const known = anchor.read();
     if (known !== undefined && known.seq > head.seq) this.#reportLostTail(known, head.seq);
     this.#flushTimer = setInterval(() => void this.#flushRefusals("over"), REFUSAL_FLUSH_MS).unref();
+    if (checkpointMinutes > 0)
+      this.#sealTimer = setInterval(
+        () => void this.#writeAside(() => this.#seal()),
+        checkpointMinutes * 60_000,
+      ).unref();
     if (retentionDays > 0) this.#retention = new Retention({ store, retentionDays, logger });
     logger.debug("ledger is open", { head: formatHead(head) });
   }
@@ -101,18 +111,53 @@ class StoredLedger implements Ledger {
   }
 
   async #shutDown(): Promise<void> {
-    const { store, alerts, logger } = this.#parts;
+    const { store, alerts } = this.#parts;
     clearInterval(this.#flushTimer);
+    clearInterval(this.#sealTimer);
+    clearTimeout(this.#retryTimer);
     await this.#retention?.close();
     await this.#flushRefusals("all");
     await this.#queue.drained();
+    await this.#aside;
+    await this.#seal();
+    await store.close();
+    await alerts.close();
+  }
+
+  /** A store takes one write at a time: what one could not keep, the next must not sign. */
+  async #writeAside(write: () => Promise<void>): Promise<void> {
+    await this.#queue.drained();
+    await (this.#aside ??= write().finally(() => (this.#aside = undefined)));
+  }
+
+  /** Whoever is told that nothing can be recorded sends no calls: this server finds out by itself when it can. */
+  #retryLater(): void {
+    clearTimeout(this.#retryTimer);
+    this.#retryTimer = setTimeout(() => void this.#retry(), RETRY_MS).unref();
+  }
+
+  async #retry(): Promise<void> {
+    await this.#writeAside(() => this.#touch());
+    if (!this.#isHealthy && this.#closing === undefined) this.#retryLater();
+  }
+
+  async #touch(): Promise<void> {
+    if (this.#isHealthy) return;
+    try {
+      this.#onWritten(await this.#parts.store.append([]));
+    } catch {
+      // As it was told; it is tried again.
+    }
+  }
+
+  /** Signs the head, unless it is a signature itself: a server that nobody calls writes nothing. */
+  async #seal(): Promise<void> {
+    const { store, logger } = this.#parts;
     try {
       this.#onWritten(await store.seal());
     } catch (error) {
-      logger.error("the ledger's head could not be signed at the end", { error });
+      logger.error("the ledger's head could not be signed", { error });
     }
-    await store.close();
-    await alerts.close();
   }
 
   async #flushRefusals(which: "over" | "all"): Promise<void> {
@@ -126,6 +171,7 @@ class StoredLedger implements Ledger {
   #onWritten({ checkpoints }: Appended): void {
     if (!this.#isHealthy) {
       this.#isHealthy = true;
+      clearTimeout(this.#retryTimer);
       this.#parts.logger.info("the ledger can be written again");
       this.#parts.alerts.send({
         event: "ledger_recovered",
@@ -142,6 +188,7 @@ class StoredLedger implements Ledger {
     // Told once, not for every call that is refused because of it.
     if (!this.#isHealthy) return;
     this.#isHealthy = false;
+    if (this.#closing === undefined) this.#retryLater();
     logger.error("the ledger cannot be written: calls are refused", { reason: error.message, hint: error.hint });
     alerts.send({ event: "ledger_failed", severity: "error", message: error.message, facts: { hint: error.hint } });
   }
@@ -181,7 +228,7 @@ function readerOf({ store, anchor }: Parts): LedgerReader {
     head: () => store.head(),
     list: (filter, page) => store.list(filter, page),
     get: (seq) => store.get(seq),
-    stats: (filter) => store.stats(filter),
+    stats: (filter, dayShifts) => store.stats(filter, dayShifts),
     count: (filter) => store.count(filter),
     timeline: (filter, span) => store.timeline(filter, span),
     verify: (options) => {

@@ -7,6 +7,7 @@ export const ROW_KINDS = [
   "prompt",
   "completion",
   "list",
+  "task",
   "admin",
   "refusals",
   "checkpoint",
@@ -67,8 +68,14 @@ export interface LedgerStats {
   readonly total: LedgerCount;
   readonly clients: readonly (LedgerCount & { readonly client: string })[];
   readonly tools: readonly (LedgerCount & { readonly tool: string })[];
-  /** Days in UTC, newest first. */
+  /** Newest first; in UTC unless other days were asked for. */
   readonly days: readonly (LedgerCount & { readonly day: string })[];
+}
+
+/** From this moment on, local time is so far ahead of UTC. */
+export interface DayShift {
+  readonly fromMs: number;
+  readonly shiftMs: number;
 }
 
 /** Callers choose names, so the number of groups has no bound of its own. */
@@ -84,8 +91,8 @@ export interface SqlDialect {
   readonly likeOperator: string;
   /** Whole numbers, rounded down. */
   floor(quotient: string): string;
-  /** The day of the column `time`, in UTC, as in 2026-07-28. */
-  readonly day: string;
+  /** The day of a time in milliseconds, in UTC, as in 2026-07-28. */
+  day(timeMs: string): string;
 }
 
 export interface SqlPart {
@@ -93,7 +100,11 @@ export interface SqlPart {
   readonly values: Value[];
 }
 
-export function whereClause(filter: LedgerFilter, dialect: SqlDialect): SqlPart {
+const ALL_KINDS = "kind NOT IN ('checkpoint', 'cut')";
+/** What is counted: a list, a word to a task and what operators do are on record beside calls, and are none. */
+const CALL_KINDS = "kind IN ('tool', 'resource', 'prompt', 'completion', 'refusals')";
+
+function whereClause(filter: LedgerFilter, dialect: SqlDialect, kinds: string = ALL_KINDS): SqlPart {
   const values: Value[] = [];
   const conditions: string[] = [];
   const add = (left: string, value: Value | undefined): void => {
@@ -120,7 +131,7 @@ export function whereClause(filter: LedgerFilter, dialect: SqlDialect): SqlPart 
     add(`${everything} ${dialect.likeOperator}`, `%${filter.text.replace(/[\\%_]/g, String.raw`\$&`)}%`);
     conditions[conditions.length - 1] += String.raw` ESCAPE '\'`;
   }
-  if (filter.kind === undefined) conditions.push("kind NOT IN ('checkpoint', 'cut')");
+  if (filter.kind === undefined) conditions.push(kinds);
   else add("kind =", filter.kind);
   return { sql: conditions.join(" AND "), values };
 }
@@ -183,15 +194,32 @@ export function timelineQuery(filter: LedgerFilter, span: TimelineSpan, dialect:
   };
 }
 
+export interface StatsQuery {
+  readonly filter: LedgerFilter;
+  readonly dialect: SqlDialect;
+  /** Oldest first. Without any, days are those of UTC. */
+  readonly dayShifts: readonly DayShift[];
+}
+
+/** What a clock on the wall showed, as if it were UTC. Our own whole numbers: nothing of a caller's stands in the text. */
+function localTime(dayShifts: readonly DayShift[]): string {
+  const [first, ...later] = dayShifts.map(({ fromMs, shiftMs }) => [Math.trunc(fromMs), Math.trunc(shiftMs)] as const);
+  if (first === undefined) return "time";
+  const cases = later.toReversed().map(([fromMs, shiftMs]) => `WHEN time >= ${fromMs} THEN time + (${shiftMs})`);
+  const rest = `time + (${first[1]})`;
+  return cases.length === 0 ? `(${rest})` : `(CASE ${cases.join(" ")} ELSE ${rest} END)`;
+}
+
 export type StatsGroup = "total" | "client" | "tool" | "day";
 
-export function statsQuery(group: StatsGroup, filter: LedgerFilter, dialect: SqlDialect): SqlPart {
-  const { sql, values } = whereClause(filter, dialect);
-  const key = { total: "''", client: "principal", tool: "name", day: dialect.day }[group];
+export function statsQuery(group: StatsGroup, { filter, dialect, dayShifts }: StatsQuery): SqlPart {
+  const { sql, values } = whereClause(filter, dialect, CALL_KINDS);
+  const key = { total: "''", client: "principal", tool: "name", day: dialect.day(localTime(dayShifts)) }[group];
   const counts = `${key} AS "key", COALESCE(SUM(count), 0) AS calls,
     COALESCE(SUM(CASE WHEN outcome = 'refused' THEN count ELSE 0 END), 0) AS refused,
     COALESCE(SUM(CASE WHEN outcome IN ('failed', 'timeout', 'cancelled') THEN count ELSE 0 END), 0) AS failed,
-    COALESCE(SUM(cost_micros), 0) AS "costMicros", COALESCE(SUM(duration_us), 0) AS "durationUs"`;
+    COALESCE(SUM(cost_micros), 0) AS "costMicros",
+    COALESCE(SUM(CASE WHEN count > 0 THEN duration_us ELSE 0 END), 0) AS "durationUs"`;
   const order = group === "day" ? '"key" DESC' : 'calls DESC, "key"';
   const tail = group === "total" ? "" : ` GROUP BY ${key} ORDER BY ${order} LIMIT ${MAX_GROUPS}`;
   return { sql: `SELECT ${counts} FROM ledger WHERE ${sql}${tail}`, values };

@@ -1,3 +1,4 @@
+import { withoutTexts } from "../telemetry/hiding-redactor.ts";
 import type { LedgerEntry } from "./ledger.ts";
 
 /** Refusals of one principal by one rule, from the first that got a row of its own to the end of the window. */
@@ -5,13 +6,13 @@ interface Streak {
   readonly first: LedgerEntry;
   readonly written: Promise<{ readonly seq: number }>;
   readonly startedAtMs: number;
-  readonly names: Map<string, number>;
+  /** Those that followed, by what was refused. */
+  readonly repeats: Map<string, number>;
   firstSeq: number;
   lastAtMs: number;
-  repeats: number;
 }
 
-/** What a streak comes to. */
+/** What a streak comes to for one name. */
 export interface CountedRefusals {
   readonly entry: LedgerEntry;
   readonly count: number;
@@ -26,9 +27,16 @@ export interface RefusalCounterOptions {
 
 /** Past this, the oldest streak closes early. */
 const MAX_STREAKS = 10_000;
+/** Callers can think of any number of names: those beyond the first ones are counted together. */
 const MAX_NAMES = 20;
+/** As long as a name can be in the ledger: longer ones are only there to fill the memory. */
+const MAX_NAME_CHARS = 512;
+const OTHER_NAMES = "(others)";
 
-/** So that refusals cannot fill the disk: the first is written as it is, those that follow within the window are counted, and the count is written when it closes. */
+/**
+ * So that refusals cannot fill the disk: the first is written as it is, those that follow within the window are counted,
+ * and the counts are written when it closes, one for each name.
+ */
 export class RefusalCounter {
   readonly #options: RefusalCounterOptions;
   readonly #streaks = new Map<string, Streak>();
@@ -44,11 +52,12 @@ export class RefusalCounter {
     const key = JSON.stringify([entry.principal, entry.rule, entry.errorKind]);
     const streak = this.#streaks.get(key);
     if (streak !== undefined && now() - streak.startedAtMs < windowMs) {
-      streak.repeats += 1;
+      const { repeats } = streak;
+      const name = nameOf(entry);
+      const isKept = repeats.has(name) || (repeats.size < MAX_NAMES && name.length <= MAX_NAME_CHARS);
+      const counted = isKept ? name : OTHER_NAMES;
+      repeats.set(counted, (repeats.get(counted) ?? 0) + 1);
       streak.lastAtMs = entry.time;
-      if (streak.names.size < MAX_NAMES || streak.names.has(entry.name)) {
-        streak.names.set(entry.name, (streak.names.get(entry.name) ?? 0) + 1);
-      }
       return streak.written;
     }
     if (streak !== undefined) this.#close(key, streak);
@@ -75,7 +84,7 @@ export class RefusalCounter {
   #open(key: string, first: LedgerEntry): Promise<{ readonly seq: number }> {
     const written = this.#options.write(first);
     const startedAtMs = this.#options.now();
-    const streak = { first, written, startedAtMs, names: new Map(), firstSeq: 0, lastAtMs: first.time, repeats: 0 };
+    const streak = { first, written, startedAtMs, repeats: new Map(), firstSeq: 0, lastAtMs: first.time };
     this.#streaks.set(key, streak);
     written.then(
       ({ seq }) => (streak.firstSeq = seq),
@@ -85,16 +94,22 @@ export class RefusalCounter {
     return written;
   }
 
-  #close(key: string, { first, repeats, names, firstSeq, lastAtMs }: Streak): void {
+  #close(key: string, { first, repeats, firstSeq, lastAtMs }: Streak): void {
     this.#streaks.delete(key);
-    if (repeats === 0) return;
     const args = {
       first_seq: firstSeq,
       from: new Date(first.time).toISOString(),
       to: new Date(lastAtMs).toISOString(),
-      names: Object.fromEntries(names),
     };
-    const entry = { ...first, time: lastAtMs, args, result: undefined, durationMs: 0, costMicros: 0 };
-    this.#unwritten.push({ entry, count: repeats });
+    const shared = { ...first, time: lastAtMs, args, result: undefined, durationMs: 0, costMicros: 0 };
+    for (const [name, count] of repeats) {
+      const entry = name === nameOf(first) ? shared : { ...shared, name, calledAs: name };
+      this.#unwritten.push({ entry, count });
+    }
   }
+}
+
+/** Without ids that open something: the row of the count knows only those of the first refusal. */
+function nameOf({ name, secrets }: LedgerEntry): string {
+  return withoutTexts(name, secrets);
 }

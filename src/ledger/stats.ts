@@ -2,11 +2,10 @@ import { setImmediate } from "node:timers/promises";
 import { toText } from "./stored-row.ts";
 import {
   type LedgerCount,
-  type LedgerFilter,
   type LedgerStats,
-  type SqlDialect,
   type SqlPart,
   type StatsGroup,
+  type StatsQuery,
   statsQuery,
   type TimelineCount,
 } from "./query.ts";
@@ -36,14 +35,13 @@ export function toTimelineCount(row: unknown): TimelineCount {
 
 /** Calls and costs of what the filter lets through: in all, by client, by tool, by day. */
 export async function collectStats(
-  filter: LedgerFilter,
-  dialect: SqlDialect,
+  query: StatsQuery,
   run: (query: SqlPart) => Promise<readonly KeyedCount[]>,
 ): Promise<LedgerStats> {
   const by = async (group: StatsGroup): Promise<readonly KeyedCount[]> => {
     // Each of them reads every row: whoever has a short question gets its turn in between.
     await setImmediate();
-    return run(statsQuery(group, filter, dialect));
+    return run(statsQuery(group, query));
   };
   const [total] = await by("total");
   const clients = await by("client");

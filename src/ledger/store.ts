@@ -1,7 +1,7 @@
 import type { ChainedBatch } from "./chain.ts";
 import type { Cut } from "./checkpoint.ts";
 import type { LedgerHead } from "./ledger.ts";
-import type { LedgerFilter, LedgerStats, Page, TimelineCount, TimelineSpan } from "./query.ts";
+import type { DayShift, LedgerFilter, LedgerStats, Page, TimelineCount, TimelineSpan } from "./query.ts";
 import type { Draft, LedgerRow } from "./row.ts";
 import type { VerifyOptions, VerifyReport } from "./verify.ts";
 
@@ -10,7 +10,7 @@ export type Appended = Pick<ChainedBatch, "seqs" | "checkpoints" | "head">;
 
 /** Where rows are kept. Several processes may have the same store open: each write reads the head under a lock. */
 export interface LedgerStore extends LedgerReader {
-  /** One transaction for all of them. When it resolves, they are on disk. */
+  /** One transaction for all of them. When it resolves, they are on disk; none of them writes too, and leaves nothing. */
   append(drafts: readonly Draft[]): Promise<Appended>;
   /** Signs the head, unless the head is such a signature. */
   seal(): Promise<Appended>;
@@ -24,7 +24,8 @@ export interface LedgerReader {
   /** Rows that match, newest first unless the page says otherwise. */
   list(filter: LedgerFilter, page: Page): Promise<readonly LedgerRow[]>;
   get(seq: number): Promise<LedgerRow | undefined>;
-  stats(filter: LedgerFilter): Promise<LedgerStats>;
+  /** Days are those of UTC, unless it is said how far local time is ahead of it. */
+  stats(filter: LedgerFilter, dayShifts?: readonly DayShift[]): Promise<LedgerStats>;
   /** How many rows match. */
   count(filter: LedgerFilter): Promise<number>;
   timeline(filter: LedgerFilter, span: TimelineSpan): Promise<readonly TimelineCount[]>;

@@ -13,7 +13,8 @@ const YES = {
 } as const;
 
 /** Lends governance the call's own ways to ask and to wait. */
-export function approverOf({ conversation, life, traceId }: Call): Approver {
+export function approverOf({ conversation, life, traceId, onPassed }: Call): Approver {
+  onPassed?.();
   return {
     traceId,
     async askClient({ message, key }) {

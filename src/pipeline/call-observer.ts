@@ -1,3 +1,4 @@
+import type { UsedSandbox } from "../capabilities/context.ts";
 import type { Quota } from "../governance/quota.ts";
 import type { LedgerEntry } from "../ledger/ledger.ts";
 import type { Call } from "./call.ts";
@@ -12,6 +13,8 @@ export interface FinishedCall {
   /** What is left to the caller; made when it is asked for. */
   readonly quota: () => Quota | undefined;
   readonly egressBytes: number;
+  /** The one it ran in. */
+  readonly sandbox: UsedSandbox | undefined;
   /** How long the call waited for its record. */
   readonly ledgerMs: number;
   /** What came before: until it was allowed, and while it ran. */
@@ -21,4 +24,6 @@ export interface FinishedCall {
 /** Hears of every call, for the log and the metrics. It must neither throw nor wait. */
 export interface CallObserver {
   finished(call: FinishedCall): void;
+  /** What a stopped call went on doing has ended: the second record of a call that was told before. */
+  ranOn?(entry: LedgerEntry, call: Call): void;
 }

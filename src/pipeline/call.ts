@@ -1,4 +1,4 @@
-import type { CallContext, ReadWish } from "../capabilities/context.ts";
+import type { CallContext, ReadWish, UsedSandbox } from "../capabilities/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Caller } from "./caller.ts";
 import type { Lifeline } from "./lifeline.ts";
@@ -21,12 +21,22 @@ export interface Call {
   readonly life: Lifeline;
   readonly conversation: Conversation;
   readonly wish?: ReadWish;
+  /** Hears, once or twice, that rules and limits let the call through: it runs now, or waits for somebody's yes. */
+  readonly onPassed?: () => void;
   /** Takes what the capability says it cost, where somebody keeps count. */
   readonly charge?: (amount: number) => void;
   /** Counts what the call's sandbox moves over its network, where somebody keeps count. */
-  readonly meter?: (bytesMoved: () => number) => void;
-  /** Takes a function that ends what runs for the call; its client then has the error as an answer. */
-  readonly onStop?: (stop: (error: OwlError) => void) => void;
+  readonly meter?: (used: UsedSandbox) => void;
+  readonly watch?: RunWatch;
+}
+
+/** Hears of what runs for a call, which may go on when its client has long had an answer. */
+export interface RunWatch {
+  /** @param stop Ends it; its client then has the error as an answer. */
+  began(stop: (error: OwlError) => void): void;
+  ended(): void;
+  /** It was ended by force: nobody can say what else it would have charged. */
+  lost(): void;
 }
 
 /** Thrown through a running capability to end it without an outcome: the client must answer something first. */
@@ -91,10 +101,15 @@ class Context implements CallContext {
   startTask: CallContext["startTask"] = () => this.#open?.startTask() ?? tooLate();
   closeStream: CallContext["closeStream"] = () => this.#open?.closeStream();
   listChanged: CallContext["listChanged"] = (kind) => this.#call.conversation.listChanged(kind);
-  charge: CallContext["charge"] = (amount) => void (this.#life.isSettled || this.#call.charge?.(amount));
-  meter: NonNullable<CallContext["meter"]> = (bytesMoved) => this.#call.meter?.(bytesMoved);
+  /** What runs on after its end costs what it says until it has ended: who cancels saves nothing. */
+  charge: CallContext["charge"] = (amount) => void (this.#life.hasOutcome || this.#call.charge?.(amount));
+  meter: NonNullable<CallContext["meter"]> = (used) => this.#call.meter?.(used);
   onEnd: NonNullable<CallContext["onEnd"]> = (listener) => this.#life.onEnd(listener);
   seesResource: NonNullable<CallContext["seesResource"]> = (uri) => this.#sight?.sees(uri, this.#call.caller) ?? true;
+
+  forfeit(): void {
+    this.#call.watch?.lost();
+  }
 }
 
 function tooLate(): Promise<never> {

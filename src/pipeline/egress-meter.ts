@@ -1,5 +1,7 @@
+import type { UsedSandbox } from "../capabilities/context.ts";
+
 interface Reading {
-  readonly bytesMoved: () => number;
+  readonly used: UsedSandbox;
   readonly atStart: number;
 }
 
@@ -10,12 +12,17 @@ interface Reading {
 export class EgressMeter {
   #readings: Reading[] | undefined;
 
-  add(bytesMoved: () => number): void {
-    (this.#readings ??= []).push({ bytesMoved, atStart: bytesMoved() });
+  /** The first that the call used. */
+  get sandbox(): UsedSandbox | undefined {
+    return this.#readings?.[0]?.used;
+  }
+
+  add(used: UsedSandbox): void {
+    (this.#readings ??= []).push({ used, atStart: used.bytesMoved });
   }
 
   bytes(): number {
     const readings = this.#readings ?? [];
-    return readings.reduce((sum, { bytesMoved, atStart }) => sum + Math.max(0, bytesMoved() - atStart), 0);
+    return readings.reduce((sum, { used, atStart }) => sum + Math.max(0, used.bytesMoved - atStart), 0);
   }
 }

@@ -1,8 +1,8 @@
-import { isOwlError, type OwlError } from "../errors/owl-error.ts";
-import type { Consumption } from "../governance/cost.ts";
+import type { UsedSandbox } from "../capabilities/context.ts";
+import type { Approver } from "../governance/approval/confirm.ts";
 import type { Governor, Grant, Settlement } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
-import { type Quota, toQuota } from "../governance/quota.ts";
+import { type Quota, rememberQuota, toQuota } from "../governance/quota.ts";
 import type { Subject } from "../governance/subject.ts";
 import type { Ledger, LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
 import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";
@@ -12,8 +12,10 @@ import { approverOf } from "./approver.ts";
 import { type Call, CallSuspended } from "./call.ts";
 import type { CallObserver } from "./call-observer.ts";
 import { EgressMeter } from "./egress-meter.ts";
-import { REFUSALS, sandboxFacts, verdictOf } from "./ledger-facts.ts";
+import { sandboxFacts, verdictAtDoor, verdictOf } from "./ledger-facts.ts";
+import { probeLedger } from "./probe-ledger.ts";
 import type { CallStage, RunningCall, RunningCalls } from "./running-calls.ts";
+import { LONGEST_RUN_ON_MS, RAN_ON_FLAG, RUNS_ON_FLAG, STOP_GRACE_MS, WatchedRun } from "./watched-run.ts";
 
 export interface GovernanceParts {
   readonly governor: Governor;
@@ -34,7 +36,13 @@ export interface GovernedWork<I, T> {
   readonly call: Call;
   /** Reads the arguments. What it throws is the caller's mistake, and counts as a call. */
   readonly check: () => I | Promise<I>;
+  /** What rules see, where that is not what `check` gives. */
+  readonly judged?: unknown;
   readonly perform: (input: I, call: Call) => Promise<T>;
+  /** Hears what is left to the caller before the work begins, for doors that answer while it runs. */
+  readonly onAdmitted?: (quota: Quota) => void;
+  /** For doors whose arguments may not show what is done. @throws OwlError before an operator is asked. */
+  readonly assertShown?: ((rule: string) => void) | undefined;
   /** What the ledger keeps of the value. Default: all of it, bounded. */
   readonly toRecord?: ((value: T) => unknown) | undefined;
 }
@@ -68,86 +76,75 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
     if (Number.isFinite(amount) && amount > 0) charged += amount;
   };
   const egress = new EgressMeter();
-  const meter = (bytesMoved: () => number): void => egress.add(bytesMoved);
+  const meter = (used: UsedSandbox): void => egress.add(used);
   const startMs = performance.now();
-  const consumed = (isSuspended: boolean): Consumption => ({
-    durationMs: performance.now() - startMs,
-    egressBytes: egress.bytes(),
-    charged,
-    isSuspended,
-  });
+  const spent = (isSuspended: boolean): Spent => {
+    const egressBytes = egress.bytes();
+    // No more time is paid for than was set aside: what runs beyond its limit is on its way to its end.
+    const durationMs = Math.min(performance.now() - startMs, work.subject.timeoutMs);
+    const used = { durationMs, egressBytes, charged, isSuspended, isLost: record.isLost };
+    return { grant, settled: grant.settle(used), egressBytes, sandbox: egress.sandbox };
+  };
   span?.stage("run");
   record.runs();
   let value: T;
+  let hasBegun = false;
   try {
-    value = await work.perform(input, { ...work.call, charge, meter, onStop: record.onStop });
+    // While it waited for its turn or a yes, its client may have been paused or the call itself ended.
+    record.assertNotStopped();
+    governor.pauses.check(work.call.caller.principal.id);
+    hasBegun = true;
+    work.call.onPassed?.();
+    if (work.onAdmitted !== undefined) work.onAdmitted(toQuota(grant.used, Date.now()));
+    value = await work.perform(input, { ...work.call, charge, meter, watch: record });
   } catch (thrown) {
     span?.endStage(errorTypeOf(thrown));
-    const used = consumed(thrown instanceof CallSuspended);
-    await record.close({ thrown, policy, grant, span, egressBytes: used.egressBytes, settled: grant.settle(used) });
+    await record.closeFailed({ thrown, policy, span, grant }, (isSuspended) => spent(isSuspended || !hasBegun));
+    rememberQuota(thrown, grant.used);
     throw thrown;
   }
-  const used = consumed(false);
-  await record.close({ value, policy, grant, span, egressBytes: used.egressBytes, settled: grant.settle(used) });
+  await record.close({ value, policy, span, ...spent(false) });
   return { value, quota: grant.used.length === 0 ? undefined : toQuota(grant.used, Date.now()) };
 }
 
 async function enter<I, T>(
   { governor, ledger }: GovernanceParts,
   policy: AskerPolicy,
-  { subject, call, check }: GovernedWork<I, T>,
+  { subject, call, check, judged, assertShown }: GovernedWork<I, T>,
 ): Promise<{ readonly input: I; readonly grant: Grant }> {
+  if (governor.pauses.isStale) await governor.askWhoIsPaused();
   governor.pauses.check(call.caller.principal.id);
-  if (!ledger.isHealthy && !governor.failOpen) await probe(ledger, policy, call);
+  if (!ledger.isHealthy && !governor.failOpen) await probeLedger(ledger, policy, call);
   governor.assertOpen(policy, subject);
   let input: I;
   try {
     const checked = check();
     input = checked instanceof Promise ? await checked : checked;
   } catch (mistake) {
-    await governor.count(policy, subject);
+    rememberQuota(mistake, await governor.count(policy, subject));
     throw mistake;
   }
-  return { input, grant: await governor.admit(policy, { subject, args: input, approver: () => approverOf(call) }) };
+  const approver = (): Approver => ({ ...approverOf(call), assertShown });
+  return { input, grant: await governor.admit(policy, { subject, args: judged ?? input, approver }) };
 }
 
-/** Nothing runs that could not be recorded: whether that works again is tried before, not after. */
-async function probe(ledger: Ledger, { revision }: AskerPolicy, { caller, traceId }: Call): Promise<void> {
-  await ledger.append({
-    time: Date.now(),
-    principal: caller.principal.id,
-    label: caller.label,
-    transport: caller.transport,
-    kind: "admin",
-    name: "ledger.probe",
-    calledAs: "ledger.probe",
-    args: {},
-    result: undefined,
-    outcome: "ok",
-    errorKind: undefined,
-    decision: "allow",
-    rule: "default",
-    policyRevision: revision,
-    durationMs: 0,
-    costMicros: 0,
-    traceId,
-    sandbox: undefined,
-    flags: [],
-  });
+/** What a call that ran has used. */
+interface Spent {
+  readonly grant: Grant;
+  readonly settled: Settlement;
+  readonly egressBytes: number;
+  readonly sandbox: UsedSandbox | undefined;
 }
 
-interface Ending<T> {
+interface Ending<T> extends Partial<Spent> {
   readonly policy: AskerPolicy;
   readonly value?: T;
   readonly thrown?: unknown;
-  readonly grant?: Grant;
-  readonly settled?: Settlement;
-  readonly egressBytes?: number;
   readonly span: Span | undefined;
 }
 
 /** Writes the one row of one call, whichever way it ends. */
-class CallRecord<I, T> implements RunningCall {
+class CallRecord<I, T> extends WatchedRun implements RunningCall {
   readonly #parts: GovernanceParts;
   readonly #work: GovernedWork<I, T>;
   readonly time: number = Date.now();
@@ -156,9 +153,9 @@ class CallRecord<I, T> implements RunningCall {
   readonly #slot: number | undefined;
   #runsMs: number | undefined;
   #stage: CallStage = "policy";
-  #stop: ((error: OwlError) => void) | undefined;
 
   constructor(parts: GovernanceParts, work: GovernedWork<I, T>) {
+    super();
     this.#parts = parts;
     this.#work = work;
     this.#inFlight = parts.inFlight?.begin();
@@ -181,18 +178,10 @@ class CallRecord<I, T> implements RunningCall {
     return this.#stage;
   }
 
-  stop(error: OwlError): void {
-    this.#stop?.(error);
-  }
-
   runs(): void {
     this.#stage = "running";
     this.#runsMs = performance.now();
   }
-
-  readonly onStop = (stop: (error: OwlError) => void): void => {
-    this.#stop = stop;
-  };
 
   /** A refusal stays what it is; what nobody could record must not leave, unless the operator wants it so. */
   async close(ending: Ending<T>): Promise<void> {
@@ -210,35 +199,64 @@ class CallRecord<I, T> implements RunningCall {
       await written;
       await booked;
       ending.span?.endStage();
-      this.#tell(entry, ending, { startMs, thrown: ending.thrown });
     } catch (error) {
       ending.span?.endStage(errorTypeOf(error));
-      this.#tell(entry, ending, { startMs, thrown: ending.thrown ?? error });
-      if (!governor.failOpen && !isRefusal(ending.thrown)) throw error;
-    } finally {
-      this.#parts.running?.delete(this.#slot);
+      this.#end(entry, ending, { startMs, thrown: ending.thrown ?? error });
+      if (!governor.failOpen && entry.outcome !== "refused") throw error;
+      return;
     }
+    this.#end(entry, ending, { startMs, thrown: ending.thrown });
   }
 
-  #tell(
+  async closeFailed(
+    ending: Ending<T> & { readonly grant: Grant },
+    spent: (isSuspended: boolean) => Spent,
+  ): Promise<void> {
+    if (this.isRunning && !(await this.endsWithin(STOP_GRACE_MS))) await this.#closeTwice(ending, () => spent(false));
+    else await this.close({ ...ending, ...spent(ending.thrown instanceof CallSuspended) });
+  }
+
+  /**
+   * For what was stopped and runs on. Its client is answered, and the record says so; place and reservation are kept until
+   * it has ended, and what it cost is booked then and has a record of its own.
+   */
+  async #closeTwice(ending: Ending<T> & { readonly grant: Grant }, spent: () => Spent): Promise<void> {
+    void this.endsWithin(LONGEST_RUN_ON_MS).then(() => this.#closeLate(ending, spent()));
+    const flags = joined(ending.grant.flags, [RUNS_ON_FLAG]);
+    await this.close({ ...ending, grant: { ...ending.grant, flags } });
+  }
+
+  async #closeLate(ending: Ending<T>, spent: Spent): Promise<void> {
+    const entry = this.#entry({ ...ending, ...spent });
+    const { ledger, observer } = this.#parts;
+    const flags = joined(entry.flags, [RAN_ON_FLAG]);
+    const late = { ...entry, time: Date.now(), args: {}, result: undefined, flags, count: 0 };
+    // Nobody waits for it. A ledger that cannot write says so by itself, and what could not be booked is tried again.
+    await Promise.allSettled([ledger.append(late), spent.settled.booked]);
+    observer?.ranOn?.(late, this.#work.call);
+  }
+
+  #end(
     entry: LedgerEntry,
-    { grant, egressBytes = 0 }: Ending<T>,
+    { grant, egressBytes = 0, sandbox }: Ending<T>,
     { startMs, thrown }: { readonly startMs: number; readonly thrown: unknown },
   ): void {
-    const { observer } = this.#parts;
+    const { observer, running } = this.#parts;
+    running?.delete(this.#slot);
     if (observer === undefined) return;
     const ledgerMs = performance.now() - startMs;
     const runsMs = this.#runsMs ?? startMs;
     const stages = { policyMs: runsMs - this.#startMs, runMs: startMs - runsMs };
     const quota = (): Quota | undefined => (grant === undefined ? undefined : toQuota(grant.used, Date.now()));
-    observer.finished({ entry, call: this.#work.call, thrown, quota, egressBytes, ledgerMs, stages });
+    const { call } = this.#work;
+    observer.finished({ entry, call, thrown, quota, egressBytes, sandbox, ledgerMs, stages });
   }
 
   #entry({ policy, value, thrown, grant, settled }: Ending<T>): LedgerEntry {
-    const { kind, subject, calledAs, args, call, toRecord } = this.#work;
+    const { kind, subject, calledAs, args, call } = this.#work;
     const { caller, traceId } = call;
-    const kept = toRecord === undefined || value === undefined ? value : toRecord(value);
-    const { outcome, errorKind, decision, rule, result } = verdictOf(thrown, kept);
+    const verdict = grant === undefined ? verdictAtDoor(thrown) : verdictOf(thrown, this.#kept(value));
+    const { outcome, errorKind, decision, rule, result } = verdict;
     return {
       time: this.time,
       principal: caller.principal.id,
@@ -253,13 +271,18 @@ class CallRecord<I, T> implements RunningCall {
       errorKind,
       decision,
       rule: rule ?? grant?.rule ?? "default",
-      policyRevision: grant?.revision ?? policy.revision,
+      policyRevision: grant?.revision ?? verdict.revision ?? policy.revision,
       durationMs: Math.round((performance.now() - this.#startMs) * 1000) / 1000,
       costMicros: settled?.costMicros ?? 0,
       traceId,
       ...sandboxFacts(args, value),
       flags: joined(policy.groupFlags, joined(grant?.flags, settled?.flags)),
     };
+  }
+
+  #kept(value: T | undefined): unknown {
+    const { toRecord } = this.#work;
+    return toRecord === undefined || value === undefined ? value : toRecord(value);
   }
 }
 
@@ -268,8 +291,4 @@ const NO_FLAGS: readonly string[] = [];
 function joined(a: readonly string[] = NO_FLAGS, b: readonly string[] = NO_FLAGS): readonly string[] {
   if (b.length === 0) return a;
   return a.length === 0 ? b : [...a, ...b];
-}
-
-function isRefusal(thrown: unknown): boolean {
-  return isOwlError(thrown) && REFUSALS.has(thrown.kind);
 }

@@ -27,6 +27,11 @@ export class Lifeline {
     return this.#isSettled || this.#isOver;
   }
 
+  /** What ran for the call has come to its own end, whenever the call had its. */
+  get hasOutcome(): boolean {
+    return this.#isSettled;
+  }
+
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();

@@ -1,21 +1,20 @@
 import type { ResourceContents, ToolResult } from "../capabilities/content.ts";
 import type { Completer } from "../capabilities/define.ts";
-import type { Prompt, Registry, Resource, Tool } from "../capabilities/registry.ts";
-import { OwlError } from "../errors/owl-error.ts";
+import type { Registry, Resource, Tool } from "../capabilities/registry.ts";
+import { isOwlError, OwlError } from "../errors/owl-error.ts";
 import { QUOTA_META_KEY } from "../governance/quota.ts";
 import { type Subject, unknownSubject } from "../governance/subject.ts";
 import { type Call, contextOf } from "./call.ts";
 import type { Caller } from "./caller.ts";
 import { type Governed, type GovernanceParts, type GovernedWork, runGoverned } from "./governed-call.ts";
 import { keepInformed } from "./keep-informed.ts";
-import { ListRecords } from "./list-records.ts";
+import { ListRecords, type Look, recordTaskWord, recordUnwatchable, type TaskWord } from "./list-records.ts";
 import { type PromptResult, toContents, toPromptResult } from "./render-contents.ts";
 import { renderResult } from "./render-result.ts";
 import { runBounded } from "./run-bounded.ts";
-import { completionSubject, promptSubject, resourceSubject, toolSubject } from "./subjects.ts";
-import { describeIssues } from "../capabilities/bad-arguments.ts";
-import { contentsByDigest } from "./ledger-facts.ts";
-import { validateArguments } from "./validate-arguments.ts";
+import { completionSubject, toolSubject } from "./subjects.ts";
+import { contentsByDigest, sandboxFacts } from "./ledger-facts.ts";
+import { argumentsInUri, validateArguments, validatePromptArguments } from "./validate-arguments.ts";
 import { View } from "./view.ts";
 
 export interface PipelineOptions {
@@ -95,17 +94,23 @@ export class Pipeline {
   async readResource(uri: string, call: Call): Promise<Governed<readonly ResourceContents[]>> {
     const found = this.registry.findResource(uri);
     const work = { kind: "resource", calledAs: uri, args: { uri }, call } as const;
-    if (found === undefined) return this.refuse({ ...work, subject: unknownSubject("resource", uri) }, noResource(uri));
-    const { definition } = found.resource;
+    if (found === undefined)
+      return this.refuse({ ...work, subject: this.view.subjectOfResource(uri, undefined) }, noResource(uri));
+    const { resource, variables } = found;
+    const { definition } = resource;
+    const { sameAs } = definition;
     return this.govern({
       ...work,
-      subject: resourceSubject(uri, found.resource),
-      check: () => found.variables,
-      perform: async (variables, charged) => {
+      // The path again, so that a rule can be held against the record as it was against the call.
+      args: sameAs === undefined ? work.args : { uri, path: variables["path"] },
+      subject: this.view.subjectOfResource(uri, resource),
+      check: () => argumentsInUri(found),
+      perform: async (_args, charged) => {
         const output = await runBounded((life) => definition.read(uri, variables, contextOf(charged, life)), {
           what: `the resource "${definition.name}"`,
           timeoutMs: this.#options.timeoutMs,
           life: call.life,
+          watch: charged.watch,
         });
         return toContents(output, uri, definition);
       },
@@ -114,23 +119,28 @@ export class Pipeline {
   }
 
   /** Only what can be read can be watched. */
-  assertSubscribable(uri: string, caller: Caller): void {
-    this.assertOpenToWatch(uri, caller);
+  async subscribe(uri: string, asked: Pick<Call, "caller" | "traceId">): Promise<void> {
+    const { governance } = this.#options;
+    try {
+      this.assertOpenToWatch(uri, asked.caller);
+    } catch (error) {
+      if (governance !== undefined && isOwlError(error)) await recordUnwatchable(governance, asked, { uri, error });
+      throw error;
+    }
     if (this.registry.findResource(uri) === undefined) throw noResource(uri);
+    const about = { args: { uri }, ...sandboxFacts({ uri }, undefined) };
+    await this.recordLook({ kind: "list", name: "resources/subscribe", result: {}, ...about }, asked);
   }
 
   /** Whether it is there or not: what the caller must not know of is refused alike. */
   assertOpenToWatch(uri: string, caller: Caller): void {
     const resource = this.registry.findResource(uri)?.resource;
-    this.view.assertOpen(
-      resource === undefined ? unknownSubject("resource", uri) : resourceSubject(uri, resource),
-      caller,
-    );
+    this.view.assertOpen(this.view.subjectOfResource(uri, resource), caller);
   }
 
   /** Suggestions of a completer, bounded like everything else that authors write. */
   complete(
-    { subject, argument, value, others, find }: CompletionRequest,
+    { subject, argument, value, others, find, isOpen }: CompletionRequest,
     call: Call,
   ): Promise<Governed<readonly string[]>> {
     return this.govern({
@@ -138,24 +148,26 @@ export class Pipeline {
       subject: completionSubject(subject),
       calledAs: subject.name,
       args: { argument, value },
+      judged: { argument, value },
       call,
       check: find,
-      perform: (completer) => this.#suggest(completer, { value, others }, call),
+      perform: (completer, charged) => this.#suggest(completer, { value, others, isOpen }, charged),
     });
   }
 
   async getPrompt(name: string, args: unknown, call: Call): Promise<Governed<PromptResult>> {
     const prompt = this.registry.prompt(name);
-    const work = { kind: "prompt", subject: promptSubject(name), calledAs: name, args, call } as const;
+    const work = { kind: "prompt", subject: this.view.subjectOfPrompt(name), calledAs: name, args, call } as const;
     if (prompt === undefined) return this.refuse(work, noPrompt(name));
     return this.govern({
       ...work,
-      check: () => checkPromptArguments(prompt, args),
+      check: () => validatePromptArguments(prompt, args),
       perform: async (value, charged) => {
         const output = await runBounded((life) => prompt.definition.run(value, contextOf(charged, life)), {
           what: `the prompt "${name}"`,
           timeoutMs: this.#options.timeoutMs,
           life: call.life,
+          watch: charged.watch,
         });
         return toPromptResult(output, prompt.definition);
       },
@@ -166,7 +178,9 @@ export class Pipeline {
   async govern<I, T>(work: GovernedWork<I, T>): Promise<Governed<T>> {
     const { governance } = this.#options;
     if (governance !== undefined) return runGoverned(governance, work);
-    return { value: await work.perform(await work.check(), work.call), quota: undefined };
+    const input = await work.check();
+    work.call.onPassed?.();
+    return { value: await work.perform(input, work.call), quota: undefined };
   }
 
   /** Says no to what is not there: the way of a call that fails at its arguments. */
@@ -180,7 +194,18 @@ export class Pipeline {
 
   /** A list is no call, and costs none; that it was asked for is recorded. */
   async recordList(name: string, call: Call, count: number): Promise<void> {
-    await this.#lists?.record(name, call, count);
+    await this.#lists?.record(call, { kind: "list", name, args: {}, result: { count } });
+  }
+
+  /** Nor is a look at something that a call has left; whose turn it is to be recorded is said there. */
+  async recordLook(look: Look, asked: Pick<Call, "caller" | "traceId">): Promise<void> {
+    await this.#lists?.record(asked, look);
+  }
+
+  /** What is said to a running task is no call either: who may start one may always end it. */
+  async recordTaskWord(name: string, asked: Pick<Call, "caller" | "traceId">, args: TaskWord): Promise<void> {
+    const { governance } = this.#options;
+    if (governance !== undefined) await recordTaskWord(governance, asked, { name, args });
   }
 
   async #runTool(tool: Tool, input: unknown, call: Call): Promise<ToolResult> {
@@ -194,7 +219,7 @@ export class Pipeline {
         timeoutMs: tool.timeoutMs ?? timeoutMs,
         timeoutSetBy: tool.timeoutMs === undefined ? undefined : (tool.timeoutSetBy ?? "timeoutMs of its definition"),
         life: call.life,
-        onStop: call.onStop,
+        watch: call.watch,
       });
       return await renderResult(tool, output, maxResultChars);
     } finally {
@@ -204,8 +229,8 @@ export class Pipeline {
 
   async #suggest(
     completer: Completer | undefined,
-    { value, others }: Pick<CompletionRequest, "value" | "others">,
-    { life }: Call,
+    { value, others, isOpen }: Pick<CompletionRequest, "value" | "others" | "isOpen">,
+    { life, watch }: Call,
   ): Promise<readonly string[]> {
     if (completer === undefined) return [];
     const { timeoutMs } = this.#options;
@@ -213,8 +238,9 @@ export class Pipeline {
       what: "the completer",
       timeoutMs,
       life,
+      watch,
     });
-    if (Array.isArray(output) && output.every((item) => typeof item === "string")) return output;
+    if (Array.isArray(output) && output.every((item) => typeof item === "string")) return output.filter(isOpen);
     throw new OwlError("execution_error", "the completer returned what is no list of strings");
   }
 }
@@ -226,19 +252,8 @@ export interface CompletionRequest {
   readonly value: string;
   readonly others: Readonly<Record<string, string>>;
   readonly find: () => Completer | undefined;
-}
-
-async function checkPromptArguments(prompt: Prompt, args: unknown): Promise<unknown> {
-  const verdict = await prompt.arguments?.check(args ?? {});
-  if (verdict?.ok !== false) return verdict === undefined ? {} : verdict.value;
-  const { name } = prompt.definition;
-  throw new OwlError(
-    "invalid_params",
-    `invalid arguments for the prompt "${name}": ${describeIssues(verdict.issues)}`,
-    {
-      facts: { issues: verdict.issues },
-    },
-  );
+  /** Whether a suggestion leads to what the caller may know of. */
+  readonly isOpen: (suggestion: string) => boolean;
 }
 
 function noResource(uri: string): OwlError {

@@ -1,5 +1,6 @@
+import { MAX_TIMER_MS } from "../config/timer-limit.ts";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
-import { type Call, CallSuspended } from "./call.ts";
+import { CallSuspended, type RunWatch } from "./call.ts";
 import { Lifeline } from "./lifeline.ts";
 
 export interface Bounds {
@@ -9,7 +10,7 @@ export interface Bounds {
   /** What sets the time. Default: the configuration. */
   readonly timeoutSetBy?: string | undefined;
   readonly life: Lifeline;
-  readonly onStop?: Call["onStop"];
+  readonly watch?: RunWatch | undefined;
 }
 
 /**
@@ -25,11 +26,12 @@ export function runBounded<T>(run: (life: Lifeline) => T | Promise<T>, bounds: B
       own.end(error);
       reject(error);
     };
-    const timer = setTimeout(() => stop(timedOut(bounds)), timeoutMs);
+    const timer = setTimeout(() => stop(timedOut(bounds)), Math.min(timeoutMs, MAX_TIMER_MS));
     const unlink = life.onEnd(() => stop(cancelled(what)));
-    bounds.onStop?.(stop);
+    bounds.watch?.began(stop);
     const release = (): void => {
       own.settle();
+      bounds.watch?.ended();
       clearTimeout(timer);
       unlink();
     };

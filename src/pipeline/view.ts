@@ -2,9 +2,9 @@ import type { Prompt, Registry, Resource, Tool } from "../capabilities/registry.
 import type { Governor } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import type { Objection, Terms } from "../governance/policy/terms.ts";
-import { type Asker, type Subject, unknownSubject } from "../governance/subject.ts";
+import type { Asker, Subject } from "../governance/subject.ts";
 import type { Caller } from "./caller.ts";
-import { promptSubject, resourceSubject, toolSubject } from "./subjects.ts";
+import { operationSubject, promptSubject, resourceSubject, toolSubject, unknownResource } from "./subjects.ts";
 
 export interface ViewOptions {
   readonly registry: Registry;
@@ -53,18 +53,18 @@ export class View {
 
   resources(caller: Caller): readonly Resource[] {
     const { registry } = this.#options;
-    return this.#filtered(this.#resources, registry.resources(), caller, seesResource);
+    return this.#filtered(this.#resources, registry.resources(), caller, this.#seesResource);
   }
 
   templates(caller: Caller): readonly Resource[] {
     const { registry } = this.#options;
-    return this.#filtered(this.#templates, registry.templates(), caller, seesResource);
+    return this.#filtered(this.#templates, registry.templates(), caller, this.#seesResource);
   }
 
   prompts(caller: Caller): readonly Prompt[] {
     const { registry } = this.#options;
     return this.#filtered(this.#prompts, registry.prompts(), caller, (policy) => {
-      return ({ definition }) => objectionOf(policy.termsOf(promptSubject(definition.name))) === undefined;
+      return ({ definition }) => objectionOf(policy.termsOf(this.subjectOfPrompt(definition.name))) === undefined;
     });
   }
 
@@ -72,12 +72,30 @@ export class View {
     return toolSubject(tool, this.#options.timeoutMs);
   }
 
+  /** What is at a URI, whether there is anything or not. */
+  subjectOfResource(uri: string, resource: Resource | undefined): Subject {
+    if (resource === undefined) return unknownResource(uri);
+    return resourceSubject({ uri, resource, timeoutMs: this.#options.timeoutMs });
+  }
+
+  subjectOfPrompt(name: string): Subject {
+    return promptSubject(name, this.#options.timeoutMs);
+  }
+
+  subjectOfOperation(name: string, scope: string): Subject {
+    return operationSubject({ name, scope, timeoutMs: this.#options.timeoutMs });
+  }
+
   /** What a completion is asked for. */
   subjectOfReference(ref: Reference): Subject {
-    if (ref.type === "ref/prompt") return promptSubject(ref.name);
-    const { registry } = this.#options;
-    const resource = registry.template(ref.uri) ?? registry.findResource(ref.uri)?.resource;
-    return resource === undefined ? unknownSubject("resource", ref.uri) : resourceSubject(ref.uri, resource);
+    if (ref.type === "ref/prompt") return this.subjectOfPrompt(ref.name);
+    return this.subjectOfResource(ref.uri, this.#referred(ref.uri));
+  }
+
+  /** Whether the caller may know of what a template becomes with these values, once there is one for each variable. */
+  seesCompleted(ref: Reference, values: Readonly<Record<string, string>>, caller: Caller): boolean {
+    const uri = ref.type === "ref/prompt" ? undefined : this.#referred(ref.uri)?.pattern?.expand(values);
+    return uri === undefined || this.sees(uri, caller);
   }
 
   /** What the policy says of a tool to this caller; nothing where there is no policy. */
@@ -97,17 +115,39 @@ export class View {
   }
 
   sees(uri: string, caller: Caller): boolean {
-    const { governor, registry } = this.#options;
-    if (governor === undefined) return true;
-    const resource = registry.findResource(uri)?.resource;
-    const subject = resource === undefined ? unknownSubject("resource", uri) : resourceSubject(uri, resource);
-    return objectionOf(governor.policyFor(caller).termsOf(subject)) === undefined;
+    return this.#options.governor === undefined || this.seesPart(uri, this.#found(uri), caller);
+  }
+
+  /** The same for what is no resource, but part of one. */
+  seesPart(uri: string, of: Resource | undefined, caller: Caller): boolean {
+    const policy = this.#options.governor?.policyFor(caller);
+    return policy === undefined || objectionOf(policy.termsOf(this.subjectOfResource(uri, of))) === undefined;
   }
 
   assertOpen(subject: Subject, caller: Caller): void {
     const { governor } = this.#options;
     governor?.assertOpen(governor.policyFor(caller), subject);
   }
+
+  #referred(uri: string): Resource | undefined {
+    return this.#options.registry.template(uri) ?? this.#options.registry.findResource(uri)?.resource;
+  }
+
+  #found(uri: string): Resource | undefined {
+    try {
+      return this.#options.registry.findResource(uri)?.resource;
+    } catch {
+      // What is no URI at all is at none.
+      return undefined;
+    }
+  }
+
+  readonly #seesResource = (policy: AskerPolicy): ((resource: Resource) => boolean) => {
+    return (resource) => {
+      const subject = this.subjectOfResource(resource.definition.uri, resource);
+      return objectionOf(policy.termsOf(subject)) === undefined;
+    };
+  };
 
   #filtered<T>(
     kept: WeakMap<AskerPolicy, Kept<T>>,
@@ -128,10 +168,6 @@ export class View {
 export type Reference =
   | { readonly type: "ref/prompt"; readonly name: string }
   | { readonly type: "ref/resource"; readonly uri: string };
-
-function seesResource(policy: AskerPolicy): (resource: Resource) => boolean {
-  return (resource) => objectionOf(policy.termsOf(resourceSubject(resource.definition.uri, resource))) === undefined;
-}
 
 function objectionOf({ hidden, denied }: Terms): Objection | undefined {
   return hidden ?? denied;

@@ -7,8 +7,22 @@ const CONNECT_TIMEOUT_MS = 3000;
 const STATEMENT_TIMEOUT_MS = 5000;
 /** Statistics and pages of verification look at many rows. */
 const READ_TIMEOUT_MS = 120_000;
+/**
+ * A role or a database may be told not to wait for the disk: then what was acknowledged is gone after a crash. Whoever
+ * waits for more than the disk goes on doing so. Functions that wait for a lock must see what was committed meanwhile.
+ */
+const SETTINGS_SQL = `SELECT set_config('default_transaction_isolation', 'read committed', FALSE),
+  CASE WHEN current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
+    THEN set_config('synchronous_commit', 'on', FALSE) END`;
 /** Advisory locks are numbers that everybody on the database shares: these begin with "owlclaw" in ASCII, cut to 48 bits. */
-const LOCKS = { ledger: 0x6f_77_6c_63_6c_61, limits: 0x6f_77_6c_63_6c_62, servers: 0x6f_77_6c_63_6c_63 };
+const LOCKS = {
+  ledger: 0x6f_77_6c_63_6c_61,
+  limits: 0x6f_77_6c_63_6c_62,
+  servers: 0x6f_77_6c_63_6c_63,
+  pauses: 0x6f_77_6c_63_6c_64,
+  payments: 0x6f_77_6c_63_6c_65,
+  approvals: 0x6f_77_6c_63_6c_66,
+};
 
 /** What has tables of its own in the store. */
 export type StorePart = keyof typeof LOCKS;
@@ -36,9 +50,25 @@ export class Database {
       // A server that is gone without a word would otherwise be waited for.
       query_timeout: timeoutMs + 1000,
       allowExitOnIdle: true,
+      // A connection that cannot be told is not used.
+      ...(use === "write" && { verify: (client, done) => client.query(SETTINGS_SQL, done) }),
     });
     // An idle connection that ends is no event: the pool makes a new one.
     this.#pool.on("error", () => undefined);
+    // One that ends in use may say so once more after its query has failed, and must not end the server.
+    this.#pool.on("connect", (client) => client.on("error", () => undefined));
+  }
+
+  /** For writing, with the tables of its part made. @throws OwlError when it cannot be used. */
+  static async open(url: string, part: StorePart, steps: readonly string[]): Promise<Database> {
+    const database = new Database({ url, use: "write" });
+    try {
+      await database.migrate(part, steps);
+      return database;
+    } catch (error) {
+      await database.close();
+      throw error;
+    }
   }
 
   async query(sql: string, values: readonly PostgresValue[] = []): Promise<readonly unknown[]> {
@@ -93,6 +123,11 @@ export class Database {
 
 export function lockSql(part: StorePart): string {
   return `pg_advisory_xact_lock(${LOCKS[part]})`;
+}
+
+/** Many may have it at once, and nobody while one has the other. */
+export function sharedLockSql(part: StorePart): string {
+  return `pg_advisory_xact_lock_shared(${LOCKS[part]})`;
 }
 
 /**

@@ -50,6 +50,7 @@ export class Connection {
   readonly #fast = new Slots<{ readonly life: Lifeline; readonly id: RequestId }>();
   readonly #fastPath: boolean;
   #closing = false;
+  #handshake: { readonly caller: Caller; readonly atMs: number } | undefined;
   readonly #engine: Promise<{ close(): Promise<void> }>;
 
   constructor({ mcp, attach, unrelated = () => undefined, fastPath = true, firstQuestion }: ConnectionOptions) {
@@ -82,6 +83,7 @@ export class Connection {
     const traceId = traceIdIn(message.params);
     const incoming = traceId === undefined ? arrived : { ...arrived, traceId };
     const { watch, tracing } = this.#mcp;
+    if (message.method === "initialize") this.#handshake ??= { caller: incoming.caller, atMs: performance.now() };
     const onAnswer = watch?.begin(message, incoming);
     const answer =
       tracing === undefined
@@ -102,6 +104,7 @@ export class Connection {
   }
 
   async close(): Promise<void> {
+    if (!this.#closing) this.#tellEnd();
     this.#closing = true;
     this.#endFast(() => true);
     const engine = await this.#engine;
@@ -127,6 +130,12 @@ export class Connection {
     if (call !== undefined) return this.#runFast(message, call, incoming);
     await this.#engine;
     return this.#transport.request(message, incoming);
+  }
+
+  #tellEnd(): void {
+    if (this.#handshake === undefined || !this.isInitialized) return;
+    const { caller, atMs } = this.#handshake;
+    this.#mcp.watch?.sessionEnded?.({ caller, version: this.version, durationMs: performance.now() - atMs });
   }
 
   #assertCanInitialize({ params }: JsonRpcRequest): void {

@@ -10,8 +10,8 @@ export function constraintsOf({ counters, price, reserveMicros, maxCost, confirm
     return limits.length === 0 ? undefined : Math.min(...limits);
   };
   const budget = lowest((counter) => counter.budget?.limit);
-  const { fixed, perSecond, perEgressMb } = price;
-  const isFree = fixed === 0 && perSecond === 0 && perEgressMb === 0 && reserveMicros === 0;
+  const { fixed, perSecond, perEgressMb, max = 0 } = price;
+  const isFree = fixed === 0 && perSecond === 0 && perEgressMb === 0 && max === 0;
   return withoutUndefined({
     calls_per_minute: lowest(({ perMinute }) => perMinute?.limit),
     calls_per_day: lowest(({ perDay }) => perDay?.limit),

@@ -5,6 +5,7 @@ import type { RequestTracing } from "./request-tracing.ts";
 import { RequestStates } from "./request-state.ts";
 import type { RequestWatch } from "./request-watch.ts";
 import { Tasks, type TasksElsewhere } from "./tasks.ts";
+import { KeptStates, type UsedStates } from "./used-states.ts";
 
 export interface McpOptions {
   readonly pipeline: Pipeline;
@@ -17,6 +18,8 @@ export interface McpOptions {
   readonly servesSkills?: boolean;
   /** For states that clients carry; servers of one cluster share it. Default: a key of its own. */
   readonly stateKey?: Buffer | undefined;
+  /** Which states were used, of this server and others. Default: of this server. */
+  readonly usedStates?: UsedStates | undefined;
   /** Tasks of other servers. */
   readonly taskHomes?: TasksElsewhere | undefined;
   /** Hears of every request. */
@@ -35,6 +38,7 @@ export class Mcp {
   readonly watch: RequestWatch | undefined;
   readonly tracing: RequestTracing | undefined;
   readonly states: RequestStates;
+  readonly usedStates: UsedStates;
   readonly tasks: Tasks;
   readonly taskHomes: TasksElsewhere | undefined;
 
@@ -47,6 +51,7 @@ export class Mcp {
       withStack,
       servesSkills = false,
       stateKey,
+      usedStates = new KeptStates(),
       watch,
       tracing,
       taskHomes,
@@ -56,6 +61,7 @@ export class Mcp {
     this.watch = watch;
     this.tracing = tracing;
     this.states = new RequestStates(stateKey === undefined ? {} : { key: stateKey });
+    this.usedStates = usedStates;
     this.pipeline = pipeline;
     this.changes = changes;
     this.logger = logger;

@@ -35,10 +35,10 @@ export function registerMethods(server: PeerServer): void {
     as(listTemplates(mcp, params?.cursor, server.exchangeOf(context))),
   );
   server.setRequestHandler("resources/read", ({ params }, context) => as(readOrAdopt(server, params, context)));
-  server.setRequestHandler("resources/subscribe", ({ params }, context) => {
-    const { caller } = server.exchangeOf(context);
-    mcp.pipeline.assertSubscribable(params.uri, caller);
-    server.watched.set(params.uri, caller);
+  server.setRequestHandler("resources/subscribe", async ({ params }, context) => {
+    const exchange = server.exchangeOf(context);
+    await mcp.pipeline.subscribe(params.uri, exchange);
+    server.watched.set(params.uri, exchange.caller);
     return {};
   });
   server.setRequestHandler("resources/unsubscribe", ({ params }) => {
@@ -72,13 +72,13 @@ export function registerMethods(server: PeerServer): void {
 export function registerSkillMethods(server: PeerServer): void {
   const { mcp } = server;
   server.setRequestHandler(SKILLS_LIST_METHOD, { params: LIST_PARAMS }, ({ cursor }, context) =>
-    as(listSkills(mcp, cursor, server.exchangeOf(context).caller)),
+    as(listSkills(mcp, cursor, server.exchangeOf(context))),
   );
   server.setRequestHandler(SKILLS_GET_METHOD, { params: URI_PARAMS }, ({ uri }, context) =>
-    as(getSkill(mcp, uri, server.exchangeOf(context).caller)),
+    as(getSkill(mcp, uri, server.exchangeOf(context))),
   );
   server.setRequestHandler(RESOURCES_DIRECTORY_READ_METHOD, { params: DIRECTORY_PARAMS }, (params, context) =>
-    as(readDirectory(mcp, params, server.exchangeOf(context).caller)),
+    as(readDirectory(mcp, params, server.exchangeOf(context))),
   );
 }
 

@@ -5,7 +5,7 @@ import { isObject } from "./json-rpc.ts";
 const ALGORITHM = "aes-256-gcm";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
-const LIFETIME_MS = 15 * 60_000;
+export const STATE_LIFE_MS: number = 15 * 60_000;
 const MAX_CHARS = 1_000_000;
 
 /**
@@ -25,9 +25,14 @@ export class RequestStates {
     const iv = randomBytes(IV_BYTES);
     const cipher = createCipheriv(ALGORITHM, this.#key, iv);
     cipher.setAAD(Buffer.from(boundTo));
-    const plain = JSON.stringify({ until: this.#now() + LIFETIME_MS, payload });
+    const plain = JSON.stringify({ until: this.#now() + STATE_LIFE_MS, payload });
     const sealed = Buffer.concat([cipher.update(plain, "utf8"), cipher.final()]);
     return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
+  }
+
+  /** The same for every spelling of the same state. */
+  idOf(state: string): string {
+    return Buffer.from(state, "base64url").subarray(0, IV_BYTES).toString("base64url");
   }
 
   open(state: string, boundTo: string): unknown {

@@ -18,6 +18,12 @@ export interface TaskRequest {
   readonly principal: string;
 }
 
+export interface TaskAct {
+  readonly answer: Record<string, unknown>;
+  /** What the client has changed, for the record; never what a person answered. */
+  readonly changed: { readonly task_id: string; readonly answered?: readonly string[] } | undefined;
+}
+
 /** The way to tasks of other servers. */
 export interface TasksElsewhere {
   newId(): string;
@@ -67,14 +73,18 @@ export class Task {
     });
   }
 
-  answer(responses: Readonly<Record<string, unknown>>): void {
+  /** Gives back which questions were open and are answered. */
+  answer(responses: Readonly<Record<string, unknown>>): readonly string[] {
+    const answered: string[] = [];
     for (const [key, value] of Object.entries(responses)) {
       const open = this.#questions.get(key);
       if (open === undefined) continue;
       this.#questions.delete(key);
       open.answer(value);
+      answered.push(key);
     }
     if (this.#status === "input_required" && this.#questions.size === 0) this.#become("working");
+    return answered;
   }
 
   complete(result: object): void {
@@ -85,10 +95,12 @@ export class Task {
     this.#finish("failed", { error });
   }
 
-  cancel(): void {
-    if (this.isOver) return;
+  /** False when it was over. */
+  cancel(): boolean {
+    if (this.isOver) return false;
     this.#finish("cancelled", undefined);
     this.life.end();
+    return true;
   }
 
   /** What clients see; details only where `tasks/get` asks for them. */
@@ -157,12 +169,12 @@ export class Tasks {
     return task;
   }
 
-  act({ action, taskId, inputResponses, principal }: TaskRequest): Record<string, unknown> {
+  act({ action, taskId, inputResponses, principal }: TaskRequest): TaskAct {
     const task = this.get(taskId, principal);
-    if (action === "get") return task.toWire({ detailed: true });
-    if (action === "update") task.answer(inputResponses);
-    else task.cancel();
-    return {};
+    if (action === "get") return { answer: task.toWire({ detailed: true }), changed: undefined };
+    if (action === "cancel") return { answer: {}, changed: task.cancel() ? { task_id: taskId } : undefined };
+    const answered = task.answer(inputResponses);
+    return { answer: {}, changed: answered.length === 0 ? undefined : { task_id: taskId, answered } };
   }
 
   close(): void {

@@ -1,5 +1,6 @@
 import { ERROR_KINDS, type ErrorKind, type ErrorKindFacts } from "../errors/kinds.ts";
 import { OwlError } from "../errors/owl-error.ts";
+import { quotaOfFailure } from "../governance/quota.ts";
 import type { WireErrorBody } from "./json-rpc.ts";
 import { isModern } from "./versions.ts";
 
@@ -16,6 +17,7 @@ export function toWireError(error: OwlError, options: WireOptions): WireErrorBod
 }
 
 export function errorData(error: OwlError, { traceId, withStack }: WireOptions): Record<string, unknown> {
+  const quota = quotaOfFailure(error);
   return {
     ...error.facts,
     kind: publicKind(error.kind),
@@ -23,6 +25,7 @@ export function errorData(error: OwlError, { traceId, withStack }: WireOptions):
     trace_id: traceId,
     retryable: error.retryable,
     hint: error.hint,
+    ...(quota !== undefined && { quota }),
     ...(withStack && { stack: fullStack(error) }),
   };
 }

@@ -5,6 +5,8 @@ import type { Volume } from "./runtime.ts";
 
 /** Where the guest and its drivers are inside. */
 export const GUEST_FOLDER = "/opt/owlclaw";
+/** Where Node is when a container or a machine gets the server's own. */
+export const NODE_FOLDER = "/opt/owlclaw-node";
 /** Where the egress proxy's socket is inside. */
 export const EGRESS_SOCKET = "/run/owlclaw/egress.sock";
 
@@ -33,7 +35,8 @@ const RESERVED = [
   "/dev",
   "/sys",
   "/tmp",
-  "/opt/owlclaw",
+  GUEST_FOLDER,
+  NODE_FOLDER,
   "/run",
 ];
 

@@ -62,12 +62,16 @@ export interface CellUsage {
 /** One running isolated place with the guest in it. */
 export interface Cell {
   readonly id: string;
+  /** The engine's own id of it, where it is a container. */
+  readonly containerId?: string | undefined;
   /** The byte stream to the guest: JSON-RPC frames both ways. */
   readonly stream: Duplex;
   /** To the relay inside, where the egress proxy's socket could not be mounted: frames of `network/relay`. */
   readonly egressStream?: Duplex | undefined;
   /** What the guest says about itself, for the log; never trusted, bounded by the reader. */
   readonly diagnostics: Readable;
+  /** When it ends by itself, whoever is in it; absent: never. */
+  readonly endsAtMs?: number | undefined;
   /** How it ended. A guest that ended before it was stopped keeps the reason it had. */
   readonly exited: Promise<CellExit>;
   usage(): Promise<CellUsage>;
@@ -92,18 +96,28 @@ export interface ProbeReport {
   readonly checks: readonly ProbeCheck[];
 }
 
+/** What keeps places from starting at the moment, where that can pass by itself. */
+export interface RuntimeTrouble {
+  readonly error: OwlError;
+  /** Where it was met; absent: everywhere. */
+  readonly template?: string;
+  /** Most templates have what this one lacks in common with it. */
+  readonly isCommon?: boolean;
+}
+
 /** Starts isolated places. Runtimes differ in nothing else. */
 export interface Runtime {
   readonly name: "bubblewrap" | "docker" | "microsandbox";
-  /** Starts a place and tries to break out of it. */
-  probe(signal: AbortSignal): Promise<ProbeReport>;
+  /** How long a place may wait for somebody and still be there for as long as he may have it; absent: for ever. */
+  readonly maxWaitMs?: number | undefined;
+  /** Starts a place and tries to break out of it. Where places start from images, from that of the template. */
+  probe(signal: AbortSignal, template?: string): Promise<ProbeReport>;
   /** A place that fails in the last steps of its start may still be returned: it then ends at once, and its diagnostics say why. */
   start(spec: CellSpec, signal: AbortSignal): Promise<Cell>;
   /** Removes the workspace and everything else of a cell that is stopped. */
   discard(folder: string): Promise<void>;
   /** Removes what servers that are dead left behind; touches nothing that is not ours. */
   reap(): Promise<{ readonly removed: readonly string[] }>;
-  /** What keeps it from starting places at the moment, where that can pass by itself. */
-  trouble?(): OwlError | undefined;
+  trouble?(): RuntimeTrouble | undefined;
   close(): Promise<void>;
 }

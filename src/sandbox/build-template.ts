@@ -5,7 +5,7 @@ import { templateFolder } from "../config/template-name.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Language, OnOutput } from "./guest-methods.ts";
 import { installFailure } from "./install-failure.ts";
-import type { Place, Places } from "./place.ts";
+import type { Place, PlaceParts, Places } from "./place.ts";
 
 /** What goes into a template beside the system's own tree. */
 export interface TemplateRecipe {
@@ -74,7 +74,7 @@ interface Folders {
 async function install(options: BuildOptions, folders: Folders): Promise<readonly string[]> {
   const { places, recipe, signal } = options;
   const own = { isReadOnly: false, isOwn: true };
-  const plan = places.plan({
+  const parts: PlaceParts = {
     template: "python",
     flavor: "large",
     env: {},
@@ -83,8 +83,8 @@ async function install(options: BuildOptions, folders: Folders): Promise<readonl
       { hostPath: folders.node, guestPath: "/build/node_modules", ...own },
     ],
     network: { allow: recipe.allow },
-  });
-  const place = await places.open(plan, signal);
+  };
+  const { plan, place } = await places.openNew(parts, signal);
   try {
     for (const file of recipe.files) await copyIn(place, file, signal);
     return [...(await installPython(place, options)), ...(await installNode(place, options))];

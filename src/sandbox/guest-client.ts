@@ -8,6 +8,7 @@ import {
   NullLogger,
   ResponseError,
 } from "vscode-jsonrpc/node";
+import { MAX_TIMER_MS } from "../config/timer-limit.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";
@@ -134,7 +135,7 @@ export class GuestClient {
       source.cancel();
       timers.push(setTimeout(() => this.fail(`it did not answer ${method}`), GRACE_MS));
     };
-    timers.push(setTimeout(cancel, timeoutMs));
+    timers.push(setTimeout(cancel, Math.min(timeoutMs, MAX_TIMER_MS)));
     signal?.addEventListener("abort", cancel, { once: true });
     try {
       const answer = this.#orLost(this.#connection.sendRequest<unknown>(method, params, source.token));

@@ -58,6 +58,7 @@ export interface GuestParams extends BrowserParams {
     readonly includeHidden: boolean;
     readonly maxEntries: number;
   };
+  readonly "file.texts": { readonly paths: readonly string[]; readonly maxBytes: number };
   readonly "file.search": {
     readonly pattern: string;
     readonly isRegex: boolean;

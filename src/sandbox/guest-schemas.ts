@@ -93,11 +93,18 @@ const fileList = z.object({
         type: z.enum(["file", "directory", "symlink", "other"]),
         sizeBytes: count(),
         modifiedAt: z.string().max(64),
+        changedAtMs: count(),
         linkTarget: path.optional(),
       }),
     )
     .max(MAX_LIST),
   isTruncated: z.boolean(),
+});
+
+const fileTexts = z.object({
+  texts: z
+    .array(z.union([z.object({ text: text() }), z.object({ missing: z.enum(["large", "binary", "gone"]) })]))
+    .max(MAX_LIST),
 });
 
 const fileSearch = z.object({
@@ -145,6 +152,7 @@ export const resultSchemas = {
   "file.read": fileRead,
   "file.write": fileWrite,
   "file.list": fileList,
+  "file.texts": fileTexts,
   "file.search": fileSearch,
   "file.replace": fileReplace,
   "terminal.run": terminalRun,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../errors/owl-error.ts";
 import { type CarriedEgress, carryEgress } from "../network/relay/carry-egress.ts";
-import type { Cell, CellExit, CellSpec, CellUsage, Runtime, Volume } from "../runtimes/runtime.ts";
+import type { Cell, CellExit, CellSpec, CellUsage, Runtime, RuntimeTrouble, Volume } from "../runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { type Flavor, FLAVORS } from "./flavors.ts";
@@ -15,6 +15,8 @@ import type { Templates } from "./templates.ts";
 /** A guest that takes longer than this to say hello will not come any more. */
 /** For machines in software, where Node alone takes ten seconds. */
 const HELLO_TIMEOUT_MS = 60_000;
+/** As engines list containers. */
+const LISTED_ID_CHARS = 12;
 const MAX_DIAGNOSTIC_LINES = 200;
 const MAX_DIAGNOSTIC_CHARS = 500;
 
@@ -69,6 +71,9 @@ export interface Place {
   /** Resolves with the reason when it is over, whoever ended it; by then everything of it is stopped. */
   readonly ended: Promise<string>;
   readonly isOver: boolean;
+  readonly containerId?: string | undefined;
+  /** When it ends by itself, whoever is in it; absent: never. */
+  readonly endsAtMs?: number | undefined;
   /** What went over its network so far, both ways. */
   readonly bytesMoved: number;
   /** What it uses of the machine. */
@@ -93,9 +98,22 @@ export class Places {
     return this.#runtimeOf(template).name;
   }
 
-  /** What keeps new ones from starting at the moment. */
-  get trouble(): OwlError | undefined {
-    return this.#options.runtime.trouble?.();
+  /** How long one of a template may wait for somebody; nothing: for ever. */
+  maxWaitMsOf(template: string): number | undefined {
+    return this.#runtimeOf(template).maxWaitMs;
+  }
+
+  /** What keeps new ones from starting at the moment: all of them, or those of a template. */
+  get trouble(): RuntimeTrouble | undefined {
+    const { runtime, runtimesOfTemplates = new Map<string, Runtime>() } = this.#options;
+    const usual = runtime.trouble?.();
+    if (usual !== undefined && (usual.template === undefined || usual.isCommon === true)) return { error: usual.error };
+    for (const [template, other] of runtimesOfTemplates) {
+      const trouble = other.trouble?.();
+      // Several templates may share a runtime, and not what is wrong.
+      if (trouble !== undefined) return { error: trouble.error, template: trouble.template ?? template };
+    }
+    return usual;
   }
 
   /** A cell's name shows in lists of processes and groups, so it is not the id that opens the sandbox. */
@@ -115,16 +133,11 @@ export class Places {
   }
 
   async #open(plan: PlacePlan, signal: AbortSignal): Promise<Place> {
-    const { logger, workspacePath, maxFrameBytes, openDoor } = this.#options;
+    const { logger, maxFrameBytes, openDoor } = this.#options;
     const { allow } = plan.network;
     const door = allow.length === 0 ? undefined : await openDoor(plan.cellId, allow);
     const spec: CellSpec = {
-      id: plan.cellId,
-      template: plan.template,
-      resources: FLAVORS[plan.flavor],
-      folder: plan.folder,
-      workspacePath,
-      volumes: plan.volumes,
+      ...this.#specOf(plan),
       env: { ...door?.env, ...plan.env },
       ...(door !== undefined && { egressSocket: door.socketPath }),
     };
@@ -144,38 +157,49 @@ export class Places {
     }
   }
 
+  /** A place that nobody had before. Nothing stays of one that does not start. */
+  async openNew(parts: PlaceParts, signal: AbortSignal): Promise<{ readonly plan: PlacePlan; readonly place: Place }> {
+    const plan = this.plan(parts);
+    const place = await this.#orDiscarded(plan, () => this.open(plan, signal));
+    return { plan, place };
+  }
+
   /** A place whose stream belongs to a program in place of the guest, and that has no network. */
   async openProgram(
     { program, volumes, env }: Pick<CellSpec, "volumes" | "env"> & { readonly program: readonly string[] },
     signal: AbortSignal,
   ): Promise<{ readonly cell: Cell; close(): Promise<void> }> {
-    const { workspacePath } = this.#options;
     const plan = this.plan({ template: "python", flavor: "small", env, volumes, network: { allow: [] } });
-    const runtime = this.#runtimeOf(plan.template);
-    const cell = await runtime.start(
-      {
-        id: plan.cellId,
-        template: plan.template,
-        resources: FLAVORS[plan.flavor],
-        folder: plan.folder,
-        workspacePath,
-        volumes,
-        env,
-        program,
-      },
-      signal,
-    );
+    const spec: CellSpec = { ...this.#specOf(plan), program };
+    const cell = await this.#orDiscarded(plan, () => this.#runtimeOf(plan.template).start(spec, signal));
     return {
       cell,
       close: async () => {
         await cell.stop();
-        await runtime.discard(plan.folder);
+        await this.discard(plan);
       },
     };
   }
 
   async discard(plan: PlacePlan): Promise<void> {
     await this.#runtimeOf(plan.template).discard(plan.folder);
+  }
+
+  #specOf({ cellId, template, flavor, folder, volumes, env }: PlacePlan): CellSpec {
+    const { workspacePath } = this.#options;
+    return { id: cellId, template, resources: FLAVORS[flavor], folder, workspacePath, volumes, env };
+  }
+
+  /** What was made for a start that failed is nobody's: no one else knows its plan. */
+  async #orDiscarded<T>(plan: PlacePlan, start: () => Promise<T>): Promise<T> {
+    try {
+      return await start();
+    } catch (error) {
+      await this.discard(plan).catch((left: unknown) =>
+        this.#options.logger.error("a workspace could not be removed", { sandbox: plan.cellId, error: left }),
+      );
+      throw error;
+    }
   }
 
   #runtimeOf(template: string): Runtime {
@@ -193,6 +217,7 @@ interface RunningPlaceOptions {
 class RunningPlace implements Place {
   readonly client: GuestClient;
   readonly ended: Promise<string>;
+  readonly containerId: string | undefined;
   readonly #cell: Cell;
   readonly #door: Door | undefined;
   readonly #egress: CarriedEgress | undefined;
@@ -200,6 +225,7 @@ class RunningPlace implements Place {
 
   constructor({ cell, door, maxFrameBytes, logger }: RunningPlaceOptions) {
     this.#cell = cell;
+    this.containerId = cell.containerId?.slice(0, LISTED_ID_CHARS);
     this.#door = door;
     this.client = new GuestClient({ stream: cell.stream, maxFrameBytes, logger });
     void cell.exited.then((exit) => this.client.fail(reasonOf(exit)));
@@ -214,6 +240,10 @@ class RunningPlace implements Place {
 
   get isOver(): boolean {
     return this.client.isLost;
+  }
+
+  get endsAtMs(): number | undefined {
+    return this.#cell.endsAtMs;
   }
 
   get bytesMoved(): number {

@@ -35,6 +35,8 @@ export interface PoolOptions {
   readonly discard: (pooled: PooledPlace) => Promise<void>;
   /** Whether the memory limits leave room for one more. */
   readonly hasRoom: () => boolean;
+  /** How long one may wait until it is replaced; absent: for ever. */
+  readonly maxWaitMs?: ((template: string) => number | undefined) | undefined;
   readonly onFilled?: ((template: string, durationMs: number) => void) | undefined;
 }
 
@@ -134,7 +136,12 @@ export class Pool {
 
   #startOne(template: string): void {
     this.#shelf(template).opening += 1;
-    const work = this.#open(template).finally(() => {
+    this.#follow(this.#open(template));
+  }
+
+  /** Closing waits for it; what comes after it is for the pool to start. */
+  #follow(doing: Promise<void>): void {
+    const work = doing.finally(() => {
       this.#work.delete(work);
       this.refill();
     });
@@ -167,16 +174,19 @@ export class Pool {
       throw error;
     }
     this.#shelf(template).waiting.push(pooled);
-    void pooled.place.ended.then(() => this.#drop(template, pooled));
+    const drop = (): void => this.#drop(template, pooled);
+    const maxWaitMs = this.#options.maxWaitMs?.(template);
+    const tooLong = maxWaitMs === undefined ? undefined : setTimeout(drop, maxWaitMs).unref();
+    void pooled.place.ended.then(drop).finally(() => clearTimeout(tooLong));
   }
 
-  /** One that died while it waited leaves room for another. */
+  /** One that died while it waited, or waited for too long, leaves room for another. */
   #drop(template: string, pooled: PooledPlace): void {
     const { waiting } = this.#shelf(template);
     const at = waiting.indexOf(pooled);
     if (at === -1) return;
     waiting.splice(at, 1);
-    void this.#options.discard(pooled).catch((error: unknown) => this.#pause(error));
+    this.#follow(this.#options.discard(pooled).catch((error: unknown) => this.#pause(error)));
     this.refill();
   }
 

@@ -1,12 +1,15 @@
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { untraced } from "../telemetry/tracing/active-span.ts";
 import type { BrowserMethod } from "./browser-methods.ts";
+import { FirstResult } from "./first-result.ts";
 import { type RequestOptions, GuestLost } from "./guest-client.ts";
 import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput, TerminalSize } from "./guest-methods.ts";
 import type { Place, PlacePlan, Places } from "./place.ts";
 import type { CellUsage } from "../runtimes/runtime.ts";
 import { SerialQueue } from "./serial-queue.ts";
-import { listStart, type WorkspaceStart } from "./workspace-start.ts";
+import type { TextShelf } from "./text-shelf.ts";
+import { dropStart, readStart, type WorkspaceStart } from "./workspace-start.ts";
 
 /** What the guest itself needs on top of the time it was given, to end things and to answer. */
 const ANSWER_MARGIN_MS = 5000;
@@ -38,8 +41,10 @@ export interface SandboxOptions {
   readonly open: (signal: AbortSignal) => Promise<Place>;
   readonly logger: Logger;
   readonly keepWorkspace: boolean;
-  /** Of a workspace that does not begin empty: whether somebody will ask what has become of its files. */
-  readonly remembersStart: boolean;
+  /** Hears how long the first thing took that was done in it. */
+  readonly onFirstResult?: (durationMs: number) => void;
+  /** Where the workspace does not begin empty, and somebody will ask what has become of its files: keeps what was in them. */
+  readonly startTexts: TextShelf | undefined;
 }
 
 interface Running {
@@ -84,20 +89,37 @@ export class Sandbox {
   /** What an operator has made of its life. */
   #extendedUntilMs = 0;
   #takenOverBy: string | undefined;
-  #start: WorkspaceStart | undefined;
+  readonly #start: Promise<WorkspaceStart | undefined> | undefined;
+  #place: Place | undefined;
+  readonly #firstResult: FirstResult;
 
   constructor(options: SandboxOptions) {
     this.facts = options.facts;
     this.plan = options.plan;
     this.#options = options;
+    this.#firstResult = new FirstResult(options.onFirstResult);
     this.#lastUsedAtMs = options.facts.createdAtMs;
-    this.#first = this.#openFirst(options);
+    this.#first = options.open(this.#stopping.signal);
     this.#opening = this.#first;
+    const { startTexts } = options;
+    if (startTexts !== undefined) this.#start = untraced(() => this.#readStart(startTexts));
     void this.#opening.then(
-      () => (this.#isCreated = true),
+      (place) => {
+        this.#isCreated = true;
+        this.#place = place;
+      },
       // Whoever made it waits for it too, and tells.
       () => undefined,
     );
+  }
+
+  get name(): string {
+    return this.plan.cellId;
+  }
+
+  /** Of its latest start, where that is a container. */
+  get containerId(): string | undefined {
+    return this.#place?.containerId;
   }
 
   /** What all its starts have moved over the network, both ways. */
@@ -114,8 +136,8 @@ export class Sandbox {
   }
 
   /** Known where it is remembered. */
-  get start(): WorkspaceStart | undefined {
-    return this.#start;
+  get start(): Promise<WorkspaceStart | undefined> {
+    return this.#start ?? Promise.resolve(undefined);
   }
 
   /** What isolates it. */
@@ -139,6 +161,11 @@ export class Sandbox {
   /** When it ends, however busy it is. */
   get oldAtMs(): number {
     return Math.max(this.facts.createdAtMs + this.facts.maxAgeMs, this.#extendedUntilMs);
+  }
+
+  /** When what it runs in ends by itself, however long it may live; nothing: never. */
+  get lastsUntilMs(): number | undefined {
+    return this.#place?.isOver === false ? this.#place.endsAtMs : undefined;
   }
 
   /** The operator who works in it; nobody else's calls are served meanwhile. */
@@ -206,19 +233,20 @@ export class Sandbox {
   ): Promise<GuestResult<M>> {
     const run = (): Promise<GuestResult<M>> =>
       this.#withPlace(async ({ client }) => {
-        const { callId, stop } = client.listen(options.onOutput ?? ignoreOutput);
+        const { callId, stop } = client.listen(options.onOutput ?? (() => undefined));
         // oxlint-disable-next-line typescript/consistent-type-assertions -- the compiler does not put Omit and the field together again
         const whole = { ...params, callId } as GuestParams[M];
         const timeoutMs = whole.timeoutMs + ANSWER_MARGIN_MS;
         return client.request(method, whole, { timeoutMs, signal: options.signal }).finally(stop);
       });
     const language = "language" in params ? params.language : undefined;
-    if (language !== "python" && language !== "node") return run();
-    return this.#codeQueues[language].run(run, options.signal);
+    const first = (): Promise<GuestResult<M>> => this.#firstResult.of(run);
+    if (language !== "python" && language !== "node") return first();
+    return this.#codeQueues[language].run(first, options.signal);
   }
 
   request<M extends GuestMethod>(method: M, params: GuestParams[M], options: RequestOptions): Promise<GuestResult<M>> {
-    return this.#withPlace(({ client }) => client.request(method, params, options));
+    return this.#firstResult.of(() => this.#withPlace(({ client }) => client.request(method, params, options)));
   }
 
   /** A shell for a person, until it ends or is no longer wanted. */
@@ -242,16 +270,16 @@ export class Sandbox {
     return this.#closed;
   }
 
-  /** The files are looked at before anybody can change them. */
-  async #openFirst({ open, remembersStart }: SandboxOptions): Promise<Place> {
-    const { signal } = this.#stopping;
-    const place = await open(signal);
-    if (remembersStart) this.#start = await listStart(place.client, signal);
-    return place;
+  /** While whoever made the sandbox hears that it is there. */
+  async #readStart(shelf: TextShelf): Promise<WorkspaceStart | undefined> {
+    const place = await this.#first.catch(() => undefined);
+    return place && readStart(place.client, { shelf, signal: this.#stopping.signal });
   }
 
   async #withPlace<T>(use: (place: Place) => Promise<T>): Promise<T> {
     const running = await this.#running();
+    // The files are read before anybody can change them.
+    if (this.#start !== undefined) await this.#start;
     this.#places.add(running.place);
     try {
       return await use(running.place);
@@ -278,7 +306,8 @@ export class Sandbox {
       this.#opening = this.#options.places.open(this.plan, this.#stopping.signal);
     }
     const fresh = this.#opening;
-    return { opening: fresh, place: await fresh };
+    this.#place = await fresh;
+    return { opening: fresh, place: this.#place };
   }
 
   async #lostDuringCall({ opening, place }: Running): Promise<OwlError> {
@@ -297,10 +326,13 @@ export class Sandbox {
   }
 
   async #end(): Promise<void> {
+    const { places, keepWorkspace, startTexts } = this.#options;
     this.#stopping.abort(new Error("the sandbox is stopped"));
     const place = await this.#opening.catch(() => undefined);
     await place?.close();
-    if (!this.#options.keepWorkspace) await this.#options.places.discard(this.plan);
+    const start = await this.#start;
+    if (start !== undefined && startTexts !== undefined) dropStart(start, startTexts);
+    if (!keepWorkspace) await places.discard(this.plan);
   }
 }
 
@@ -309,5 +341,3 @@ function stoppedError(): OwlError {
     hint: "call sandbox_create for a new one, or leave session_id out",
   });
 }
-
-function ignoreOutput(): void {}

@@ -10,8 +10,9 @@ import { missingSandbox } from "./missing-sandbox.ts";
 import { makeRoom, memoryMbOf, type Occupant, type RoomLimits } from "./room.ts";
 import { once } from "./run-once.ts";
 import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
-import { Sandbox } from "./sandbox.ts";
+import { Sandbox, type SandboxOptions } from "./sandbox.ts";
 import { type SandboxSummary, toSummary } from "./sandbox-summary.ts";
+import { type SandboxTimes, StartClock } from "./sandbox-times.ts";
 import { narrowed } from "./narrowed-network.ts";
 import { newSessionId } from "./session-name.ts";
 
@@ -38,11 +39,11 @@ export interface SandboxesOptions {
   readonly networkOf: (template: string) => Network;
   readonly autoCreate: boolean;
   readonly keepWorkspaces: boolean;
-  /** Workspaces are folders of the host, and operators may ask what was changed there. */
-  readonly remembersStart: boolean;
+  /** Where workspaces are folders of the host, and operators may ask what was changed there. */
+  readonly startTexts: SandboxOptions["startTexts"];
   /** Where several servers share the load: ids of sandboxes begin with it. */
   readonly serverId?: string | undefined;
-  readonly onCreated?: ((created: { template: string; isWarm: boolean; durationMs: number }) => void) | undefined;
+  readonly times?: SandboxTimes | undefined;
   readonly onEnded?: ((cellId: string, why: string) => void) | undefined;
   /** The runtime and the pool, started once; rejects with what keeps sandboxes from running here. */
   readonly ground: () => Promise<Ground>;
@@ -143,9 +144,9 @@ export class Sandboxes {
     return sandbox && this.#hold(sandbox, { wasCreated: false });
   }
 
-  /** For those who stand above owners: no call of a client gets here. */
-  findSession(id: string): Sandbox | undefined {
-    return this.#live.get(id);
+  /** The one that a call means, with an id or without. For those who stand above owners: no call of a client gets here. */
+  findMeant(id: string | undefined, caller: SandboxCaller | undefined): Sandbox | undefined {
+    return id === undefined ? caller && this.#defaults.find(caller, {}) : this.#live.get(id);
   }
 
   /** Destroys it, or stops it: then its owner's next call starts a new, empty one under the same id. */
@@ -229,34 +230,33 @@ export class Sandboxes {
   /** Everything that counts happens before the first wait, so that two callers at once cannot take the same room. */
   #register(ground: Ground, caller: SandboxCaller, seed: Seed): Sandbox {
     if (this.#isClosed) throw new OwlError("shutting_down", "the server is stopping");
-    const { limits, logger, keepWorkspaces: keepWorkspace, remembersStart } = this.#options;
+    const { limits, logger, keepWorkspaces: keepWorkspace, startTexts } = this.#options;
     const { id, ownerId, labels, idleMs, maxAgeMs } = seed;
     const { flavor } = seed.plan;
     const leaving = makeRoom([...this.#live.values()].map(toOccupant), { ownerId, flavor }, limits);
     const closing = leaving.map(({ sandbox }) => this.#end(sandbox, "it made room for another"));
     const pooled = seed.isUsual && flavor === ground.pool.flavor ? ground.pool.claim(seed.plan.template) : undefined;
     const plan = pooled?.plan ?? seed.plan;
+    const { cellId, template } = plan;
+    const clock = new StartClock(this.#options.times, { template, isWarm: pooled !== undefined });
     const sandbox = new Sandbox({
       facts: { id, ownerId, mcpSessionId: caller.sessionId, labels, createdAtMs: Date.now(), idleMs, maxAgeMs },
       plan,
       places: ground.places,
       open: (signal) =>
         pooled === undefined ? this.#openPlace(ground, { plan, closing, signal }) : Promise.resolve(pooled.place),
+      onFirstResult: (durationMs) => clock.firstResult(durationMs),
       logger,
       keepWorkspace,
-      remembersStart,
+      startTexts,
     });
     this.#live.set(id, sandbox);
     this.#defaults.set(caller, sandbox);
-    const { cellId, template } = plan;
-    const session = sessionDigest(id);
-    const created = { sandbox: cellId, session, principal: ownerId, template, flavor, warm: pooled !== undefined };
-    const startMs = performance.now();
+    const created = { sandbox: cellId, session: sessionDigest(id), principal: ownerId, template, flavor };
     sandbox.ready().then(
       () => {
-        logger.info("sandbox created", created);
-        const durationMs = performance.now() - startMs;
-        this.#options.onCreated?.({ template, isWarm: pooled !== undefined, durationMs });
+        logger.info("sandbox created", { ...created, warm: pooled !== undefined, container: sandbox.containerId });
+        clock.isReady();
       },
       () => this.#end(sandbox, "destroyed: it could not be started"),
     );

@@ -1,12 +1,18 @@
 import type { GuestClient } from "./guest-client.ts";
-import type { GuestResult } from "./guest-methods.ts";
+import type { TextShelf } from "./text-shelf.ts";
+import { type FoundText, readTexts, type WorkspaceEntry } from "./workspace-texts.ts";
 
-export type WorkspaceEntry = GuestResult<"file.list">["entries"][number];
+/** A file as it was when its sandbox began. */
+export interface StartFile {
+  /** Is another one after every change of the file. */
+  readonly mark: string;
+  readonly sizeBytes: number;
+  readonly content: FoundText;
+}
 
 /** The files of a workspace when its sandbox began. */
 export interface WorkspaceStart {
-  /** Paths, each with a mark that changes with the file. */
-  readonly files: ReadonlyMap<string, string>;
+  readonly files: ReadonlyMap<string, StartFile>;
   /** Not of a folder with more files than are listed. */
   readonly isWhole: boolean;
 }
@@ -16,14 +22,34 @@ export const MAX_LISTED = 5000;
 const TIMEOUT_MS = 5000;
 
 /** Nothing where it cannot be listed in time: the sandbox is worth more than what can be told of it. */
-export async function listStart(client: GuestClient, signal: AbortSignal): Promise<WorkspaceStart | undefined> {
+export async function readStart(
+  client: GuestClient,
+  { shelf, signal }: { readonly shelf: TextShelf; readonly signal: AbortSignal },
+): Promise<WorkspaceStart | undefined> {
+  const untilMs = performance.now() + TIMEOUT_MS;
   const params = { path: ".", recursive: true, includeHidden: true, maxEntries: MAX_LISTED };
   const listed = await client.request("file.list", params, { timeoutMs: TIMEOUT_MS, signal }).catch(() => undefined);
   if (listed === undefined) return undefined;
-  const files = listed.entries.filter(({ type }) => type === "file").map((file) => [file.path, markOf(file)] as const);
+  const entries = listed.entries.filter(({ type }) => type === "file");
+  const texts = await readTexts(client, { files: entries, untilMs, signal }).catch(() => undefined);
+  const files = entries.map((entry) => {
+    const content = shelved(texts?.get(entry.path) ?? { missing: "late" }, shelf);
+    return [entry.path, { mark: markOf(entry), sizeBytes: entry.sizeBytes, content }] as const;
+  });
   return { files: new Map(files), isWhole: !listed.isTruncated };
 }
 
-export function markOf({ sizeBytes, modifiedAt }: WorkspaceEntry): string {
-  return `${sizeBytes} ${modifiedAt}`;
+export function dropStart({ files }: WorkspaceStart, shelf: TextShelf): void {
+  for (const { content } of files.values()) if ("text" in content) shelf.drop(content.text);
+}
+
+/** Programs can set the time of the last write, but not the time at which they did so. */
+export function markOf({ sizeBytes, modifiedAt, changedAtMs }: WorkspaceEntry): string {
+  return `${sizeBytes} ${modifiedAt} ${changedAtMs}`;
+}
+
+function shelved(found: FoundText, shelf: TextShelf): FoundText {
+  if (!("text" in found)) return found;
+  const text = shelf.keep(found.text);
+  return text === undefined ? { missing: "full" } : { text };
 }

@@ -8,11 +8,12 @@ import { RecentStages } from "../dashboard/recent-stages.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { Pipeline, type PipelineOptions } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
-import type { FileTransfer } from "../sandbox/file-transfer.ts";
+import { actForOther } from "../protocol/methods/tasks.ts";
 import { type Alerts, createAlerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { OperatorDesk } from "../transports/http/operator-api.ts";
+import type { FileDoor } from "../transports/http/sandbox-files.ts";
 import type { DashboardSources } from "./dashboard-routes.ts";
 import type { EarlyWorker } from "./early-worker.ts";
 import { Operations } from "./operations.ts";
@@ -28,7 +29,7 @@ import { type Capabilities, type CapabilityOptions, serveCapabilities } from "./
 export interface Assembly {
   readonly mcp: Mcp;
   /** Files of sandboxes, in and out. */
-  readonly files: FileTransfer | undefined;
+  readonly files: FileDoor | undefined;
   /** Everybody's sandboxes, for operators. */
   readonly operator: OperatorSandboxes | undefined;
   /** Other servers that share the load. */
@@ -74,20 +75,21 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
   const seen = seenOf(config);
   const parts = { ...options, ...seen, ...tracing, registry, changes, homes: cluster?.homes, sharing, metrics, alerts };
   const { governance: opened, capabilities } = await openParts(parts);
-  const { calls, requests } = openObservation({ config, logger, registry, metrics, ...seen });
-  const governance = opened && { ...opened, observer: calls };
   const { sandboxes, servesSkills, skillTexts } = capabilities;
+  const observed = { config, logger, registry, metrics, sandboxes, governance: opened, ...seen };
+  const { calls, requests } = openObservation(observed);
+  const governance = opened && { ...opened, observer: calls };
   const pipeline = new Pipeline({ registry, governance, skillTexts, ...callLimits(config) });
-  const shared = { stateKey: await stateKeyOf(config), taskHomes: cluster?.tasks };
+  const shared = { stateKey: await stateKeyOf(config), taskHomes: cluster?.tasks, usedStates: cluster?.usedStates };
   const watched = { watch: requests, tracing: tracing.requests };
   const mcp = new Mcp({ pipeline, changes, logger, ...toldOf(config, servesSkills), ...watched, ...shared });
-  shared.taskHomes?.serveWith((message) => mcp.tasks.act(message));
+  shared.taskHomes?.serveWith((message) => actForOther(mcp, message));
   const unfollow = governance?.governor.onPolicyChange(() => tellOfLists(changes));
   const looked = { config, mcp, governance, sandboxes };
   const operations = new Operations({ ...looked, logger, metrics, alerts });
   return {
     mcp,
-    files: sandboxes?.files,
+    files: filesOf(sandboxes, cluster),
     operator: sandboxes?.operator,
     cluster,
     operators: governance && { desk: deskOf(governance), ledger: governance.ledger },
@@ -205,10 +207,19 @@ async function stateKeyOf({ cluster }: Config): Promise<Buffer | undefined> {
   return cluster.key === "" ? undefined : (await import("../cluster/forward-seal.ts")).stateKeyOf(cluster.key);
 }
 
+/** Of sandboxes here, and of those on other servers. */
+function filesOf(sandboxes: Capabilities["sandboxes"], cluster: Cluster | undefined): FileDoor | undefined {
+  if (sandboxes === undefined) return undefined;
+  return cluster?.files.door(sandboxes.files) ?? sandboxes.files;
+}
+
 function deskOf(governance: OpenGovernance): OperatorDesk {
   return {
-    approvals: () => governance.governor.approvals.list(),
-    decide: async (decision) => (await import("./operator-requests.ts")).decideApproval(governance, decision),
+    approvals: () => governance.desk.list(),
+    decide: async (decision) => {
+      const { decideApproval } = await import("./operator-requests.ts");
+      return decideApproval(governance, { ...decision, transport: "http" });
+    },
     stats: (filter) => governance.ledger.reader.stats(filter),
   };
 }

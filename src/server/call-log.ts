@@ -1,7 +1,9 @@
 import { isOwlError } from "../errors/owl-error.ts";
 import type { Quota } from "../governance/quota.ts";
 import { toBoundedJson } from "../ledger/bounded-json.ts";
+import type { LedgerEntry } from "../ledger/ledger.ts";
 import type { CallObserver, FinishedCall } from "../pipeline/call-observer.ts";
+import { hiding, withoutTexts } from "../telemetry/hiding-redactor.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Redactor } from "../telemetry/redact.ts";
 
@@ -32,16 +34,17 @@ export class CallLog implements CallObserver {
     const { entry, call, thrown } = finished;
     const { kind, name, outcome } = entry;
     const isOk = outcome === "ok";
+    const without = (text: string): string => withoutTexts(text, entry.secrets);
     // One shape for all lines, with what is absent undefined: JSON leaves it out, and makes such objects fastest.
     const fields = {
       tool: kind === "tool" ? name : undefined,
-      name: kind === "tool" ? undefined : name,
-      called_as: entry.calledAs === name ? undefined : entry.calledAs,
+      name: kind === "tool" ? undefined : without(name),
+      called_as: entry.calledAs === name ? undefined : without(entry.calledAs),
       duration_ms: entry.durationMs,
       outcome,
       error_kind: isOk ? undefined : entry.errorKind,
-      reason: !isOk && isOwlError(thrown) ? thrown.message : undefined,
-      parameters: shapeOf(entry.args),
+      reason: !isOk && isOwlError(thrown) ? without(thrown.message) : undefined,
+      parameters: shapeOf(entry.args, without),
       principal: entry.principal,
       label: entry.label,
       transport: entry.transport,
@@ -52,6 +55,8 @@ export class CallLog implements CallObserver {
       remaining: remainingOf(finished.quota()),
       cost: entry.costMicros / MICROS,
       session: entry.sandbox,
+      sandbox: finished.sandbox?.name,
+      container: finished.sandbox?.containerId,
     };
     this.#logger.info(
       `${kind} call`,
@@ -59,24 +64,30 @@ export class CallLog implements CallObserver {
     );
   }
 
-  #contents({ entry }: FinishedCall): Record<string, unknown> {
-    return { params: this.#bounded(entry.args, entry.secrets), result: this.#bounded(entry.result, entry.secrets) };
+  ranOn({ kind, name, principal, traceId, durationMs, costMicros }: LedgerEntry): void {
+    const facts = { principal, trace_id: traceId, duration_ms: durationMs, cost: costMicros / MICROS };
+    this.#logger.warning(`a ${kind} call ran on after it was stopped, and has ended`, { name, ...facts });
   }
 
-  #bounded(value: unknown, secrets: readonly string[] = []): unknown {
-    const json = toBoundedJson(value, this.#redactor, LOG_BOUNDS);
-    return JSON.parse(secrets.reduce((text, secret) => text.replaceAll(secret, "[redacted]"), json));
+  #contents({ entry }: FinishedCall): Record<string, unknown> {
+    const redactor = hiding(this.#redactor, entry.secrets);
+    return { params: bounded(entry.args, redactor), result: bounded(entry.result, redactor) };
   }
 }
 
+function bounded(value: unknown, redactor: Redactor): unknown {
+  return JSON.parse(toBoundedJson(value, redactor, LOG_BOUNDS));
+}
+
 /** Which parameters there were, without what they hold. */
-function shapeOf(args: unknown): Record<string, unknown> {
+function shapeOf(args: unknown, without: (text: string) => string): Record<string, unknown> {
   if (typeof args !== "object" || args === null) return {};
   const shape: Record<string, unknown> = {};
   let count = 0;
   for (const [name, value] of Object.entries(args)) {
     if (++count > MAX_PARAMETERS) break;
-    shape[name] = shapeOfValue(name, value);
+    const shown = shapeOfValue(name, value);
+    shape[name] = typeof shown === "string" ? without(shown) : shown;
   }
   return shape;
 }

@@ -1,10 +1,11 @@
+import type { LedgerEntry } from "../ledger/ledger.ts";
 import type { CallObserver, FinishedCall } from "../pipeline/call-observer.ts";
-import type { JsonRpcRequest, JsonRpcResponse } from "../protocol/json-rpc.ts";
-import type { OnAnswer, RequestOrigin, RequestWatch } from "../protocol/request-watch.ts";
+import type { JsonRpcRequest } from "../protocol/json-rpc.ts";
+import type { EndedSession, OnAnswer, RequestOrigin, RequestWatch } from "../protocol/request-watch.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
+import { answerErrorType, knownMethod, knownVersion, networkTransport, UNKNOWN } from "./mcp-conventions.ts";
 
 const MICROS = 1_000_000;
-const UNKNOWN = "unknown";
 
 /** Names of tools that do not exist are their callers' invention: they share one label. */
 const NO_SUCH_TOOL: ReadonlySet<string> = new Set(["tool_not_found", "governance_denied"]);
@@ -31,50 +32,49 @@ export class CallMetrics implements CallObserver {
     ledgerSeconds.observe([], ledgerMs / 1000);
   }
 
+  ranOn({ costMicros }: LedgerEntry): void {
+    if (costMicros > 0) this.#metrics.cost.add([], costMicros / MICROS);
+  }
+
   #toolOf(name: string, errorKind: string | undefined): string {
     const isDoubtful = errorKind !== undefined && NO_SUCH_TOOL.has(errorKind);
     return isDoubtful && !this.#isTool(name) ? UNKNOWN : name;
   }
 }
 
-/** The methods of the protocol, and our own; whatever else comes shares one label. */
-const METHODS: ReadonlySet<string> = new Set(
-  [
-    ["initialize", "ping", "server/discover", "mcp.capabilities", "logging/setLevel", "completion/complete"],
-    ["tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read"],
-    ["resources/subscribe", "resources/unsubscribe", "subscriptions/listen", "resources/directory/read"],
-    ["prompts/list", "prompts/get", "tasks/get", "tasks/update", "tasks/cancel"],
-  ].flat(),
-);
-
+/** By OpenTelemetry's conventions for MCP servers. */
 export class RequestMetrics implements RequestWatch {
   readonly #metrics: Metrics;
+  readonly #isTool: (name: string) => boolean;
 
-  constructor(metrics: Metrics) {
+  constructor(metrics: Metrics, isTool: (name: string) => boolean) {
     this.#metrics = metrics;
+    this.#isTool = isTool;
   }
 
-  begin({ method }: JsonRpcRequest, { caller }: RequestOrigin): OnAnswer {
+  begin({ method, params }: JsonRpcRequest, { caller }: RequestOrigin): OnAnswer {
     const startMs = performance.now();
+    const tool = method === "tools/call" ? this.#toolOf(params?.["name"]) : "";
     return (answer) => {
       this.#metrics.requests.observe(
-        [knownMethod(method), caller.transport, answerErrorType(answer)],
+        [
+          knownMethod(method),
+          tool,
+          knownVersion(caller.protocolVersion),
+          networkTransport(caller.transport),
+          answerErrorType(answer),
+        ],
         (performance.now() - startMs) / 1000,
       );
     };
   }
-}
 
-/** The method, if it is one that exists. */
-export function knownMethod(method: string): string {
-  return METHODS.has(method) ? method : UNKNOWN;
-}
+  sessionEnded({ caller, version, durationMs }: EndedSession): void {
+    const labels = [knownVersion(version), networkTransport(caller.transport)];
+    this.#metrics.sessionSeconds.observe(labels, durationMs / 1000);
+  }
 
-/** Empty when all went well. */
-export function answerErrorType(answer: JsonRpcResponse | undefined): string {
-  if (answer === undefined) return "";
-  if ("result" in answer) return answer.result["isError"] === true ? "tool_error" : "";
-  const { data } = answer.error;
-  const kind = typeof data === "object" && data !== null && "kind" in data ? data.kind : undefined;
-  return typeof kind === "string" ? kind : UNKNOWN;
+  #toolOf(name: unknown): string {
+    return typeof name === "string" && this.#isTool(name) ? name : UNKNOWN;
+  }
 }

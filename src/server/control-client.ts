@@ -3,6 +3,8 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import * as z from "zod";
+import { approvalSchema } from "../governance/approval/approval-schema.ts";
+import { OwlError } from "../errors/owl-error.ts";
 import { controlFolder } from "./control-socket.ts";
 import type { OperatorView } from "./operator-sandboxes.ts";
 
@@ -27,6 +29,11 @@ const listSchema = z.object({
 
 const destroySchema = z.object({ destroyed: z.boolean() });
 
+/** Whether a server uses this data folder. */
+export async function isServed(dataFolder: string): Promise<boolean> {
+  return (await askAll(dataFolder, { do: "list" })).length > 0;
+}
+
 /** The sandboxes of every server that uses this data folder. */
 export async function listSandboxes(dataFolder: string): Promise<OperatorView[]> {
   const answers = await Promise.all((await sockets(dataFolder)).map((path) => ask(path, { do: "list" })));
@@ -49,22 +56,7 @@ export async function dashboardAddresses(
   return answers.flatMap((answer) => (answer === undefined ? [] : (dashboardSchema.parse(answer).dashboard ?? [])));
 }
 
-const approvalsSchema = z.object({
-  approvals: z.array(
-    z.object({
-      id: z.string(),
-      principal: z.string(),
-      label: z.string().optional(),
-      name: z.string(),
-      args: z.unknown(),
-      rule: z.string(),
-      reason: z.string().optional(),
-      traceId: z.string(),
-      createdAtMs: z.number(),
-      expiresAtMs: z.number(),
-    }),
-  ),
-});
+const approvalsSchema = z.object({ approvals: z.array(approvalSchema) });
 
 const pausedSchema = z.object({
   paused: z.array(z.object({ client: z.string(), by: z.string(), reason: z.string(), since: z.string() })),
@@ -106,12 +98,15 @@ async function askAll(dataFolder: string, request: Readonly<Record<string, unkno
   return answers.filter((answer) => answer !== undefined);
 }
 
+const problemSchema = z.object({ error: z.string() });
 const decidedSchema = z.object({ decided: z.boolean() });
 
 /** The calls that wait at any server that uses this data folder. */
 export async function listApprovals(dataFolder: string): Promise<z.output<typeof approvalsSchema>["approvals"]> {
   const answers = await Promise.all((await sockets(dataFolder)).map((path) => ask(path, { do: "approvals" })));
-  return answers.flatMap((answer) => (answer === undefined ? [] : approvalsSchema.parse(answer).approvals));
+  const all = answers.flatMap((answer) => (answer === undefined ? [] : approvalsSchema.parse(answer).approvals));
+  // Servers that share a store tell of each other's too.
+  return [...new Map(all.map((approval) => [approval.id, approval])).values()];
 }
 
 /** Whether a call waited under this id at one of the servers. */
@@ -125,8 +120,12 @@ export async function decideApproval(
   },
 ): Promise<boolean> {
   const request = { do: "decide", ...decision };
-  const answers = await Promise.all((await sockets(dataFolder)).map((path) => ask(path, request)));
-  return answers.some((answer) => answer !== undefined && decidedSchema.parse(answer).decided);
+  // One after another: a server decides for those that share its store.
+  for (const path of await sockets(dataFolder)) {
+    const answer = await ask(path, request);
+    if (answer !== undefined && decidedSchema.parse(answer).decided) return true;
+  }
+  return false;
 }
 
 async function sockets(dataFolder: string): Promise<string[]> {
@@ -142,6 +141,8 @@ async function ask(path: string, request: Readonly<Record<string, unknown>>): Pr
   try {
     socket.write(`${JSON.stringify(request)}\n`);
     const answer: unknown = JSON.parse(await text(socket));
+    const problem = problemSchema.safeParse(answer);
+    if (problem.success) throw new OwlError("invalid_request", problem.data.error);
     return answer;
   } catch (error) {
     if (!(error instanceof Error) || !("code" in error) || error.code !== "ECONNREFUSED") throw error;

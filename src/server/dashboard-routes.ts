@@ -7,13 +7,14 @@ import { ledgerRoutes } from "../dashboard/ledger-routes.ts";
 import { liveRoutes } from "../dashboard/live-routes.ts";
 import { NowBoard } from "../dashboard/now-board.ts";
 import { pauseRoutes } from "../dashboard/pause-routes.ts";
-import { policyRoutes, type PolicySources } from "../dashboard/policy-routes.ts";
+import { namedClients, policyRoutes, type PolicySources } from "../dashboard/policy-routes.ts";
 import type { RecentStages } from "../dashboard/recent-stages.ts";
-import { SandboxDesk } from "../dashboard/sandbox-desk.ts";
+import { SandboxDesk, type SandboxDeskOptions } from "../dashboard/sandbox-desk.ts";
 import { sandboxFileRoutes } from "../dashboard/sandbox-file-routes.ts";
 import { sandboxRoutes } from "../dashboard/sandbox-routes.ts";
 import { spendRoutes, type SpendSources } from "../dashboard/spend-routes.ts";
 import { takeoverRoutes } from "../dashboard/takeover-routes.ts";
+import { Takeovers } from "../dashboard/takeovers.ts";
 import { toolRoutes, type ToolSources } from "../dashboard/tool-routes.ts";
 import { UsageSampler } from "../dashboard/usage-sampler.ts";
 import { HANDLER_SOURCE } from "../handlers/handler-library.ts";
@@ -24,7 +25,7 @@ import { recordAct } from "./operator-record.ts";
 import { decideApproval } from "./operator-requests.ts";
 import { PACKAGE_VERSION } from "./package-version.ts";
 import { pauseDesk } from "./pause-desk.ts";
-import { subjectNamed } from "./policy-desk.ts";
+import { NamedCalls } from "./policy-desk.ts";
 import type { Capabilities } from "./serve-capabilities.ts";
 import type { SandboxPart } from "./serve-sandboxes.ts";
 
@@ -46,12 +47,16 @@ export function dashboardRoutes(sources: DashboardSources): readonly ApiRoute[] 
   return [
     ...liveRoutes(board),
     ...sandboxParts(sources, board),
-    ...ledgerRoutes(governance.ledger, stages),
+    ...ledgerRoutes({
+      reader: governance.ledger.reader,
+      stages,
+      record: (act) => recordAct(governance, { ...act, transport: "http" }),
+    }),
     ...spendRoutes(spendSources(governance)),
     ...approvalRoutes(approvalSources(sources)),
     ...policyRoutes(policySources(sources)),
     ...toolRoutes(toolSources(sources)),
-    ...pauseRoutes(pauseDesk(governance)),
+    ...pauseRoutes(pauseDesk(governance, "http")),
   ];
 }
 
@@ -61,24 +66,37 @@ function sandboxParts(
 ): readonly ApiRoute[] {
   if (sandboxes === undefined) return [];
   const all = sandboxes.layer.services.sandboxes;
-  const desk = new SandboxDesk({ sandboxes: all, activity, record: (act) => recordAct(governance, act) });
+  const workspacePath = config.sandbox.workspace;
+  const record: SandboxDeskOptions["record"] = (act) => recordAct(governance, { ...act, transport: "http" });
+  const desk = new SandboxDesk({ sandboxes: all, activity, record });
+  const takeovers = new Takeovers(desk);
   return [
-    ...sandboxRoutes({ desk, now: (cellId) => board.sandbox(cellId) }),
-    ...takeoverRoutes(desk),
-    ...browserRoutes(desk),
-    ...sandboxFileRoutes({ desk, files: sandboxes.files, workspacePath: config.sandbox.workspace }),
+    ...sandboxRoutes({ desk, now: (cellId) => board.sandbox(cellId), workspacePath }),
+    ...takeoverRoutes(desk, takeovers),
+    ...browserRoutes(desk, takeovers),
+    ...sandboxFileRoutes({ desk, files: sandboxes.files, workspacePath }),
   ];
 }
 
 function spendSources({ ledger, governor, source }: OpenGovernance): SpendSources {
-  return { reader: ledger.reader, governor, timeZone: () => source.current.config.timeZone };
+  return {
+    reader: ledger.reader,
+    governor,
+    timeZone: () => source.current.config.timeZone,
+    namedClients: () => namedClients(source.current),
+  };
 }
 
 function approvalSources({ governance, sandboxes }: DashboardSources): ApprovalSources {
   return {
-    list: () => governance.governor.approvals.list(),
-    decide: (decision) => decideApproval(governance, decision),
+    list: () => governance.desk.list(),
+    decide: (decision) => decideApproval(governance, { ...decision, transport: "http" }),
     sandboxes: sandboxes?.layer.services.sandboxes,
+    callerOf: ({ traceId, principal }) => {
+      for (const { call } of governance.running)
+        if (call.traceId === traceId && call.caller.principal.id === principal) return call.caller;
+      return undefined;
+    },
   };
 }
 
@@ -88,7 +106,7 @@ function policySources({ config, governance, mcp, sandboxes, operations }: Dashb
   return {
     policy: () => source.current,
     registry,
-    subjectNamed: (name) => subjectNamed(registry, name, config.tools.timeoutSeconds * 1000),
+    named: new NamedCalls(registry, config),
     reader: ledger.reader,
     owners: () => sandboxes?.operator.list().map(({ owner }) => owner) ?? [],
     pauses: () => governor.pauses.list(),
@@ -113,7 +131,7 @@ function toolSources({ mcp, capabilities }: DashboardSources): ToolSources {
 }
 
 function boardOf({ config, governance, sandboxes, operations, activity }: DashboardSources): NowBoard {
-  const { governor, running } = governance;
+  const { governor, running, desk } = governance;
   const all = sandboxes?.layer.services.sandboxes;
   return new NowBoard({
     version: PACKAGE_VERSION,
@@ -125,8 +143,8 @@ function boardOf({ config, governance, sandboxes, operations, activity }: Dashbo
       ready: [...(sandboxes?.layer.pooled().values() ?? [])].reduce((sum, count) => sum + count, 0),
       most: config.sandbox.maxTotal,
     }),
-    approvals: () => governor.approvals.list(),
+    approvals: () => desk.known(),
     pauses: () => governor.pauses.list(),
-    health: () => operations.health.report(),
+    health: () => operations.health.wholeReport(),
   });
 }

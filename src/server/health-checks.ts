@@ -1,11 +1,12 @@
 import { X509Certificate } from "node:crypto";
-import { access, readFile, statfs } from "node:fs/promises";
+import { access, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { ANONYMOUS } from "../auth/principal.ts";
 import type { Config } from "../config/schema.ts";
 import { EVERYBODY } from "../governance/pauses.ts";
 import type { WebhookAlerts } from "../telemetry/alerts.ts";
 import type { Finding, HealthCheck } from "../telemetry/health.ts";
+import type { CertificateInUse } from "../transports/http/tls.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import { GUEST_FOLDER } from "./open-runtime.ts";
 import type { SandboxHealth } from "./sandbox-health.ts";
@@ -25,11 +26,13 @@ export interface HealthParts {
   /** What the last verification of the ledger found; absent when nobody verifies. */
   readonly ledgerCheck?: { readonly finding: Finding } | undefined;
   readonly alerts?: Pick<WebhookAlerts, "isInTrouble"> | undefined;
+  /** Nothing before somebody listens with TLS. */
+  readonly certificate?: () => CertificateInUse | undefined;
 }
 
 /** Everything that `/health` looks at. */
 export function healthChecks(parts: HealthParts): readonly HealthCheck[] {
-  const { config, governance, sandboxes, ledgerCheck, alerts } = parts;
+  const { config, governance, sandboxes, ledgerCheck, alerts, certificate } = parts;
   const checks: HealthCheck[] = [diskCheck(config.sandbox.root)];
   if (governance !== undefined)
     checks.push(storeCheck(governance), limitsCheck(governance), pausedCheck(governance.governor));
@@ -37,8 +40,8 @@ export function healthChecks(parts: HealthParts): readonly HealthCheck[] {
     checks.push({ name: "ledger_verify", isVital: false, look: () => ledgerCheck.finding });
   if (alerts !== undefined && config.alerts.webhook !== "") checks.push(webhookCheck(alerts));
   if (sandboxes !== undefined) checks.push(runtimeCheck(sandboxes.health), guestCheck());
-  if (config.transport === "http" && config.http.tls.certFile !== "")
-    checks.push(certificateCheck(config.http.tls.certFile));
+  if (certificate !== undefined && config.transport === "http" && config.http.tls.certFile !== "")
+    checks.push(certificateCheck(certificate));
   return checks;
 }
 
@@ -46,10 +49,11 @@ function storeCheck({ governor, ledger }: Pick<OpenGovernance, "governor" | "led
   return {
     name: "store",
     isVital: !governor.failOpen,
+    failure: "the ledger cannot be read",
     async look() {
       await ledger.reader.head();
       if (ledger.isHealthy) return ok("the ledger can be read and written");
-      return down("the ledger could not be written at the last try; the next call tries again");
+      return down("the ledger could not be written at the last try; it is tried again every few seconds");
     },
   };
 }
@@ -86,6 +90,7 @@ function limitsCheck({ governor }: Pick<OpenGovernance, "governor">): HealthChec
   return {
     name: "limits",
     isVital: !governor.failOpen,
+    failure: "calls cannot be counted",
     async look() {
       await governor.usage({ principal: ANONYMOUS, label: undefined });
       return ok("calls can be counted");
@@ -101,7 +106,9 @@ function runtimeCheck(health: () => SandboxHealth): HealthCheck {
       const found = health();
       if (found.status === "ok") return ok(`sandboxes run on ${found.runtime}`);
       if (found.status === "starting") return { status: "starting", message: "sandboxes are being started" };
-      return down(found.reason);
+      const { reason: detail, publicReason } = found;
+      if (found.status === "degraded") return { status: "degraded", message: publicReason, detail };
+      return { ...down(`no sandbox can start: ${publicReason}`), detail };
     },
   };
 }
@@ -126,6 +133,7 @@ function diskCheck(dataFolder: string): HealthCheck {
   return {
     name: "disk",
     isVital: true,
+    failure: "the data folder cannot be looked at",
     async look() {
       const { bavail, bsize } = await statfs(dataFolder);
       const free = bavail * bsize;
@@ -137,19 +145,26 @@ function diskCheck(dataFolder: string): HealthCheck {
 }
 
 /** Clients refuse it once it has ended, whatever the server says: it is told of, and ends nothing here. */
-function certificateCheck(certFile: string): HealthCheck {
+function certificateCheck(inUse: () => CertificateInUse | undefined): HealthCheck {
   return {
     name: "certificate",
     isVital: false,
-    async look() {
-      const endsAtMs = Date.parse(new X509Certificate(await readFile(certFile)).validTo);
-      const days = Math.floor((endsAtMs - Date.now()) / DAY_MS);
-      if (days < 0) return down("the certificate has ended; put a new one in its place, it is read at once");
+    look() {
+      const certificate = inUse();
+      if (certificate === undefined) return { status: "starting", message: "nobody listens with it yet" };
+      const { cert, isRefused } = certificate;
+      const advice = isRefused ? REFUSED_PAIR : NEW_PAIR;
+      const days = Math.floor((Date.parse(new X509Certificate(cert).validTo) - Date.now()) / DAY_MS);
+      if (days < 0) return down(`the certificate has ended; ${advice}`);
       const message = `the certificate ends in ${days} days`;
-      return days < SOON_DAYS ? { status: "degraded", message } : ok(message);
+      if (isRefused || days < SOON_DAYS) return { status: "degraded", message: `${message}; ${advice}` };
+      return ok(message);
     },
   };
 }
+
+const NEW_PAIR = "put a new one in its place, it is read at once";
+const REFUSED_PAIR = "the files in its place cannot be used: put a certificate there together with its own key";
 
 function ok(message: string): Finding {
   return { status: "ok", message };

@@ -1,4 +1,5 @@
-import type { Ledger } from "../ledger/ledger.ts";
+import { MAX_TIMER_MS } from "../config/timer-limit.ts";
+import type { LedgerReader } from "../ledger/store.ts";
 import type { VerifyProblem } from "../ledger/verify.ts";
 import type { Finding } from "../telemetry/health.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -8,7 +9,7 @@ const HOUR_MS = 3_600_000;
 const FIRST_MS = 60_000;
 
 export interface LedgerCheckOptions {
-  readonly ledger: Pick<Ledger, "reader">;
+  readonly ledger: { readonly reader: Pick<LedgerReader, "verify"> };
   readonly everyHours: number;
   readonly logger: Logger;
 }
@@ -43,7 +44,14 @@ export class LedgerCheck {
 
   #plan(afterMs: number): void {
     if (this.#isClosed) return;
-    this.#timer = setTimeout(() => void this.#verify().finally(() => this.#plan(this.#everyMs)), afterMs).unref();
+    const waitMs = Math.min(afterMs, MAX_TIMER_MS);
+    this.#timer = setTimeout(() => this.#due(afterMs - waitMs), waitMs).unref();
+  }
+
+  /** A year is longer than a timer can wait at once. */
+  #due(leftMs: number): void {
+    if (leftMs > 0) this.#plan(leftMs);
+    else void this.#verify().finally(() => this.#plan(this.#everyMs));
   }
 
   async #verify(): Promise<void> {

@@ -9,10 +9,9 @@ import { allTools } from "../protocol/methods/list-tools.ts";
 import { newTraceId } from "../protocol/trace-id.ts";
 import { LEGACY_VERSIONS, MODERN_VERSIONS } from "../protocol/versions.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { Subject } from "../governance/subject.ts";
 import { assemble } from "./assemble.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
-import { subjectNamed } from "./policy-desk.ts";
+import { NamedCalls } from "./policy-desk.ts";
 
 export interface ToolSummary {
   readonly name: string;
@@ -41,7 +40,7 @@ export interface LocalServer {
     options: { readonly signal: AbortSignal },
   ): Promise<ToolResult>;
   /** What a tool's name, a URI or `prompt:NAME` means to the policy. */
-  subjectNamed(name: string): Subject;
+  readonly named: NamedCalls;
   close(): Promise<void>;
 }
 
@@ -77,7 +76,7 @@ export async function openLocal({
       const call = { caller, life, traceId: newTraceId(), conversation: silentConversation(changes) };
       return pipeline.callTool(await pipeline.findTool(name, call, args), args, call);
     },
-    subjectNamed: (name) => subjectNamed(pipeline.registry, name, config.tools.timeoutSeconds * 1000),
+    named: new NamedCalls(pipeline.registry, config),
     close: () => assembly.close(),
   };
 }

@@ -1,12 +1,14 @@
 import { join } from "node:path";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
+import type { ApprovalDesk } from "../governance/approval/approval-desk.ts";
 import { Approvals } from "../governance/approval/approvals.ts";
 import { Governor } from "../governance/governor.ts";
 import type { LimitStore } from "../governance/limits/limit-store.ts";
 import type { LimitEngine } from "../governance/limits/shared/limit-engine.ts";
 import { SharedLimitStore } from "../governance/limits/shared/shared-limit-store.ts";
 import { SqliteLimitStore } from "../governance/limits/sqlite-limit-store.ts";
+import { PauseFiles } from "../governance/pause-files.ts";
 import { Pauses } from "../governance/pauses.ts";
 import { PolicyError } from "../governance/policy/policy-error.ts";
 import { PolicySource } from "../governance/policy/policy-source.ts";
@@ -16,11 +18,15 @@ import { RunningCalls } from "../pipeline/running-calls.ts";
 import type { Alerts } from "../telemetry/alerts.ts";
 import { CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { lookAtFiles } from "../watching/look-at-files.ts";
+import { cancelPaused } from "./cancel-paused.ts";
+import { openApprovalDesk } from "./open-approval-desk.ts";
+import { PolicyWatch } from "./policy-watch.ts";
 
 export interface OpenGovernance extends GovernanceParts {
   readonly source: PolicySource;
   readonly running: RunningCalls;
+  /** What waits for operators, here and on servers that share the store. */
+  readonly desk: ApprovalDesk;
   /** Follows the files that the policy comes from. */
   watch(): void;
   /** Reads them now. What is wrong is logged, and the policy stays. */
@@ -45,39 +51,60 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
   const source = await PolicySource.open({ origin: governance, logger }).catch((error: unknown) => {
     throw error instanceof PolicyError ? new Error(`the policy cannot be used:\n${error.message}`) : error;
   });
-  const pauses = new Pauses(join(sandbox.root, "paused"), logger);
   const inFlight = new CallsInFlight();
   const limits = openLimits(options, { source, inFlight });
   const approvals = new Approvals({ timeoutMs: governance.approvalTimeoutSeconds * 1000 });
+  const running = new RunningCalls();
+  let pauses: Pauses | undefined;
+  let desk: ApprovalDesk | undefined;
   try {
+    const opened = (desk = await openApprovalDesk(config, { approvals, logger }));
+    const paused = (pauses = await openPauses(config, logger));
+    paused.onChange((begun) => cancelPaused({ approvals, running }, begun));
     const ledger = await openLedger({ config, dataFolder: sandbox.root, logger, alerts, inFlight });
     const { failOpen } = governance;
-    const governor = new Governor({ source, limits, approvals, pauses, logger, alerts, failOpen });
-    const watched = [governance.policyFile, loaded?.file ?? ""].filter((file) => file !== "");
-    const reload = (): Promise<void> =>
-      source.reload(async () => (await loaded?.reload())?.config.governance ?? governance);
-    let stopLooking: (() => void) | undefined;
+    const governor = new Governor({ source, limits, approvals, pauses: paused, logger, alerts, failOpen });
+    const policy = new PolicyWatch({ source, origin: governance, loaded });
     return {
       governor,
       ledger,
       inFlight,
       source,
-      running: new RunningCalls(),
-      reload,
+      running,
+      desk: opened,
+      reload: () => policy.reload(),
       watch() {
-        stopLooking = lookAtFiles(watched, () => void reload());
-        pauses.watch();
+        policy.start();
+        paused.watch();
       },
       async close() {
-        pauses.close();
-        stopLooking?.();
+        policy.stop();
         approvals.close();
+        await opened.close();
         await ledger.close();
+        await paused.close();
         await limits.close();
       },
     };
   } catch (error) {
+    await desk?.close();
+    await pauses?.close();
     await limits.close();
+    throw error;
+  }
+}
+
+/** In the store that servers share, or else in files of the data folder: what cannot be asked for there must not be forgotten. */
+async function openPauses({ store, sandbox }: Config, logger: Logger): Promise<Pauses> {
+  const files = new PauseFiles(join(sandbox.root, "paused"));
+  if (store.url === "") return Pauses.open(files, logger);
+  const { PostgresPauses } = await import("../governance/postgres-pauses.ts");
+  const shared = await PostgresPauses.open(store.url);
+  try {
+    await shared.takeOver(files);
+    return await Pauses.open(shared, logger);
+  } catch (error) {
+    await shared.close();
     throw error;
   }
 }

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import type { Config } from "../config/schema.ts";
 import { userEnvironment } from "../config/user-environment.ts";
-import { OwlError } from "../errors/owl-error.ts";
-import type { ProbeCheck, Runtime } from "../runtimes/runtime.ts";
+import { OwlError, toOwlError } from "../errors/owl-error.ts";
+import type { ProbeCheck, ProbeReport, Runtime } from "../runtimes/runtime.ts";
 import { templateTrees } from "../sandbox/template-trees.ts";
 import type { Templates } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -11,7 +11,8 @@ import type { Logger } from "../telemetry/logger.ts";
 const PROBE_TIMEOUT_MS = 60_000;
 /** A microVM in a virtual machine that is emulated itself takes most of it. */
 const MACHINE_PROBE_TIMEOUT_MS = 180_000;
-const PASSING_CONTACT_MS = 2000;
+/** Podman takes a second to tell of itself, and more where much goes on. */
+const PASSING_CONTACT_MS = 5000;
 
 /** Where the guest lies: beside the compiled server, or in `dist/` when the source itself runs. */
 export const GUEST_FOLDER: string = fileURLToPath(
@@ -30,6 +31,8 @@ export interface RuntimeWish extends RuntimeParts {
   readonly name: RuntimeName;
   /** The operator named it; otherwise it is tried in passing, and must not keep the start waiting. */
   readonly isAsked: boolean;
+  /** That of templates that name none of their own; absent: this one. */
+  readonly usual?: RuntimeName;
 }
 
 export type OpenRuntime = (wish: RuntimeWish) => Promise<Runtime>;
@@ -72,6 +75,7 @@ async function openDocker({ config: { sandbox }, logger, templates, isAsked }: R
     ociRuntime: sandbox.docker.runtime,
     imageOf: (template) => sandbox.templates[template]?.image ?? sandbox.image,
     templates: templateTrees(templates),
+    hasVolumes: sandbox.volumes.length > 0,
     keepsWorkspaces: sandbox.keepWorkspaces,
     ...(!isAsked && { contactTimeoutMs: PASSING_CONTACT_MS }),
   });
@@ -94,14 +98,40 @@ async function openMicrosandbox({ config: { sandbox }, logger, templates }: Runt
   });
 }
 
+/** What a template asks for, where `usual` is what the others have. */
+export function runtimeOfTemplate(own: TemplateSetting | undefined, usual: RuntimeName): Config["sandbox"]["runtime"] {
+  return own?.runtime ?? (own?.image === undefined ? "auto" : usual === "microsandbox" ? usual : "docker");
+}
+
+type TemplateSetting = Config["sandbox"]["templates"][string];
+
+/**
+ * Whose images the probe starts from, until one is there. What everybody gets who names no template has to be; but no template
+ * of its own waits for the image of another.
+ */
+export function templatesToTry({ config: { sandbox }, templates, name, usual = name }: TryWish): readonly string[] {
+  const named = [sandbox.template, ...Object.keys(sandbox.templates), ...templates.names];
+  const served = named.filter((template) => {
+    const asked = runtimeOfTemplate(sandbox.templates[template], usual);
+    return (asked === "auto" ? usual : asked) === name;
+  });
+  if (usual === name && served[0] === sandbox.template) return [sandbox.template];
+  return served.length === 0 ? [""] : [...new Set(served)];
+}
+
+type TryWish = Pick<RuntimeWish, "config" | "templates" | "name" | "usual">;
+
+export interface IsolationWish {
+  readonly limits: "required" | "best-effort";
+  readonly logger: Logger;
+  readonly signal: AbortSignal | undefined;
+  readonly templates: readonly string[];
+}
+
 /** Tries to break out, and refuses when one try succeeds: a sandbox that may leak is worse than none. */
-export async function assertIsolated(
-  runtime: Runtime,
-  limits: "required" | "best-effort",
-  logger: Logger,
-): Promise<void> {
-  const timeoutMs = runtime.name === "microsandbox" ? MACHINE_PROBE_TIMEOUT_MS : PROBE_TIMEOUT_MS;
-  const { checks } = await runtime.probe(AbortSignal.timeout(timeoutMs));
+export async function assertIsolated(runtime: Runtime, wish: IsolationWish): Promise<void> {
+  const { limits, logger } = wish;
+  const { checks } = await probe(runtime, wish);
   const broken = checks.filter(({ holds }) => !holds);
   const accepted = limits === "best-effort" ? broken.filter(({ severity }) => severity === "limit") : [];
   for (const { name, detail } of accepted) logger.warning("sandboxes run without a limit", { limit: name, detail });
@@ -120,4 +150,23 @@ function unavailable(runtime: string, refused: readonly ProbeCheck[]): OwlError 
     `${runtime} cannot run sandboxes here: ${reasons.join("; ") || "its probe checked nothing"}`,
     { facts: { failed: refused.map(({ name }) => name) }, ...(fixes.length > 0 && { hint: fixes.join(" ") }) },
   );
+}
+
+/** Tries to break out, for as long as that may take there; from the image of the first template that has one there. */
+export async function probe(
+  runtime: Runtime,
+  { templates, signal }: { readonly templates: readonly string[]; readonly signal?: AbortSignal | undefined },
+): Promise<ProbeReport & { readonly template: string }> {
+  const timeout = AbortSignal.timeout(runtime.name === "microsandbox" ? MACHINE_PROBE_TIMEOUT_MS : PROBE_TIMEOUT_MS);
+  const limited = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+  const missing: unknown[] = [];
+  for (const template of templates) {
+    try {
+      return { ...(await runtime.probe(limited, template)), template };
+    } catch (error) {
+      if (toOwlError(error).facts["reason"] !== "image_missing") throw error;
+      missing.push(error);
+    }
+  }
+  throw missing[0];
 }

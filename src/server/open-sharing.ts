@@ -6,14 +6,17 @@ import { Forwarder } from "../cluster/forwarder.ts";
 import { openPostgresDirectory, redisDirectory, type ServerDirectory } from "../cluster/server-directory.ts";
 import { SessionHomes } from "../cluster/session-homes.ts";
 import { SessionStore } from "../cluster/session-store.ts";
+import { SharedStates } from "../cluster/shared-states.ts";
 import { ServerRegistry } from "../cluster/server-registry.ts";
 import { TaskHomes } from "../cluster/task-homes.ts";
 import type { Config } from "../config/schema.ts";
+import type { SpendBook } from "../governance/limits/postgres/spend-book.ts";
 import { redisLimitEngine } from "../governance/limits/redis/redis-limit-engine.ts";
 import type { LimitEngine } from "../governance/limits/shared/limit-engine.ts";
 import { RedisConnection } from "../redis/redis-connection.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
+import { FileHomes } from "./file-homes.ts";
 import { SandboxHomes } from "./sandbox-homes.ts";
 
 const ID_BYTES = 9;
@@ -38,8 +41,11 @@ export interface Sharing {
 /** This server as one of several. */
 export interface Cluster {
   readonly homes: SandboxHomes;
+  readonly files: FileHomes;
   readonly sessions: SessionHomes;
   readonly tasks: TaskHomes;
+  /** Which states of calls were used at any of the servers; only Redis knows. */
+  readonly usedStates: SharedStates | undefined;
   readonly door: ForwardDoor;
   /** From now on the others find it. */
   announce(listeningUrl: string): Promise<void>;
@@ -51,13 +57,13 @@ export interface Cluster {
 export async function openSharing(options: SharingOptions): Promise<Sharing> {
   const { config, logger } = options;
   const place = await (config.limits.url === "" ? openPostgresPlace(config) : openRedisPlace(config, logger));
-  const { engine, directory, storeFor } = place;
+  const { engine, directory } = place;
   if (directory === undefined) {
     if (config.transport === "http")
       logger.warning("limits are shared and sandboxes are not: set cluster.key, or let the balancer be sticky");
     return { engine, cluster: undefined, close: () => place.close() };
   }
-  const { cluster, forwarder, store } = openCluster(options, directory, storeFor);
+  const { cluster, forwarder, store } = openCluster(options, directory, place);
   return {
     engine,
     cluster,
@@ -76,14 +82,19 @@ interface SharedPlace {
   readonly directory: ServerDirectory | undefined;
   /** Where sessions survive their server; only Redis keeps them. */
   readonly storeFor?: (serverId: string) => SessionStore;
+  readonly usedStates?: SharedStates;
   close(): Promise<void>;
 }
 
-async function openRedisPlace({ limits, cluster, http }: Config, logger: Logger): Promise<SharedPlace> {
+async function openRedisPlace({ limits, store, cluster, http }: Config, logger: Logger): Promise<SharedPlace> {
   const connection = await RedisConnection.open({ url: limits.url, logger });
+  const book = await openSpendBook(store.url).catch((error: unknown) => {
+    connection.close();
+    throw error;
+  });
   const leaseMs = limits.leaseSeconds * 1000;
   return {
-    engine: redisLimitEngine(connection),
+    engine: redisLimitEngine(connection, book),
     directory: cluster.key === "" ? undefined : redisDirectory(connection),
     storeFor: (serverId) =>
       new SessionStore({
@@ -94,8 +105,19 @@ async function openRedisPlace({ limits, cluster, http }: Config, logger: Logger)
         // A client comes back as soon as the server is known to be gone.
         endedLifeMs: RESUME_MS + PATIENCE_LEASES * leaseMs,
       }),
-    close: async () => connection.close(),
+    usedStates: new SharedStates(connection),
+    async close() {
+      connection.close();
+      await book?.close();
+    },
   };
+}
+
+/** What was spent is as durable as the ledger, if there is a database for both. */
+async function openSpendBook(url: string): Promise<SpendBook | undefined> {
+  if (url === "") return undefined;
+  const module = await import("../governance/limits/postgres/spend-book.ts");
+  return module.SpendBook.open(url);
 }
 
 async function openPostgresPlace({ store, cluster }: Config): Promise<SharedPlace> {
@@ -112,7 +134,7 @@ async function openPostgresPlace({ store, cluster }: Config): Promise<SharedPlac
 function openCluster(
   { config, logger, changes, tracer }: SharingOptions,
   directory: ServerDirectory,
-  storeFor: SharedPlace["storeFor"],
+  { storeFor, usedStates }: SharedPlace,
 ): { readonly cluster: Cluster; readonly forwarder: Forwarder; readonly store: SessionStore | undefined } {
   const serverId = randomBytes(ID_BYTES).toString("base64url");
   const seal = new ForwardSeal(config.cluster.key);
@@ -121,6 +143,7 @@ function openCluster(
   const forwarder = new Forwarder({ seal, registry, logger });
   const timeoutMs = config.tools.timeoutSeconds * 1000;
   const homes = new SandboxHomes({ serverId, forwarder, changes, timeoutMs, tracer });
+  const files = new FileHomes({ serverId, forwarder });
   const store = storeFor?.(serverId);
   const sessions = new SessionHomes({ serverId, forwarder, registry, leaseMs, store });
   const tasks = new TaskHomes({ serverId, forwarder, registry });
@@ -131,6 +154,7 @@ function openCluster(
     logger.debug("runs a call of another server", { kind, client, label, trace_id: traceId });
     if (kind === "session") return sessions.run(message, line);
     if (kind === "task") return tasks.run(message);
+    if (kind === "transfer") return files.run(message);
     return homes.run(message, line);
   };
   const door = new ForwardDoor({ seal, serverId, run });
@@ -139,5 +163,6 @@ function openCluster(
     await registry.announce(url);
     logger.info("joined the cluster", { server: serverId, url });
   };
-  return { forwarder, store, cluster: { homes, sessions, tasks, door, announce, leave: () => registry.leave() } };
+  const leave = (): Promise<void> => registry.leave();
+  return { forwarder, store, cluster: { homes, files, sessions, tasks, usedStates, door, announce, leave } };
 }

@@ -4,6 +4,7 @@ import { Health } from "../telemetry/health.ts";
 import { HealthWatch } from "../telemetry/health-watch.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
+import type { CertificateInUse } from "../transports/http/tls.ts";
 import type { ControlSocket } from "./control-socket.ts";
 import type { Dashboard, DashboardAddress } from "./open-dashboard.ts";
 import { LedgerCheck } from "./ledger-check.ts";
@@ -30,6 +31,8 @@ export class Operations {
   readonly metrics: Metrics | undefined;
   /** The page for operators, once there is one. */
   dashboard: Dashboard | undefined;
+  /** What clients are shown, once somebody listens with TLS. */
+  certificate: (() => CertificateInUse | undefined) | undefined;
   /** What reads the configuration again, once there is one. */
   reloader: Pick<Reloader, "last"> | undefined;
   readonly #parts: OperationsParts;
@@ -48,7 +51,8 @@ export class Operations {
         ? undefined
         : new LedgerCheck({ ledger: governance.ledger, everyHours, logger });
     const { operator } = sandboxes ?? {};
-    const looked = { config, governance, sandboxes: operator, ledgerCheck: this.#ledgerCheck, alerts };
+    const certificate = (): CertificateInUse | undefined => this.certificate?.();
+    const looked = { config, governance, sandboxes: operator, ledgerCheck: this.#ledgerCheck, alerts, certificate };
     this.health = new Health(healthChecks(looked));
     if (metrics !== undefined) followState(metrics, this.health, sandboxes);
   }

@@ -1,7 +1,8 @@
 import * as z from "zod";
+import { OwlError } from "../errors/owl-error.ts";
 import type { Approval } from "../governance/approval/approvals.ts";
 import type { OpenGovernance } from "./open-governance.ts";
-import { recordAct } from "./operator-record.ts";
+import { type ActRecord, type OperatorAct, type OperatorDoor, recordAct } from "./operator-record.ts";
 import { pauseDesk } from "./pause-desk.ts";
 
 /** What commands on the same machine may ask about governance. */
@@ -35,12 +36,12 @@ export async function answerOperator(
   governance: OpenGovernance,
   request: OperatorRequest,
 ): Promise<Record<string, unknown>> {
-  const desk = pauseDesk(governance);
+  const desk = pauseDesk(governance, "local");
   switch (request.do) {
     case "approvals":
-      return { approvals: governance.governor.approvals.list() };
+      return { approvals: await governance.desk.list() };
     case "decide":
-      return { decided: await decideApproval(governance, request) };
+      return { decided: await decideApproval(governance, { ...request, transport: "local" }) };
     case "paused":
       return { paused: desk.list() };
     case "pause":
@@ -57,26 +58,49 @@ export interface ApprovalDecision {
   /** Who decides, as the ledger names them. */
   readonly by: string;
   readonly reason: string;
+  readonly transport: OperatorDoor;
 }
 
-/** The decision goes into the ledger first: what cannot be recorded is not decided. */
+/** Ids of those of which a decision is being written down: whoever decides meanwhile comes too late. */
+const beingDecided = new Set<string>();
+
+export interface DecisionParts extends ActRecord {
+  readonly desk: Pick<OpenGovernance["desk"], "list" | "decide">;
+}
+
+/** The decision goes into the ledger first: what cannot be recorded is not decided. @throws OwlError for one's own call. */
 export async function decideApproval(
-  { governor, ledger }: Pick<OpenGovernance, "governor" | "ledger">,
-  { id, decision, by, reason }: ApprovalDecision,
+  { governor, ledger, desk }: DecisionParts,
+  { id, decision, by, reason, transport }: ApprovalDecision,
 ): Promise<boolean> {
-  const approval = governor.approvals.get(id);
-  if (approval === undefined) return false;
-  await recordAct(
-    { governor, ledger },
-    {
-      by,
-      name: `approval.${decision}`,
-      args: { approval: id, ...summary(approval), reason },
-      rule: approval.rule,
-      traceId: approval.traceId,
-    },
-  );
-  return decision === "approve" ? governor.approvals.approve(id, by) : governor.approvals.deny(id, by, reason);
+  const approval = (await desk.list()).find((each) => each.id === id);
+  if (approval === undefined || beingDecided.has(id)) return false;
+  if (approval.principal === by)
+    throw new OwlError("forbidden", "Nobody approves a call of their own.", {
+      facts: { reason: "own_call" },
+      hint: "ask another operator",
+    });
+  const act: OperatorAct = {
+    by,
+    transport,
+    name: `approval.${decision}`,
+    args: { approval: id, ...summary(approval), reason },
+    rule: approval.rule,
+    traceId: approval.traceId,
+  };
+  beingDecided.add(id);
+  try {
+    await recordAct({ governor, ledger }, act);
+    const isDecided = await desk.decide({ id, decision, by, reason });
+    if (!isDecided) await recordAct({ governor, ledger }, { ...act, failure: tooLate() });
+    return isDecided;
+  } finally {
+    beingDecided.delete(id);
+  }
+}
+
+function tooLate(): OwlError {
+  return new OwlError("route_not_found", "the call had stopped waiting when the decision was on record");
 }
 
 function summary({ principal, name, args }: Approval): Record<string, unknown> {

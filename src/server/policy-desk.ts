@@ -1,21 +1,68 @@
 import type { Registry } from "../capabilities/registry.ts";
 import type { Config } from "../config/schema.ts";
+import { toOwlError } from "../errors/owl-error.ts";
+import type { SupposedCall } from "../governance/explain.ts";
+import { argumentsInUri, validateArguments, validatePromptArguments } from "../pipeline/validate-arguments.ts";
 import { type Policy } from "../governance/policy/policy.ts";
 import { readPolicy } from "../governance/policy/policy-source.ts";
 import { type Subject, unknownSubject } from "../governance/subject.ts";
-import { promptSubject, resourceSubject, toolSubject } from "../pipeline/subjects.ts";
+import { promptSubject, resourceSubject, toolSubject, unknownResource } from "../pipeline/subjects.ts";
 
 /** The configured policy, or what it would be with this file in place of its own. @throws PolicyError */
 export function policyOf({ governance }: Config, candidate: string | undefined): Promise<Policy> {
   return readPolicy(candidate === undefined ? governance : { ...governance, policyFile: candidate });
 }
 
+/** What names mean to the policy, and arguments with them. */
+export class NamedCalls {
+  readonly #registry: Registry;
+  readonly #timeoutMs: number;
+
+  constructor(registry: Registry, { tools: { timeoutSeconds } }: Config) {
+    this.#registry = registry;
+    this.#timeoutMs = timeoutSeconds * 1000;
+  }
+
+  subject(name: string): Subject {
+    return subjectNamed(this.#registry, name, this.#timeoutMs);
+  }
+
+  /** A call as rules would see it; nothing where nobody here has the name. */
+  async find(name: string, args: unknown): Promise<SupposedCall | undefined> {
+    const read = argumentsReader(this.#registry, name);
+    if (read === undefined) return undefined;
+    const subject = this.subject(name);
+    try {
+      return { subject, args: await read(args) };
+    } catch (error) {
+      return { subject, args, mistake: toOwlError(error).message };
+    }
+  }
+
+  /** The same, whether somebody has the name or not. */
+  async call(name: string, args: unknown): Promise<SupposedCall> {
+    return (await this.find(name, args)) ?? { subject: this.subject(name), args };
+  }
+}
+
+/** How the pipeline reads the arguments of what has this name. */
+function argumentsReader(registry: Registry, name: string): ((args: unknown) => unknown) | undefined {
+  if (name.startsWith("prompt:")) {
+    const prompt = registry.prompt(name.slice("prompt:".length));
+    return prompt && ((args) => validatePromptArguments(prompt, args));
+  }
+  const tool = registry.tool(name);
+  if (tool !== undefined) return (args) => validateArguments(tool, args);
+  const found = registry.findResource(name);
+  return found && (() => argumentsInUri(found));
+}
+
 /** What a name means here: a tool under any of its names, `prompt:NAME`, or a URI. */
-export function subjectNamed(registry: Registry, name: string, timeoutMs: number): Subject {
-  if (name.startsWith("prompt:")) return promptSubject(name.slice("prompt:".length));
+function subjectNamed(registry: Registry, name: string, timeoutMs: number): Subject {
+  if (name.startsWith("prompt:")) return promptSubject(name.slice("prompt:".length), timeoutMs);
   const tool = registry.tool(name);
   if (tool !== undefined) return toolSubject(tool, timeoutMs);
   const resource = registry.findResource(name)?.resource;
-  if (resource !== undefined) return resourceSubject(name, resource);
-  return unknownSubject(name.includes("://") ? "resource" : "tool", name);
+  if (resource !== undefined) return resourceSubject({ uri: name, resource, timeoutMs });
+  return name.includes("://") ? unknownResource(name) : unknownSubject("tool", name);
 }

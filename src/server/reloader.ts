@@ -9,14 +9,14 @@ import { lookAtFiles } from "../watching/look-at-files.ts";
 
 const MAX_PROBLEMS = 20;
 
-/** What counts without a restart; certificates are read again by whoever uses them. */
-const RELOADED = /^(?:logging\.level$|governance\.(?!failOpen$|policyFile$|approvalTimeoutSeconds$))/;
+/** What counts without a restart. */
+const RELOADED = /^(?:logging\.level$|governance\.(?!failOpen$|approvalTimeoutSeconds$))/;
 
 export interface ReloaderOptions {
   readonly loaded: Pick<LoadedConfig, "config" | "file" | "reload">;
   readonly logger: Logger;
   readonly setLevel: (level: LoggerLevel) => void;
-  /** Has policy, skills and handlers looked at again. */
+  /** Has policy, skills, handlers and the certificate looked at again. */
   readonly refresh: () => Promise<void>;
 }
 

@@ -1,6 +1,8 @@
 import { toBoundedJson } from "../ledger/bounded-json.ts";
-import type { JsonRpcRequest, JsonRpcResponse } from "../protocol/json-rpc.ts";
+import type { JsonRpcRequest, JsonRpcResponse, WireErrorBody } from "../protocol/json-rpc.ts";
+import { sandboxFacts } from "../pipeline/ledger-facts.ts";
 import type { OnAnswer, RequestOrigin, RequestWatch } from "../protocol/request-watch.ts";
+import { hiding, withoutTexts } from "../telemetry/hiding-redactor.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Redactor } from "../telemetry/redact.ts";
 import { LOG_BOUNDS } from "./call-log.ts";
@@ -13,15 +15,20 @@ const MAX_METHOD_CHARS = 64;
 export class RequestLog implements RequestWatch {
   readonly #logger: Logger;
   readonly #redactor: Redactor;
+  readonly #openIds: () => readonly string[];
 
-  constructor(logger: Logger, redactor: Redactor) {
+  /** @param openIds The ids of sandboxes that live: which one a call without an id is about shows only in its answer. */
+  constructor(logger: Logger, redactor: Redactor, openIds: () => readonly string[]) {
     this.#logger = logger;
     this.#redactor = redactor;
+    this.#openIds = openIds;
   }
 
   begin(request: JsonRpcRequest, origin: RequestOrigin): OnAnswer {
-    const isWhole = this.#logger.shows("debug");
-    if (isWhole) this.#logger.debug("request", { ...facts(request, origin), params: this.#bounded(request.params) });
+    if (this.#logger.shows("debug")) {
+      const params = this.#bounded(request.params, secretsOf(request));
+      this.#logger.debug("request", { ...facts(request, origin), params });
+    }
     const startMs = performance.now();
     return (answer) => this.#answered(answer, { request, origin, startMs });
   }
@@ -32,23 +39,32 @@ export class RequestLog implements RequestWatch {
   ): void {
     const { request, origin, startMs } = asked;
     const isError = answer !== undefined && "error" in answer;
-    if (isError && !GOVERNED.has(request.method)) {
-      const { code, message, data } = answer.error;
-      const kind = typeof data === "object" && data !== null && "kind" in data ? data.kind : undefined;
-      this.#logger.warning("request refused", { ...facts(request, origin), code, kind, reason: message });
-    }
+    if (isError && !GOVERNED.has(request.method))
+      this.#logger.warning("request refused", { ...facts(request, origin), ...refusal(request, answer.error) });
     if (!this.#logger.shows("debug")) return;
+    const said = answer !== undefined && (isError ? answer.error : answer.result);
     this.#logger.debug("answer", {
       ...facts(request, origin),
       duration_ms: Math.round((performance.now() - startMs) * 1000) / 1000,
       outcome: answer === undefined ? "none" : isError ? "error" : "ok",
-      ...(answer !== undefined && { answer: this.#bounded(isError ? answer.error : answer.result) }),
+      ...(answer !== undefined && { answer: this.#bounded(said, secretsOf(request, said)) }),
     });
   }
 
-  #bounded(value: unknown): unknown {
-    return JSON.parse(toBoundedJson(value, this.#redactor, LOG_BOUNDS));
+  #bounded(value: unknown, secrets: readonly string[]): unknown {
+    return JSON.parse(toBoundedJson(value, hiding(this.#redactor, [...secrets, ...this.#openIds()]), LOG_BOUNDS));
   }
+}
+
+function refusal(request: JsonRpcRequest, { code, message, data }: WireErrorBody): Record<string, unknown> {
+  const kind = typeof data === "object" && data !== null && "kind" in data ? data.kind : undefined;
+  return { code, kind, reason: withoutTexts(message, secretsOf(request)) };
+}
+
+/** What the ledger takes out of the same call: the id of its sandbox, which opens it, wherever it stands. */
+function secretsOf({ params }: JsonRpcRequest, answer?: unknown): readonly string[] {
+  const asked = sandboxFacts(params?.["arguments"] ?? params, undefined).secrets ?? [];
+  return [...asked, ...(sandboxFacts(undefined, answer).secrets ?? [])];
 }
 
 function facts({ id, method }: JsonRpcRequest, { caller, traceId }: RequestOrigin): Record<string, unknown> {

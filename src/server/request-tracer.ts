@@ -7,7 +7,7 @@ import { runInSpan } from "../telemetry/tracing/active-span.ts";
 import { type Attributes, type AttributeValue, clockMs, type Span } from "../telemetry/tracing/span.ts";
 import { readTraceContext, type TraceContext, traceContextIn } from "../telemetry/tracing/trace-context.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
-import { answerErrorType, knownMethod } from "./call-metrics.ts";
+import { answerErrorType, knownMethod, networkTransport } from "./mcp-conventions.ts";
 
 interface Arrival {
   readonly parent: TraceContext | undefined;
@@ -80,7 +80,7 @@ function attributesOf({ id }: JsonRpcRequest, { caller }: RequestOrigin): Attrib
   const { protocolVersion, sessionId, transport } = caller;
   const attributes: Record<string, AttributeValue> = {
     "mcp.protocol.version": protocolVersion,
-    "network.transport": transport === "stdio" ? "pipe" : "tcp",
+    "network.transport": networkTransport(transport),
   };
   // Texts are the client's own, and could be anything; numbers are what clients use.
   if (typeof id === "number") attributes["jsonrpc.request.id"] = String(id);

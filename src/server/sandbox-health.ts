@@ -1,11 +1,28 @@
-import { toOwlError } from "../errors/owl-error.ts";
+import { type OwlError, toOwlError } from "../errors/owl-error.ts";
 import type { Ground } from "../sandbox/sandboxes.ts";
+
+interface Trouble {
+  readonly reason: string;
+  readonly hint: string;
+  /** The reason for everybody: it names no path and no address. */
+  readonly publicReason: string;
+}
 
 /** Whether sandboxes can run, for whoever watches the server. */
 export type SandboxHealth =
   | { readonly status: "starting" }
   | { readonly status: "ok"; readonly runtime: string }
-  | { readonly status: "unavailable"; readonly reason: string; readonly hint: string };
+  /** Those of a template do not start; the others do. */
+  | ({ readonly status: "degraded" } & Trouble)
+  | ({ readonly status: "unavailable" } & Trouble);
+
+/** By what the error is about. Its own words may name paths and addresses. */
+const PUBLIC_REASONS: ReadonlyMap<unknown, string> = new Map([
+  ["engine_down", "the container engine cannot be reached"],
+  ["disk_full", "the disk for sandboxes is full"],
+  ["image_missing", "the image is missing"],
+]);
+const ANY_REASON = "the log and `owlclaw mcp-server doctor` name the cause";
 
 /** Remembers how the start went, and asks what may have changed since. */
 export class HealthRecord {
@@ -15,7 +32,11 @@ export class HealthRecord {
   get health(): SandboxHealth {
     const trouble = this.#ground?.places.trouble;
     if (trouble === undefined) return this.#health;
-    return { status: "unavailable", reason: trouble.message, hint: trouble.hint };
+    const { error, template } = trouble;
+    if (template === undefined) return { status: "unavailable", ...troubleOf(error) };
+    const { reason, hint, publicReason } = troubleOf(error);
+    const who = `sandboxes of ${template} cannot start`;
+    return { status: "degraded", reason: `${who}: ${reason}`, hint, publicReason: `${who}: ${publicReason}` };
   }
 
   async watch(opening: Promise<Ground>): Promise<Ground> {
@@ -25,9 +46,12 @@ export class HealthRecord {
       this.#health = { status: "ok", runtime: ground.places.runtimeName };
       return ground;
     } catch (thrown) {
-      const { message: reason, hint } = toOwlError(thrown);
-      this.#health = { status: "unavailable", reason, hint };
+      this.#health = { status: "unavailable", ...troubleOf(toOwlError(thrown)) };
       throw thrown;
     }
   }
+}
+
+function troubleOf({ message: reason, hint, facts }: OwlError): Trouble {
+  return { reason, hint, publicReason: PUBLIC_REASONS.get(facts["reason"]) ?? ANY_REASON };
 }

@@ -144,7 +144,7 @@ export class SandboxHomes {
       traceId,
       life: Lifeline.of(signal),
       conversation: { ...silentConversation(this.#options.changes), ...telling(tell) },
-      meter: (bytesMoved) => egress.add(bytesMoved),
+      meter: (used) => egress.add(used),
     };
   }
 }
@@ -161,10 +161,10 @@ function factsOf({ principal, label, traceId, protocolVersion }: CallContext): C
 
 /** What is told while the call runs goes on to the client, and what was moved on its bill. */
 function listen(context: CallContext): ForwardCall {
-  let movedBytes = 0;
-  context.meter?.(() => movedBytes);
+  const used = { bytesMoved: 0 };
+  context.meter?.(used);
   const hear = (news: ForwardNews): void => {
-    if (news.news === "egress") movedBytes = Math.max(movedBytes, news.bytes);
+    if (news.news === "egress") used.bytesMoved = Math.max(used.bytesMoved, news.bytes);
     else if (news.news === "log") context.log(news.level, news.data, news.logger);
     else if (news.news === "progress") context.progress(news.done, optionsOf(news));
   };

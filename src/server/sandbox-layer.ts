@@ -1,32 +1,36 @@
 import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
-import { parseVolume } from "../config/volume.ts";
+import { parseVolume, type VolumeSetting } from "../config/volume.ts";
 import { toOwlError } from "../errors/owl-error.ts";
 import { type Network, Places } from "../sandbox/place.ts";
 import { Pool } from "../sandbox/pool.ts";
 import { memoryLimitMb, memoryMbOf } from "../sandbox/room.ts";
 import { type Ground, Sandboxes, type SandboxesOptions } from "../sandbox/sandboxes.ts";
+import { TextShelf } from "../sandbox/text-shelf.ts";
 import type { Templates } from "../sandbox/templates.ts";
 import type { Witness } from "../sandbox/witness.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
 import type { ToolLimits, ToolServices } from "../tools/tool-services.ts";
-import { chooseRuntimes } from "./choose-runtime.ts";
+import { chooseRuntimes, type Hopeless } from "./choose-runtime.ts";
 import { type Closers, GroundKeeper } from "./ground-keeper.ts";
 import { openEgress } from "./open-egress.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
 import type { SandboxHealth } from "./sandbox-health.ts";
+import { sandboxTimes } from "./sandbox-metrics.ts";
 
 /** The tool's own time-out is above that of the code it runs by at least this much. */
 const OUTER_MARGIN_SECONDS = 10;
+/** What was in mounted workspaces when their sandboxes began, of all sandboxes together. */
+const MAX_START_CHARS = 64 * 1024 * 1024;
 
 export interface SandboxLayerOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly openRuntime: OpenRuntime;
   readonly templates: Templates;
-  /** Keeps warm sandboxes; a command that makes one call has no use for them. */
+  /** Keeps warm sandboxes, and opens what templates need ahead; a command that makes one call has no use for them. */
   readonly withPool: boolean;
   /** Where several servers share the load. */
   readonly serverId?: string | undefined;
@@ -42,6 +46,8 @@ export interface SandboxLayer {
   /** Starts the runtime ahead of the first call. Never rejects: what is wrong is logged, and said by every call. */
   start(): Promise<void>;
   health(): SandboxHealth;
+  /** What isolates sandboxes of a template; nothing until that is chosen. */
+  runtimeOf(template: string): string | undefined;
   /** How many wait in the pool, by template. */
   pooled(): ReadonlyMap<string, number>;
   close(): Promise<void>;
@@ -65,17 +71,16 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
     networkOf: (template) => networkOf(sandbox, template),
     autoCreate: sandbox.autoCreate,
     keepWorkspaces: sandbox.keepWorkspaces,
-    remembersStart: witness !== undefined && volumes.some(({ guestPath }) => guestPath === sandbox.workspace),
+    startTexts: witness && startTextsOf(volumes, sandbox.workspace),
     serverId: options.serverId,
-    onCreated: ({ template, isWarm, durationMs }) =>
-      options.metrics?.createSeconds.observe([template, String(isWarm)], durationMs / 1000),
+    times: options.metrics && sandboxTimes(options.metrics),
     onEnded: (cellId, why) => witness?.ended(cellId, why),
     ground: () => keeper.open(),
   });
-  let pool: Pool | undefined;
+  let ground: Ground | undefined;
+  const hopeless: Hopeless = new Map();
   const keeper = new GroundKeeper(async (closers) => {
-    const ground = await openGround(options, { sandboxes, closers });
-    pool = ground.pool;
+    ground = await openGround(options, { sandboxes, closers, hopeless });
     return ground;
   });
   return {
@@ -90,13 +95,20 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
       }
     },
     health: () => keeper.health,
-    pooled: () => new Map(options.templates.names.map((name) => [name, pool?.waiting(name) ?? 0])),
+    runtimeOf: (template) => ground?.places.runtimeNameOf(template),
+    pooled: () => new Map(options.templates.names.map((name) => [name, ground?.pool.waiting(name) ?? 0])),
     close: async () => {
       keeper.stop();
       await sandboxes.close();
       await keeper.close();
     },
   };
+}
+
+/** Other workspaces begin empty. */
+function startTextsOf(volumes: readonly VolumeSetting[], workspacePath: string): TextShelf | undefined {
+  const isMounted = volumes.some(({ guestPath }) => guestPath === workspacePath);
+  return isMounted ? new TextShelf(MAX_START_CHARS) : undefined;
 }
 
 function defaultsOf(sandbox: Config["sandbox"]): SandboxesOptions["defaults"] {
@@ -126,14 +138,15 @@ function toolLimits({ sandbox, tools }: Config): ToolLimits {
 interface GroundParts {
   readonly sandboxes: Sandboxes;
   readonly closers: Closers;
+  readonly hopeless: Hopeless;
 }
 
 async function openGround(
   { config, logger, openRuntime, templates, withPool, metrics, tracer, witness }: SandboxLayerOptions,
-  { sandboxes, closers }: GroundParts,
+  { sandboxes, closers, hopeless }: GroundParts,
 ): Promise<Ground> {
   const { sandbox, guest } = config;
-  const runtimes = await chooseRuntimes({ config, logger, templates }, openRuntime);
+  const runtimes = await chooseRuntimes({ config, logger, templates }, openRuntime, hopeless);
   closers.push(() => runtimes.close());
   const egress = await openEgress({
     config,
@@ -158,6 +171,7 @@ async function openGround(
   const pool = createPool({ config, logger, places, sandboxes, templates, metrics, tracer, size });
   closers.push(() => pool.close());
   pool.refill();
+  if (withPool) runtimes.openAhead();
   logger.info("sandboxes are ready", { runtime: places.runtimeName });
   return { places, pool };
 }
@@ -190,11 +204,9 @@ function createPool({ config: { sandbox }, logger, places, sandboxes, templates,
       metrics?.refillSeconds.observe([template], durationMs / 1000);
       tracer?.record({ name: "pool fill", durationMs, attributes: { "owlclaw.sandbox.template": template } });
     },
-    open: async (template, signal) => {
-      const network = networkOf(sandbox, template);
-      const plan = places.plan({ template, flavor, env, volumes, network });
-      return { plan, place: await places.open(plan, signal) };
-    },
+    open: (template, signal) =>
+      places.openNew({ template, flavor, env, volumes, network: networkOf(sandbox, template) }, signal),
+    maxWaitMs: (template) => places.maxWaitMsOf(template),
     discard: async ({ plan, place }) => {
       await place.close();
       await places.discard(plan);

@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import type { Logger } from "../telemetry/logger.ts";
 
 const PARENT_POLL_MS = 1000;
@@ -7,11 +8,22 @@ export function onStopSignal(stop: (reason: string) => void): () => void {
   let received = 0;
   const onSignal = (signal: NodeJS.Signals): void => {
     received += 1;
-    if (received > 1) process.exit(128 + (signal === "SIGINT" ? 2 : 15));
+    if (received > 1) dieOf(signal);
     stop(signal);
   };
   process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
   return () => void process.off("SIGTERM", onSignal).off("SIGINT", onSignal);
+}
+
+/**
+ * As if nobody had listened. An exit of Node's own stops threads first, and one of them may be in the middle of the
+ * database's library, which cannot bear that.
+ */
+function dieOf(signal: NodeJS.Signals): void {
+  process.removeAllListeners(signal);
+  process.kill(process.pid, signal);
+  // The first process of a container does not die of signals.
+  process.exit(128 + constants.signals[signal]);
 }
 
 /** Calls back when the operator wants files read again. At a terminal the signal means that it was closed, and ends the server. */

@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
+import type { HttpDoor } from "../transports/http/http-door.ts";
 import type { Assembly, AssembleOptions } from "./assemble.ts";
 import { claimStdout } from "./claim-stdout.ts";
 import { EarlyWorker } from "./early-worker.ts";
@@ -28,45 +29,64 @@ export interface RunningServer {
   readonly sandboxes?: SandboxHealth | undefined;
   /** Where operators look, with a link that opens it once where it takes one. */
   readonly dashboard?: (() => DashboardAddress | undefined) | undefined;
+  /** Reads again what the transport itself has read. */
+  readonly refresh?: () => void;
   /** Resolves with the exit code when everything has stopped. */
   readonly closed: Promise<number>;
   close(reason: string): Promise<void>;
 }
 
-/** Starts what the port needs before it opens, and stops in reverse on a signal, on EOF or on `close`. */
+/** Starts what calls need before any is taken, and stops in reverse on a signal, on EOF or on `close`. */
 export async function startServer(options: StartOptions): Promise<RunningServer> {
   const { loaded, logger, openRuntime } = options;
   const output = loaded.config.transport === "stdio" ? claimStdout() : undefined;
-  const assembly = await assembled({ config: loaded.config, logger, openRuntime, loaded });
+  const { assembly, door } = await assembled({ config: loaded.config, logger, openRuntime, loaded });
   try {
     await assembly.start();
     await assembly.operations.open();
     const running =
       output === undefined
-        ? await startHttp(loaded, assembly, logger)
+        ? await startHttp(loaded, { assembly, logger, door })
         : await startStdio(loaded, { assembly, logger, output });
     followChanges(options, assembly, running);
     const dashboard = (): DashboardAddress | undefined => assembly.operations.dashboard?.address();
     return { ...running, sandboxes: assembly.operator?.health(), dashboard };
   } catch (error) {
     await assembly.close();
+    await door?.close();
     throw error;
   }
 }
 
+interface Opened {
+  readonly assembly: Assembly;
+  /** The port, where there is one. Whoever asks there hears that the server is starting. */
+  readonly door: HttpDoor | undefined;
+}
+
 /** The greater part of the code is loaded only after the first process has been started. */
-async function assembled(options: AssembleOptions): Promise<Assembly> {
-  const earlyWorker = new EarlyWorker(options.config);
+async function assembled(options: AssembleOptions): Promise<Opened> {
+  const { config, logger } = options;
+  const earlyWorker = new EarlyWorker(config);
+  let door: HttpDoor | undefined;
   try {
+    if (config.transport === "http")
+      door = await (await import("../transports/http/http-door.ts")).openHttpDoor(config.http, logger);
     const { assemble } = await import("./assemble.ts");
-    return await assemble({ ...options, earlyWorker });
+    return { door, assembly: await assemble({ ...options, earlyWorker }) };
+  } catch (error) {
+    await door?.close();
+    throw error;
   } finally {
     earlyWorker.dismiss();
   }
 }
 
 function followChanges({ loaded, logger, setLevel }: StartOptions, assembly: Assembly, running: RunningServer): void {
-  const refresh = (): Promise<void> => assembly.refresh();
+  const refresh = async (): Promise<void> => {
+    running.refresh?.();
+    await assembly.refresh();
+  };
   const reloader = new Reloader({ loaded, logger, setLevel: (level) => setLevel?.(level), refresh });
   assembly.operations.reloader = reloader;
   const off = onReloadSignal(
@@ -79,7 +99,11 @@ function followChanges({ loaded, logger, setLevel }: StartOptions, assembly: Ass
   });
 }
 
-async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: Logger): Promise<RunningServer> {
+interface HttpParts extends Opened {
+  readonly logger: Logger;
+}
+
+async function startHttp({ config }: LoadedConfig, { assembly, logger, door }: HttpParts): Promise<RunningServer> {
   const [{ createAuthenticator }, { HttpTransport }] = await Promise.all([
     import("../auth/authenticator.ts"),
     import("../transports/http/http-transport.ts"),
@@ -87,7 +111,6 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
   const authenticator = await createAuthenticator({ auth: config.auth, logger });
   const { mcp, files, operator, operators, cluster } = assembly;
   const { health, metrics } = assembly.operations;
-  const forwards = cluster?.door;
   const { dashboardOverHttp } = await import("./serve-dashboard.ts");
   const dashboard = await dashboardOverHttp({ config, logger, assembly }, authenticator);
   const transport = new HttpTransport({
@@ -96,13 +119,15 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
     authenticator,
     files,
     operator,
-    forwards,
+    forwards: cluster?.door,
     homes: cluster?.sessions,
     health,
     metrics,
     dashboard: dashboard?.gate,
+    door,
     ...operators,
   });
+  assembly.operations.certificate = () => transport.certificate;
   let url: string;
   try {
     url = await transport.listen();
@@ -126,7 +151,7 @@ async function startHttp({ config }: LoadedConfig, assembly: Assembly, logger: L
       await transport.close();
     }
   });
-  return { url: `${url}/mcp`, ...running };
+  return { url: `${url}/mcp`, refresh: () => transport.refresh(), ...running };
 }
 
 interface StdioParts {

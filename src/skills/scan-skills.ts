@@ -3,12 +3,11 @@ import { join } from "node:path";
 import type { Breather } from "./breather.ts";
 import { stateOf, type FileState } from "./read-inside.ts";
 import type { SkillProblem } from "./skill-problem.ts";
-import { MANIFEST, segmentProblem, type SkillPath } from "../capabilities/skill-uri.ts";
+import { MANIFEST, MAX_SKILL_DEPTH, segmentProblem, type SkillPath } from "../capabilities/skill-uri.ts";
 
 /** What hosts of the skills extension must accept, and so the most that is served of one skill. */
 export const MAX_FILES_PER_SKILL = 512;
 export const MAX_FILE_BYTES: number = 16 * 1024 * 1024;
-const MAX_DEPTH = 16;
 /** Folders that tools leave behind. */
 const IGNORED = new Set(["node_modules", "__pycache__"]);
 
@@ -90,8 +89,8 @@ class Walk {
   }
 
   #entries({ path, disk, owner }: Folder): readonly Dirent[] {
-    if (path.length > MAX_DEPTH) {
-      this.#report(path, "it is nested too deeply", `keep skills at most ${MAX_DEPTH} folders deep`);
+    if (path.length > MAX_SKILL_DEPTH) {
+      this.#report(path, "it is nested too deeply", `keep skills at most ${MAX_SKILL_DEPTH} folders deep`);
       return [];
     }
     try {

@@ -82,6 +82,7 @@ function toFacts(library: SkillLibrary, skill: Skill): SkillFacts {
     manifestUri: formatSkillUri([...skill.path, MANIFEST]),
     category: skill.category,
     tags: skill.metadata.tags,
+    names: [...skill.files.keys()],
     files: async () => {
       const files = new Map<string, Uint8Array>();
       for (const [name, file] of skill.files) files.set(name, (await library.content(file)).bytes);

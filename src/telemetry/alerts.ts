@@ -32,6 +32,8 @@ const DELIVERY_TIMEOUT_MS = 5000;
 const ATTEMPTS = 2;
 /** Alerts that wait for a webhook that does not answer. */
 const MAX_WAITING = 100;
+/** Of these the newest says all that the others say: they must not take the places of trouble and its end. */
+const LATEST_ONLY = "ledger_head";
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
 
@@ -63,6 +65,7 @@ class AlertQueue implements WebhookAlerts {
 
   send(alert: Alert): void {
     if (this.#webhook === "") return;
+    if (alert.event === LATEST_ONLY) this.#forgetOlder();
     if (this.#waiting.length >= MAX_WAITING) {
       this.#logger.warning("alert dropped, since the webhook is too slow", { event: alert.event });
       return;
@@ -71,6 +74,12 @@ class AlertQueue implements WebhookAlerts {
     this.#delivering ??= this.#deliverAll().finally(() => {
       this.#delivering = undefined;
     });
+  }
+
+  /** The first in line is under way. */
+  #forgetOlder(): void {
+    const at = this.#waiting.findIndex(({ event }, index) => index > 0 && event === LATEST_ONLY);
+    if (at > 0) this.#waiting.splice(at, 1);
   }
 
   async close(): Promise<void> {

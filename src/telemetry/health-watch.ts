@@ -1,22 +1,30 @@
 import type { Alerts } from "./alerts.ts";
-import type { CheckReport, Health, HealthReport } from "./health.ts";
+import type { Health, HealthReport } from "./health.ts";
 import type { Logger } from "./logger.ts";
 
-/** Something that comes and goes is not well: it must be so for this many looks. */
+/** Something that comes and goes is as bad as the worst of so many looks: worse is told at once, better after a while. */
 const STEADY_LOOKS = 2;
 /** What is down for long is told again, in case the first message was lost. */
 const REMIND_MS = 3_600_000;
 
-type Status = CheckReport["status"];
+/** From good to bad. What still starts is neither. */
+const STATUSES = ["ok", "degraded", "down"] as const;
+type Status = (typeof STATUSES)[number];
 
-interface Trouble {
+interface Look {
+  readonly status: Status;
+  readonly message: string;
+}
+
+interface Watched {
   told: Status;
   toldAtMs: number;
-  steadyLooks: number;
+  /** The last ones, the newest first. */
+  looks: readonly Look[];
 }
 
 export interface HealthWatchOptions {
-  readonly health: Pick<Health, "report">;
+  readonly health: Pick<Health, "wholeReport">;
   readonly alerts: Alerts;
   readonly logger: Logger;
   readonly everyMs: number;
@@ -25,7 +33,7 @@ export interface HealthWatchOptions {
 /** Looks at the health again and again, and tells once when something breaks and once when it is well again. */
 export class HealthWatch {
   readonly #options: HealthWatchOptions;
-  readonly #troubles = new Map<string, Trouble>();
+  readonly #watched = new Map<string, Watched>();
   readonly #timer: NodeJS.Timeout;
   #isLooking = false;
 
@@ -39,7 +47,7 @@ export class HealthWatch {
     if (this.#isLooking) return;
     this.#isLooking = true;
     try {
-      this.#judge(await this.#options.health.report());
+      this.#judge(await this.#options.health.wholeReport());
     } finally {
       this.#isLooking = false;
     }
@@ -50,33 +58,37 @@ export class HealthWatch {
   }
 
   #judge({ checks }: HealthReport): void {
-    for (const [name, { status, message }] of Object.entries(checks)) {
-      if (status === "down" || status === "degraded") this.#trouble(name, status, message);
-      else if (status === "ok") this.#well(name, message);
-    }
+    for (const [name, { status, message, detail = message }] of Object.entries(checks))
+      if (status !== "starting") this.#follow(name, { status, message: detail });
   }
 
-  #trouble(name: string, status: Status, message: string): void {
-    const known = this.#troubles.get(name);
+  #follow(name: string, look: Look): void {
     const nowMs = performance.now();
-    if (known !== undefined) known.steadyLooks = 0;
-    if (known?.told === status && nowMs - known.toldAtMs < REMIND_MS) return;
-    this.#troubles.set(name, { told: status, toldAtMs: nowMs, steadyLooks: 0 });
-    const { logger, alerts } = this.#options;
-    const event = `${name}_${status}`;
-    if (status === "down") logger.error("a dependency is down", { check: name, reason: message });
-    else logger.warning("a dependency needs care", { check: name, reason: message });
-    alerts.send({ event, severity: status === "down" ? "error" : "warning", message, facts: { check: name } });
+    const known = this.#watched.get(name) ?? { told: "ok", toldAtMs: nowMs, looks: [] };
+    this.#watched.set(name, known);
+    known.looks = [look, ...known.looks].slice(0, STEADY_LOOKS);
+    const worst = known.looks.reduce((most, each) => (isWorse(each, most) ? each : most), look);
+    const isReminder = worst === look && look.status !== "ok" && nowMs - known.toldAtMs >= REMIND_MS;
+    if (worst.status === known.told && !isReminder) return;
+    known.told = worst.status;
+    known.toldAtMs = nowMs;
+    this.#tell(name, worst);
   }
 
-  #well(name: string, message: string): void {
-    const known = this.#troubles.get(name);
-    if (known === undefined) return;
-    known.steadyLooks += 1;
-    if (known.steadyLooks < STEADY_LOOKS) return;
-    this.#troubles.delete(name);
+  #tell(check: string, { status, message }: Look): void {
     const { logger, alerts } = this.#options;
-    logger.info("a dependency is well again", { check: name, message });
-    alerts.send({ event: `${name}_recovered`, severity: "info", message, facts: { check: name } });
+    const facts = { check };
+    if (status === "ok") {
+      logger.info("a dependency is well again", { check, message });
+      alerts.send({ event: `${check}_recovered`, severity: "info", message, facts });
+      return;
+    }
+    if (status === "down") logger.error("a dependency is down", { check, reason: message });
+    else logger.warning("a dependency needs care", { check, reason: message });
+    alerts.send({ event: `${check}_${status}`, severity: status === "down" ? "error" : "warning", message, facts });
   }
+}
+
+function isWorse(one: Look, other: Look): boolean {
+  return STATUSES.indexOf(one.status) > STATUSES.indexOf(other.status);
 }

@@ -3,14 +3,18 @@ import { isOwlError } from "../errors/owl-error.ts";
 /** How one thing is that the server depends on. */
 export interface Finding {
   readonly status: "ok" | "degraded" | "down" | "starting";
-  /** For an operator: what is wrong and what to do, or what is right. No paths, no addresses: everybody may read it. */
+  /** What is wrong and what to do, or what is right. No paths, no addresses, no words of an error: everybody may read it. */
   readonly message: string;
+  /** The same for operators alone, with all that is known. */
+  readonly detail?: string;
 }
 
 export interface HealthCheck {
   readonly name: string;
   /** Without it the server is of no use to its callers. */
   readonly isVital: boolean;
+  /** The message when looking fails. */
+  readonly failure?: string;
   look(): Finding | Promise<Finding>;
 }
 
@@ -36,7 +40,15 @@ export class Health {
     this.#checks = checks;
   }
 
-  report(): Promise<HealthReport> {
+  /** For everybody. */
+  async report(): Promise<HealthReport> {
+    const { status, checks } = await this.wholeReport();
+    const open = Object.entries(checks).map(([name, check]) => [name, withoutDetail(check)] as const);
+    return { status, checks: Object.fromEntries(open) };
+  }
+
+  /** For operators: details may name paths and addresses. */
+  wholeReport(): Promise<HealthReport> {
     const atMs = performance.now();
     if (this.#latest === undefined || atMs - this.#latest.atMs > FRESH_MS)
       this.#latest = { report: this.#lookAtAll(), atMs };
@@ -57,19 +69,21 @@ export class Health {
   }
 }
 
+function withoutDetail({ status, message, latency_ms }: CheckReport): CheckReport {
+  return { status, message, latency_ms };
+}
+
 async function lookAt(check: HealthCheck): Promise<CheckReport> {
   const startMs = performance.now();
-  const finding = await bounded(check).catch((error: unknown): Finding => {
-    return { status: "down", message: reasonOf(error) };
-  });
+  const finding = await bounded(check).catch((error: unknown) => failed(check, error));
   return { ...finding, latency_ms: Math.round((performance.now() - startMs) * 100) / 100 };
 }
 
-/** Our own errors are written for readers; those of the system name paths and addresses. */
-function reasonOf(error: unknown): string {
-  if (isOwlError(error)) return error.message;
+/** Our own errors are written for operators; those of the system are for nobody. */
+function failed({ failure = "it could not be looked at" }: HealthCheck, error: unknown): Finding {
+  if (isOwlError(error)) return { status: "down", message: `${failure} (${error.kind})`, detail: error.message };
   const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
-  return `it could not be looked at (${code})`;
+  return { status: "down", message: `${failure} (${code})` };
 }
 
 async function bounded(check: HealthCheck): Promise<Finding> {

@@ -3,6 +3,7 @@ import { toPlainFields } from "./plain-fields.ts";
 import { createRedactor } from "./redact.ts";
 import { RepeatLimit } from "./repeat-limit.ts";
 import { areSimple } from "./simple-fields.ts";
+import { withoutControls } from "./without-controls.ts";
 
 export type LoggerLevel = "debug" | "info" | "warning" | "error";
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -58,7 +59,8 @@ export function createLogger(options: LoggerOptions): RootLogger {
     const head = { time, level, message };
     const plain = toPlainFields(fields, redactor);
     // The head stands first for readers, and comes again at the end so that no field can replace it.
-    const json = format === "json" || copy !== undefined ? JSON.stringify({ ...head, ...plain, ...head }) : "";
+    const isJson = format === "json" || copy !== undefined;
+    const json = isJson ? withoutControls(JSON.stringify({ ...head, ...plain, ...head })) : "";
     write(`${format === "json" ? json : formatPretty({ ...head, fields: plain, color })}\n`, level);
     copy?.(`${json}\n`, level);
   };
@@ -77,7 +79,7 @@ export function createLogger(options: LoggerOptions): RootLogger {
 /** Texts put together cost less than objects copied together. */
 function simpleLine(head: string, fields: LogFields): string {
   const tail = JSON.stringify(fields);
-  return tail === "{}" ? `${head}}\n` : `${head},${tail.slice(1)}\n`;
+  return `${withoutControls(tail === "{}" ? `${head}}` : `${head},${tail.slice(1)}`)}\n`;
 }
 
 type Emit = (level: LoggerLevel, message: string, fields: LogFields) => void;

@@ -1,3 +1,4 @@
+import { withoutControls } from "./without-controls.ts";
 import type { LoggerLevel } from "./logger.ts";
 
 export interface PrettyLine {
@@ -42,12 +43,4 @@ function isError(value: unknown): value is PlainError {
 function indentStack(stack: string): string[] {
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
   return frames.map((line) => `    ${withoutControls(line.trim())}`);
-}
-
-/** Text from outside must not start a line of its own, move the cursor, reorder what stands there or colour the terminal. */
-function withoutControls(text: string): string {
-  return text.replace(
-    /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-    (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
-  );
 }

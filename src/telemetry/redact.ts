@@ -19,7 +19,11 @@ const SECRET_KEYS: ReadonlySet<string> = new Set([
   "authorization",
   "proxyauthorization",
   "cookie",
+  "cookies",
   "setcookie",
+  "setcookies",
+  "cookieheader",
+  "cookiejar",
   "pwd",
   "pass",
   "pin",
@@ -36,8 +40,9 @@ const SECRET_KEYS: ReadonlySet<string> = new Set([
   "totp",
 ]);
 
+/** One or several of them, or what stands for one. `tokens` alone are a count, as in `max_tokens`. */
 const SECRET_ENDINGS =
-  /(?:password|passwd|passphrase|secret|secrets|token|apikey|accesskey|secretkey|privatekey|signingkey|encryptionkey|credential|credentials|authheader|xapikey)$/;
+  /(?:(?:password|passwd|passphrase|passcode|secret|apikey|accesskey|secretkey|privatekey|signingkey|encryptionkey|credential|authheader|(?:access|refresh|auth|api|bearer|secret)token)s?|token)(?:value|string|hash|base64|confirmation)?$/;
 
 /** End like secrets and are none. */
 const HARMLESS_KEYS: ReadonlySet<string> = new Set(["progresstoken", "pagetoken", "nextpagetoken", "nexttoken"]);
@@ -74,6 +79,18 @@ export function createRedactor(rules: readonly string[] = []): Redactor {
       return ownPatterns.length === 0 ? withoutKnown : replaceAll(withoutKnown, ownPatterns);
     },
   };
+}
+
+/** In lists of variables, headers or form fields the name of a secret stands beside it. */
+const NAMES_BESIDE = ["name", "key", "field", "header", "variable", "Name", "Key"] as const;
+
+/** Whether the value of a field is a secret: by its own name, or as `value` by what stands beside it. */
+export function isSecretField(redactor: Redactor, holder: object, name: string): boolean {
+  if (name !== "value" && name !== "Value") return redactor.isSecretKey(name);
+  return NAMES_BESIDE.some((each) => {
+    const beside: unknown = Object.hasOwn(holder, each) ? Reflect.get(holder, each) : undefined;
+    return typeof beside === "string" && redactor.isSecretKey(beside);
+  });
 }
 
 function replaceAll(text: string, patterns: readonly SecretPattern[]): string {

@@ -39,13 +39,13 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   { pattern: /(:\/\/[^\s:@/"'<>]{0,128}:)[^\s@/"'<>]{1,256}@/g, replacement: `$1${GONE}@` },
   { pattern: /\b(AccountKey|SharedAccessKey)=[^\s;"']{8,256}/g, replacement: `$1=${GONE}` },
   { pattern: /(\s(?:-u|--user)[ =]["']?[^\s:"']{1,64}:)[^\s"']{1,256}/g, replacement: `$1${GONE}` },
-  // Ids that open sandboxes: session_id abc…, "session_id":"abc…", sandbox://abc…/path
+  // Ids that open sandboxes: session_id abc…, "session_id":"abc…", sandbox://abc…/path, sandbox://%61bc…/path
   { pattern: /(session_?id(?:\\?["'])?[\s=:]{1,4}(?:\\?["'])?)[\w.-]{8,128}/gi, replacement: `$1${GONE}` },
-  { pattern: /(\bsandbox:\/\/)[\w.-]{8,128}/g, replacement: `$1${GONE}` },
+  { pattern: /(\bsandbox:\/\/)[\w.%-]{8,256}/gi, replacement: `$1${GONE}` },
   // password = "…", API_KEY: …, {"token":"…"} inside a text, ?access_token=…
   {
     pattern:
-      /((?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization|cookie)(?:\\?["'])?\s{0,4}(?:=|:)\s{0,4}(?:\\?["'])?)[^\s"'\\&;,]{4,}/gi,
+      /((?:passw(?:or)?ds?|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization|cookie)(?:\\?["'])?\s{0,4}(?:=|:)\s{0,4}(?:\\?["'])?)[^\s"'\\&;,]{4,}/gi,
     replacement: `$1${GONE}`,
   },
 ];

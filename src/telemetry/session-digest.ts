@@ -9,3 +9,10 @@ const SHOWN_CHARS = 16;
 export function sessionDigest(sessionId: string): string {
   return createHash("sha256").update(sessionId).digest("hex").slice(0, SHOWN_CHARS);
 }
+
+const SESSION_ID = /^(?:[\w-]{12}\.)?[\w-]{32}$/;
+
+/** Whether it looks like an id that a server gives to a sandbox; whatever else callers write there opens nothing. */
+export function isSessionId(text: string): boolean {
+  return SESSION_ID.test(text);
+}

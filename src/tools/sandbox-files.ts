@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import type { CallContext } from "../capabilities/context.ts";
 import type { ResourceContents } from "../capabilities/content.ts";
 import type { ResourceDefinition } from "../capabilities/define.ts";
@@ -17,7 +18,8 @@ export function sandboxFiles(services: ToolServices): ResourceDefinition {
   return {
     uri: "sandbox://{session_id}/{+path}{?offset,length}",
     name: "sandbox-file",
-    sameAs: ["file_read", "file.read"],
+    normalize: ({ path = "", ...others }) => ({ ...others, path: settled(path, services.limits.workspacePath) }),
+    sameAs: { name: "file_read", names: ["file_read", "file.read"], scope: "workspace", toArgs },
     title: "File of a sandbox",
     description: `A file in the workspace of one of your sandboxes, or the whole of an output that was cut. Pages of ${PAGE_BYTES} bytes: go on with ?offset=, choose another size with &length=.`,
     read: async (uri, variables, context) => {
@@ -27,6 +29,7 @@ export function sandboxFiles(services: ToolServices): ResourceDefinition {
         length: toNumber(variables["length"], PAGE_BYTES, MAX_PAGE_BYTES),
       };
       const lease = await openForReading(services, context, id);
+      context.meter?.(lease.sandbox);
       try {
         return [toContents(uri, { id, path, ...page }, await readPage(lease.sandbox, path, { ...page, context }))];
       } catch (error) {
@@ -36,6 +39,22 @@ export function sandboxFiles(services: ToolServices): ResourceDefinition {
         lease.release();
       }
     },
+  };
+}
+
+/** The path as the guest reads it, short of links: in the workspace wherever it can be, without detours. */
+function settled(path: string, workspacePath: string): string {
+  const absolute = posix.resolve(workspacePath, path);
+  const inside = posix.relative(workspacePath, absolute);
+  return inside === ".." || inside.startsWith("../") ? absolute : inside;
+}
+
+/** As `file_read` takes them, for rules that look at them. */
+function toArgs({ offset, length, ...named }: Readonly<Record<string, string>>): Readonly<Record<string, unknown>> {
+  return {
+    ...named,
+    ...(offset !== undefined && { offset: toNumber(offset, 0, Number.MAX_SAFE_INTEGER) }),
+    ...(length !== undefined && { length: toNumber(length, PAGE_BYTES, MAX_PAGE_BYTES) }),
   };
 }
 

@@ -58,7 +58,7 @@ export async function inSandbox<T>(
 ): Promise<T> {
   const open = (): Promise<Lease> => sandboxes.open(context, sessionId, wish);
   const lease = activeSpan() === undefined ? await open() : await tracedLease(open);
-  context.meter?.(() => lease.sandbox.bytesMoved);
+  context.meter?.(lease.sandbox);
   const { cellId, language } = lease.sandbox.plan;
   const { traceId, principal } = context;
   const witnessed = witness?.began({ ...wanted, cellId, language, traceId, principal: principal.id });

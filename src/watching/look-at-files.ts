@@ -14,3 +14,28 @@ export function lookAtFiles(paths: readonly string[], onChange: () => void): () 
     for (const path of paths) unwatchFile(path, listener);
   };
 }
+
+/** The same for files whose paths may change while they are looked at. */
+export class FilesInView {
+  readonly #onChange: () => void;
+  #paths: readonly string[] = [];
+  #stop: (() => void) | undefined;
+
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+  }
+
+  /** Looks at these and no others. Those that it looks at already it does not lose sight of. */
+  look(paths: readonly string[]): void {
+    if (this.#stop !== undefined && JSON.stringify(paths) === JSON.stringify(this.#paths)) return;
+    const stopBefore = this.#stop;
+    this.#paths = paths;
+    this.#stop = lookAtFiles(paths, this.#onChange);
+    stopBefore?.();
+  }
+
+  stop(): void {
+    this.#stop?.();
+    this.#stop = undefined;
+  }
+}

@@ -1,5 +1,5 @@
 import { type Dirent, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { FSWatcher } from "chokidar";
 
 /** Folders of tools, in which nobody edits a handler or a skill, and which hold most of the files of a project. */
@@ -8,13 +8,14 @@ export const IGNORED_FOLDERS: ReadonlySet<string> = new Set(["node_modules", ".g
 const SECOND_LOOK_MS = 250;
 
 /**
- * Folders that were made just now. What is put into one before the watcher below has begun to watch it is not told, and is
- * not watched from then on: a second look finds it.
+ * Folders that were made just now. What is put into one before the watcher below has begun to watch it is not told, and
+ * may not be watched from then on: a second look finds it.
  */
 export class NewFolders {
   readonly #watcher: FSWatcher;
   readonly #onFound: (path: string) => void;
-  #folders = new Set<string>();
+  /** Each with the names in it that were told. */
+  #folders = new Map<string, Set<string>>();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -25,8 +26,12 @@ export class NewFolders {
 
   add(folder: string): void {
     if (this.#isClosed) return;
-    this.#folders.add(folder);
+    if (!this.#folders.has(folder)) this.#folders.set(folder, new Set());
     this.#timer ??= setTimeout(() => this.#look(), SECOND_LOOK_MS).unref();
+  }
+
+  onTold(path: string): void {
+    this.#folders.get(dirname(path))?.add(basename(path));
   }
 
   close(): void {
@@ -37,11 +42,9 @@ export class NewFolders {
   #look(): void {
     this.#timer = undefined;
     const folders = this.#folders;
-    this.#folders = new Set();
-    const watched = this.#watcher.getWatched();
-    for (const folder of folders) {
-      const known = new Set(watched[folder]);
-      for (const entry of entriesOf(folder)) if (!known.has(entry.name)) this.#found(join(folder, entry.name), entry);
+    this.#folders = new Map();
+    for (const [folder, told] of folders) {
+      for (const entry of entriesOf(folder)) if (!told.has(entry.name)) this.#found(join(folder, entry.name), entry);
     }
   }
 

@@ -53,6 +53,7 @@ export function watchFiles(options: WatchOptions, onChange: (files: ReadonlySet<
   const newFolders = new NewFolders(watcher, tell);
   watcher.on("all", (event, path) => {
     tell(path);
+    newFolders.onTold(path);
     if (event === "addDir") newFolders.add(path);
   });
   watcher.on("error", (thrown) => onError?.(thrown instanceof Error ? thrown : new Error(String(thrown))));

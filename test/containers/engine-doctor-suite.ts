@@ -39,6 +39,12 @@ export function defineDoctorSuite(engine: () => ContainerEngine): void {
       expect(await cli("ps", "-aq")).toBe(before);
     });
 
+    test("tries the image of a template where no sandbox has the usual one", () => {
+      const { image, host } = engine();
+      const find = doctor({ image: "nowhere", docker: { host }, templates: { boxed: { image } } });
+      expect(find("runtime docker")).toMatchObject({ status: "ok", message: SHUT });
+    });
+
     test("says what to do when the image is missing, or the engine that is asked for is away", () => {
       const missing = doctor({ ...settingsFor(engine()), image: "nowhere" });
       expect(missing("runtime docker")).toMatchObject({

@@ -1,9 +1,11 @@
 import { readdirSync, rmSync } from "node:fs";
 import { open as openFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { call } from "../e2e/sandbox-client.ts";
 import { callTool } from "../escape/http-client.ts";
 import { FaultUser } from "../escape/sandbox-fault-user.ts";
+import { openInside } from "../escape/sandbox-lab.ts";
 import type { ContainerEngine } from "../services/container-engine.ts";
 import { engineLab, type Opened, PATIENCE } from "./engine-lab.ts";
 import { containers } from "./engine-runtime.ts";
@@ -16,6 +18,27 @@ const STEPS = [0.1, 0.3, 0.55, 0.7, 0.9];
 /** The engine, its containers and its disk fail one after another under calls that go on all the time. */
 export function defineFaultSuite(engine: () => ContainerEngine, count: number): void {
   const lab = engineLab(engine);
+
+  // The first time with nothing of ours on the engine, then with all that a start leaves there.
+  test.each(["first", "second"])("a %s start on a full disk says so, and serves when there is room", async () => {
+    const path = join(engine().folder, "data", "filler");
+    const empty = (): void => rmSync(path, { force: true });
+    onTestFinished(empty);
+    await fillDisk(path);
+    const { server, origin, client, health } = await lab.open();
+    await vi.waitFor(async () => expect(await health()).toBe(503), PATIENCE);
+    const report = (await (await fetch(`${origin}/health`)).json()) as { checks: Record<string, unknown> };
+    const message = "no sandbox can start: the disk for sandboxes is full";
+    expect(report.checks["runtime"]).toMatchObject({ status: "down", message });
+    await expect(call(client, "sandbox_create")).rejects.toMatchObject({
+      message: expect.stringContaining("the disk of the container engine is full") as unknown,
+      data: { kind: "sandbox_unavailable", reason: "disk_full", retryable: true },
+    });
+    empty();
+    await vi.waitFor(async () => expect(await health()).toBe(200), PATIENCE);
+    expect(await (await openInside(client)).sh("echo served")).toBe("served\n");
+    expect(await server.stop()).toBe(0);
+  });
 
   test(`${count} sandboxes at work outlive killed containers, a killed engine and a full disk, without a wrong answer or anything left`, async () => {
     const opened = await lab.open({
@@ -32,11 +55,12 @@ export function defineFaultSuite(engine: () => ContainerEngine, count: number): 
       // One that has just ended by itself cannot be killed.
       await Promise.allSettled(alive.filter((_id, n) => n % KILLS === 0).map((id) => engine().cli("kill", id)));
     };
-    for (let round = 0; round < KILLS; round += 1) {
+    // One that dies between two calls is started again and nobody hears of it: on until a call was hit.
+    const hits = (): readonly string[] => load.heads("sandbox ended while the call ran");
+    for (let round = 0; round < KILLS || hits().length === 0; round += 1) {
       await killSome();
       await load.allGoOn();
     }
-    expect(load.heads("sandbox ended while the call ran")).not.toEqual([]);
 
     await engine().kill();
     await vi.waitFor(async () => expect(await opened.health()).toBe(503), PATIENCE);
@@ -46,17 +70,24 @@ export function defineFaultSuite(engine: () => ContainerEngine, count: number): 
     await vi.waitFor(async () => expect(await opened.health()).toBe(200), PATIENCE);
     await load.allGoOn();
 
-    const empty = await fillDisk(engine());
-    await vi.waitFor(async () => {
+    // Again and again: a container that ends gives room back.
+    const path = join(engine().folder, "data", "filler");
+    const whileFull = async (check: () => Promise<void> | void): Promise<void> =>
+      await vi.waitFor(async () => {
+        await fillDisk(path);
+        await check();
+      }, PATIENCE);
+    await whileFull(async () => {
       const message = expect.stringContaining("the disk of the container engine is full") as unknown;
       expect(await load.failure("sandbox_create")).toMatchObject({ kind: "sandbox_unavailable", message });
-    }, PATIENCE);
+    });
+    await whileFull(async () => expect(await opened.health()).toBe(503));
     await killSome();
-    await vi.waitFor(() => expect(load.heads("the disk quota is used up")).not.toEqual([]), PATIENCE);
-    await vi.waitFor(() => expect(load.heads("the disk of the container engine is full")).not.toEqual([]), PATIENCE);
-    empty();
+    await whileFull(() => expect(load.heads("the disk quota is used up")).not.toEqual([]));
+    await whileFull(() => expect(load.heads("the disk of the container engine is full")).not.toEqual([]));
+    rmSync(path);
     await load.allGoOn();
-    expect(await opened.health()).toBe(200);
+    await vi.waitFor(async () => expect(await opened.health()).toBe(200), PATIENCE);
 
     await load.stop();
     expect(load.unfair).toEqual([]);
@@ -132,10 +163,9 @@ interface FailedAnswer {
   readonly result?: { readonly content: readonly { readonly text: string }[] };
 }
 
-/** Takes every byte of the engine's disk; gives them back when asked. */
-async function fillDisk({ folder }: ContainerEngine): Promise<() => void> {
-  const path = join(folder, "data", "filler");
-  const file = await openFile(path, "w");
+/** Takes every byte that the disk has left. */
+async function fillDisk(path: string): Promise<void> {
+  const file = await openFile(path, "a");
   const block = Buffer.alloc(WRITE_BYTES);
   try {
     for (;;) await file.write(block);
@@ -144,7 +174,6 @@ async function fillDisk({ folder }: ContainerEngine): Promise<() => void> {
   } finally {
     await file.close();
   }
-  return () => rmSync(path);
 }
 
 async function expectNothingLeft(

@@ -30,6 +30,12 @@ export function defineImageSuite(engine: () => ContainerEngine): void {
     await cli("tag", image, name);
     await vi.waitFor(async () => expect(await health()).toBe(200), PATIENCE);
     expect(await (await openInside(client)).sh("echo served")).toBe("served\n");
+    await cli("rmi", name);
+    await expect(call(client, "sandbox_create")).rejects.toThrow(`the engine has no image ${name}`);
+    await vi.waitFor(async () => expect(await health()).toBe(503), PATIENCE);
+    // Nobody asks for a sandbox in the meantime.
+    await cli("tag", image, name);
+    await vi.waitFor(async () => expect(await health()).toBe(200), PATIENCE);
     await server.stop();
   });
 
@@ -62,9 +68,10 @@ export function defineImageSuite(engine: () => ContainerEngine): void {
   });
 
   describe("a template may have a runtime and an image of its own,", () => {
-    test("beside bubblewrap", async () => {
+    test("beside bubblewrap, on an engine that has no image but that one", async () => {
       const { image, host } = engine();
-      const sandbox = { runtime: "bubblewrap", docker: { host }, templates: { boxed: { image } } };
+      const templates = { boxed: { image }, node: { runtime: "docker" } };
+      const sandbox = { runtime: "bubblewrap", image: "nowhere", docker: { host }, templates };
       const { place, server, client } = await open(sandbox);
       const [usual, boxed] = [await openInside(client), await openInside(client, { template: "boxed" })];
       const isContainer = "cat /proc/1/cmdline | grep -c guest.mjs";
@@ -72,8 +79,37 @@ export function defineImageSuite(engine: () => ContainerEngine): void {
       expect(await boxed.sh(isContainer)).toBe("1\n");
       expect(await containersOf(place)).toHaveLength(1);
       expect(textOf(await boxed.call("code_run", { code: "6 * 7" }))).toContain("42");
+      await expect(call(client, "sandbox_create", { template: "node" })).rejects.toThrow("has no image nowhere");
       await server.stop();
       expect(await containersOf(place, "-a")).toEqual([]);
     });
+
+    test("and when that image is gone, health says which template is without", async () => {
+      const { image, host, cli } = engine();
+      const name = `${image}-boxed`;
+      await cli("tag", image, name);
+      // One before it has an image that stays.
+      const templates = { another: { image }, boxed: { image: name } };
+      const { server, client, origin } = await open({ runtime: "bubblewrap", docker: { host }, templates });
+      const runtime = async (): Promise<unknown> =>
+        ((await (await fetch(`${origin}/health`)).json()) as { checks: Record<string, unknown> }).checks["runtime"];
+      await openInside(client, { template: "boxed" });
+      await cli("rmi", name);
+      await expect(call(client, "sandbox_create", { template: "boxed" })).rejects.toThrow("has no image");
+      const told = { status: "degraded", message: "sandboxes of boxed cannot start: the image is missing" };
+      await vi.waitFor(async () => expect(await runtime()).toMatchObject(told), PATIENCE);
+      await openInside(client);
+      await cli("tag", image, name);
+      await vi.waitFor(async () => expect(await runtime()).toMatchObject({ status: "ok" }), PATIENCE);
+      await server.stop();
+    });
+  });
+
+  test("an OCI runtime that the engine does not have is told of at the start", async () => {
+    const { server, health } = await open({ docker: { host: engine().host, runtime: "owlclaw-none" } });
+    await vi.waitFor(async () => expect(await health()).toBe(503), PATIENCE);
+    const { reason, hint } = await server.logged("sandboxes are not available");
+    expect(`${String(reason)} ${String(hint)}`).toContain("owlclaw-none");
+    await server.stop();
   });
 }

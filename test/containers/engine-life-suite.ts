@@ -1,7 +1,8 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
-import { call, makePlace } from "../e2e/sandbox-client.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { isOrphan } from "../../src/runtimes/docker/ownership.ts";
+import { call, makePlace, type Place } from "../e2e/sandbox-client.ts";
 import { FaultStory } from "../integration/fault-story.ts";
 import { startWebhook } from "../services/webhook.ts";
 import { openInside } from "../escape/sandbox-lab.ts";
@@ -12,7 +13,49 @@ import { engineLab, PATIENCE } from "./engine-lab.ts";
 export function defineLifeSuite(engine: () => ContainerEngine): void {
   const { open, containersOf, workspacesOf, containerIn } = engineLab(engine);
 
-  test("[002-docker] [002-logs] a sandbox is a container, whose id is logged when it is made and when it is removed", async () => {
+  /** As the server that is dead wrote it on what it left. */
+  const deadOwner = async (place: Place): Promise<string> => {
+    const owner = '{{index .Labels "owlclaw.owner"}}';
+    const owners = await engine().cli("volume", "inspect", "--format", owner, ...(await workspacesOf(place)));
+    const dead = owners.split("\n").find((each) => isOrphan({ "owlclaw.owner": each }));
+    if (dead === undefined) throw new Error(`nobody is dead: ${owners}`);
+    return dead;
+  };
+
+  /** What a server of another data folder left, dead as it is. */
+  const makeForeign = async (owner: string) => {
+    const { cli, client, image } = engine();
+    const labels = { "owlclaw.data": "another", "owlclaw.owner": owner };
+    const flags = Object.entries(labels).flatMap(([name, value]) => ["--label", `${name}=${value}`]);
+    const small = ["--network", "none", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"];
+    const container = await cli(
+      "run",
+      "-d",
+      ...small,
+      ...flags,
+      "--label",
+      "owlclaw.kind=cell",
+      image,
+      "sleep",
+      "1000",
+    );
+    const volume = "owlclaw-another-1";
+    // Podman's command line takes no quotes in labels of volumes.
+    const json = { Name: volume, Driver: "local", Labels: { ...labels, "owlclaw.kind": "workspace" } };
+    await client.call({ method: "POST", path: "/volumes/create", json });
+    onTestFinished(async () => {
+      await cli("rm", "-f", container);
+      await cli("volume", "rm", "-f", volume);
+    });
+    return {
+      isThere: async () => ({
+        container: (await cli("ps", "-q", "--no-trunc", "--filter", `id=${container}`)) === container,
+        volume: (await cli("volume", "ls", "-q", "--filter", `name=${volume}`)) === volume,
+      }),
+    };
+  };
+
+  test("[002-docker] [002-logs] a sandbox is a container, whose id is logged when it is made, with each call and when it is removed", async () => {
     const { place, server, client } = await open();
     const inside = await openInside(client);
     expect(await inside.sh("cat /proc/1/cmdline | tr '\\0' ' '")).toMatch(
@@ -21,6 +64,12 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     const id = String(containerIn(server.log, "container created"));
     expect(id).toMatch(/^[0-9a-f]{12}$/);
     expect((await containersOf(place)).map((each) => each.slice(0, 12))).toContain(id);
+    const created = server.log.find(({ message }) => message === "sandbox created");
+    expect(created).toMatchObject({ container: id, sandbox: expect.stringMatching(/^owl-/) });
+    expect(server.log.find(({ tool }) => tool === "shell_exec")).toMatchObject({
+      container: id,
+      sandbox: created?.["sandbox"],
+    });
     await inside.call("sandbox_destroy");
     expect(containerIn(server.log, "container removed")).toBe(id);
     expect(await containersOf(place, "-a")).toEqual([]);
@@ -28,23 +77,26 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     expect(await server.stop()).toBe(0);
   });
 
-  test("a killed server leaves nothing running; the next one removes the rest, and nothing of others", async () => {
-    const { cli, image } = engine();
-    const labels = ["--label", "owlclaw.kind=cell", "--label", "owlclaw.data=another", "--label", "owlclaw.owner={}"];
-    const small = ["--network", "none", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"];
-    const foreign = await cli("run", "-d", ...small, ...labels, image, "sleep", "100000");
+  test("a killed server leaves nothing running; the next one removes the rest, and nothing of others or of the living", async () => {
     const { server, client, place } = await open();
     await openInside(client);
-    expect(await containersOf(place)).toHaveLength(1);
+    const living = await open({}, place);
+    const neighbour = await openInside(living.client);
+    await neighbour.call("file_write", { path: "kept.txt", content: "kept" });
+    expect(await containersOf(place)).toHaveLength(2);
     await server.stop("SIGKILL");
-    await vi.waitFor(async () => expect(await containersOf(place)).toEqual([]), PATIENCE);
-    expect(await workspacesOf(place)).toHaveLength(1);
+    await vi.waitFor(async () => expect(await containersOf(place)).toHaveLength(1), PATIENCE);
+    expect(await workspacesOf(place)).toHaveLength(2);
+    const foreign = await makeForeign(await deadOwner(place));
     const next = await open({}, place);
-    expect(await containersOf(place, "-a")).toEqual([]);
+    expect(await containersOf(place, "-a")).toHaveLength(1);
+    expect(await workspacesOf(place)).toHaveLength(1);
+    expect(await foreign.isThere()).toEqual({ container: true, volume: true });
+    const kept = await neighbour.call("file_read", { path: "kept.txt" });
+    expect(kept.structuredContent).toMatchObject({ content: "kept" });
+    expect(kept.structuredContent).not.toHaveProperty("sandbox_restarted");
+    for (const each of [next, living]) expect(await each.server.stop()).toBe(0);
     expect(await workspacesOf(place)).toEqual([]);
-    expect(await cli("ps", "-q", "--no-trunc", "--filter", `id=${foreign}`)).toBe(foreign);
-    await next.server.stop();
-    await cli("rm", "-f", foreign);
   });
 
   test("a container that somebody kills starts again on the same files", async () => {
@@ -56,6 +108,8 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     await vi.waitFor(() => expect(containerIn(server.log, "container removed")).toBe(id.slice(0, 12)), PATIENCE);
     const read = await inside.call("file_read", { path: "kept.txt" });
     expect(read.structuredContent).toMatchObject({ content: "kept", sandbox_restarted: true });
+    const [next = ""] = await containersOf(place);
+    expect(server.log.findLast(({ tool }) => tool === "file_read")).toMatchObject({ container: next.slice(0, 12) });
     await server.stop();
   });
 
@@ -63,7 +117,8 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     const webhook = await startWebhook();
     const alerts = { webhook: webhook.url, checkSeconds: 1 };
     const { place, server, client, origin, health } = await open({}, makePlace(), { alerts });
-    const story = new FaultStory({ origin, logs: server.log }, webhook);
+    const hidden = [place.dataFolder, engine().host.replace(/^\w+:\/\//, "")];
+    const story = new FaultStory({ origin, logs: server.log }, webhook, { hidden });
     const inside = await openInside(client);
     await inside.call("file_write", { path: "kept.txt", content: "kept" });
     expect(await health()).toBe(200);

@@ -1,13 +1,12 @@
-import { execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { connectInNetwork } from "../e2e/sandbox-network-world.ts";
-import { call, connectHttp, makePlace, type Place, Server } from "../e2e/sandbox-client.ts";
+import { call, connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
 import { openInside, textOf } from "../escape/sandbox-lab.ts";
 import type { ContainerEngine } from "../services/container-engine.ts";
 import { settingsFor } from "./engine-runtime.ts";
+import { makeCertificates, makeTlsFront, startFront } from "./engine-tls-front.ts";
 
 const PYTHON = (host: string): string => `
 import urllib.request, urllib.error
@@ -46,42 +45,6 @@ export function defineNetworkTest(engine: () => ContainerEngine): void {
   });
 }
 
-/** What `dockerd --tlsverify` does, in front of the engine's socket. Arguments: the socket, the certificates, the port. */
-const TLS_FRONT = `
-const { readFileSync } = require("node:fs");
-const [socket, folder, port] = process.argv.slice(2);
-const read = (name) => readFileSync(folder + "/" + name);
-const options = { ca: read("ca.pem"), cert: read("server.pem"), key: read("server-key.pem") };
-const tls = { ...options, requestCert: true, rejectUnauthorized: true, allowHalfOpen: true };
-require("node:tls").createServer(tls, (near) => {
-  const far = require("node:net").connect({ path: socket, allowHalfOpen: true });
-  near.pipe(far).pipe(near);
-  for (const each of [near, far]) each.on("error", () => (near.destroy(), far.destroy()));
-  near.on("close", () => far.destroy());
-  far.on("close", () => near.destroy());
-}).listen(Number(port), "127.0.0.1", function () { console.log(this.address().port); });
-`;
-
-interface TlsFront {
-  /** As an operator writes them, for the port that the front has. */
-  settings(port: number): Record<string, unknown>;
-  command(port: number): string[];
-}
-
-function makeTlsFront({ folder }: Place, engine: ContainerEngine): TlsFront {
-  const certFolder = makeCertificates(folder);
-  const script = join(folder, "front.cjs");
-  writeFileSync(script, TLS_FRONT);
-  return {
-    command: (port) => [process.execPath, script, engine.host.slice("unix://".length), certFolder, String(port)],
-    settings: (port) => ({
-      ...settingsFor(engine),
-      limits: "best-effort",
-      docker: { host: `tcp://127.0.0.1:${port}`, certFolder },
-    }),
-  };
-}
-
 /** How the server reaches an engine elsewhere, and how sandboxes there reach the network. */
 export function defineTlsTests(engine: () => ContainerEngine): void {
   test("an engine on another machine is reached with TLS, and with nothing less", async () => {
@@ -97,6 +60,55 @@ export function defineTlsTests(engine: () => ContainerEngine): void {
     const client = await connectHttp(await plain.url());
     await expect(call(client, "sandbox_create")).rejects.toThrow(/container engine .* cannot be reached/);
     await plain.stop();
+  });
+
+  test.each([
+    ["an engine of another authority is not trusted", "ca.pem", /cannot be reached: .*certificate/],
+    ["a client of another authority is not served", "cert.pem key.pem", /cannot be reached/],
+    ["a client without a certificate does not start", "", /certificates for the engine cannot be read: .*cert\.pem/],
+  ])("%s, and the hint names the folder of the certificates", async (_what, foreign, message) => {
+    const place = makePlace();
+    const front = makeTlsFront(place, engine());
+    const settings = front.settings(await startFront(front));
+    const mine = join(place.folder, "certificates");
+    const other = makeCertificates(place.folder, "of-others");
+    const certFolder = join(place.folder, "mixed");
+    mkdirSync(certFolder);
+    for (const name of foreign === "" ? ["ca.pem"] : ["ca.pem", "cert.pem", "key.pem"])
+      copyFileSync(join(foreign.includes(name) ? other : mine, name), join(certFolder, name));
+    const docker = { ...settings.docker, certFolder };
+    const server = new Server(place, { sandbox: { ...settings, docker } });
+    const refused = call(await connectHttp(await server.url()), "sandbox_create");
+    await expect(refused).rejects.toMatchObject({
+      message: expect.stringMatching(message) as unknown,
+      data: { hint: expect.stringContaining("sandbox.docker.certFolder") as unknown },
+    });
+    expect(await server.stop()).toBe(0);
+  });
+
+  test("folders of this machine are not looked for on another: volumes and built templates are refused", async () => {
+    const place = makePlace();
+    const front = makeTlsFront(place, engine());
+    const settings = front.settings(await startFront(front));
+    const built = join(place.dataFolder, "templates", "team");
+    for (const name of ["python", "node_modules"]) mkdirSync(join(built, name), { recursive: true });
+    const manifest = { language: "python", packages: [], sizeBytes: 0, builtAt: new Date(0).toISOString() };
+    writeFileSync(join(built, "template.json"), JSON.stringify(manifest));
+    const server = new Server(place, { sandbox: settings });
+    const client = await connectHttp(await server.url());
+    await expect(call(client, "sandbox_create", { template: "team" })).rejects.toMatchObject({
+      message: expect.stringContaining("it cannot show the template team, which was built here") as unknown,
+      data: { kind: "sandbox_unavailable", hint: expect.stringContaining("sandbox.templates.team.image") as unknown },
+    });
+    expect(await (await openInside(client)).sh("echo served")).toBe("served\n");
+    await server.stop();
+    const shown = new Server(makePlace(), { sandbox: { ...settings, volumes: [`${place.folder}:/data`] } });
+    const refused = call(await connectHttp(await shown.url()), "sandbox_create");
+    await expect(refused).rejects.toMatchObject({
+      message: expect.stringContaining("it cannot show volumes") as unknown,
+      data: { kind: "sandbox_unavailable", hint: expect.stringContaining("Empty sandbox.volumes") as unknown },
+    });
+    await shown.stop();
   });
 
   test("sandboxes on another machine reach an allowed host through the server's own proxy, and no other", async () => {
@@ -127,25 +139,17 @@ export function defineTlsTests(engine: () => ContainerEngine): void {
   });
 }
 
-function makeCertificates(parent: string): string {
-  const folder = join(parent, "certificates");
-  mkdirSync(folder);
-  const openssl = (...args: string[]): unknown => execFileSync("openssl", args, { cwd: folder, stdio: "ignore" });
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
-  openssl("req", "-x509", ...key, "-keyout", "ca-key.pem", "-out", "ca.pem", "-subj", "/CN=authority");
-  for (const name of ["cert", "server"]) {
-    const own = ["-keyout", name === "cert" ? "key.pem" : "server-key.pem", "-out", `${name}.csr`];
-    openssl("req", ...key.slice(0, -2), ...own, "-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1");
-    const signed = ["-CA", "ca.pem", "-CAkey", "ca-key.pem", "-CAcreateserial", "-copy_extensions", "copy"];
-    openssl("x509", "-req", "-in", `${name}.csr`, "-out", `${name}.pem`, "-days", "2", ...signed);
-  }
-  return folder;
-}
-
-async function startFront(front: TlsFront): Promise<number> {
-  const [program = "", ...args] = front.command(0);
-  const child = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"] });
-  onTestFinished(() => void child.kill());
-  const [line] = (await once(child.stdout, "data")) as [Buffer];
-  return Number(line.toString());
+/** Podman reads a file that the server cannot put on its machine. */
+export function defineRemotePodmanTest(engine: () => ContainerEngine): void {
+  test("Podman on another machine is refused in clear words", async () => {
+    const place = makePlace();
+    const front = makeTlsFront(place, engine());
+    const server = new Server(place, { sandbox: front.settings(await startFront(front)) });
+    const refused = call(await connectHttp(await server.url()), "sandbox_create");
+    await expect(refused).rejects.toMatchObject({
+      message: expect.stringMatching(/is reached over the network.*Podman reads the filter/) as unknown,
+      data: { kind: "sandbox_unavailable", hint: expect.stringContaining("unix socket") as unknown },
+    });
+    expect(await server.stop()).toBe(0);
+  });
 }

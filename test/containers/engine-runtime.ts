@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { allProcesses, below } from "../escape/sandbox-lab.ts";
 import type { TestRuntime } from "../escape/test-runtime.ts";
 import type { ContainerEngine } from "../services/container-engine.ts";
@@ -17,6 +18,12 @@ export function containers(engine: () => ContainerEngine): TestRuntime {
       // Each container has one process of the engine above it, which names the engine's folder.
       const keepers = all.filter(({ pid, command }) => command.includes(folder) && isKeeper(pid));
       return below(all, new Set(keepers.map(({ pid }) => pid)));
+    },
+    workspaces: async ({ dataFolder }) => {
+      const { cli } = engine();
+      const label = `label=owlclaw.data=${readFileSync(join(dataFolder, "docker", "id"), "utf8")}`;
+      const names = (await cli("volume", "ls", "-q", "--filter", label)).split("\n").filter((name) => name !== "");
+      return (await cli("volume", "inspect", "--format", "{{.Mountpoint}}", ...names)).split("\n");
     },
   };
 }

@@ -1,3 +1,13 @@
+import { describe } from "vitest";
+import { defineImageSuite } from "./engine-image-suite.ts";
+import { defineRemotePodmanTest } from "./engine-reach-suite.ts";
 import { defineEngineSuite } from "./engine-suite.ts";
 
-defineEngineSuite("podman");
+defineEngineSuite("podman", (engine) => {
+  describe("images:", () => {
+    defineImageSuite(engine);
+  });
+  describe("reach:", () => {
+    defineRemotePodmanTest(engine);
+  });
+});

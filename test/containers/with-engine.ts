@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe } from "vitest";
+import { afterAll, beforeAll } from "vitest";
 import {
   type ContainerEngine,
   type EngineKind,
@@ -6,6 +6,7 @@ import {
   startEngine,
   whyNoEngine,
 } from "../services/container-engine.ts";
+import { describeUnless } from "../setup/mandatory.ts";
 
 /** Tests with an engine of their own, which starts with the first and ends with the last of them. */
 export function describeWithEngine(
@@ -13,9 +14,7 @@ export function describeWithEngine(
   define: (engine: () => ContainerEngine) => void,
   options: EngineOptions = {},
 ): void {
-  const reason = whyNoEngine(kind);
-  const note = reason === undefined ? "" : ` (${reason})`;
-  describe.skipIf(reason !== undefined)(`in containers of ${kind}${note},`, () => {
+  describeUnless(whyNoEngine(kind), `in containers of ${kind}`, () => {
     let engine: ContainerEngine | undefined;
     beforeAll(async () => {
       engine = await startEngine(kind, options);

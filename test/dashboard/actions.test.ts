@@ -24,7 +24,7 @@ beforeAll(async () => {
     clients: { ada: { monthlyBudget: 100 } },
     rules,
   };
-  server = await new DashboardServer({ governance }).start();
+  server = await new DashboardServer({ governance, sandbox: { workspace: "/project" } }).start();
   ada = await server.client("ada");
   anna = await Operator.signIn(server, { name: "anna" });
   bob = await Operator.signIn(server, { name: "bob", theme: "dark" });
@@ -43,6 +43,11 @@ beforeEach(async () => {
 afterEach(() => {
   for (const operator of [anna, bob]) operator.isContent();
 });
+
+/** What a screen reader was given to say last. */
+async function spokenTo({ page }: Operator): Promise<string> {
+  return (await page.locator(".unseen[role=status]").innerText()).trim();
+}
 
 async function newSandbox(): Promise<string> {
   const created = await call(ada, "sandbox_create");
@@ -76,12 +81,15 @@ test("a pause of everybody refuses calls at once, stands on every page of every 
   await anna.page.getByLabel("Why? The client is told.").fill("something is odd");
   await anna.page.getByRole("dialog").getByRole("button", { name: "Pause all" }).click();
   await bob.shows("All clients are paused");
+  await expect.poll(() => spokenTo(bob)).toBe("anna has paused all clients: something is odd");
+  await expect.poll(() => spokenTo(anna)).toBe("All clients are paused.");
   await bob.page.getByRole("link", { name: "Spend" }).click();
   await bob.shows("something is odd");
   expect(await bob.obstacles()).toEqual([]);
   await expect(call(ada, "sandbox_list")).rejects.toThrow(/paused|something is odd/);
   await bob.page.getByRole("button", { name: "Resume all" }).click();
   await anna.page.getByRole("region", { name: "Paused clients" }).waitFor({ state: "detached" });
+  for (const operator of [anna, bob]) await expect.poll(() => spokenTo(operator)).toBe("Clients may call again.");
   await call(ada, "sandbox_list");
 });
 
@@ -117,13 +125,28 @@ test("what waits for a decision is told in the title, shows what would change, a
   await expect.poll(() => bob.page.title()).toBe("Now · OwlClaw");
   expect((await call(ada, "file_read", { session_id: id, path: "app.yaml" })).content[0]?.text).toContain("443");
   const refused = call(ada, "file_write", { session_id: id, path: "other.yaml", content: "no" });
-  await Promise.all([expect(refused).rejects.toThrow(/said no/), deny(anna)]);
+  const seen = anna.shows("A new file.");
+  await Promise.all([expect(refused).rejects.toThrow(/said no/), seen.then(() => deny(anna))]);
   await call(ada, "sandbox_destroy", { session_id: id });
 });
 
 async function deny({ page }: Operator): Promise<void> {
   await page.getByRole("button", { name: "Deny" }).click();
 }
+
+test("files begin where the server's sandboxes have them", async () => {
+  const id = await newSandbox();
+  await call(ada, "shell_exec", { session_id: id, command: "mkdir src && echo found > src/here.txt" });
+  await anna.open("");
+  await anna.page.getByRole("link", { name: /^owl-/ }).click();
+  await anna.page.getByRole("link", { name: "Files" }).click();
+  await anna.page.getByRole("button", { name: "src" }).click();
+  await anna.shows("Upload into /project/src");
+  await anna.page.getByRole("button", { name: /here\.txt/ }).click();
+  const content = anna.page.getByRole("group", { name: "Content of /project/src/here.txt" });
+  await expect.poll(() => content.innerText()).toContain("found");
+  await call(ada, "sandbox_destroy", { session_id: id });
+});
 
 test("the ledger is filtered by what the address says, shows one call whole, is verified and exported", async () => {
   const id = await newSandbox();
@@ -233,6 +256,51 @@ test("everything is reached with keys, on a narrow screen too", async () => {
     const overPx = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
     expect({ path, overPx }).toEqual({ path, overPx: 0 });
   }
+});
+
+test("a sandbox, a call and a tool's form are opened and used with keys alone, on a narrow screen", async () => {
+  const { page } = anna;
+  const id = await newSandbox();
+  await call(ada, "shell_exec", { session_id: id, command: "echo here" });
+  await page.setViewportSize({ width: 360, height: 740 });
+  const press = async (name: string | RegExp, role: "link" | "button" = "link"): Promise<void> => {
+    const target = page.getByRole("main").getByRole(role, { name }).first();
+    await target.focus();
+    await page.keyboard.press("Enter");
+  };
+  const found: { readonly place: string; readonly overPx: number }[] = [];
+  const look = async (): Promise<void> => {
+    const overPx = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+    if (overPx > 0) found.push({ place: page.url(), overPx });
+  };
+  await press(/^owl-/);
+  for (const [tab, text] of [
+    ["Terminal", "Your shell"],
+    ["Code", "No code was run here yet."],
+    ["Browser", "No page is open."],
+    ["Files", "Upload"],
+    ["Changes", /No file is other|changed/],
+    ["Processes", /Command|No process/],
+    ["Network", "has tried to reach the network"],
+  ] as const) {
+    await press(tab);
+    await anna.shows(text);
+    await look();
+  }
+  await anna.open("/ledger?tool=shell_exec");
+  await press(/shell_exec/);
+  await anna.shows("Place in the chain");
+  await look();
+  await anna.open("/tools");
+  await press("sandbox_list");
+  await anna.shows("Try it");
+  await look();
+  await press("Call", "button");
+  await page.getByRole("group", { name: "Content 1" }).waitFor();
+  await look();
+  expect(found).toEqual([]);
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await call(ada, "sandbox_destroy", { session_id: id });
 });
 
 test("the theme is the system's until one is chosen, which is kept", async () => {

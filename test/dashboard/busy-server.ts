@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { afterAll } from "vitest";
 import { call } from "../e2e/sandbox-client.ts";
+import { PageOperator } from "../escape/dashboard-lab.ts";
 import { DashboardServer, HOSTILE } from "./page-lab.ts";
 
 /** A name that a token, a file and a header can carry. */
@@ -51,6 +52,7 @@ export async function startBusy(): Promise<Busy> {
     } as unknown as Readonly<Record<string, unknown>>,
     handlers: { paths: ["./handlers"] },
     skills: { dir: "./skills" },
+    sandbox: { network: { allow: ["allowed.example"] } },
   });
   const { folder } = server.place;
   mkdirSync(join(folder, "handlers"));
@@ -72,5 +74,19 @@ export async function startBusy(): Promise<Busy> {
   });
   await call(eve, "shell_exec", { session_id: sandbox, command: `rm -rf ${HOSTILE}` }).catch(() => undefined);
   await call(eve, "greet", { name: HOSTILE });
+  await beHostileEverywhere(eve, sandbox);
+  const root = await PageOperator.byToken(server.origin);
+  await root.post("pause", { client: `not ${HOSTILE_NAME}`, reason: HOSTILE });
   return { server, eve, sandbox };
+}
+
+/** In the names of a process and of a host, and in the address of a page. */
+async function beHostileEverywhere(eve: Client, sandbox: string): Promise<void> {
+  const inSandbox = (command: string): Promise<unknown> => call(eve, "shell_exec", { session_id: sandbox, command });
+  await inSandbox(`(exec -a '${HOSTILE_NAME}' sleep 100000) > /dev/null 2>&1 &`);
+  await inSandbox(
+    `exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT %s:80 HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n' '<img/src=x/onerror=globalThis.owned=1>' >&3; head -c 12 <&3`,
+  );
+  await inSandbox(`curl -s -m 5 http://nowhere.example/ || true`);
+  await call(eve, "browser_goto", { session_id: sandbox, url: `file:///workspace/?${HOSTILE}#${HOSTILE}` });
 }

@@ -1,7 +1,7 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { call } from "../e2e/sandbox-client.ts";
-import { DashboardServer, Operator } from "./page-lab.ts";
+import { DashboardServer, Operator, token } from "./page-lab.ts";
 
 /** Notes each notification that the page really makes and closes; `away` is whether somebody looks at the page. */
 const WITNESS = `
@@ -35,6 +35,18 @@ afterAll(() => server.stop());
 /** A call that waits until it is denied. */
 function wish(path: string): Promise<string> {
   return call(ada, "file_write", { session_id: sandbox, path, content: "x" }).then(() => "written", String);
+}
+
+/** Not at a page, so that it can be at the moment when another call comes. */
+async function denyOldest(): Promise<void> {
+  const headers = { authorization: `Bearer ${await token("root", ["owlclaw:admin"])}` };
+  const list = await fetch(`${server.origin}/api/approvals`, { headers });
+  const { approvals }: { approvals: readonly { readonly id: string }[] } = JSON.parse(await list.text());
+  await fetch(`${server.origin}/api/approvals/${approvals[0]?.id}`, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json" },
+    body: JSON.stringify({ decision: "deny", reason: "" }),
+  });
 }
 
 async function denyAll(operator: Operator, wishes: readonly Promise<string>[]): Promise<void> {
@@ -73,7 +85,14 @@ test("a call that waits is told outside the page to whoever asked for it and is 
   const second = wish("c.txt");
   await expect.poll(title).toBe("(2) Approvals · OwlClaw");
   await expect.poll(told).toContain("told: OwlClaw: 2 calls wait for your decision.");
-  await denyAll(bob, [first, second]);
+  // One goes and another comes, as if at once: there are as many as before, and they are others.
+  const third = wish("another.txt");
+  await denyOldest();
+  expect(await first).toMatch(/said no/);
+  for (const operator of [anna, bob])
+    await operator.page.getByRole("heading", { name: "another.txt" }).waitFor({ timeout: 20_000 });
+  await expect.poll(async () => (await told()).filter((line) => line.startsWith("told")).length).toBe(3);
+  await denyAll(bob, [second, third]);
   await expect.poll(title).toBe("Approvals · OwlClaw");
   await expect.poll(async () => (await told()).at(-1)).toBe("closed");
 

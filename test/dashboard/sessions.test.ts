@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dashboardAddresses } from "../../src/server/control-client.ts";
 import { call, makePlace, Server } from "../e2e/sandbox-client.ts";
+import { PageOperator, PageStream } from "../escape/dashboard-lab.ts";
 import { DashboardServer, Operator } from "./page-lab.ts";
 
 describe("with tokens", () => {
@@ -56,6 +57,56 @@ describe("with tokens", () => {
     // The browser itself tells that the connection was lost, and that the old session is none any more.
     expect(anna.problems.filter((problem) => !/net::ERR_|status of (401|503)/.test(problem))).toEqual([]);
     anna.problems.length = 0;
+    await anna.leave();
+  });
+});
+
+describe("a page that nobody touches", () => {
+  let server: DashboardServer;
+  beforeAll(async () => {
+    server = await new DashboardServer({
+      sandbox: { enabled: false },
+      // Shorter than the token lives, which ends it too.
+      dashboard: { idleSeconds: 300 },
+    }).start();
+  });
+  afterAll(() => server.stop());
+
+  test("does not keep its session by asking for news, nor by its streams", async () => {
+    const root = await PageOperator.byToken(server.origin);
+    const endOf = async (headers: Record<string, string>): Promise<string> =>
+      (await root.send("session", { headers })).json.expiresAt;
+    const idle = { "x-owlclaw-idle": "1" };
+    const end = await endOf(idle);
+    await root.send("ledger?after=0", { headers: idle });
+    (await PageStream.open(root, "live")).close();
+    expect(await endOf(idle)).toBe(end);
+    expect(await endOf({ accept: "text/event-stream" })).toBe(end);
+    await expect.poll(() => endOf({})).not.toBe(end);
+  });
+
+  test("says so with what it asks, until somebody touches it", async () => {
+    const anna = await Operator.signIn(server);
+    await anna.page.clock.install();
+    await anna.open("/ledger");
+    await anna.shows("Live");
+    const next = async (path: string): Promise<string | undefined> => {
+      const request = await anna.page.waitForRequest((each) => new URL(each.url()).pathname.endsWith(path));
+      return request.headers()["x-owlclaw-idle"];
+    };
+    const asked = next("/api/ledger");
+    await anna.page.clock.runFor(3_500);
+    expect(await asked).toBeUndefined();
+    await anna.page.clock.fastForward(120_000);
+    const askedAlone = next("/api/ledger");
+    await anna.page.clock.runFor(3_500);
+    expect(await askedAlone).toBe("1");
+    const told = next("/api/session");
+    await anna.page.keyboard.press("Shift");
+    expect(await told).toBeUndefined();
+    const askedAgain = next("/api/ledger");
+    await anna.page.clock.runFor(3_500);
+    expect(await askedAgain).toBeUndefined();
     await anna.leave();
   });
 });

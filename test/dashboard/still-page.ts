@@ -16,6 +16,7 @@ const UNSEEN = [
   ".chart .column",
   ".meter",
   ".budgets p",
+  ".figure.expected dd",
   ".health",
   ".figure.good, .figure.warn, .figure.bad",
   ".sandbox-row:not(.head) .num",

@@ -17,8 +17,10 @@ function views(id: string): readonly (readonly [string, string | RegExp])[] {
     [`/sandboxes/${id}/cells`, "result"],
     [`/sandboxes/${id}/files?path=${file}`, "<script>globalThis.owned=1</script>"],
     [`/sandboxes/${id}/changes`, `a${HOSTILE_NAME}.txt`],
-    [`/sandboxes/${id}/processes`, "Command"],
-    [`/sandboxes/${id}/network`, "has tried to reach the network"],
+    [`/sandboxes/${id}/processes`, HOSTILE_NAME],
+    // What is no host is not repeated.
+    [`/sandboxes/${id}/network`, "malformed request"],
+    [`/sandboxes/${id}/browser`, "file:///workspace/"],
     ["/approvals", "wants to call"],
     ["/ledger", "shell_exec"],
     ["/ledger?client=nobody", "No call matches."],
@@ -29,6 +31,7 @@ function views(id: string): readonly (readonly [string, string | RegExp])[] {
     ["/tools/greet", "Try it"],
     ["/skills", "Pays back."],
     ["/nonsense", "Nothing is at this address."],
+    ["/constructor", "Nothing is at this address."],
   ];
 }
 
@@ -43,6 +46,7 @@ describe.each(["light", "dark"] as const)("in the %s theme", (theme) => {
     const answered = waiting.then(() => "it was written", String);
     const anna = await Operator.signIn(busy.server, { theme });
     const id = await anna.page.getByRole("table", { name: "Sandboxes" }).getByRole("link").first().innerText();
+    await anna.page.getByRole("region", { name: "Paused clients" }).getByText(HOSTILE).waitFor();
     const found: string[] = [];
     for (const [path, text] of views(id)) {
       await anna.open(path);

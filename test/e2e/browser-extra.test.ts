@@ -57,6 +57,38 @@ test("waiting for a text that comes later, and for one that never does", async (
   expect(late.content[0]?.text).toContain('the text "Never said" did not appear in 0.5 s');
 });
 
+test("texts in frames are waited for, until all of them are gone", async () => {
+  await goto(client, "/frames.html");
+  expect((await call(client, "browser_wait", { text: "Inside a frame" })).isError).toBeUndefined();
+  const still = await call(client, "browser_wait", { text: "Inside a frame", state: "gone", timeout_seconds: 1 });
+  expect(still.content[0]?.text).toContain('the text "Inside a frame" is still there in 1 s');
+  const run = async (expression: string): Promise<void> =>
+    void (await call(client, "browser_evaluate", { expression }));
+  await run("void setTimeout(() => document.querySelectorAll('iframe').forEach((frame) => frame.remove()), 500)");
+  expect((await call(client, "browser_wait", { text: "Inside a frame", state: "gone" })).isError).toBeUndefined();
+  const add = "const frame = document.createElement('iframe'); frame.src = 'http://127.0.0.1:8001/frame-inner.html'";
+  await run(`void setTimeout(() => { ${add}; document.body.append(frame); }, 500)`);
+  expect((await call(client, "browser_wait", { text: "Inside a frame" })).isError).toBeUndefined();
+});
+
+test("a text in a frame that nobody sees does not count", async () => {
+  await goto(client, "/frames.html");
+  const hide = "void document.querySelectorAll('iframe').forEach((frame) => (frame.style.visibility = 'hidden'))";
+  await call(client, "browser_evaluate", { expression: hide });
+  expect((await call(client, "browser_wait", { text: "Inside a frame", state: "gone" })).isError).toBeUndefined();
+});
+
+test("a value that has no form in JSON is the script's fault, not the browser's", async () => {
+  await goto(client, "/index.html");
+  for (const expression of ["10n", "(() => { const a = {}; a.a = a; return a; })()"]) {
+    const failed = await call(client, "browser_evaluate", { expression });
+    const [head, hint] = failed.content[0]?.text?.split("\n") ?? [];
+    expect(head).toContain("browser_evaluate failed: the value has no form in JSON");
+    expect(hint).toContain("String(");
+  }
+  expect((await snapshot(client)).title).toBe("Front page");
+});
+
 test("scripts run in the page, and their faults are told", async () => {
   await goto(client, "/index.html");
   const value = async (expression: string): Promise<unknown> =>

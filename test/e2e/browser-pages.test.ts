@@ -1,6 +1,8 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { beforeAll, expect, test } from "vitest";
-import { connectToSite, goto, HOME, pixel, refOf, snapshot } from "./browser-site.ts";
+import { connectToSite, goto, HOME, pixel, refOf, SITE, type Snapshot, snapshot } from "./browser-site.ts";
 import { call } from "./sandbox-client.ts";
 
 let client: Client;
@@ -8,6 +10,19 @@ let client: Client;
 beforeAll(async () => {
   client = await connectToSite("stdio");
 });
+
+/** All parts of one snapshot. */
+async function readParts(args: Record<string, unknown> = {}): Promise<Snapshot[]> {
+  const parts = [await snapshot(client, args)];
+  for (let cursor = parts[0]?.cursor; cursor !== undefined; cursor = parts.at(-1)?.cursor)
+    parts.push(await snapshot(client, { ...args, cursor }));
+  return parts;
+}
+
+async function open(path: string, content: string): Promise<void> {
+  await call(client, "file_write", { path, content });
+  await call(client, "browser_goto", { url: `file:///workspace/${path}` });
+}
 
 test("fields are described with their labels, values and states, and a password is never shown", async () => {
   await goto(client, "/form.html");
@@ -59,22 +74,74 @@ test("text that nobody sees stands at the end and is marked, whatever the page d
   await goto(client, "/hidden.html");
   const lines = (await snapshot(client)).text.split("\n");
   const hidden = lines.filter((line) => line.startsWith("[hidden] "));
-  const numbers =
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen".split(
-      " ",
-    );
-  expect(new Set(hidden.map((line) => /secret (\w+)/.exec(line)?.[1]))).toEqual(new Set(numbers));
+  const source = readFileSync(join(SITE, "hidden.html"), "utf8");
+  const secrets = source.match(/secret [\w ]+/g) ?? [];
+  expect(secrets.length).toBeGreaterThan(30);
+  expect(hidden.map((line) => /secret [\w ]+/.exec(line)?.[0] ?? line).toSorted()).toEqual(secrets.toSorted());
   const shown = lines.slice(0, lines.length - hidden.length).join("\n");
   expect(shown).toContain("What people see");
-  for (const how of ["white on black", "filled", "painted", "cut", "fixed"]) expect(shown).toContain(`${how} is seen`);
+  const seen = source.match(/[\w ]+ is seen/g) ?? [];
+  expect(seen.filter((words) => !shown.includes(words.trim()))).toEqual([]);
   expect(shown).not.toContain("secret");
+});
+
+test("links, buttons, fields, pictures and frames that nobody sees are marked or left out, and what one can scroll to is not", async () => {
+  await goto(client, "/hidden-elements.html");
+  const { text, elements } = await snapshot(client);
+  const shown = text.split("\n").filter((line) => !line.startsWith("[hidden] "));
+  expect(shown.filter((line) => line.includes("secret"))).toEqual([]);
+  const secrets = elements.split("\n").filter((line) => line.includes("secret"));
+  expect(secrets).toHaveLength(12);
+  for (const line of secrets) expect(line).toMatch(/ \((?:not visible|text not visible|text partly hidden)\)$/);
+  const page = await call(client, "browser_evaluate", { expression: "document.documentElement.outerHTML" });
+  const seen = new Set(JSON.stringify(page.structuredContent).match(/[\w ]+ is seen/g));
+  expect(seen.size).toBeGreaterThan(10);
+  for (const words of seen) expect(shown.join("\n")).toContain(words);
+  const lines = elements.split("\n").filter((line) => !line.includes("secret"));
+  expect(lines.join("\n")).not.toMatch(/visible|hidden/);
+});
+
+test("words that styles put before and after elements are read with them, and those that nobody sees are marked", async () => {
+  await goto(client, "/generated.html");
+  const { text } = await snapshot(client);
+  expect(text.replaceAll(/\[ref_\d+\]/g, "[ref]").split("\n")).toEqual([
+    "→ Onwards",
+    '“He said "so"”',
+    "Price: 12",
+    "Icon",
+    "Own line Below",
+    "beside a picture Text",
+    "Bold nested",
+    ..."Tip White Off Tiny Gone None Clipped".split(" "),
+    "Email * [ref] [ref] → Go [ref] ★Favourite [ref] Done✓ [ref] Step: 2 * [ref] Only generated: [ref] Own line Link",
+    "Shadow text",
+    "[hidden] secret in a tip",
+    "[hidden] secret in white",
+    "[hidden] secret off the page",
+    "[hidden] secret in tiny letters",
+    "[hidden] secret not drawn",
+    "[hidden] secret of no shape",
+    "[hidden] Not shown",
+  ]);
+});
+
+test("a page whose own colour is dark shows light text, and hides dark text", async () => {
+  const style = "html { background: black } body { color: white }";
+  const content = `<style>${style}</style><p>light is seen</p><p style="color: black">secret in black</p>`;
+  await open("dark.html", content);
+  expect((await snapshot(client)).text).toBe("light is seen\n[hidden] secret in black");
+});
+
+test("a shape of 300,000 corners does not keep the page from being read", async () => {
+  const corners = `Array.from({ length: 300000 }, (_, index) => index % 100 + "% " + index % 97 + "%")`;
+  const script = `document.querySelector("p").style.clipPath = "polygon(" + ${corners} + ")"`;
+  await open("corners.html", `<p>many corners</p><script>${script}</script>`);
+  expect((await snapshot(client)).text).toBe("many corners");
 });
 
 test("a page of 5,000 elements comes in parts that together have every row and every button, once", async () => {
   await goto(client, "/table?rows=1000");
-  const parts = [await snapshot(client)];
-  for (let cursor = parts[0]?.cursor; cursor !== undefined; cursor = parts.at(-1)?.cursor)
-    parts.push(await snapshot(client, { cursor }));
+  const parts = await readParts();
   expect(parts.length).toBeGreaterThan(3);
   for (const part of parts) expect(JSON.stringify([part.text, part.elements]).length).toBeLessThanOrEqual(20_100);
   const text = parts.map((part) => part.text).join("\n");
@@ -96,6 +163,28 @@ test("[002-snapshot] maxTextLen and max_text_len bound a snapshot", async () => 
     expect(text.length + elements.length).toBeLessThanOrEqual(500);
     expect(cursor).toMatch(/^\d+:\d+$/);
   }
+});
+
+test("long paragraphs come in parts of the length that was asked for, and no word is lost", async () => {
+  const paragraphs = [1, 2, 3].map((number) =>
+    Array.from({ length: 300 }, (_, index) => `word${number}x${index}`).join(" "),
+  );
+  await open("prose.html", paragraphs.map((words) => `<p>${words}</p>`).join(""));
+  const parts = await readParts({ max_text_len: 500 });
+  for (const { text } of parts) expect(text.length).toBeLessThanOrEqual(500);
+  expect(parts.flatMap(({ text }) => text.split(/\s/))).toEqual(paragraphs.join(" ").split(" "));
+});
+
+test("a paragraph of many buttons with long names loses none of them on the way through its parts", async () => {
+  const names = Array.from({ length: 1000 }, (_, index) => `${index} ${"&quot;".repeat(90)}`);
+  await open("names.html", `<p>${names.map((name) => `<button aria-label="${name}">b</button>`).join(" ")}</p>`);
+  const parts = await readParts();
+  for (const { text, elements } of parts) expect(JSON.stringify([text, elements]).length).toBeLessThanOrEqual(20_100);
+  const elements = parts.flatMap((part) => part.elements.split("\n"));
+  expect(elements.map((line) => /^\[ref_\d+\] button "(\d+) "+$/.exec(line)?.[1])).toEqual(
+    names.map((_, index) => String(index)),
+  );
+  for (const part of parts) expect(part.text.match(/\[ref_\d+\]/g)).toEqual(part.elements.match(/^\[ref_\d+\]/gm));
 });
 
 test("an element keeps its ref until the page changes, and a stale ref says so", async () => {

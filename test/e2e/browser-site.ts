@@ -11,7 +11,7 @@ import {
   type TransportName,
 } from "./sandbox-client.ts";
 
-const SITE = resolve(import.meta.dirname, "../fixtures/browser-site");
+export const SITE = resolve(import.meta.dirname, "../fixtures/browser-site");
 
 /** The site as the browser in the sandbox finds it. */
 export const HOME = "http://localhost:8000";

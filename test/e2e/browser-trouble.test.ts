@@ -47,6 +47,12 @@ describe("[002-goto] a page that does not come is explained, with what to do", (
       "browser_goto failed: https://localhost:8443/: its certificate is not trusted (ERR_CERT_AUTHORITY_INVALID)",
     );
     expect(hint).toContain("a host with a certificate that is trusted");
+    await showLink("https://localhost:8443/");
+    expect((await call(client, "browser_click", { selector: "a" })).structuredContent?.["events"]).toEqual([
+      expect.stringMatching(
+        /^the page did not open: https:\/\/localhost:8443\/: its certificate is not trusted .*use http:/,
+      ),
+    ]);
   });
 
   test("a server that does not answer ends with the time-out", async () => {
@@ -57,12 +63,105 @@ describe("[002-goto] a page that does not come is explained, with what to do", (
     expect((await goto(client, "/slow?ms=300")).structuredContent).toMatchObject({ title: "Slow" });
   });
 
+  test("[002-goto] wait_until says when a page counts as there, and timeout how long that may take", async () => {
+    const url = `${HOME}/unfinished`;
+    for (const wait_until of ["commit", "domcontentloaded"]) {
+      const opened = await call(client, "browser_goto", { url, wait_until, timeout: 30 });
+      expect(said(opened)[0]).toContain(`browser_goto ok: ${url}`);
+    }
+    expect((await snapshot(client)).text).toBe("text");
+    for (const wait_until of ["load", "networkidle", undefined]) {
+      const failed = await call(client, "browser_goto", { url, ...(wait_until && { wait_until }), timeout: 1 });
+      expect(said(failed)[0]).toBe(`browser_goto failed: ${url}: it did not load in 1 s`);
+    }
+    expect(said(await call(client, "browser_goto", { url: `${HOME}/never`, timeout: 1 }))[0]).toBe(
+      `browser_goto failed: ${HOME}/never: it did not load in 1 s`,
+    );
+  });
+
+  test("without a time-out of the call's own it is 30 s for a page, 10 s for a snapshot and 5 s for an action", async () => {
+    const { tools } = await client.listTools();
+    const defaults = ["browser_goto", "browser_snapshot", "browser_click", "browser_type"].map(
+      (name) => tools.find((tool) => tool.name === name)?.inputSchema.properties?.["timeout_seconds"],
+    );
+    expect(defaults).toMatchObject([{ default: 30 }, { default: 10 }, { default: 5 }, { default: 5 }]);
+  });
+
   test.each([404, 500])("status %s is a failure that can be looked at", async (code) => {
     const failed = await goto(client, `/status?code=${code}`);
     expect(failed.isError).toBe(true);
     expect(said(failed)[0]).toBe(`browser_goto failed: the server answered ${code} for ${HOME}/status?code=${code}`);
     expect((await snapshot(client)).text).toBe("# Sorry");
   });
+});
+
+async function showLink(href: string): Promise<void> {
+  await goto(client, "/index.html");
+  const html = `<a href="${href}">Link</a><form action="${href}"><input name="q"></form>`;
+  await call(client, "browser_evaluate", { expression: `void (document.body.innerHTML = ${JSON.stringify(html)})` });
+}
+
+const DEAD = "http://localhost:8999/";
+
+test.each([
+  ["browser_click", { selector: "a" }, DEAD, /nothing listens there .*; start the server in this sandbox/],
+  [
+    "browser_press",
+    { selector: "a", key: "Enter" },
+    DEAD,
+    /nothing listens there .*; start the server in this sandbox/,
+  ],
+  [
+    "browser_type",
+    { selector: "input", text: "x", submit: true },
+    DEAD,
+    /localhost:8999\/\?q=x: nothing listens there/,
+  ],
+  [
+    "browser_click",
+    { selector: "a" },
+    "/missing.html",
+    /the server answered 404 for .*missing\.html; .*browser_snapshot/,
+  ],
+  ["browser_click", { selector: "a" }, "/status?code=500", /the server answered 500 for .*; .*look at its log/],
+])("%s with %j that leads to %s says that no such page came", async (tool, args, href, event) => {
+  await showLink(href);
+  const { structuredContent } = await call(client, tool, args);
+  expect(structuredContent?.["events"]).toEqual([expect.stringMatching(event)]);
+  expect((await call(client, "browser_snapshot")).structuredContent?.["events"]).toBeUndefined();
+});
+
+test("a page that fails in a tab of its own is told of, too", async () => {
+  for (const [href, event] of [
+    [DEAD, /^the page did not open: http:\/\/localhost:8999\/: nothing listens there/],
+    ["/missing.html", /^the server answered 404 for .*missing\.html/],
+  ] as const) {
+    await showLink(href);
+    await call(client, "browser_evaluate", { expression: "void (document.querySelector('a').target = '_blank')" });
+    const { structuredContent } = await call(client, "browser_click", { selector: "a" });
+    expect(structuredContent?.["events"]).toEqual([
+      expect.stringMatching(/^a new tab opened/),
+      expect.stringMatching(event),
+    ]);
+    await call(client, "browser_tabs", { action: "close" });
+  }
+});
+
+test("a link to a download or to another page says nothing of failures", async () => {
+  await showLink("/file?name=link.csv");
+  const clicked = await call(client, "browser_click", { selector: "a" });
+  expect(JSON.stringify(clicked.structuredContent?.["events"] ?? [])).not.toContain("did not open");
+  await showLink("/redirect?to=/form.html");
+  expect((await call(client, "browser_click", { selector: "a" })).structuredContent?.["events"]).toBeUndefined();
+});
+
+test("a page opens right after others that failed", async () => {
+  for (let round = 0; round < 10; round += 1) {
+    for (const url of [DEAD, DEAD]) await call(client, "browser_goto", { url });
+    expect(said(await goto(client, "/index.html"))[0]).toBe(
+      `browser_goto ok: ${HOME}/index.html (Front page), status 200`,
+    );
+  }
 });
 
 test("a page without any element, as between two pages, is looked at like any other", async () => {
@@ -81,19 +180,19 @@ test("a page without any element, as between two pages, is looked at like any ot
 test("what is in the way of a click is named", async () => {
   await goto(client, "/trouble.html");
   const [covered = "", hint = ""] = said(
-    await call(client, "browser_click", { selector: "#covered", timeout_seconds: 1 }),
+    await call(client, "browser_click", { selector: "#covered", timeout_seconds: 5 }),
   );
   expect(covered).toMatch(/the element is covered \(selector="#covered"\) by <div id="veil"/);
   expect(hint).toContain("close or move away what covers it");
-  expect(said(await call(client, "browser_click", { selector: "button", timeout_seconds: 1 }))[0]).toMatch(
+  expect(said(await call(client, "browser_click", { selector: "button", timeout_seconds: 5 }))[0]).toMatch(
     /\d elements match/,
   );
   expect(said(await call(client, "browser_click", { selector: "a[[" }))[0]).toContain("it is no CSS selector");
   await goto(client, "/form.html");
-  expect(said(await call(client, "browser_click", { selector: "#never", timeout_seconds: 1 }))[0]).toContain(
+  expect(said(await call(client, "browser_click", { selector: "#never", timeout_seconds: 5 }))[0]).toContain(
     "the element is disabled",
   );
-  expect(said(await call(client, "browser_type", { selector: "#form", text: "x", timeout_seconds: 1 }))[0]).toContain(
+  expect(said(await call(client, "browser_type", { selector: "#form", text: "x", timeout_seconds: 5 }))[0]).toContain(
     "cannot be used like this",
   );
 });
@@ -109,6 +208,15 @@ test("dialogs are answered and reported: alerts accepted, questions declined unl
   expect((await snapshot(client)).text).toContain("confirm: true");
   await click('"Prompt"', { accept_dialogs: true });
   expect((await snapshot(client)).text).toContain("prompt: nobody");
+});
+
+test("a page that asks whether to leave it is left, and the question is reported", async () => {
+  await goto(client, "/dialogs.html");
+  await click('"Unsaved"');
+  expect((await goto(client, "/index.html")).structuredContent).toMatchObject({
+    url: `${HOME}/index.html`,
+    events: ['dialog beforeunload "" was accepted'],
+  });
 });
 
 test("downloads land in the workspace under harmless names, and replace nothing", async () => {
@@ -153,7 +261,7 @@ test("another page opens after one whose script never ends, at the second try at
   await goto(client, "/trouble.html");
   await hang();
   const url = `${HOME}/index.html`;
-  const first = await call(client, "browser_goto", { url, timeout_seconds: 3 });
+  const first = await call(client, "browser_goto", { url, timeout_seconds: 20 });
   expect(said(first)[0]).toMatch(/the page does not answer|browser_goto ok/);
   expect((await goto(client, "/index.html")).structuredContent).toMatchObject({ title: "Front page" });
 });
@@ -167,6 +275,25 @@ test("a browser that is killed starts again at the next call, which says so", as
     title: "Front page",
     events: ["the browser had ended and was started again: pages, cookies and refs are gone"],
   });
+});
+
+/** The answer of a browser that replaces one that was killed: the call before may still meet the end of that one. */
+async function afterKill(tool: string, args: Record<string, unknown> = {}): Promise<Called> {
+  await goto(client, "/index.html");
+  const driverEnds = "while pgrep -f 'browser-drive[r]' > /dev/null; do sleep 0.05; done";
+  await call(client, "shell_exec", { command: `pkill -9 -f 'chromiu[m] --disable-field-trial'; ${driverEnds}` });
+  const first = await call(client, tool, args);
+  return said(first)[0]?.includes("the browser ended") === true ? await call(client, tool, args) : first;
+}
+
+const RESTARTED = "the browser had ended and was started again: pages, cookies and refs are gone";
+
+test("a restarted browser is told of once, by a call that fails as well as by one that does not", async () => {
+  const [head, hint] = said(await afterKill("browser_click", { selector: "ref_5" }));
+  expect(head).toBe(`browser_click failed: element not found (selector="ref_5"); ${RESTARTED}`);
+  expect(hint).toContain("call browser_snapshot first");
+  expect((await call(client, "browser_snapshot")).structuredContent?.["events"]).toBeUndefined();
+  expect((await afterKill("browser_snapshot")).structuredContent?.["events"]).toEqual([RESTARTED]);
 });
 
 test("a page whose process dies is replaced, and the next call says so", async () => {

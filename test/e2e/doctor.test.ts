@@ -1,9 +1,12 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { allProcesses } from "../escape/sandbox-lab.ts";
 import { BIN, makePlace, type Place, type Settings, writeConfig } from "./sandbox-client.ts";
+
+/** In which nobody installed microsandbox either. */
+const NODE_22 = resolve(import.meta.dirname, `../conformance/runner/node_modules/node-linux-${process.arch}/bin/node`);
 
 interface Check {
   readonly name: string;
@@ -12,9 +15,14 @@ interface Check {
   readonly fix?: string;
 }
 
-function doctor(place: Place, settings: Settings = {}): { find(name: string): Check | undefined; code: number | null } {
+interface Told {
+  readonly code: number | null;
+  find(name: string): Check | undefined;
+}
+
+function doctor(place: Place, settings: Settings = {}, node = process.execPath): Told {
   const args = [BIN, "mcp-server", "doctor", "--json", "--config", writeConfig(place, settings)];
-  const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8", cwd: place.folder });
+  const { stdout, stderr, status } = spawnSync(node, args, { encoding: "utf8", cwd: place.folder });
   expect(stderr).not.toContain("Error");
   const checks = JSON.parse(stdout) as Check[];
   return { find: (name) => checks.find((check) => check.name === name), code: status };
@@ -27,6 +35,7 @@ test("the doctor tries to break out of a sandbox, has code run in one and a page
     status: "ok",
     message: expect.stringMatching(/^(\d+) of \1 ways out that were tried are shut; a sandbox starts in \d+ ms$/),
   });
+  expect(find("user namespaces")).toMatchObject({ status: "ok" });
   expect(find("runtime")).toMatchObject({ status: "ok", message: "auto takes bubblewrap" });
   expect(find("a call over stdio")).toMatchObject({ message: expect.stringMatching(/code_run answered 42/) });
   expect(find("browser")).toMatchObject({
@@ -55,4 +64,55 @@ test("a browser that cannot start is a failure with what to do; one that nobody 
   });
   expect(code).toBe(1);
   expect(doctor(makePlace(), { tools: { toolsets: ["code"] } }).find("browser")).toBeUndefined();
+});
+
+test.each<[string, Settings, RegExp]>([
+  ["sandboxes only when asked for", { sandbox: { autoCreate: false } }, /^code_run answered 42, in \d+ ms$/],
+  ["files alone", { tools: { toolsets: ["files"] } }, /^file_list answered, in \d+ ms$/],
+  ["the shell alone", { tools: { toolsets: ["shell"] } }, /^shell_exec answered 42, in \d+ ms$/],
+  ["sandboxes alone", { tools: { toolsets: ["sandbox"] } }, /^sandbox_create answered, in \d+ ms$/],
+  [
+    "sandboxes only when asked for, and nothing to ask",
+    { sandbox: { autoCreate: false }, tools: { toolsets: ["code"] } },
+    /^the server starts and lists its tools, in \d+ ms$/,
+  ],
+  ["code under other names", { tools: { toolsets: ["code"], dialects: ["microsandbox"] } }, /^code_run answered 42/],
+  [
+    "a policy that hides code from the doctor",
+    { governance: { clients: { doctor: { hidden: ["code_run", "browser_*"] } } } },
+    /^shell_exec answered 42/,
+  ],
+  [
+    "a policy that wants a yes to everything",
+    { governance: { tools: { "*": { confirm: "operator" } }, approvalTimeoutSeconds: 1000 } },
+    /^the server starts, and its policy refuses the call to the client doctor: .*approv/,
+  ],
+])("the whole way is well with %s", (_what, settings, message) => {
+  const { find, code } = doctor(makePlace(), settings);
+  expect(find("a call over stdio")).toMatchObject({ status: "ok", message: expect.stringMatching(message) });
+  expect(find("browser")?.status ?? "ok").toBe("ok");
+  expect(code).toBe(0);
+});
+
+test("without the npm package of microsandbox the doctor says what to install, and fails for it only where it is asked for", () => {
+  const told = {
+    message: "the npm package microsandbox is not installed",
+    fix: expect.stringMatching(/^Install it beside OwlClaw: `npm install microsandbox` .*Node 22/) as unknown,
+  };
+  const tools = { toolsets: ["code"] };
+  const { find, code } = doctor(makePlace(), { tools }, NODE_22);
+  expect(find("runtime microsandbox")).toMatchObject({ status: "warning", ...told });
+  expect([find("runtime")?.message, code]).toEqual(["auto takes bubblewrap", 0]);
+  const asked = doctor(makePlace(), { tools, sandbox: { runtime: "microsandbox" } }, NODE_22);
+  expect(asked.find("runtime microsandbox")).toMatchObject({ status: "failed", ...told });
+  expect(asked.code).toBe(1);
+});
+
+test("on a Node that is too old for microsandbox the doctor says so first", (context) => {
+  if (!process.version.startsWith("v20.")) context.skip(`the tests run on Node ${process.version}`);
+  expect(doctor(makePlace(), { tools: { toolsets: ["code"] } }).find("runtime microsandbox")).toMatchObject({
+    status: "warning",
+    message: `microsandbox needs Node 22 or newer, and this is ${process.version}`,
+    fix: expect.stringMatching(/^Start OwlClaw with Node 22 or newer, and install the npm package microsandbox/),
+  });
 });

@@ -14,6 +14,20 @@ function dashboardQueries(): readonly string[] {
   return panels.flatMap(({ targets }) => targets.map(({ expr }) => expr.replaceAll("$__rate_interval", "1m")));
 }
 
+/** A client that comes, shakes hands and goes. */
+async function endSession(url: URL): Promise<void> {
+  const clientInfo = { name: "visitor", version: "1" };
+  const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
+  const opened = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params }),
+  });
+  await opened.text();
+  const headers = { "mcp-session-id": opened.headers.get("mcp-session-id") ?? "" };
+  expect((await fetch(url, { method: "DELETE", headers })).ok).toBe(true);
+}
+
 /** Those that show something once the server has served a few calls; a rate needs two scrapes. */
 async function answersToAll(prometheus: PrometheusService): Promise<void> {
   for (const expression of dashboardQueries()) {
@@ -30,7 +44,7 @@ describe.skipIf(PROMETHEUS_MISSING !== undefined)(
     test("[004-R11.6] [004-R11.7] a real Prometheus scrapes the server and answers for every documented metric and every query of the dashboard", async () => {
       const server = new Server(makePlace(), {
         sandbox: { pool: { size: 1 } },
-        governance: { defaults: { hidden: ["file_search"] }, tools: { file_write: { cost: 2 } } },
+        governance: { defaults: { hidden: ["file_search"], monthlyBudget: 8 }, tools: { file_write: { cost: 2 } } },
       });
       const url = new URL(await server.url());
       const prometheus = await startPrometheus(new URL("/metrics", url));
@@ -41,6 +55,7 @@ describe.skipIf(PROMETHEUS_MISSING !== undefined)(
       await call(client, "file_write", { path: "a.txt", content: "x", session_id });
       await call(client, "code_run", { code: "1/0", session_id });
       await call(client, "file_search", { pattern: "x", session_id }).catch(() => undefined);
+      await endSession(url);
       const text = await (await fetch(new URL("/metrics", url))).text();
       expect(checkMetrics(text)).toBe("");
       for (const { name, type } of ALL) {
@@ -60,8 +75,39 @@ describe.skipIf(PROMETHEUS_MISSING !== undefined)(
       expect(await valueOf("owlclaw_cost_units_total")).toBe(2);
       expect(await valueOf("sum(owlclaw_governance_refusals_total)")).toBe(1);
       expect(await valueOf('sum(mcp_server_operation_duration_seconds_count{error_type="tool_error"})')).toBe(1);
+      expect(await valueOf('owlclaw_budget_used_ratio{rule="defaults.monthlyBudget"}')).toBe(0.25);
+      const conventional = 'mcp_method_name="tools/call",gen_ai_tool_name="code_run",mcp_protocol_version="2025-11-25"';
+      expect(
+        await valueOf(`mcp_server_operation_duration_seconds_count{${conventional},network_transport="tcp"}`),
+      ).toBe(1);
+      expect(await prometheus.query('mcp_server_operation_duration_seconds_count{network_transport!="tcp"}')).toEqual(
+        [],
+      );
+      const session = 'mcp_protocol_version="2025-06-18",network_transport="tcp"';
+      expect(await valueOf(`mcp_server_session_duration_seconds_count{${session}}`)).toBe(1);
+      expect(await valueOf("sum(owlclaw_sandbox_first_result_duration_seconds_count)")).toBe(1);
       expect(await valueOf('sum(owlclaw_sandboxes{state!="pooled"})')).toBe(1);
       await server.stop();
     });
   },
 );
+
+test("what waits in the pool is counted under the runtime of its template, also while that one cannot start", async () => {
+  const place = makePlace();
+  const docker = { host: `unix://${place.folder}/nobody.sock` };
+  const templates = { boxed: { image: "nobody.example/boxed" } };
+  const server = new Server(place, { sandbox: { runtime: "bubblewrap", pool: { size: 1 }, templates, docker } });
+  const url = new URL("/metrics", await server.url());
+  await until(
+    async () => (await fetch(new URL("/health", url))).text(),
+    (health) => health.includes("sandboxes of boxed cannot start"),
+  );
+  const lines = await until(
+    async () => (await (await fetch(url)).text()).split("\n").filter((line) => line.startsWith("owlclaw_sandboxes{")),
+    (found) => found.some((line) => line.includes('state="pooled"') && line.endsWith(" 1")),
+  );
+  expect(lines).toContain('owlclaw_sandboxes{state="ready",runtime="bubblewrap",template="python"} 0');
+  expect(lines).toContain('owlclaw_sandboxes{state="pooled",runtime="bubblewrap",template="python"} 1');
+  expect(lines).toContain('owlclaw_sandboxes{state="pooled",runtime="docker",template="boxed"} 0');
+  await server.stop();
+});

@@ -134,6 +134,24 @@ describe.each([{ withAuth: false }, { withAuth: true }])("files over HTTP, auth:
     expect([(await get(door, "empty")).status, await (await get(door, "empty")).text()]).toEqual([200, ""]);
   });
 
+  test("a file that comes with a digest is put in place when it has that digest, and only then", async () => {
+    const announced = (text: string) => `sha-256=:${createHash("sha256").update(text).digest("base64")}:`;
+    const send = (body: string, header: string) => put(door, "digest.txt", body, { "content-digest": header });
+    expect((await send("right", announced("right"))).status).toBe(201);
+    const several = `sha-512=:AAAA:, ${announced("also right")}`;
+    expect((await send("also right", several)).status).toBe(200);
+    expect(await refusalOf(await send("wrong", announced("another")))).toEqual({
+      status: 400,
+      message: `the body is not what Content-Digest says: its SHA-256 is ${digest(Buffer.from("wrong"))}`,
+    });
+    for (const header of ["sha-256=abc", "sha-512=:AAAA:", ""])
+      expect(await refusalOf(await send("wrong", header))).toEqual({
+        status: 400,
+        message: "Content-Digest has no SHA-256 of the body",
+      });
+    expect(await shell(door, "cat digest.txt; ls -A | grep part || true")).toBe("also right");
+  });
+
   test("30 MiB go in and out unchanged", async () => {
     const bytes = randomBytes(30 * MIB + 17);
     const response = await put(door, "large.bin", bytes);

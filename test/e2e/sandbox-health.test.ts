@@ -15,9 +15,10 @@ async function open(sandbox: Record<string, unknown>, env: Record<string, string
   return { server, url, ask };
 }
 
-test("where no sandbox can run, /health is 503 with the reason, and the status and the start say so", async () => {
+test("where no sandbox can run, /health is 503, the status says so, and the start and every call say why", async () => {
   const { server, url, ask } = await open({ network: { allow: ["pip"] } }, NO_INDEX);
-  const checks = { runtime: { status: "down", message: REASON } };
+  const message = "no sandbox can start: the log and `owlclaw mcp-server doctor` name the cause";
+  const checks = { runtime: { status: "down", message } };
   expect(await ask("/health")).toMatchObject([503, { status: "unavailable", version: expect.any(String), checks }]);
   expect(await ask("/health/ready")).toMatchObject([503, { status: "unavailable" }]);
   expect(await ask("/health/live")).toMatchObject([200, { status: "ok" }]);

@@ -329,6 +329,8 @@ test("[002-logs] the log has the tool, its time and its parameters without their
     outcome: "ok",
     duration_ms: expect.any(Number),
     parameters: { path: "a.txt", content: "[12 characters]" },
+    sandbox: created["sandbox"],
+    session: created["session"],
   });
   expect(JSON.stringify(server.log)).not.toContain("very private");
   expect(JSON.stringify(server.log)).not.toContain(session_id);
@@ -348,16 +350,16 @@ test("[002-logs] what a guest refuses is logged with the method and the code of 
 });
 
 test("[002-timeouts] [002-coderun] the inner time-out ends first and keeps the state of the other language", async () => {
-  const client = await connectStdio(makePlace(), { tools: { timeoutSeconds: 20 }, sandbox: { codeTimeoutSeconds: 1 } });
+  const client = await connectStdio(makePlace(), { tools: { timeoutSeconds: 20 }, sandbox: { codeTimeoutSeconds: 3 } });
   await call(client, "code_run", { code: "var kept = 1", language: "node" });
   const cut = await call(client, "code_run", { code: "while True: pass" });
-  expect(cut.content[0]?.text).toContain("code_run failed: the code ran for 1 s and was stopped");
+  expect(cut.content[0]?.text).toContain("code_run failed: the code ran for 3 s and was stopped");
   expect((await call(client, "code_run", { code: "kept", language: "node" })).structuredContent).toMatchObject({
     value: "1",
   });
   const { tools } = await client.listTools();
   const timeout = tools.find(({ name }) => name === "code_run")?.inputSchema.properties?.["timeout_seconds"];
-  expect(timeout).toMatchObject({ default: 1, maximum: 10 });
+  expect(timeout).toMatchObject({ default: 3, maximum: 10 });
 });
 
 test("[002-validate] arguments out of range are refused with their names", async () => {
@@ -481,12 +483,18 @@ test("[002-ensure] every tool but sandbox_create makes sure that there is a sand
   }
 });
 
-test("a host of network.allow is reached through the proxy, and no other", async () => {
+test("a host of network.allow is reached through the proxy, and no other; what was moved is counted", async () => {
   const upstream = createServer((_request, response) => response.end("hello from outside")).listen(0, "127.0.0.1");
   onTestFinished(() => void upstream.close());
   await once(upstream, "listening");
   const { port } = upstream.address() as AddressInfo;
-  const client = await connectStdio(makePlace(), { sandbox: { network: { allow: [`127.0.0.1:${port}`] } } });
+  const server = new Server(makePlace(), { sandbox: { network: { allow: [`127.0.0.1:${port}`] } } });
+  const url = await server.url();
+  const client = await connectHttp(url);
+  const countedBytes = async (): Promise<number> => {
+    const metrics = await (await fetch(new URL("/metrics", url))).text();
+    return Number(/^owlclaw_egress_bytes_total (\d+)$/m.exec(metrics)?.[1]);
+  };
   // By hand: programs go round the proxy for 127.0.0.1, where servers inside the sandbox are.
   const fetched = `import http.client
 try:
@@ -500,7 +508,10 @@ except OSError as error:
     (await call(client, "code_run", { code: fetched.replace("%d", String(to)), ...args })).structuredContent?.[
       "stdout"
     ];
+  expect(await countedBytes()).toBe(0);
   expect(await get(port)).toBe("200 hello from outside\n");
+  // What was asked and what was answered, with their headers.
+  expect(await countedBytes()).toBeGreaterThan("hello from outside".length);
   expect(await get(port === 1 ? 2 : 1)).toBe("403 egress refused: 12\n");
   expect(await get(port, { session_id: await create(client, { offline: true }) })).toContain("refused");
 });

@@ -59,6 +59,12 @@ describe("programs inside a sandbox", () => {
     expect(textOf(await inside.call("shell_exec", { command: command("good.test") }))).toContain(shown);
   });
 
+  test("fetch in code_run reaches an allowed host", async () => {
+    const inside = await openInside(allowed);
+    const code = "await (await fetch('http://good.test/hello.txt')).text()";
+    expect(textOf(await inside.call("code_run", { code, language: "node" }))).toContain("hello from outside");
+  });
+
   test.each(Object.entries(PROGRAMS))("%s is refused another host, with the rule", async (_name, [command]) => {
     const inside = await openInside(allowed);
     const said = textOf(await inside.call("shell_exec", { command: command("bad.test") }));

@@ -28,7 +28,10 @@ test("what a thread prints after its call comes with the next result", async () 
   const first = await call(client, "code_run", { code });
   expect(first.structuredContent).not.toHaveProperty("earlier_output");
   await call(client, "file_write", { path: "go", content: "" });
-  await vi.waitFor(async () => expect((await call(client, "file_read", { path: "printed" })).isError).not.toBe(true));
+  await vi.waitFor(
+    async () => expect((await call(client, "file_read", { path: "printed" })).isError).not.toBe(true),
+    20_000,
+  );
   const next = await call(client, "code_run", { code: "print('now')" });
   expect(next.structuredContent).toMatchObject({ stdout: "now\n", earlier_output: "from the thread\n" });
 });

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   accessSync,
@@ -31,9 +31,15 @@ interface UserServer {
   stop(): Promise<number | null>;
 }
 
-/** The server with a home of its own and nothing else of ours. */
-function startAsUser(sandbox: Readonly<Record<string, unknown>>): UserServer {
-  const { uid, node, main } = account;
+interface Home {
+  readonly folder: string;
+  readonly config: string;
+  readonly environment: Record<string, string | undefined>;
+}
+
+/** A home of its own, with a configuration in it. */
+function makeHome(sandbox: Readonly<Record<string, unknown>>): Home {
+  const { uid } = account;
   const folder = mkdtempSync(join(account.folder, "home-"));
   chownSync(folder, uid, uid);
   for (const name of ["tmp", "work"]) {
@@ -45,9 +51,16 @@ function startAsUser(sandbox: Readonly<Record<string, unknown>>): UserServer {
     config,
     JSON.stringify({ http: { host: "127.0.0.1", port: 0 }, sandbox: { pool: { size: 1 }, ...sandbox } }),
   );
+  return { folder, config, environment: { PATH: process.env["PATH"], HOME: folder, TMPDIR: join(folder, "tmp") } };
+}
+
+/** The server with a home of its own and nothing else of ours. */
+function startAsUser(sandbox: Readonly<Record<string, unknown>>): UserServer {
+  const { uid, node, main } = account;
+  const { folder, config, environment } = makeHome(sandbox);
   const child = spawn(node, [main, "mcp-server", "start", "--transport", "http", "--config", config], {
     cwd: join(folder, "work"),
-    env: { PATH: process.env["PATH"], HOME: folder, TMPDIR: join(folder, "tmp") },
+    env: environment,
     stdio: ["ignore", "ignore", "pipe"],
     ...(process.getuid?.() === uid ? {} : { uid, gid: uid }),
   });
@@ -165,6 +178,43 @@ test("where limits are required and cannot be kept, the log and every tool say w
     await expect(call(client, name, args)).rejects.toThrow(String(said?.["reason"]));
   expect(await server.stop()).toBe(0);
   expect(processesOf(server.folder)).toEqual([]);
+});
+
+interface Doctored {
+  readonly code: number | null;
+  find(name: string): Readonly<Record<string, unknown>> | undefined;
+}
+
+function doctorAsUser(sandbox: Readonly<Record<string, unknown>>): Doctored {
+  const { node, main, uid } = account;
+  const { folder, config, environment } = makeHome(sandbox);
+  const { stdout, status } = spawnSync(node, [main, "mcp-server", "doctor", "--json", "--config", config], {
+    cwd: join(folder, "work"),
+    env: environment,
+    encoding: "utf8",
+    ...(process.getuid?.() === uid ? {} : { uid, gid: uid }),
+  });
+  const checks = JSON.parse(stdout) as Readonly<Record<string, unknown>>[];
+  return { code: status, find: (name) => checks.find((check) => check["name"] === name) };
+}
+
+test("the doctor says to a user without control groups what is missing and what to do, and takes it when that is accepted", (context) => {
+  if (hasSession()) context.skip("a session of systemd gives this user every limit");
+  const told = {
+    message: expect.stringMatching(/^no cgroup for this user/),
+    fix: expect.stringMatching(/systemd-run --user --scope -p Delegate=yes .*--set sandbox\.limits=best-effort/),
+  };
+  const strict = doctorAsUser({ runtime: "bubblewrap" });
+  for (const name of ["memory-limit", "cpu-limit"])
+    expect(strict.find(name)).toMatchObject({ status: "failed", ...told });
+  expect(strict.find("runtime bubblewrap")).toMatchObject({ status: "failed" });
+  expect(strict.code).toBe(1);
+  const accepted = doctorAsUser({ runtime: "bubblewrap", limits: "best-effort" });
+  for (const name of ["memory-limit", "cpu-limit"])
+    expect(accepted.find(name)).toMatchObject({ status: "warning", ...told });
+  expect(accepted.find("runtime bubblewrap")).toMatchObject({ status: "warning" });
+  expect(accepted.find("a call over stdio")).toMatchObject({ status: "ok" });
+  expect(accepted.code).toBe(0);
 });
 
 test("one program gets no more memory than the sandbox is to have, whatever Node reserves for itself", async (context) => {

@@ -27,15 +27,8 @@ function startCall(url: string, sessionId: string): Promise<Response> {
   });
 }
 
-async function isRefused(url: string): Promise<boolean> {
-  const { port, hostname } = new URL(url);
-  const socket = connect(Number(port), hostname);
-  const refused = await Promise.race([
-    once(socket, "connect").then(() => false),
-    new Promise<boolean>((resolve) => socket.once("error", () => resolve(true))),
-  ]);
-  socket.destroy();
-  return refused;
+async function isDraining(url: string): Promise<boolean> {
+  return (await fetch(new URL("/health/ready", url))).status === 503;
 }
 
 /** A connection with half a request on it: the server has it open and waits for the rest. */
@@ -80,7 +73,7 @@ test("[001-order] a stop takes no new requests, waits for running ones, stops th
 
   server.child.kill("SIGTERM");
   await server.logged("stopping");
-  await until(() => isRefused(url));
+  await until(() => isDraining(url));
   expect([count("sandbox ended"), server.child.exitCode, half.isOpen()]).toEqual([0, null, true]);
 
   writeFileSync(join(shared, "go"), "");

@@ -1,6 +1,6 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { beforeAll, describe, expect, test } from "vitest";
-import { connectToSite, goto, HOME, refOf, snapshot } from "../e2e/browser-site.ts";
+import { connectToSite, goto, HOME, pixel, refOf, snapshot } from "../e2e/browser-site.ts";
 import { call } from "../e2e/sandbox-client.ts";
 import { textOf } from "./sandbox-lab.ts";
 
@@ -77,6 +77,92 @@ describe("a page of the workspace that leads out of it shows nothing of what is 
     const refused = await call(client, "browser_goto", { url: "file:///workspace/link.txt" });
     expect(textOf(refused)).toContain("it is outside the workspace");
   });
+});
+
+describe("what a page of the workspace is made of", () => {
+  /** Each part shows by itself whether it was loaded. */
+  const PARTS: Readonly<Record<string, string>> = {
+    "loot.js": "window.loot = 'script loot'",
+    "loot.css": "html { --loot: style loot }",
+    "more.css": "html { --more: import loot }",
+    "red.svg": `<svg xmlns="http://www.w3.org/2000/svg" width="100" height="100"><rect width="100" height="100" fill="red"/></svg>`,
+    "loot.html": `<body style="background: red">`,
+  };
+
+  function pageOf(folder: string): string {
+    return [
+      `<title>Parts</title><body style="margin: 0">`,
+      `<script src="${folder}/loot.js"></script>`,
+      `<link rel="stylesheet" href="${folder}/loot.css"><style>@import "${folder}/more.css";</style>`,
+      `<img src="${folder}/red.svg" style="display: block; width: 100px; height: 100px">`,
+      `<div style="width: 100px; height: 100px; background: url(${folder}/red.svg)"></div>`,
+    ].join("\n");
+  }
+
+  async function open(content: string): Promise<void> {
+    await call(client, "file_write", { path: "parts.html", content });
+    await call(client, "browser_goto", { url: "file:///workspace/parts.html" });
+  }
+
+  async function evaluate(expression: string): Promise<unknown> {
+    const { structuredContent } = await call(client, "browser_evaluate", { expression });
+    return structuredContent?.["value"];
+  }
+
+  /** What came of each part. */
+  async function partsSeen(folder: string): Promise<unknown> {
+    await open(pageOf(folder));
+    await call(client, "browser_screenshot", { path: "parts.png" });
+    return {
+      script: await evaluate("window.loot"),
+      style: await evaluate("getComputedStyle(document.documentElement).getPropertyValue('--loot')"),
+      imported: await evaluate("getComputedStyle(document.documentElement).getPropertyValue('--more')"),
+      fetched: await evaluate(`fetch("${folder}/loot.html").then((answer) => answer.text(), () => "")`),
+      image: await evaluate("document.images[0].naturalWidth"),
+      drawn: [await pixel(client, "parts.png", [50, 50]), await pixel(client, "parts.png", [50, 150])],
+    };
+  }
+
+  /** The colour of each kind of frame. */
+  async function framesDrawn(folder: string): Promise<string[]> {
+    const style = `style="display: block; width: 100px; height: 100px; border: 0"`;
+    const source = `"${folder}/loot.html" ${style}`;
+    const frames = [
+      `<iframe src=${source}></iframe>`,
+      `<iframe sandbox src=${source}></iframe>`,
+      `<object data=${source}></object>`,
+      `<embed src=${source}>`,
+      `<iframe src="file:///workspace/nested.html" ${style}></iframe>`,
+    ];
+    await call(client, "file_write", { path: "nested.html", content: pageOf(folder) });
+    await open(`<title>Frames</title><body style="margin: 0">${frames.join("")}`);
+    await call(client, "browser_screenshot", { path: "frames.png" });
+    return await Promise.all(frames.map((_frame, index) => pixel(client, "frames.png", [50, 50 + 100 * index])));
+  }
+
+  beforeAll(async () => {
+    await call(client, "shell_exec", { command: "mkdir -p /tmp/loot; ln -s /tmp/loot linked" });
+    for (const [name, content] of Object.entries(PARTS))
+      await call(client, "file_write", { path: `own/${name}`, content });
+    await call(client, "shell_exec", { command: "cp own/* /tmp/loot; mkdir links; ln -s /tmp/loot/* links" });
+  });
+
+  test("is loaded when it is in the workspace", async () => {
+    const red = "255,0,0";
+    const loaded = { script: '"script loot"', style: '"style loot"', imported: '"import loot"', image: "100" };
+    expect(await partsSeen("file:///workspace/own")).toEqual({ ...loaded, fetched: '""', drawn: [red, red] });
+    expect(await framesDrawn("file:///workspace/own")).toEqual([red, red, red, red, red]);
+  });
+
+  test.each(["file:///tmp/loot", "file:///workspace/../tmp/loot", "linked", "links"])(
+    "is not loaded when it is elsewhere: %s",
+    async (folder) => {
+      const white = "255,255,255";
+      const none = { script: "undefined", style: '""', imported: '""', image: "0" };
+      expect(await partsSeen(folder)).toEqual({ ...none, fetched: '""', drawn: [white, white] });
+      expect(await framesDrawn(folder)).not.toContain("255,0,0");
+    },
+  );
 });
 
 test("a page of a server cannot lead to files", async () => {

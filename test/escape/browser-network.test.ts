@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { HOME, serveSite, siteSettings, snapshot } from "../e2e/browser-site.ts";
-import { call, makePlace, type Place } from "../e2e/sandbox-client.ts";
+import { call, type Called, makePlace, type Place } from "../e2e/sandbox-client.ts";
 import { connectInNetwork, writeHosts } from "../e2e/sandbox-network-world.ts";
 import { textOf } from "./sandbox-lab.ts";
 
@@ -15,12 +15,18 @@ const HOSTS = ["127.0.0.1 rebound.good.test", "169.254.169.254 meta.good.test", 
 const PAGES: Readonly<Record<string, string>> = {
   "page.html": "<title>Good</title><p>from outside</p>",
   "leave.html": `<script>location = "http://bad.test/page.html"</script>`,
+  "links.html": `<title>Links</title><a id=plain href="http://bad.test/page.html">a</a> <a id=tunnel href="https://bad.test/">b</a> <a id=dead href="https://good.test/">c</a>`,
   "load.html": `<title>Loads</title><img src="http://bad.test/hello.txt"><script src="http://rebound.good.test/x.js"></script><iframe src="http://169.254.169.254/latest/meta-data/" width=500 height=200></iframe>`,
 };
 
 const ALLOWED = ["good.test", "*.good.test"];
 
 let place: Place;
+
+function eventsOf({ structuredContent }: Called): unknown[] {
+  const events = structuredContent?.["events"] ?? [];
+  return Array.isArray(events) ? events : [events];
+}
 
 /** The server's machine serves the same pages on its own loopback and where clouds have their metadata: whoever gets there sees it. */
 async function connectNear(at: Place, allow: readonly string[]): Promise<Client> {
@@ -65,6 +71,52 @@ test.each([
   expect(head).toContain("browser_goto failed: egress refused: ");
   expect(head).toContain(reason);
   expect(hint).toContain("network.allow");
+});
+
+test.each([
+  ["http://typo.good.test/", "typo.good.test could not be resolved"],
+  ["https://typo.good.test/", "typo.good.test could not be resolved"],
+  ["https://good.test/", "no connection to good.test:443 (ECONNREFUSED)"],
+])("%s is allowed and cannot be reached, which is not said to be a matter of rules", async (url, reason) => {
+  const failed = await call(client, "browser_goto", { url });
+  const [head = "", hint = ""] = textOf(failed).split("\n");
+  expect(head).toContain(`browser_goto failed: egress failed: ${reason}`);
+  expect(hint).toContain("the host is allowed");
+  expect(hint).not.toMatch(/operator|its log/);
+});
+
+test("a redirect to a host that is refused names that host, and so does loading it again", async () => {
+  const refused = await call(client, "browser_goto", { url: `${HOME}/redirect?to=https://bad.test/page.html` });
+  expect(textOf(refused)).toContain("egress refused: bad.test:443 is not in network.allow");
+  const again = await call(client, "browser_history", { action: "reload" });
+  expect(textOf(again)).toContain("egress refused: bad.test:443 is not in network.allow");
+});
+
+test.each([
+  ["#plain", "egress refused: bad.test:80 is not in network.allow", "ask the operator to add it"],
+  ["#tunnel", "egress refused: bad.test:443 is not in network.allow", "ask the operator to add it"],
+  ["#dead", "egress failed: no connection to good.test:443", "the host is allowed"],
+])("a click on %s that leads nowhere says why, and what to do", async (selector, reason, hint) => {
+  await call(client, "browser_goto", { url: "http://good.test/links.html" });
+  const clicked = await call(client, "browser_click", { selector });
+  const [event, ...others] = eventsOf(clicked);
+  expect(event).toContain(`the page did not open: ${reason}`);
+  expect(event).toContain(hint);
+  expect(others).toEqual([]);
+  expect(eventsOf(await call(client, "browser_snapshot"))).toEqual([]);
+});
+
+test("a server of the sandbox is at 0.0.0.0 and [::] too, for pages as well", async () => {
+  const listen = `require("http").createServer((q, r) => r.setHeader("content-type", "text/html").end("<title>All</title><a href=http://0.0.0.0:8020/>x</a>")).listen(8020, "::")`;
+  await call(client, "shell_exec", { command: `exec node -e '${listen}'`, background: true });
+  await call(client, "shell_exec", { command: "until curl -so /dev/null http://127.0.0.1:8020/; do sleep 0.1; done" });
+  for (const url of ["0.0.0.0:8020", "http://0.0.0.0:8020/", "[::]:8020", "http://[::]:8020/"]) {
+    const { structuredContent } = await call(client, "browser_goto", { url });
+    expect([url, structuredContent?.["title"]]).toEqual([url, "All"]);
+  }
+  await call(client, "browser_goto", { url: "http://localhost:8020/" });
+  const clicked = await call(client, "browser_click", { selector: "a" });
+  expect(clicked.structuredContent).toMatchObject({ url: "http://0.0.0.0:8020/", title: "All" });
 });
 
 /** Where a page of the sandbox itself sends the browser. */

@@ -38,7 +38,7 @@ describe("with every privilege", () => {
         const found = await findProcess(marker);
         expect(found).toBeDefined();
         return found ?? "";
-      });
+      }, 20_000);
       uids.add((await stat(process)).uid);
     }
     expect(uids.size).toBe(3);

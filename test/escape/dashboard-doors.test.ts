@@ -158,20 +158,34 @@ describe("a page of another site", () => {
 });
 
 describe("what is served", () => {
-  test("can be neither framed nor taken for something else, and runs no script but its own", async () => {
-    for (const path of ["/dashboard", "/dashboard/sandboxes/x", "/dashboard/api/session", "/dashboard/assets/x.js"]) {
-      const { headers } = await send(`${origin}${path}`);
-      expect(headers).toMatchObject({
-        "x-frame-options": "DENY",
-        "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer",
-        "content-security-policy": expect.stringContaining("frame-ancestors 'none'"),
+  const NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox";
+  const PAGE =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'";
+
+  test.each([
+    ["/dashboard", 200, PAGE],
+    ["/dashboard/sandboxes/x", 200, PAGE],
+    ["/dashboard/api/session", 401, NOTHING],
+    ["/dashboard/api/login", 200, NOTHING],
+    ["/dashboard/assets/x.js", 404, NOTHING],
+    ["/dashboard/open?key=x", 403, NOTHING],
+  ])(
+    "can be neither framed nor taken for something else, and runs no script but its own: %s",
+    async (path, status, policy) => {
+      const answer = await send(`${origin}${path}`);
+      expect({ path, status: answer.status, headers: answer.headers }).toMatchObject({
+        status,
+        headers: {
+          "x-frame-options": "DENY",
+          "x-content-type-options": "nosniff",
+          "referrer-policy": "no-referrer",
+          "cross-origin-opener-policy": "same-origin",
+          "cross-origin-resource-policy": "same-origin",
+          "content-security-policy": policy,
+        },
       });
-      const policy = String(headers["content-security-policy"]);
-      expect(policy).toContain("default-src 'none'");
-      expect(policy).not.toMatch(/unsafe|https?:|\*/);
-    }
-  });
+    },
+  );
 
   test.each([
     "/dashboard/assets/../../main.js",

@@ -473,7 +473,7 @@ async function leaveUnanswered(fastPath: boolean): Promise<readonly unknown[]> {
   readLines(output, (line) => told.push(JSON.parse(line)));
   const { first } = linesOf("2025-11-25");
   for (const line of first) input.write(`${line}\n`);
-  await vi.waitFor(() => expect(told).toHaveLength(1));
+  await vi.waitFor(() => expect(told).toHaveLength(1), 20_000);
   for (const name of ["ask", "echo"]) {
     input.write(`${bodyOf({ method: "tools/call", params: { name, arguments: { text: "t" } } }, name)}\n`);
   }

@@ -18,7 +18,8 @@ beforeAll(async () => {
     "orders://*",
     "prompt:review",
   ];
-  server = await startGoverned({ governance: { clients: { ada: { hidden } } }, hasAuth: true });
+  const clients = { ada: { hidden }, cora: { hidden: ["fixture://orders/emea/42"] } };
+  server = await startGoverned({ governance: { clients }, hasAuth: true });
   ada = { token: await token("ada") };
 });
 
@@ -46,6 +47,19 @@ describe("what is hidden", () => {
       text.replaceAll("hold_nothing", "hold").replaceAll(/"(trace_id|id)":("[^"]*"|\d+)/g, "");
     expect(plain(there.text)).toBe(plain(notThere.text));
     expect(there.body.error?.data).toMatchObject(DENIED);
+  });
+
+  test("is suggested for no variable of a template", async () => {
+    const suggested = async (who: string, uri: string): Promise<unknown> => {
+      const ref = { type: "ref/resource", uri };
+      const params = { ref, argument: { name: "id", value: "4" }, context: { arguments: { region: "emea" } } };
+      const { body } = await rpc(server.url, "completion/complete", params, { token: await token(who) });
+      return body.result?.["completion"].values;
+    };
+    for (const uri of ["fixture://orders/{region}/{id}", "fixture://orders/emea/7"]) {
+      expect(await suggested("bob", uri)).toEqual(["41", "42"]);
+      expect(await suggested("cora", uri)).toEqual(["41"]);
+    }
   });
 
   test("is refused in a batch, in every revision, and as a task", async () => {

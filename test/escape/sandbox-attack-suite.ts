@@ -1,11 +1,11 @@
-import { chownSync, mkdirSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { mintToken } from "../../src/auth/mint-token.ts";
 import { call, connectHttp, makePlace, type Place, Server } from "../e2e/sandbox-client.ts";
-import { ATTEMPT, cellIds, openInside, textOf } from "./sandbox-lab.ts";
+import { ATTEMPT, groupFolders, openInside, textOf } from "./sandbox-lab.ts";
 import { defineConfinementTests } from "./sandbox-confinement-suite.ts";
 import { definePathSuite } from "./sandbox-path-suite.ts";
 import type { TestRuntime } from "./test-runtime.ts";
@@ -99,7 +99,14 @@ def listen(family, where):
     s = socket.socket(family); s.bind(where); s.listen(); return s
 kept = [listen(socket.AF_INET, ("127.0.0.1", ${port})), listen(socket.AF_UNIX, "\\0${CANARY}"), listen(socket.AF_UNIX, "/tmp/s"), listen(socket.AF_UNIX, "/workspace/s"), listen(socket.AF_UNIX, "/dev/shm/s")]
 `);
-    const pids = runtime.processes(server).map(({ pid }) => pid);
+    const processes = runtime.processes(server);
+    const pids = processes.map(({ pid }) => pid);
+    const workspaces = (await runtime.workspaces(place)).filter((path) => existsSync(path));
+    const holdsSecret = (path: string): boolean => path.endsWith(".img") || existsSync(join(path, "secret.txt"));
+    expect(workspaces.filter(holdsSecret), "where the host sees the victim's files").not.toEqual([]);
+    const groups = groupFolders(processes);
+    expect(groups.length > 0 || runtime.limits.memory === "process", "groups that the host sees").toBe(true);
+    const paths = [...workspaces, ...workspaces.map((path) => join(path, "secret.txt")), ...groups];
     const seen = await attacker.python(`
 import os, socket
 ${ATTEMPT}
@@ -108,16 +115,19 @@ def reach(family, where):
 attempt("port", lambda: reach(socket.AF_INET, ("127.0.0.1", ${port})))
 for path in ("\\0${CANARY}", "/tmp/s", "/workspace/s", "/dev/shm/s"): attempt("socket", lambda: reach(socket.AF_UNIX, path))
 attempt("file", lambda: open("/workspace/secret.txt").read())
-for cell in ${JSON.stringify(cellIds(place))}:
-    attempt("image", lambda: open(f"${place.dataFolder}/sandboxes/{cell}/workspace.img", "rb").read(1))
-    attempt("folder", lambda: open(f"${place.dataFolder}/sandboxes/{cell}/files/workspace/secret.txt").read())
-    attempt("group", lambda: os.listdir(f"/sys/fs/cgroup/memory/{cell}"))
+shut = 0
+for path in ${JSON.stringify(paths)}:
+    for act in (os.listdir, lambda path: open(path, "rb").read(1)):
+        try: print(path, "done", act(path))
+        except OSError: shut += 1
+print(shut, "of ${2 * paths.length} ways to paths of the host refused")
 own = {int(p) for p in os.listdir("/proc") if p.isdigit()}
 for pid in ${JSON.stringify(pids)}:
     if pid not in own: attempt("process", lambda: os.kill(pid, 0))
 `);
     const answers = seen.trim().split("\n");
     expect(answers.length).toBeGreaterThan(10);
+    expect(answers).toContain(`${2 * paths.length} of ${2 * paths.length} ways to paths of the host refused`);
     expect(answers.filter((line) => !line.endsWith("refused"))).toEqual([]);
   });
 

@@ -86,6 +86,19 @@ export function below(all: readonly HostProcess[], parents: ReadonlySet<number |
   return children.length === 0 ? [] : [...children, ...below(all, new Set(children.map(({ pid }) => pid)))];
 }
 
+/** Folders of the host in which the kernel shows groups of these processes; none where they have only those of the test. */
+export function groupFolders(processes: readonly HostProcess[]): string[] {
+  const own = new Set(read("/proc/self/cgroup").split("\n"));
+  const lines = processes.flatMap(({ pid }) => read(`/proc/${pid}/cgroup`).split("\n"));
+  const folders = lines
+    .filter((line) => !own.has(line))
+    .map((line) => {
+      const [, controllers = "", path = ""] = line.split(":");
+      return join("/sys/fs/cgroup", controllers.replace(/^name=/, ""), path);
+    });
+  return [...new Set(folders)].filter((folder) => existsSync(folder));
+}
+
 /** For an account that nobody else has. */
 export function processesOfUser(uid: number): HostProcess[] {
   return allProcesses().filter((process) => process.uid === uid);

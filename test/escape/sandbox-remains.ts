@@ -58,6 +58,39 @@ export async function keptOf({ dataFolder }: Place, ids: readonly string[]): Pro
   };
 }
 
+/** The sandboxes that the kernel counts memory for, and the bytes that these servers' sandboxes have, or left to nobody. */
+export interface Charged {
+  readonly cells: readonly string[];
+  readonly bytes: number;
+}
+
+export async function chargedTo(ids: readonly string[]): Promise<Charged> {
+  const { v1, v2 } = await readHierarchies();
+  const parents = [v1.get("memory"), v2?.mountPoint, v2?.ownFolder].filter((folder) => folder !== undefined);
+  const groups = parents.flatMap((parent) => namesIn(parent).map((name) => join(parent, name)));
+  const own = groups.filter((group) => ids.some((id) => group.includes(id)));
+  return {
+    cells: own.flatMap(namesIn).filter((name) => name.startsWith("owl-")),
+    bytes: own.map(memoryOf).reduce((sum, bytes) => sum + bytes, 0),
+  };
+}
+
+/** Without pages of files, such as the browser's own program: they stay with whoever read them first, and are nobody's. */
+function memoryOf(group: string): number {
+  const file = namesIn(group).find((name) => name === "memory.usage_in_bytes" || name === "memory.current");
+  if (file === undefined) return 0;
+  const stat = readFileSync(join(group, "memory.stat"), "utf8");
+  // The names of version 1, and those of version 2.
+  const fileBytes = statField(stat, "total_cache") ?? statField(stat, "file") ?? 0;
+  const sharedBytes = statField(stat, "total_shmem") ?? statField(stat, "shmem") ?? 0;
+  return Number(readFileSync(join(group, file), "utf8")) - (fileBytes - sharedBytes);
+}
+
+function statField(stat: string, name: string): number | undefined {
+  const found = new RegExp(`^${name} (\\d+)$`, "m").exec(stat)?.[1];
+  return found === undefined ? undefined : Number(found);
+}
+
 async function groupsOf(ids: readonly string[]): Promise<string[]> {
   const { v1, v2 } = await readHierarchies();
   const parents = [...v1.values(), ...(v2 === undefined ? [] : [v2.mountPoint, v2.ownFolder])];

@@ -15,6 +15,8 @@ export interface ServerOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly args?: readonly string[];
   readonly nodeArgs?: readonly string[];
+  /** A command that runs the server's own. */
+  readonly within?: readonly string[];
   /** Default: HTTP on a free port of 127.0.0.1. */
   readonly transport?: "http" | "stdio";
 }
@@ -39,7 +41,7 @@ export interface HttpServerProcess extends ServerProcess {
 export const MANY_CALLS = { callsPerMinute: 1_000_000, callsPerDay: 10_000_000, concurrency: 10_000 };
 
 export async function spawnServer(options: ServerOptions = {}): Promise<ServerProcess> {
-  const { config = {}, env = {}, args = [], nodeArgs = [], transport = "http" } = options;
+  const { config = {}, env = {}, args = [], nodeArgs = [], within = [], transport = "http" } = options;
   const folder = await mkdtemp(join(tmpdir(), "owlclaw-test-"));
   const file = join(folder, "mcp-server.yaml");
   const content = {
@@ -52,9 +54,19 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
     ...config,
   };
   await writeFile(file, stringify(content));
-  const argv = [...nodeArgs, MAIN, "mcp-server", "start", "--config", file, ...args];
+  const [program = "", ...argv] = [
+    ...within,
+    process.execPath,
+    ...nodeArgs,
+    MAIN,
+    "mcp-server",
+    "start",
+    "--config",
+    file,
+    ...args,
+  ];
   const { PATH = "" } = process.env;
-  const child = spawn(process.execPath, argv, { cwd: folder, env: { PATH, HOME: folder, ...env } });
+  const child = spawn(program, argv, { cwd: folder, env: { PATH, HOME: folder, ...env } });
   return follow(child, folder);
 }
 

@@ -1,6 +1,7 @@
+import { join } from "node:path";
 import type { Account } from "../e2e/sandbox-account.ts";
-import type { Server } from "../e2e/sandbox-client.ts";
-import { type HostProcess, processesBelow } from "./sandbox-lab.ts";
+import type { Place, Server } from "../e2e/sandbox-client.ts";
+import { cellIds, type HostProcess, processesBelow } from "./sandbox-lab.ts";
 
 /** What the sandboxes of a suite run on: the same attacks for all. */
 export interface TestRuntime {
@@ -14,6 +15,8 @@ export interface TestRuntime {
   settings(): Readonly<Record<string, unknown>>;
   /** Every process of the server's sandboxes, as the host sees it. */
   processes(server: Server): HostProcess[];
+  /** Where the host keeps what sandboxes of this data folder write: files and folders. */
+  workspaces(place: Place): Promise<string[]>;
 }
 
 export function bubblewrap(identity: "root" | "user", account: () => Account | undefined): TestRuntime {
@@ -23,5 +26,11 @@ export function bubblewrap(identity: "root" | "user", account: () => Account | u
     account,
     settings: () => ({ limits: "best-effort" }),
     processes: (server) => processesBelow(server.child.pid),
+    workspaces: async (place) => {
+      const folders = cellIds(place).map((cell) => join(place.dataFolder, "sandboxes", cell));
+      return await Promise.resolve(
+        folders.flatMap((each) => [join(each, "workspace.img"), join(each, "files/workspace")]),
+      );
+    },
   };
 }

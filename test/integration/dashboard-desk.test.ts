@@ -13,9 +13,9 @@ let root: PageOperator;
 let ada: string;
 let eve: string;
 
-async function operator(origin: string, subject: string): Promise<PageOperator> {
+async function operator(origin: string, subject: string, groups: readonly string[] = []): Promise<PageOperator> {
   const { login, cookieOf } = await import("../escape/dashboard-lab.ts");
-  const answer = await login(origin, await token(subject, { scope: ADMIN }));
+  const answer = await login(origin, await token(subject, { scope: ADMIN, groups }));
   return new PageOperator(origin, cookieOf(answer), answer.json.csrf);
 }
 
@@ -23,10 +23,21 @@ beforeAll(async () => {
   server = await startGoverned({
     hasAuth: true,
     governance: {
-      clients: { ada: { monthlyBudget: 10, deny: [{ match: "fail", reason: "not for ada" }] } },
+      clients: {
+        ada: { monthlyBudget: 10, deny: [{ match: "fail", reason: "not for ada" }] },
+        kim: { monthlyBudget: 2.1 },
+        zoe: { monthlyBudget: 5 },
+      },
+      groups: { junior: { deny: [{ match: "fail", reason: "not for juniors" }] } },
       tools: { echo: { cost: 2 } },
       rules: [
         { id: "ask", when: 'tool == "add"', effect: "confirm", confirm: "operator", reason: "sums are dear" },
+        {
+          id: "juniors",
+          when: 'tool == "hold" && has(claims.groups) && "junior" in claims.groups',
+          effect: "deny",
+          reason: "not yet",
+        },
         { id: "long", when: 'tool == "echo" && args.text == "forbidden"', effect: "deny", reason: "not that" },
       ],
     },
@@ -91,19 +102,46 @@ describe("the ledger", () => {
     const lines = (await root.get("ledger/export?client=ada&text=words")).text.trim().split("\n");
     expect(lines.map((line) => JSON.parse(line).args)).toEqual([{ text: "first <b>words</b>" }]);
     expect((await root.post("ledger/verify")).json).toMatchObject({ ok: true, rows: expect.any(Number) });
+    const { rows } = (await root.get("ledger?kind=admin&client=root&tool=operator.ledger_*")).json;
+    expect(rows.map(({ tool }: { tool: string }) => tool)).toEqual([
+      "operator.ledger_verify",
+      "operator.ledger_export",
+      "operator.ledger_export",
+    ]);
+    expect((await root.get(`ledger/${rows[1].seq}`)).json.args).toEqual({ client: "ada", text: "words" });
   });
 });
 
+function partOfMonth(ms: number): number {
+  const now = new Date(ms);
+  const [startMs, endMs] = [0, 1].map((later) => Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + later));
+  return Math.max(3_600_000, ms - Number(startMs)) / (Number(endMs) - Number(startMs));
+}
+
 describe("spend", () => {
   test("is told by client, tool and day, against budgets and with what is to come", async () => {
+    await call(server.url, "echo", { text: "dear" }, { token: await token("kim") });
+    const beforeMs = Date.now();
     const { json } = await root.get("spend");
+    const afterMs = Date.now();
     expect(json.clients).toContainEqual(expect.objectContaining({ client: "ada", costMicros: 4_000_000, refused: 1 }));
-    expect(json.tools).toContainEqual(expect.objectContaining({ tool: "echo", costMicros: 6_000_000 }));
-    expect(json.budgets).toEqual([
+    expect(json.tools).toContainEqual(expect.objectContaining({ tool: "echo", costMicros: 8_000_000 }));
+    const wanted = [
       { client: "ada", usedMicros: 4_000_000, limitMicros: 10_000_000, forecastMicros: expect.any(Number) },
-    ]);
-    expect(json.budgets[0].forecastMicros).toBeGreaterThanOrEqual(4_000_000);
-    expect(json.nearLimits).toEqual([]);
+      { client: "kim", usedMicros: 2_000_000, limitMicros: 2_100_000, forecastMicros: expect.any(Number) },
+      { client: "zoe", usedMicros: 0, limitMicros: 5_000_000, forecastMicros: 0 },
+    ];
+    expect(json.budgets).toEqual(wanted);
+    // The whole month's length stands to what is over of it as the forecast to what was spent.
+    for (const { usedMicros, forecastMicros } of [json.month, ...json.budgets]) {
+      expect(forecastMicros).toBeGreaterThanOrEqual(Math.floor(usedMicros / partOfMonth(afterMs)));
+      expect(forecastMicros).toBeLessThanOrEqual(Math.ceil(usedMicros / partOfMonth(beforeMs)));
+    }
+    expect(json.month.usedMicros).toBe(8_000_000);
+    expect(json.nearLimits).toEqual([{ client: "kim", limit: "budget", used: 2_000_000, most: 2_100_000 }]);
+    // Whatever time is looked at: budgets are of this month.
+    const later = await root.get(`spend?from=${new Date(Date.now() + 3_600_000).toISOString()}`);
+    expect(later.json).toMatchObject({ clients: [], budgets: wanted, nearLimits: json.nearLimits });
   });
 });
 
@@ -111,7 +149,7 @@ describe("approvals", () => {
   test("are shown with their rule and decided on the record; nobody decides on a call of their own", async () => {
     const stream = await PageStream.open(root, "live");
     const waiting = call(server.url, "add", { a: 1, b: 2 }, { token: ada });
-    await stream.find(({ data }) => data.approvals === 1);
+    await stream.find(({ data }) => data.approvals?.length === 1);
     const { json } = await root.get("approvals");
     expect(json.approvals).toEqual([
       expect.objectContaining({
@@ -143,6 +181,8 @@ describe("policy, tools and handlers", () => {
     expect(of("echo")).toMatchObject({ decision: "depends" });
     const explained = await root.post("policy/explain", { client: "eve", tool: "echo", args: { text: "forbidden" } });
     expect(explained.json).toMatchObject({ decision: "deny", rule: "rules.long", reason: "not that" });
+    const empty = await root.post("policy/explain", { client: "eve", tool: "typed", args: { text: "no count" } });
+    expect(empty.json).toMatchObject({ mistake: expect.stringContaining("count") });
     const { clients } = (await root.get("clients")).json;
     expect(clients.map(({ client }: { client: string }) => client)).toEqual(expect.arrayContaining(["ada", "eve"]));
     expect((await root.get("reload")).json).toEqual({ ok: true, problems: [] });
@@ -166,6 +206,42 @@ describe("policy, tools and handlers", () => {
   });
 });
 
+test("an operator's own call is held to their groups and claims", async () => {
+  const junior = await operator(server.origin, "kim", ["junior"]);
+  const tried = async (who: PageOperator, name: string, args = {}): Promise<unknown> =>
+    (await who.post("tools/call", { name, arguments: args })).json.error?.message;
+  expect(await tried(junior, "fail")).toContain("not for juniors");
+  expect(await tried(junior, "hold", { label: "x" })).toContain("not yet");
+  expect(await tried(root, "fail")).not.toContain("not for juniors");
+});
+
+describe("news of the ledger", () => {
+  test("say how far it was looked through, so that whoever waits for news does not look again from the start", async () => {
+    const newestOf = async (query: string): Promise<number> => (await root.get(`ledger?${query}`)).json.newest;
+    const head = await newestOf("limit=1");
+    expect(head).toBe((await root.get("ledger?limit=1")).json.rows[0].seq);
+    expect(await newestOf("text=nobody%20said%20this&limit=1")).toBe(head);
+    await call(server.url, "echo", { text: "seldom seen" }, { token: eve });
+    const { json } = await root.get(`ledger?text=seldom&after=${head}&limit=5`);
+    expect(json.rows).toMatchObject([{ client: "eve", tool: "echo" }]);
+    expect(json.newest).toBeGreaterThanOrEqual(json.rows[0].seq);
+    expect((await root.get(`ledger?text=seldom&after=${json.newest}`)).json.rows).toEqual([]);
+    expect((await root.get(`ledger?text=seldom&after=${head}&limit=1`)).json.newest).toBe(json.rows[0].seq);
+  });
+});
+
+describe("what operators do", () => {
+  test("is nobody's call: neither spend nor the list of clients counts it", async () => {
+    const auditor = await operator(server.origin, "auditor");
+    await auditor.post("ledger/verify");
+    expect((await root.get("ledger?client=auditor&kind=admin")).json.rows).toHaveLength(1);
+    const { clients, tools } = (await root.get("spend")).json;
+    const { clients: listed } = (await root.get("clients")).json;
+    expect([...clients, ...listed].map(({ client }: { client: string }) => client)).not.toContain("auditor");
+    expect(tools.map(({ tool }: { tool: string }) => tool)).not.toContain("operator.ledger_verify");
+  });
+});
+
 describe("the switch", () => {
   test("stops one client at once, ends what runs, is seen everywhere, and lets go again", async () => {
     const held = call(server.url, "hold", { label: "paused" }, { token: ada });
@@ -176,7 +252,7 @@ describe("the switch", () => {
     );
     const paused = await root.post("pause", { client: "ada", reason: "look into it", cancel: true });
     expect(paused.json.paused).toEqual([
-      { client: "ada", by: "root", reason: "look into it", since: expect.stringMatching(/Z$/) },
+      { client: "ada", by: "root", reason: "look into it", since: expect.stringMatching(/Z$/), cancel: true },
     ]);
     expect((await held).body.error).toMatchObject({ data: { kind: "cancelled" } });
     const refused = await call(server.url, "echo", { text: "still here" }, { token: ada });

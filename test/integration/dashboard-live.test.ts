@@ -45,7 +45,7 @@ describe("now", () => {
       calls: [{ principal: "ada", tool: "shell_exec", sandbox: name, startedAt: expect.stringMatching(/Z$/) }],
       queue: { running: 1, waiting: 0, alive: 1 },
       health: { status: "ok", checks: { store: { status: "ok" } } },
-      approvals: 0,
+      approvals: [],
       paused: [],
     });
     expect(json.sandboxes).toEqual([

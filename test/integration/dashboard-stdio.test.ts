@@ -21,7 +21,7 @@ test("start --dashboard serves the page beside stdio, on loopback and for a link
   expect(printed).toMatchObject({ code: 0, err: "It opens once, within 10 minutes.\n" });
   const link = printed.out.trim();
   const operator = await PageOperator.byLink(link);
-  expect((await operator.get("now")).json).toMatchObject({ calls: [], approvals: 0 });
+  expect((await operator.get("now")).json).toMatchObject({ calls: [], approvals: [] });
   expect((await operator.post("tools/call", { name: "echo", arguments: { text: "hi" } })).json).toMatchObject({
     ok: true,
   });

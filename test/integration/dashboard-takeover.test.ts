@@ -88,6 +88,15 @@ describe("an operator who steps in", () => {
     stream.close();
   });
 
+  test("is one alone, however many ask at once", async () => {
+    const answers = await Promise.all([root, other, root, other].map((each) => each.post(at("takeover"))));
+    const [winner, loser] = answers[0]?.status === 200 ? [root, other] : [other, root];
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 200, 409, 409]);
+    expect((await loser.post(at("terminal"), { input: "x" })).status).toBe(403);
+    expect((await winner.post(at("terminal"), { input: "x" })).status).toBe(200);
+    await winner.post(at("giveback"));
+  });
+
   test("ends a shell with what it started when the sandbox is given back", async () => {
     await root.post(at("takeover"));
     const stream = await PageStream.open(root, at("activity"));

@@ -94,6 +94,23 @@ describe("fetch of a program inside goes through the door", () => {
     expect(lines).toEqual([`POST site.test:${plain.port} /up (one two)`, "first", "AbortError"]);
   });
 
+  test("though the program has made requests and headers of its own before", async () => {
+    const { lines, plain } = await runInside(`
+      const request = new Request(PLAIN + "/made", { headers: new Headers() });
+      console.log(await (await fetch(request)).text());
+    `);
+    expect(lines).toEqual([`GET site.test:${plain.port} /made ()`]);
+  });
+
+  test("but not past an agent that the program has chosen itself", async () => {
+    const { lines } = await runInside(`
+      const agent = { dispatch: (_options, handler) => handler.onError(new Error("my own")) };
+      globalThis[Symbol.for("undici.globalDispatcher.1")] = agent;
+      await fetch(PLAIN).catch((error) => console.log(error.cause.message));
+    `);
+    expect(lines).toEqual(["my own"]);
+  });
+
   test("but not to servers inside the sandbox itself", async () => {
     const { lines, plain } = await runInside(`console.log(await (await fetch(INSIDE + "/in")).text());`);
     expect(lines).toEqual([`GET 127.0.0.1:${plain.port} /in ()`]);

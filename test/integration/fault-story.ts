@@ -35,20 +35,29 @@ export const askAnyway: Ask = (url) =>
     request.on("error", reject);
   });
 
+interface FaultStoryOptions {
+  readonly ask?: Ask;
+  /** Folders and addresses, which whoever may ask for the health must not read there. */
+  readonly hidden: readonly string[];
+}
+
 /** How one server tells of one fault: in its health, by the webhook, in the log and in its metrics. */
 export class FaultStory {
   readonly #server: TellingServer;
   readonly #webhook: Webhook;
   readonly #ask: Ask;
+  readonly #hidden: readonly string[];
 
-  constructor(server: TellingServer, webhook: Webhook, ask: Ask = askPlainly) {
+  constructor(server: TellingServer, webhook: Webhook, { ask = askPlainly, hidden }: FaultStoryOptions) {
     this.#server = server;
     this.#webhook = webhook;
     this.#ask = ask;
+    this.#hidden = hidden;
   }
 
   async health(): Promise<Health> {
     const { status: http, body } = await this.#ask(`${this.#server.origin}/health`);
+    for (const secret of this.#hidden) if (body.includes(secret)) throw new Error(`/health names ${secret}: ${body}`);
     return { http, ...(JSON.parse(body) as Pick<Health, "checks">) };
   }
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { expect, test } from "vitest";
-import { call, newFolder } from "./governance-lab.ts";
+import { call, newFolder, writeFile } from "./governance-lab.ts";
 import { startHttp, until } from "./harness.ts";
 
 interface Alert {
@@ -33,7 +33,7 @@ async function startWebhook(): Promise<{ readonly url: string; readonly heard: A
   };
 }
 
-test("50, 80 and 100 % of a month's budget are told to the webhook once each, over restarts too", async () => {
+test("50, 80 and 100 % of a month's budget are told to the webhook and the log once each, over restarts too", async () => {
   const webhook = await startWebhook();
   const root = newFolder();
   const governance = { defaults: { monthlyBudget: 10 }, tools: { echo: { cost: 1 } } };
@@ -52,6 +52,17 @@ test("50, 80 and 100 % of a month's budget are told to the webhook once each, ov
   );
   await first.stop();
   expect(thresholds()).toEqual([50]);
+  const logged = first.logs.filter(({ message }) => message === "budget threshold passed");
+  expect(logged).toMatchObject([
+    {
+      level: "warning",
+      rule: "defaults.monthlyBudget",
+      percent: 50,
+      spent: 5,
+      limit: 10,
+      of: '["principal","anonymous"]',
+    },
+  ]);
   const second = await start();
   // At the same time, so that many bookings come close to one line; two too many.
   await Promise.all(Array.from({ length: 6 }, () => call(second.url, "echo", { text: "x" })));
@@ -63,5 +74,37 @@ test("50, 80 and 100 % of a month's budget are told to the webhook once each, ov
     facts: { of: '["principal","anonymous"]', rule: "defaults.monthlyBudget", percent: 50, spent: 5, limit: 10 },
   });
   expect(all).toMatchObject({ severity: "error", facts: { spent: 10 } });
+  webhook.close();
+});
+
+test("a budget that is raised ends the trouble that was told: webhook and log say so, once", async () => {
+  const webhook = await startWebhook();
+  const policy = (monthlyBudget: number): string =>
+    writeFile("raised.json", { defaults: { monthlyBudget }, tools: { echo: { cost: 1 } } });
+  const governance = { policyFile: policy(2) };
+  const server = await startHttp({
+    config: { governance, sandbox: { root: newFolder(), enabled: false }, alerts: { webhook: webhook.url } },
+  });
+  const told = (): string[] =>
+    webhook.heard
+      .filter(({ event }) => event.startsWith("budget_"))
+      .map(({ event, severity, facts }) => `${severity} ${event} ${String(facts["percent"])}`);
+  const hears = async (count: number): Promise<string[]> => until(told, ({ length }) => length >= count);
+  for (let each = 0; each < 2; each += 1) await call(server.url, "echo", { text: "x" });
+  const passed = ["warning budget_threshold 50", "warning budget_threshold 80", "error budget_threshold 100"];
+  expect(await hears(3)).toEqual(passed);
+  policy(100);
+  await server.logged("policy changed");
+  for (let each = 0; each < 3; each += 1) await call(server.url, "echo", { text: "x" });
+  expect(await hears(4)).toEqual([...passed, "info budget_recovered 100"]);
+  expect(await server.logged("budget threshold holds no longer")).toMatchObject({
+    rule: "defaults.monthlyBudget",
+    percent: 100,
+    spent: 2,
+    limit: 100,
+    of: '["principal","anonymous"]',
+  });
+  await server.stop();
+  expect(told()).toHaveLength(4);
   webhook.close();
 });

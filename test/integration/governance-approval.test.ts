@@ -1,21 +1,22 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { runCli } from "./cli-process.ts";
 import { call, headersOf, rpc, startGoverned, token, writeFile } from "./governance-lab.ts";
 import { until } from "./harness.ts";
-import { modern, postJson } from "./http-client.ts";
+import { closeStreams, HttpSession, modern, postJson } from "./http-client.ts";
 
 let server: Awaited<ReturnType<typeof startGoverned>>;
 let ada = "";
 let admin = "";
 
 beforeAll(async () => {
-  const tools = { echo: { confirm: "operator" }, add: { confirm: "client" } };
+  const tools = { echo: { confirm: "operator" }, add: { confirm: "client" }, ask_name: { confirm: "client" } };
   server = await startGoverned({ governance: { tools, approvalTimeoutSeconds: 20 }, hasAuth: true });
   ada = await token("ada", { scope: "owlclaw:admin" });
   admin = await token("root", { scope: "owlclaw:admin" });
 });
 
 afterAll(() => server.stop());
+afterEach(() => closeStreams());
 
 interface Waiting {
   readonly id: string;
@@ -79,33 +80,98 @@ describe("an operator's approval", () => {
   });
 });
 
+const ADD = { name: "add", arguments: { a: 1, b: 2 } };
+const YES = { action: "accept", content: { approve: true } };
+
+function callModern(params: Record<string, unknown>): ReturnType<typeof modern> {
+  return modern(server.url, "tools/call", params, {
+    capabilities: { elicitation: {} },
+    headers: headersOf({ token: ada }),
+  });
+}
+
+/** The question of a call, and how to answer it. */
+async function asked(params: Record<string, unknown>) {
+  const { body } = await callModern(params);
+  expect(body.result).toMatchObject({ resultType: "input_required" });
+  const [key = ""] = Object.keys(body.result?.["inputRequests"] ?? {});
+  const requestState: unknown = body.result?.["requestState"];
+  const answer = (action: object) => callModern({ ...params, requestState, inputResponses: { [key]: action } });
+  return { key, requestState, answer };
+}
+
 describe("a client's approval", () => {
   test("travels as input_required, and a decline is a no", async () => {
-    const params = { name: "add", arguments: { a: 1, b: 2 } };
-    const capabilities = { elicitation: {} };
-    const headers = headersOf({ token: ada });
-    const asked = await modern(server.url, "tools/call", params, { capabilities, headers });
-    const [key = ""] = Object.keys(asked.body.result?.["inputRequests"] ?? {});
+    const { key, answer } = await asked(ADD);
     expect(key).toMatch(/^owlclaw_approval_/);
-    const { requestState } = asked.body.result ?? {};
-    const answerWith = (action: object) =>
-      modern(
-        server.url,
-        "tools/call",
-        { ...params, requestState, inputResponses: { [key]: action } },
-        { capabilities, headers },
-      );
-    expect((await answerWith({ action: "accept", content: { approve: true } })).body.result).toMatchObject({
-      structuredContent: { sum: 3 },
-    });
-    expect((await answerWith({ action: "decline" })).body.error).toMatchObject({
+    expect((await answer(YES)).body.result).toMatchObject({ structuredContent: { sum: 3 } });
+    const { answer: answerAgain } = await asked(ADD);
+    expect((await answerAgain({ action: "decline" })).body.error).toMatchObject({
       code: -31003,
       data: { rule: "tools.add.confirm" },
     });
   });
 
+  test("is good for one call: sent again, the question is put again", async () => {
+    const { key, answer } = await asked(ADD);
+    const answers = await Promise.all([answer(YES), answer(YES), answer(YES)]);
+    const kinds = answers.map(({ body }) => body.result?.["resultType"]);
+    expect(kinds.filter((kind) => kind === "complete")).toHaveLength(1);
+    expect(kinds.filter((kind) => kind === "input_required")).toHaveLength(2);
+    const late = (await answer(YES)).body.result;
+    expect(Object.keys(late?.["inputRequests"] ?? {})).toEqual([key]);
+  });
+
+  test("is not taken from a client that was not asked", async () => {
+    const { key } = await asked(ADD);
+    const forged = await callModern({ ...ADD, inputResponses: { [key]: YES } });
+    expect(forged.body.result).toMatchObject({ resultType: "input_required" });
+    // What was not asked for must not come in with the state of the next round either.
+    const requestState: unknown = forged.body.result?.["requestState"];
+    expect((await callModern({ ...ADD, requestState })).body.result).toMatchObject({ resultType: "input_required" });
+  });
+
+  test("does not come back with what the call itself asks next", async () => {
+    const params = { name: "ask_name", arguments: {} };
+    const { answer } = await asked(params);
+    const named = (await answer(YES)).body.result;
+    const [question = ""] = Object.keys(named?.["inputRequests"] ?? {});
+    expect(question).not.toMatch(/^owlclaw_approval_/);
+    const inputResponses = { [question]: { action: "accept", content: { name: "Ada" } } };
+    const last = { ...params, requestState: named?.["requestState"], inputResponses };
+    expect((await callModern(last)).body.result).toMatchObject({ resultType: "complete" });
+    const again = (await callModern(last)).body.result;
+    expect(Object.keys(again?.["inputRequests"] ?? {})).toEqual([expect.stringMatching(/^owlclaw_approval_/)]);
+  });
+
+  test("is asked by elicitation while the call runs, in 2025-11-25", async () => {
+    const open = await startGoverned({ governance: { tools: { add: { confirm: "client" } } } });
+    try {
+      const session = await HttpSession.open(open.url, { capabilities: { elicitation: {} } });
+      const outcomeAfter = async (id: number, answer: object) => {
+        const running = await session.open({ jsonrpc: "2.0", id, method: "tools/call", params: ADD });
+        const question = await running.message(({ method }) => method === "elicitation/create");
+        expect(question.params).toMatchObject({ message: expect.stringContaining('tool "add"') });
+        await session.send({ jsonrpc: "2.0", id: question.id, result: answer });
+        return running.message((message) => message.id === id && message.method === undefined);
+      };
+      expect((await outcomeAfter(11, YES)).result).toMatchObject({ structuredContent: { sum: 3 } });
+      for (const [id, answer] of [
+        [12, { action: "decline" }],
+        [13, { action: "accept", content: { approve: false } }],
+      ] as const) {
+        expect((await outcomeAfter(id, answer)).error?.data).toMatchObject({
+          kind: "governance_denied",
+          rule: "tools.add.confirm",
+        });
+      }
+    } finally {
+      await open.stop();
+    }
+  });
+
   test("cannot be given by a client that cannot be asked", async () => {
-    const { body } = await rpc(server.url, "tools/call", { name: "add", arguments: { a: 1, b: 2 } }, { token: ada });
+    const { body } = await rpc(server.url, "tools/call", ADD, { token: ada });
     expect(body.error?.data).toMatchObject({ kind: "governance_denied", rule: "tools.add.confirm" });
   });
 });

@@ -1,36 +1,12 @@
 import { renameSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, expect, test } from "vitest";
-import type { Caller } from "../../src/pipeline/caller.ts";
-import { Lifeline } from "../../src/pipeline/lifeline.ts";
-import { configSchema } from "../../src/config/schema.ts";
-import { silentConversation } from "../../src/protocol/conversations/silent.ts";
-import { assemble, type Assembly } from "../../src/server/assemble.ts";
-import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
-import { newFolder } from "./governance-lab.ts";
-
-let assembly: Assembly | undefined;
-afterEach(() => assembly?.close());
+import { expect, test } from "vitest";
+import { assembleGoverned } from "./assembled-lab.ts";
 
 async function governed(defaults: Record<string, unknown>) {
-  const root = newFolder();
-  const config = configSchema.parse({
-    sandbox: { root, pool: { size: 0 } },
-    tools: { dialects: ["native", "microsandbox", "open-sandbox"] },
-    governance: { defaults },
-  });
-  // Nothing is started: these calls end before a sandbox is needed.
-  assembly = await assemble({ config, logger: SILENT_LOGGER, withPool: false });
-  const { pipeline, changes } = assembly.mcp;
-  const caller: Caller = {
-    principal: { id: "ada", scopes: [], claims: {} },
-    label: undefined,
-    transport: "local",
-    protocolVersion: "2025-11-25",
-    sessionId: undefined,
-  };
-  const call = { caller, traceId: "t", life: new Lifeline(), conversation: silentConversation(changes) };
-  return { pipeline, call, root, names: () => pipeline.visibleTools(caller).map(({ name }) => name) };
+  const tools = { dialects: ["native", "microsandbox", "open-sandbox"] };
+  const { pipeline, call, root } = await assembleGoverned({ tools, governance: { defaults } });
+  return { pipeline, call, root, names: () => pipeline.visibleTools(call.caller).map(({ name }) => name) };
 }
 
 test.each([

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { SignJWT } from "jose";
@@ -36,6 +36,20 @@ export async function startGoverned(options: GovernedOptions = {}): Promise<Http
   const auth = hasAuth ? { auth: { enabled: true, jwt: { secret: SECRET } } } : {};
   const server = await startHttp({ handlers, config: { governance, sandbox: { root, enabled: false }, ...auth } });
   return Object.assign(server, { root });
+}
+
+/** Takes the ledger away under a server that believes in it, and brings it back. */
+export async function withoutLedger<T>(root: string, ask: () => Promise<T>): Promise<T> {
+  const move = (from: string, to: string): void => {
+    for (const end of ["", "-wal", "-shm"])
+      renameSync(path.join(root, `${from}${end}`), path.join(root, `${to}${end}`));
+  };
+  move("ledger.db", "away.db");
+  try {
+    return await ask();
+  } finally {
+    move("away.db", "ledger.db");
+  }
 }
 
 export interface TokenClaims {

@@ -43,7 +43,7 @@ async function leaveProcesses(guest: Guest): Promise<number[]> {
   const paths = ["daemon", "background", "python"].map((name) => join(guest.workspace, name));
   await vi.waitFor(
     () => expect(paths.every((path) => existsSync(path) && readFileSync(path, "utf8") !== "")).toBe(true),
-    5_000,
+    20_000,
   );
   return paths.map((path) => Number(readFileSync(path, "utf8")));
 }
@@ -60,7 +60,7 @@ test("ends with everything it started when its host is gone", async () => {
   const exited = once(guest.process, "exit");
   guest.process.stdin.end();
   expect(await exited).toEqual([0, null]);
-  await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), 5_000);
+  await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), 20_000);
 });
 
 test("when it is killed, everything it started ends too", async () => {
@@ -69,7 +69,7 @@ test("when it is killed, everything it started ends too", async () => {
   const pids = descendantsOf(guest.process.pid);
   expect(pids.length).toBeGreaterThanOrEqual(6);
   guest.process.kill("SIGKILL");
-  await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), 5_000);
+  await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), 20_000);
 });
 
 test("survives the death of its process spawner: what runs goes on, and new commands start", async () => {
@@ -78,7 +78,7 @@ test("survives the death of its process spawner: what runs goes on, and new comm
   const { processId = "" } = await exec(guest, "while [ ! -e go ]; do sleep 0.01; done; echo went", true);
   const [spawner = 0] = childrenOf(guest.process.pid);
   process.kill(spawner, "SIGKILL");
-  await vi.waitFor(() => expect(isAlive(spawner)).toBe(false));
+  await vi.waitFor(() => expect(isAlive(spawner)).toBe(false), 20_000);
   for (let round = 0; round < 5; round += 1) {
     expect((await exec(guest, "sleep 300 & echo ok")).stdout.text).toBe("ok\n");
   }

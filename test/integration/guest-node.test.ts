@@ -122,6 +122,11 @@ test("no stack shows the interpreter itself, and globals can be declared again",
   );
 });
 
+test("starting the interpreter loads nothing that only some code needs", async () => {
+  const guest = await startGuest();
+  expect(await valueOf(guest, "process.moduleLoadList.filter((name) => name.includes('undici'))")).toBe("[]");
+});
+
 test("process.exit ends the run and keeps the state", async () => {
   const guest = await startGuest();
   expect(await run(guest, "globalThis.kept = 1; process.exit(0); console.log('never')")).toMatchObject({
@@ -156,7 +161,7 @@ test("a time-out ends an endless loop and what it started", async () => {
   const guest = await startGuest();
   const code =
     "const { spawn } = require('node:child_process'); const child = spawn('setsid', ['sleep', '300'], { stdio: 'inherit' }); require('node:fs').writeFileSync('pid', String(child.pid)); console.log('so far'); while (true);";
-  expect(await run(guest, code, { timeoutMs: 1_000 })).toMatchObject({
+  expect(await run(guest, code, { timeoutMs: 3_000 })).toMatchObject({
     status: "timeout",
     stdout: { text: "so far\n" },
   });

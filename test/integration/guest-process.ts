@@ -68,7 +68,7 @@ export async function startGuest({ env = {} }: GuestOptions = {}): Promise<Guest
     child.kill("SIGKILL");
     // What it started ends a moment later, and may still write.
     for (const file of outputFiles) rmSync(file, { force: true });
-    await vi.waitFor(() => rmSync(workspace, { recursive: true, force: true }), 5_000);
+    await vi.waitFor(() => rmSync(workspace, { recursive: true, force: true }), 20_000);
   });
   return {
     workspace,

@@ -21,7 +21,7 @@ function isAlive(pid: number): boolean {
 
 async function pidFrom(guest: Guest, name: string): Promise<number> {
   const path = join(guest.workspace, name);
-  await vi.waitFor(() => expect(existsSync(path) && readFileSync(path, "utf8")).toMatch(/\d+\n/u), 5_000);
+  await vi.waitFor(() => expect(existsSync(path) && readFileSync(path, "utf8")).toMatch(/\d+\n/u), 20_000);
   return Number(readFileSync(path, "utf8"));
 }
 
@@ -104,7 +104,7 @@ test("at the time-out it ends daemons and double forks, keeps the output so far,
     env -i /bin/sleep 300 & echo $! > bare
     while [ ! -s daemon ] || [ ! -s orphan ]; do sleep 0.01; done
     sleep 300`;
-  const result = await exec(guest, command, { timeoutMs: 1_000 });
+  const result = await exec(guest, command, { timeoutMs: 3_000 });
   expect(result).toMatchObject({ status: "timeout", exitCode: null, signal: "SIGKILL", leftRunning: [] });
   expect(result.stdout.text).toBe("before\n");
   for (const name of ["daemon", "orphan", "bare"]) {
@@ -115,7 +115,7 @@ test("at the time-out it ends daemons and double forks, keeps the output so far,
 
 test("ends a command that stops its own supervisor", async () => {
   const guest = await startGuest();
-  const result = await exec(guest, "echo $$ > self; kill -STOP $PPID; sleep 300", { timeoutMs: 300 });
+  const result = await exec(guest, "echo $$ > self; kill -STOP $PPID; sleep 300", { timeoutMs: 3_000 });
   expect(result.status).toBe("timeout");
   expect(isAlive(await pidFrom(guest, "self"))).toBe(false);
 });
@@ -125,7 +125,7 @@ test("ends what is left when a command kills its own supervisor", async () => {
   const result = await exec(guest, "echo $$ > self; kill -KILL $PPID; sleep 300");
   expect(result).toMatchObject({ status: "exited", exitCode: null, signal: "SIGKILL" });
   const pid = await pidFrom(guest, "self");
-  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), 5_000);
+  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), 20_000);
   expect((await exec(guest, "echo next")).stdout.text).toBe("next\n");
 });
 
@@ -198,7 +198,7 @@ test("sends output while the command runs, with the call's id", async () => {
   const answer = exec(guest, "echo one; echo two >&2; while [ -e gate ]; do sleep 0.01; done; echo three", {
     callId: "mine",
   });
-  await vi.waitFor(() => expect(guest.output).toHaveLength(2), 5_000);
+  await vi.waitFor(() => expect(guest.output).toHaveLength(2), 20_000);
   expect(guest.output).toEqual(
     expect.arrayContaining([
       { callId: "mine", stream: "stdout", text: "one\n" },

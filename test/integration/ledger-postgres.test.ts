@@ -1,17 +1,25 @@
 import { cpSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { OwlError } from "../../src/errors/owl-error.ts";
 import { draftFromEntry } from "../../src/ledger/draft-from-entry.ts";
 import { loadLedgerKeys } from "../../src/ledger/keys.ts";
 import { openReader } from "../../src/ledger/open-store.ts";
 import { openPostgresStore } from "../../src/ledger/postgres/postgres-store.ts";
 import type { TimelineCount } from "../../src/ledger/query.ts";
+import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createRedactor } from "../../src/telemetry/redact.ts";
 import { POSTGRES_MISSING, type PostgresService, startPostgres } from "../services/postgres.ts";
 import { ENTRY, entry } from "../unit/ledger/ledger-entry.ts";
 import { appendMany, dataFolder, ledgerConfig, openTestLedger, REFUSED } from "../unit/ledger/ledger-fixture.ts";
 import { appendUntilKilled } from "./ledger-killed-appends.ts";
+
+/** Noon is before midnight there, and soon after it. */
+const SHIFTS = [
+  { fromMs: 0, shiftMs: 11 * 3_600_000 },
+  { fromMs: ENTRY.time + 5, shiftMs: 12 * 3_600_000 },
+  { fromMs: ENTRY.time + 80_000_000, shiftMs: -12 * 3_600_000 },
+];
 
 describe.skipIf(POSTGRES_MISSING !== undefined)(
   `the ledger in a real PostgreSQL${POSTGRES_MISSING === undefined ? "" : `: ${POSTGRES_MISSING}`}`,
@@ -28,6 +36,19 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
       postgres.sql("DROP TABLE IF EXISTS ledger, ledger_meta, owlclaw_schema");
       postgres.sql("ALTER DATABASE postgres RESET default_transaction_isolation");
     });
+
+    async function newStore(): Promise<LedgerStore> {
+      const keys = loadLedgerKeys({ folder: dataFolder(), create: true });
+      const store = await openPostgresStore({ url: storeUrl, keys, checkpointEvery: 100 });
+      onTestFinished(() => store.close());
+      return store;
+    }
+
+    /** Ends every connection, as a restart or a fail-over does. */
+    const endLines = (): string =>
+      postgres.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = 'postgres'",
+      );
 
     /** Another server's data folder with the same keys. */
     function sharedFolder(first: string): string {
@@ -84,6 +105,8 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
           );
           await ledger.append(entry({ principal: "bob", name: "fileXread", outcome: "timeout" }));
           await ledger.append(entry({ ...REFUSED, principal: "eve", name: "50%_off" }));
+          await ledger.append(entry({ kind: "list", name: "tools/list" }));
+          await ledger.append(entry({ name: "slow", flags: ["ran_on"], count: 0 }));
           const { reader } = ledger;
           const lists = await Promise.all(
             [
@@ -106,6 +129,7 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
           return {
             lists: [...lists, oldest].map((rows) => rows.map((row) => ({ ...row, hash: "" }))),
             stats: await reader.stats({}),
+            localDays: (await reader.stats({}, SHIFTS)).days,
             counts: [
               await reader.count({}),
               await reader.count({ principal: "bob" }),
@@ -116,6 +140,7 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
         }),
       );
       expect(seen[0]).toEqual(seen[1]);
+      expect(seen[0]?.stats.total.calls).toBe(33);
     });
 
     test.each(["principal = 'eve'", "cost_micros = 0", "label = ''", "hash = repeat('0', 64)", "args = '{}'"])(
@@ -152,6 +177,41 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
         [16, "head"],
       ]);
       await expect(ledger.append(entry())).rejects.toThrow("ends with row 15, and row 20 was written");
+    });
+
+    const swap = (one: number, other: number): string =>
+      `UPDATE ledger SET seq = -1 WHERE seq = ${one};
+       UPDATE ledger SET seq = ${one} WHERE seq = ${other};
+       UPDATE ledger SET seq = ${other} WHERE seq = -1`;
+
+    test.each([
+      { change: "two rows in each other's place", sql: swap(5, 6), places: ["5 changed", "6 changed"] },
+      { change: "two rows far apart", sql: swap(5, 17), places: ["5 changed", "17 changed"] },
+      {
+        change: "an edited checkpoint",
+        sql: `UPDATE ledger SET result = replace(result, '"seq":9', '"seq":8') WHERE seq = 10 AND kind = 'checkpoint'`,
+        places: ["10 changed", "10 checkpoint"],
+      },
+    ])("$change: found, and the place is named", async ({ sql, places }) => {
+      const { ledger } = await openTestLedger(dataFolder(), { storeUrl, checkpointEvery: 10 });
+      await appendMany(ledger, 20);
+      postgres.sql(sql);
+      const { problems } = await ledger.reader.verify({});
+      expect(problems.map(({ seq, fault }) => `${seq} ${fault}`)).toEqual(expect.arrayContaining(places));
+    });
+
+    test("an edited cut is no cut: what it removed is missing, and its row is changed", async () => {
+      const keys = loadLedgerKeys({ folder: join(dataFolder(), "keys"), create: true });
+      const ledger = await openPostgresStore({ url: storeUrl, keys, checkpointEvery: 1000 });
+      await ledger.append(
+        Array.from({ length: 30 }, (_, index) => draftFromEntry(entry({ time: index }), createRedactor())),
+      );
+      await ledger.cut(10);
+      postgres.sql("DELETE FROM ledger WHERE seq BETWEEN 11 AND 15");
+      postgres.sql(`UPDATE ledger SET result = replace(result, '"to":10', '"to":15') WHERE kind = 'cut'`);
+      const { problems } = await ledger.verify({});
+      expect(problems.map(({ seq, fault }) => `${seq} ${fault}`)).toEqual(["1 missing", "31 changed"]);
+      await ledger.close();
     });
 
     test("retention leaves a signed record, as with SQLite", async () => {
@@ -202,6 +262,35 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
         await ledger.append(entry());
       },
     );
+
+    test("an empty append writes nothing that stays, and finds a database that only reads", async () => {
+      const store = await newStore();
+      const change = (sql: string): string => postgres.sql(`BEGIN READ WRITE; ALTER DATABASE postgres ${sql}; COMMIT`);
+      onTestFinished(() => void change("RESET default_transaction_read_only"));
+      change("SET default_transaction_read_only = on");
+      endLines();
+      // The first may still find a connection that is about to end.
+      await store.append([]).catch(() => undefined);
+      await expect(store.append([])).rejects.toMatchObject({ message: expect.stringContaining("25006") });
+      change("RESET default_transaction_read_only");
+      endLines();
+      await store.append([]).catch(() => undefined);
+      expect(await store.append([])).toMatchObject({ seqs: [], head: { seq: 0 } });
+      expect(postgres.sql("SELECT name FROM ledger_meta UNION ALL SELECT name FROM ledger")).toBe("chain_key_id");
+    });
+
+    test("connections that the database ends cost the queries on them, and never the server", async () => {
+      const uncaught = vi.fn<(error: Error) => void>();
+      process.on("uncaughtExceptionMonitor", uncaught);
+      onTestFinished(() => void process.off("uncaughtExceptionMonitor", uncaught));
+      const store = await newStore();
+      for (let round = 0; round < 30; round += 1) {
+        endLines();
+        await store.append([]).catch(() => undefined);
+      }
+      await store.append([]);
+      expect(uncaught).not.toHaveBeenCalled();
+    });
 
     test("the commands read it too", async () => {
       const folder = dataFolder();

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
-import { networkInterfaces } from "node:os";
+import { constants, networkInterfaces } from "node:os";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { callTool, eventually, modernRequest, openResponse, openSession, send } from "../escape/http-client.ts";
 import { type HttpServerProcess, type ServerOptions, spawnServer, startHttp } from "../escape/server.ts";
@@ -55,17 +55,23 @@ async function isRefused(port: number, host = "127.0.0.1"): Promise<boolean> {
 }
 
 describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
-  test("[000-R7.2] [000-R7.3] stops accepting, lets running calls finish, answers them, and exits with 0", async () => {
+  test("[000-R7.2] [000-R7.3] accepts no more calls and tells probes so, lets running calls finish, answers them, and exits with 0", async () => {
     const server = await start();
     const running = await holdCall(server, "slow");
     server.kill(signal);
     await server.logged('"message":"stopping"');
+    const probe = (path: string) => send(`${server.origin}/health${path}`);
     expect(
       await eventually(
-        () => isRefused(server.port),
-        (refused) => refused,
+        () => probe("/ready"),
+        ({ status }) => status === 503,
       ),
-    ).toBe(true);
+    ).toMatchObject({ json: { status: "draining" } });
+    expect(await probe("")).toMatchObject({ status: 503, json: { status: "draining" } });
+    expect(await probe("/live")).toMatchObject({ status: 200, json: { status: "ok" } });
+    const late = await callTool(server.origin, "held");
+    expect(late).toMatchObject({ status: 503, json: { error: { data: { kind: "shutting_down", retryable: true } } } });
+    expect(late.headers).toMatchObject({ "retry-after": "1", connection: "close" });
     expect(server.child.exitCode).toBeNull();
     await running.release();
     expect(await running.answer).toMatchObject({
@@ -112,8 +118,9 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     const later = health().catch(() => "refused");
     server.kill(signal);
     await server.logged('"message":"stopping"');
+    const answered = once(held, "response");
     await writeFile(file, "");
-    const [response] = await once(held, "response");
+    const [response] = await answered;
     response.resume();
     expect(response.statusCode).toBe(200);
     expect([503, "refused"]).toContain(await later);
@@ -142,7 +149,20 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     server.kill(signal);
     await server.logged('"message":"stopping"');
     server.kill(signal);
-    expect(await server.exited).toBe(signal === "SIGINT" ? 130 : 143);
+    expect(await server.exited).toBeNull();
+    expect(server.child.signalCode).toBe(signal);
+    await running.answer;
+  });
+
+  test("a second signal exits at once where signals do not end the process, as in a container", async () => {
+    const server = await start({ within: ["unshare", "--pid", "--fork", "--kill-child", "--"] });
+    const running = await holdCall(server, "slow");
+    // The child here is unshare, which passes on how its own child ended, and no signals.
+    const first = (await readFile(`/proc/${server.child.pid}/task/${server.child.pid}/children`, "utf8")).trim();
+    process.kill(Number(first), signal);
+    await server.logged('"message":"stopping"');
+    process.kill(Number(first), signal);
+    expect(await server.exited).toBe(128 + constants.signals[signal]);
     await running.answer;
   });
 
@@ -211,7 +231,7 @@ describe("[000-R7.5] a failed start", () => {
 });
 
 describe("start order", () => {
-  test("while a handler file is still loading nobody can connect, and the first answer has its tool", async () => {
+  test("while a handler file is still loading probes hear so and no call is taken; the first answer has its tool", async () => {
     const port = await freePort();
     const folder = join(await temporaryFolder(), "handlers");
     await mkdir(folder);
@@ -235,10 +255,20 @@ export const late = defineHandler({ name: "late", description: "Loads late", run
       () => existsSync(reached),
       (exists) => exists,
     );
-    expect(await isRefused(port)).toBe(true);
+    const origin = `http://127.0.0.1:${port}`;
+    expect(await send(`${origin}/health/live`)).toMatchObject({ status: 200, json: { status: "ok" } });
+    for (const path of ["/health", "/health/ready"])
+      expect(await send(`${origin}${path}`)).toMatchObject({ status: 503, json: { status: "starting" } });
+    const early = await callTool(origin, "late");
+    expect(early).toMatchObject({ status: 503, json: { error: { data: { kind: "starting", retryable: true } } } });
+    expect(early.headers).toMatchObject({ "retry-after": "1", connection: "close" });
+    const fromAfar = await send(`${origin}/health`, { headers: { host: "evil.example" } });
+    expect(fromAfar).toMatchObject({ status: 403, json: { error: { data: { kind: "forbidden" } } } });
+    expect(server.log()).not.toContain('"message":"listening"');
     await writeFile(release, "");
     await server.logged('"message":"listening"');
-    const answer = await callTool(`http://127.0.0.1:${port}`, "late");
+    expect(await send(`${origin}/health/ready`)).toMatchObject({ status: 200, json: { status: "ok" } });
+    const answer = await callTool(origin, "late");
     expect(answer.json.result.content[0].text).toBe("here");
   });
 });

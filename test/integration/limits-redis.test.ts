@@ -30,7 +30,7 @@ describe.skipIf(REDIS_MISSING !== undefined)(
 
     test("a killed Redis closes the door; when it is back, nothing is forgotten and nothing is booked twice", async () => {
       const own = await startRedis();
-      const line = await RedisConnection.open({ url: own.url, logger: SILENT_LOGGER, timeoutMs: 1000 });
+      const line = await RedisConnection.open({ url: own.url, logger: SILENT_LOGGER, timeoutMs: 5000 });
       const store = new SharedLimitStore({ engine: redisLimitEngine(line), timeZone: () => "UTC", leaseMs: 2000 });
       const limited = counter({ minute: 100, atOnce: 10, budget: 100 });
       const [first, second] = [await lease(store, limited, 30), await lease(store, limited, 30)];
@@ -40,7 +40,7 @@ describe.skipIf(REDIS_MISSING !== undefined)(
       await expect(store.settle(second, 25)).rejects.toMatchObject({ kind: "store_unavailable" });
       await own.start();
       await expect
-        .poll(() => store.usage([limited]).catch(() => undefined), { timeout: 10_000 })
+        .poll(() => store.usage([limited]).catch(() => undefined), { timeout: 20_000 })
         .toMatchObject([
           { name: "callsPerMinute", used: 2 },
           { name: "concurrency", used: 0 },
@@ -53,7 +53,7 @@ describe.skipIf(REDIS_MISSING !== undefined)(
 
     test("a batch that was run though its answer was lost is not run again, and what it took is given back", async () => {
       const own = await startRedis();
-      const line = await RedisConnection.open({ url: own.url, logger: SILENT_LOGGER, timeoutMs: 1000 });
+      const line = await RedisConnection.open({ url: own.url, logger: SILENT_LOGGER, timeoutMs: 5000 });
       const store = new SharedLimitStore({ engine: redisLimitEngine(line), timeZone: () => "UTC", leaseMs: 10_000 });
       const limited = counter({ atOnce: 10, budget: 100 });
       const held = await lease(store, limited, 30);
@@ -64,7 +64,7 @@ describe.skipIf(REDIS_MISSING !== undefined)(
         });
       });
       await expect
-        .poll(() => store.usage([limited]).catch(() => undefined), { timeout: 10_000 })
+        .poll(() => store.usage([limited]).catch(() => undefined), { timeout: 20_000 })
         .toMatchObject([
           { name: "concurrency", used: 0 },
           { name: "monthlyBudget", used: 20 },

@@ -108,6 +108,25 @@ test("[004-R11.3] [004-R11.4] a call is a line with tool, time, cost, decision, 
   await server.stop();
 });
 
+test.each([
+  ["a sign of JSON", '"', {}],
+  ["a figure of a number beside it", "1", { times: 1121 }],
+  ["what joins two fields", '","text":"', {}],
+  ["the end of a sign that is written in two", `n${"a".repeat(31)}`, { more: `\n${"a".repeat(31)}` }],
+])("[004-R11.2] a session_id that is %s takes away neither the answer nor the line", async (_what, id, more) => {
+  const server = await startHttp({ config: { logging: { level: "debug" } } });
+  const args = { first: "one", text: "hello", session_id: id, ...more };
+  const response = await post(server.url, toolCall(1, "echo", args));
+  expect(await response.json()).toMatchObject({ result: { content: [{ text: "hello" }] } });
+  expect(await server.logged("tool call")).toMatchObject({
+    outcome: "ok",
+    params: { text: "hello", session_id: "[redacted]" },
+  });
+  const metrics = await (await fetch(`${server.origin}/metrics`)).text();
+  expect(metrics).toContain('owlclaw_calls_total{kind="tool",tool="echo",outcome="ok"} 1\n');
+  await server.stop();
+});
+
 test("[004-R9.8] every error is logged: what a handler threw with its stack, what was refused with its kind", async () => {
   const server = await startHttp();
   await post(server.url, toolCall(1, "fail", {}));

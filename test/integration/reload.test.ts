@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
@@ -19,13 +19,22 @@ async function startChanging(values: Record<string, unknown> = {}): Promise<Chan
   return { server, change: (next) => writeFileSync(file, JSON.stringify({ ...before, ...next })) };
 }
 
-async function tools(server: HttpServer): Promise<string[]> {
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
+async function list<Item>(server: HttpServer, kind: "tools" | "resources"): Promise<readonly Item[]> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: `${kind}/list`, params: {} });
   const headers = { "content-type": "application/json" };
   const answer = (await (await fetch(server.url, { method: "POST", headers, body })).json()) as {
-    result: { tools: { name: string }[] };
+    result: Record<string, Item[]>;
   };
-  return answer.result.tools.map(({ name }) => name);
+  return answer.result[kind] ?? [];
+}
+
+async function tools(server: HttpServer): Promise<string[]> {
+  return (await list<{ name: string }>(server, "tools")).map(({ name }) => name);
+}
+
+async function skillUris(server: HttpServer): Promise<string[]> {
+  const resources = await list<{ uri: string }>(server, "resources");
+  return resources.map(({ uri }) => uri).filter((uri) => uri.startsWith("skill://shop/"));
 }
 
 const debugLines = (server: HttpServer): number => server.logs.filter(({ level }) => level === "debug").length;
@@ -78,14 +87,27 @@ test("what counts only after a restart is named", async () => {
 });
 
 test("SIGHUP has handlers, skills and policy read again, where nobody watches them", async () => {
-  const folder = temporaryFolder({ "one.ts": handler("first") });
-  const { server, change } = await startChanging({ handlers: { paths: [path.join(folder, "*.ts")], watch: false } });
-  expect(await tools(server)).toEqual(["first"]);
+  const folder = temporaryFolder({ "one.ts": handler("first"), "other.ts": handler("other") });
+  const skills = temporaryFolder({});
+  const writeSkill = (name: string): void => {
+    mkdirSync(path.join(skills, "shop", name), { recursive: true });
+    writeFileSync(path.join(skills, "shop", name, "SKILL.md"), `---\nname: ${name}\ndescription: d\n---\nText.\n`);
+  };
+  writeSkill("early");
+  const values = {
+    handlers: { paths: [path.join(folder, "*.ts")], watch: false },
+    skills: { dir: skills, watch: false },
+  };
+  const { server, change } = await startChanging(values);
+  expect(await tools(server)).toEqual(["first", "other", "skill_search"]);
+  expect(await skillUris(server)).toEqual(["skill://shop/early"]);
   writeFileSync(path.join(folder, "one.ts"), handler("second"));
-  change({ handlers: { paths: [path.join(folder, "*.ts")], watch: false } });
+  writeSkill("late");
+  change({ ...values, governance: { defaults: { hidden: ["other"] } } });
   server.child.kill("SIGHUP");
   await server.logged("reloaded");
-  expect(await tools(server)).toEqual(["second"]);
+  expect(await tools(server)).toEqual(["second", "skill_search"]);
+  expect(await skillUris(server)).toEqual(["skill://shop/early", "skill://shop/late"]);
   await server.stop();
 });
 

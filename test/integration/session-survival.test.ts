@@ -147,6 +147,11 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
     home.child.kill("SIGKILL");
     const next = await session.at(servers[0].url).listen(id);
     expect(await next.message(() => true)).toMatchObject({ method: "notifications/prompts/list_changed" });
+    // Calls go on when nobody can hold any more what the killed server held.
+    await until(
+      async () => (await session.at(servers[0].url).call("announce", { list: "tools" })).body.error,
+      (error) => error === undefined,
+    );
   });
 
   test("leave nothing behind in Redis when they end, and nothing that somebody could read while they live", async () => {

@@ -9,8 +9,12 @@ const CONFIG = {
   auth: { enabled: true, jwt: { secret: SECRET } },
   governance: {
     defaults: { callsPerMinute: 100_000, callsPerDay: 0, concurrency: 0 },
-    clients: { spender: { monthlyBudget: 1000 }, holder: { concurrency: 20, monthlyBudget: 2000 } },
-    tools: { echo: { cost: 1 }, hold: { cost: 100 } },
+    clients: {
+      spender: { monthlyBudget: 1000 },
+      forgotten: { monthlyBudget: 300 },
+      holder: { concurrency: 20, monthlyBudget: 2000 },
+    },
+    tools: { echo: { cost: 1 }, hold: { cost: 100 }, add: { confirm: "client" } },
   },
 };
 
@@ -71,6 +75,38 @@ describe.skipIf(SERVICES_MISSING !== undefined).each([
     expect(await services.verify()).toMatchObject({ code: 0 });
   });
 
+  test("[004-R8.2] a Redis that is emptied, and one that starts anew with nothing, in the middle of money for 300 calls: exactly 300 pass", async (context) => {
+    if (!hasRedis) context.skip("there is no Redis to empty");
+    const who = await as("forgotten");
+    const counts = { passed: 0 };
+    const kinds = new Set<unknown>(["store_unavailable"]);
+    const losses = new Map([
+      [80, () => services.redis?.flush()],
+      [160, () => services.redis?.forget()],
+      [240, () => services.redis?.flush()],
+    ]);
+    await Promise.all(
+      Array.from({ length: 24 }, async (_, index) => {
+        const { url } = servers[index % 3] ?? servers[0];
+        for (;;) {
+          const { body } = await call(url, "echo", { text: "x" }, who);
+          if (body.result !== undefined) counts.passed += 1;
+          else if (body.error?.data?.["kind"] === "governance_denied") return;
+          else kinds.add(body.error?.data?.["kind"]);
+          const loss = losses.get(counts.passed);
+          losses.delete(counts.passed);
+          await loss?.();
+        }
+      }),
+    );
+    const paid = services.postgres.sql(
+      "SELECT sum(cost_micros)::BIGINT / 1000000 FROM ledger WHERE principal = 'forgotten'",
+    );
+    // Calls that ended while Redis was away were made and paid for, and their clients were told that they failed.
+    expect([paid, counts.passed <= 300, losses.size]).toEqual(["300", true, 0]);
+    expect([...kinds]).toEqual(["store_unavailable"]);
+  });
+
   test("a question that one server asked is answered at another", async () => {
     const headers = headersOf(await as("ada"));
     const params = { name: "ask_name", arguments: {} };
@@ -82,6 +118,21 @@ describe.skipIf(SERVICES_MISSING !== undefined).each([
     const inputResponses = { [key]: { action: "accept", content: { name: "Ada" } } };
     const more = { ...params, requestState, inputResponses };
     expect(text((await modern(servers[1].url, "tools/call", more, options)).body)).toBe("hello Ada");
+  });
+
+  test("a client's yes that one server asked for is good for one call, at whichever server", async () => {
+    const headers = headersOf(await as("ada"));
+    const params = { name: "add", arguments: { a: 1, b: 2 } };
+    const at = async (index: number, more: Record<string, unknown> = {}) =>
+      (await modern(servers[index]?.url ?? "", "tools/call", { ...params, ...more }, { capabilities, headers })).body;
+    const capabilities = { elicitation: {} };
+    const { requestState, inputRequests } = (await at(0)).result ?? {};
+    const [key = ""] = Object.keys(inputRequests);
+    const yes = { requestState, inputResponses: { [key]: { action: "accept", content: { approve: true } } } };
+    expect((await at(1, yes)).result).toMatchObject({ structuredContent: { sum: 3 } });
+    // Without Redis each server knows its own.
+    for (const index of hasRedis ? [0, 1, 2] : [1])
+      expect((await at(index, yes)).result).toMatchObject({ resultType: "input_required" });
   });
 
   test("a task that one server runs is asked for, answered and cancelled at others, by its owner alone", async () => {

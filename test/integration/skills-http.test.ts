@@ -1,7 +1,11 @@
 import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
 import { request } from "node:http";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type HttpServer, startHttp } from "./harness.ts";
+import { postJson } from "./http-client.ts";
 import { PIXEL, REFUND, SHOP, skillFolder } from "./skill-fixture.ts";
 
 const SECRET = "a secret of at least thirty-two bytes";
@@ -115,4 +119,32 @@ describe("GET /skills/{category}/{name}", () => {
     expect((await fetch(`${guarded.origin}/skills/no/such`)).status).toBe(401);
     await guarded.stop();
   });
+});
+
+test("a read tells what is left, and one too many is 429 with the time to wait", async () => {
+  const governance = { defaults: { callsPerMinute: 2 } };
+  const root = mkdtempSync(path.join(tmpdir(), "owlclaw-skills-http-"));
+  const limited = await startHttp({
+    config: { skills: { dir }, handlers: { paths: [] }, governance, sandbox: { root, enabled: false } },
+  });
+  try {
+    const read = () => fetch(`${limited.origin}/skills/ecommerce/refund`);
+    const [first, second, third] = [await read(), await read(), await read()];
+    expect(first.headers.get("ratelimit-policy")).toContain('"minute";q=2;w=60');
+    expect(second.headers.get("ratelimit")).toMatch(/^"minute";r=0;t=\d+/);
+    expect([first.status, second.status, third.status]).toEqual([200, 200, 429]);
+    expect(Number(third.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(third.headers.get("ratelimit")).toMatch(/^"minute";r=0;t=\d+$/);
+    const { headers } = await postJson(limited.url, {
+      jsonrpc: "2.0",
+      id: 1,
+      method: "resources/read",
+      params: { uri: "skill://ecommerce/refund" },
+    });
+    expect(headers.get("ratelimit-policy")).toBe('"minute";q=2;w=60');
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+  } finally {
+    await limited.stop();
+    rmSync(root, { recursive: true, force: true });
+  }
 });

@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, cp, mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { request as httpsRequest } from "node:https";
@@ -12,6 +12,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import { asOrdinaryUser } from "../setup/ordinary-user.ts";
 import { createTokenKeys } from "../escape/forge-token.ts";
 import { eventually } from "../escape/http-client.ts";
+import { runCli } from "./cli-process.ts";
 import { type HttpServerProcess, spawnServer, startHttp } from "../escape/server.ts";
 import { attackedServerAuth } from "../escape/token-attacks.ts";
 
@@ -55,6 +56,15 @@ async function start(tls: object, config: object = {}): Promise<HttpServerProces
   return server;
 }
 
+/** What the image of the server runs to learn whether it is well; by its exit code. */
+async function healthCheck(port: number): Promise<unknown> {
+  const dockerfile = await readFile(join(import.meta.dirname, "../../deploy/docker/server.Dockerfile"), "utf8");
+  const command = /^HEALTHCHECK [^[]*CMD (\[.*\])$/m.exec(dockerfile)?.[1] ?? "";
+  const [, ...args] = JSON.parse(command) as string[];
+  const [code] = await once(spawn(process.execPath, args, { env: { MCP_SERVER_PORT: String(port) } }), "exit");
+  return code;
+}
+
 /** The name in the certificate that a new connection is shown. */
 async function subjectOf({ port }: HttpServerProcess): Promise<string> {
   const socket = tlsConnect({ port, host: "127.0.0.1", rejectUnauthorized: false });
@@ -88,7 +98,7 @@ async function echo({ port }: HttpServerProcess, ca: Buffer): Promise<string> {
 }
 
 // Side by side: most of the time goes into waiting until the server looks at its files again.
-describe.concurrent("[004-R3.10] TLS", () => {
+describe.concurrent("[004-R3.10] TLS", { timeout: 120_000 }, () => {
   test("serves HTTPS with the configured certificate, which a client can verify", async () => {
     const server = await start(await pairOf("serve"));
     expect(server.origin).toBe(`https://127.0.0.1:${server.port}`);
@@ -153,6 +163,17 @@ describe.concurrent("[004-R3.10] TLS", () => {
     const [chunk] = await once(open, "data");
     expect(String(chunk)).toContain("200 OK");
     expect(server.child.exitCode).toBeNull();
+  });
+
+  test("SIGHUP has a new certificate in use before it is told that all is reloaded", async () => {
+    const pair = await pairOf("signal");
+    const server = await start(pair);
+    await server.logged("server started");
+    await put("second", pair);
+    server.child.kill("SIGHUP");
+    await server.logged('"reloaded"');
+    expect(await subjectOf(server)).toBe("second");
+    expect(server.log()).toMatch(/"certificate reloaded"[\s\S]*"reloaded"/);
   });
 
   test("a pair that does not fit is not taken: the old one stays, and the log says so", async () => {
@@ -273,3 +294,28 @@ describe.concurrent("[004-R3.10] [000-R7.5] a certificate that cannot be used st
     expect(String(refusal)).toContain("may not be read");
   });
 });
+
+test("the image's health check is for servers with TLS and without, and for none at all", async () => {
+  const secure = await start(await pairOf("healthcheck"));
+  const plain = await start({});
+  expect(await healthCheck(secure.port)).toBe(0);
+  expect(await healthCheck(plain.port)).toBe(0);
+  const gone = plain.port;
+  await plain.stop();
+  expect(await healthCheck(gone)).toBe(1);
+}, 120_000);
+
+test("the doctor knows a running server with TLS as its own", async () => {
+  const tls = await pairOf("doctor");
+  const root = join(folder, "doctor");
+  const server = await start(tls, { sandbox: { root, enabled: false } });
+  const at = ["--transport", "http", "--host", "127.0.0.1", "--port", String(server.port)];
+  const files = ["--set", `http.tls.certFile=${tls.certFile}`, "--set", `http.tls.keyFile=${tls.keyFile}`];
+  const { out } = await runCli(["mcp-server", "doctor", "--json", ...at, ...files], { env: { SANDBOX_ROOT: root } });
+  expect(JSON.parse(out)).toContainEqual({
+    category: "network",
+    name: "port",
+    status: "ok",
+    message: `this server is listening on 127.0.0.1:${server.port}`,
+  });
+}, 120_000);

@@ -36,7 +36,7 @@ export async function startServices({ hasRedis = true }: { readonly hasRedis?: b
   const folder = mkdtempSync(join(tmpdir(), "owlclaw-cluster-"));
   const shared = {
     store: { url: postgres.url },
-    limits: { url: redis?.url ?? "", leaseSeconds: 2 },
+    limits: { url: redis?.url ?? "", leaseSeconds: 5 },
     ledger: { keyFolder: join(folder, "keys") },
     cluster: { key: CLUSTER_KEY },
   };

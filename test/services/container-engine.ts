@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -10,6 +10,7 @@ import { allProcesses, below } from "../escape/sandbox-lab.ts";
 import { engineImage } from "./engine-image.ts";
 
 const run = promisify(execFile);
+const MAPPED_USER = "daemon";
 const START_DEADLINE_MS = 60_000;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
@@ -46,12 +47,14 @@ export function whyNoEngine(kind: EngineKind): string | undefined {
 export interface EngineOptions {
   /** A disk of this size for everything the engine keeps, so that a test can fill it; otherwise the machine's. */
   readonly diskMb?: number;
+  /** Docker gives users inside numbers outside that are nobody's (userns-remap). */
+  readonly mapsUsers?: boolean;
 }
 
-export async function startEngine(kind: EngineKind, { diskMb }: EngineOptions = {}): Promise<ContainerEngine> {
+export async function startEngine(kind: EngineKind, options: EngineOptions = {}): Promise<ContainerEngine> {
   const tar = await engineImage();
   const folder = mkdtempSync(join(tmpdir(), `owlclaw-${kind}-`));
-  if (diskMb !== undefined) await mountDisk(join(folder, "data"), diskMb);
+  if (options.diskMb !== undefined) await mountDisk(join(folder, "data"), options.diskMb);
   const socket = join(folder, "engine.sock");
   const host = `unix://${socket}`;
   const client = new EngineClient({ kind: "socket", path: socket });
@@ -66,7 +69,7 @@ export async function startEngine(kind: EngineKind, { diskMb }: EngineOptions = 
     await exited;
   };
   const start = async (): Promise<void> => {
-    daemon = kind === "docker" ? spawnDocker(folder, host) : spawnPodman(folder, host);
+    daemon = kind === "docker" ? spawnDocker(folder, host, options) : spawnPodman(folder, host);
     await untilReady(client, daemon);
   };
   await start();
@@ -98,7 +101,7 @@ async function mountDisk(folder: string, sizeMb: number): Promise<void> {
 }
 
 /** Without a network of its own: it would change the machine's rules, and sandboxes have none either. */
-function spawnDocker(folder: string, host: string): ChildProcess {
+function spawnDocker(folder: string, host: string, { mapsUsers = false }: EngineOptions): ChildProcess {
   const config = join(folder, "daemon.json");
   writeFileSync(config, "{}");
   mkdirSync(join(folder, "exec"), { recursive: true });
@@ -106,8 +109,21 @@ function spawnDocker(folder: string, host: string): ChildProcess {
   const network = ["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"];
   // What a killed one left would keep the next one from starting: a number whose process is dead and not yet buried.
   for (const file of ["dockerd.pid", "exec/containerd/containerd.pid"]) rmSync(join(folder, file), { force: true });
-  const args = [...places, ...network, "--pidfile", join(folder, "dockerd.pid"), "-H", host];
-  return spawn("/usr/sbin/dockerd", args, { stdio: ["ignore", "ignore", openSync(join(folder, "log"), "a")] });
+  const mapping = mapsUsers ? ["--userns-remap", MAPPED_USER] : [];
+  const args = [...places, ...network, ...mapping, "--pidfile", join(folder, "dockerd.pid"), "-H", host];
+  const command = ["/usr/sbin/dockerd", ...args];
+  const [program = "", ...rest] = mapsUsers ? withNumbers(folder, command) : command;
+  return spawn(program, rest, { stdio: ["ignore", "ignore", openSync(join(folder, "log"), "a")] });
+}
+
+/** The numbers that a user may give are in files of the machine: it sees others there, and the machine keeps its own. */
+function withNumbers(folder: string, command: readonly string[]): string[] {
+  const numbers = join(folder, "numbers");
+  // The users that it makes of those inside have to get to what it keeps.
+  chmodSync(folder, 0o711);
+  writeFileSync(numbers, `${MAPPED_USER}:200000:65536\n`);
+  const script = 'for file in /etc/subuid /etc/subgid; do mount --bind "$0" "$file" || exit; done; exec "$@"';
+  return ["/usr/bin/unshare", "--mount", "/bin/sh", "-c", script, numbers, ...command];
 }
 
 function podmanFlags(folder: string): string[] {

@@ -17,8 +17,8 @@ export interface PrivateFolder {
 }
 
 /** A folder for one service of one test file, owned by the unprivileged user that the service runs as. */
-export function privateFolder(name: string): PrivateFolder {
-  const path = mkdtempSync(join(tmpdir(), `owlclaw-${name}-`));
+export function privateFolder(name: string, place: string = tmpdir()): PrivateFolder {
+  const path = mkdtempSync(join(place, `owlclaw-${name}-`));
   const isRoot = process.getuid?.() === 0;
   if (isRoot) chownSync(path, NOBODY, NOBODY);
   return {

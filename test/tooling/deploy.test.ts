@@ -5,6 +5,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { CONFIG_KEYS } from "../../src/config/keys.ts";
 import { CONFIG_FILE_VARIABLE } from "../../src/config/text-layers.ts";
+import { describeUnless } from "../setup/mandatory.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -152,5 +153,27 @@ describe("the server's image", () => {
     const names = [...set.matchAll(/([A-Z_]+)=/g)].map(([, variable]) => variable);
     expect(names.length).toBeGreaterThan(2);
     for (const variable of names) expect(VARIABLES).toContain(variable);
+  });
+});
+
+test("both images have the same letters for pictures and pages", () => {
+  const fontsOf = (recipe: string): string[] => packagesOf(recipe).filter((package_) => package_.startsWith("fonts-"));
+  expect(fontsOf("sandbox")).toEqual(["fonts-wqy-microhei"]);
+  expect(fontsOf("server")).toEqual(fontsOf("sandbox"));
+});
+
+function packagesOf(recipe: string): string[] {
+  return /^ARG PACKAGES="([^"]+)"$/m.exec(read(`deploy/docker/${recipe}.Dockerfile`))?.[1]?.split(" ") ?? [];
+}
+
+const NO_APT = spawnSync("apt-cache", ["--version"]).status === 0 ? undefined : "there is no apt here";
+
+describeUnless(NO_APT, "the image of sandboxes", () => {
+  test("asks for packages that Debian has", () => {
+    const names = packagesOf("sandbox");
+    expect(names).toEqual(expect.arrayContaining(["chromium", "python3", "tini"]));
+    const found = execFileSync("apt-cache", ["policy", ...names], { encoding: "utf8" });
+    const known = [...found.matchAll(/^(\S+):\n.*\n {2}Candidate: \d/gm)].map(([, package_]) => package_);
+    expect(names.filter((each) => !known.includes(each))).toEqual([]);
   });
 });

@@ -40,6 +40,7 @@ afterAll(() => {
 /** Everything that belongs into the package; whatever else is in it is there by mistake. */
 const BELONGS = [
   /^(CHANGELOG\.md|LICENSE|README\.md|package\.json)$/,
+  /^deploy\/docker\/sandbox\.Dockerfile$/,
   /^dist\/(main|index)\.js$/,
   /^dist\/chunks\/[\w-]+\.js$/,
   /^dist\/(ledger\/sqlite\/thread-main|handlers\/workers\/node-worker|handlers\/typescript\/compiler-process)\.js$/,
@@ -58,6 +59,7 @@ test("the package has what is needed and nothing else", () => {
     "CHANGELOG.md",
     "LICENSE",
     "README.md",
+    "deploy/docker/sandbox.Dockerfile",
     "dist/dashboard/index.html",
     "dist/dashboard/licenses.txt",
     "dist/handlers/typescript/compiler-process.js",

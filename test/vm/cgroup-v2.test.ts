@@ -4,6 +4,7 @@ import { defineToolSuite } from "../e2e/sandbox-tool-suite.ts";
 import { defineConfinementTests } from "../escape/sandbox-confinement-suite.ts";
 import { type Inside, openInside } from "../escape/sandbox-lab.ts";
 import { defineRefusedPaths } from "../escape/sandbox-path-suite.ts";
+import { describeUnless } from "../setup/mandatory.ts";
 import { startControlGroupsPlace } from "./control-groups-place.ts";
 import { CANARY, connectPatiently, keptPlace, portsOf } from "./kept-lab.ts";
 import { whyNoMachine } from "./machine.ts";
@@ -14,10 +15,7 @@ interface Fact {
   readonly value: unknown;
 }
 
-const reason = await whyNoMachine();
-const note = reason === undefined ? "" : ` (${reason})`;
-
-describe.skipIf(reason !== undefined)(`with bubblewrap on a kernel with cgroup version 2${note},`, () => {
+describeUnless(await whyNoMachine(), "with bubblewrap on a kernel with cgroup version 2", () => {
   const place = keptPlace(async () => await startControlGroupsPlace(CANARY));
   const connect = async (): Promise<Client> => await connectPatiently(place(), "bubblewrap");
 
@@ -43,20 +41,14 @@ describe.skipIf(reason !== undefined)(`with bubblewrap on a kernel with cgroup v
   });
 
   describe("limits,", () => {
-    let facts: Fact[] = [];
+    let facts: readonly Fact[] = [];
 
     // The servers above end with it: what is left behind is looked for.
     beforeAll(async () => {
-      const { limits = [] } = await place().ask("limits");
-      facts = limits.map((line) => JSON.parse(line) as Fact);
+      facts = toFacts((await place().ask("limits")).limits);
     });
 
-    /** What the job printed, for root or for the user. */
-    function told(who: string, fact: string): unknown {
-      const found = facts.find((each) => each.who === who && each.fact === fact);
-      if (found === undefined) throw new Error(`the job as ${who} did not get to "${fact}"`);
-      return found.value;
-    }
+    const told = (who: string, fact: string): unknown => valueOf(facts, who, fact);
 
     describe.each(["root", "user"])("as %s", (who) => {
       test("sandboxes run in groups of their own, with the limits of their flavor", () => {
@@ -77,7 +69,11 @@ describe.skipIf(reason !== undefined)(`with bubblewrap on a kernel with cgroup v
       });
 
       test("who takes more memory than there is for him is ended, and the next call works", () => {
-        expect(told(who, "hog")).toMatchObject({ isError: true });
+        const text = expect.stringMatching(
+          /^code_run failed: the python interpreter was ended by SIGKILL;.*\nhint: use less memory /,
+        );
+        expect(told(who, "hog")).toEqual({ isError: true, text: text as unknown });
+        expect(told(who, "ended for memory")).toBeGreaterThan(0);
         expect(told(who, "after the hog")).toBe("alive\n");
       });
 
@@ -89,4 +85,41 @@ describe.skipIf(reason !== undefined)(`with bubblewrap on a kernel with cgroup v
       });
     });
   });
+
+  describe("the systemd unit that is shipped", () => {
+    let facts: readonly Fact[] = [];
+
+    beforeAll(async () => {
+      facts = toFacts((await place().ask("unit")).unit);
+    });
+
+    const told = (fact: string): unknown => valueOf(facts, "unit", fact);
+
+    test("starts as its head says, under a user of its own, and runs code with every limit", () => {
+      expect(told("verify")).toBe("");
+      expect(told("user")).toBe("owlclaw");
+      expect(told("ready")).toBe(true);
+      expect(told("result")).toMatchObject({ result: { structuredContent: { status: "ok", stdout: "42\n" } } });
+      expect(told("group")).toMatch(/^\/sys\/fs\/cgroup\/system\.slice\/owlclaw\.service\//);
+      expect(told("limits")).toEqual({ memory: String(1024 ** 3), cpu: "100000 100000", pids: "256" });
+    });
+
+    test("reloads, and leaves nothing when it is stopped", () => {
+      expect(told("reloaded")).toBe(true);
+      expect(told("state")).toBe("Result=success\nExecMainStatus=0\nActiveState=inactive");
+      expect(told("processes left")).toEqual([]);
+      expect(told("done")).toBe(true);
+    });
+  });
 });
+
+/** Lines that a job in the machine printed. */
+function toFacts(lines: readonly string[] = []): readonly Fact[] {
+  return lines.map((line) => JSON.parse(line) as Fact);
+}
+
+function valueOf(facts: readonly Fact[], who: string, fact: string): unknown {
+  const found = facts.find((each) => each.who === who && each.fact === fact);
+  if (found === undefined) throw new Error(`the job as ${who} did not get to "${fact}"`);
+  return found.value;
+}

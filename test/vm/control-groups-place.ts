@@ -18,9 +18,11 @@ export async function startControlGroupsPlace(canary: string): Promise<KeptPlace
       scripts: {
         "keeper.mjs": join(import.meta.dirname, "keeper-job.ts"),
         "limits.mjs": join(import.meta.dirname, "limits-job.ts"),
+        "unit.mjs": join(import.meta.dirname, "unit-job.ts"),
       },
       texts: { "run.sh": machineScript(order), hosts: hostsOf(order) },
       node: process.execPath,
+      more: { "owlclaw.service": join(import.meta.dirname, "../../deploy/systemd/owlclaw.service") },
     });
     return await startEmulated({ order, place, processor: PROCESSORS });
   } catch (error) {

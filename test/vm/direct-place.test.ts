@@ -1,18 +1,19 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { connectHttp } from "../e2e/sandbox-client.ts";
 import { openInside } from "../escape/sandbox-lab.ts";
+import { describeUnless } from "../setup/mandatory.ts";
 import { directOrder, startDirect } from "./direct-place.ts";
 import { makeJobFolder } from "./job-folder.ts";
 import { hostsOf, newSite } from "./keeper-order.ts";
 import { urlOf } from "./kept-place.ts";
 
-const isRoot = process.getuid?.() === 0;
+const reason = process.getuid?.() === 0 ? undefined : "the servers are started by root";
 
 // The way of microVMs on a machine that boots them, with bubblewrap in their place: so that it works on the day it is taken.
-describe.skipIf(!isRoot)(`servers on this machine itself${isRoot ? "" : " (they are started by root)"}`, () => {
+describeUnless(reason, "servers on this machine itself", () => {
   test("start, are asked, and end; the names of their world are theirs alone", async () => {
     const place = mkdtempSync(join(tmpdir(), "owlclaw-msb-"));
     onTestFinished(() => rmSync(place, { recursive: true, force: true }));

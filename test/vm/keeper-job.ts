@@ -76,11 +76,12 @@ async function endServers(signal: NodeJS.Signals): Promise<void> {
   }
 }
 
-/** Process ids of microVMs, ours and those of others that were made here. */
-function machines(): number[] {
+/** Process ids of microVMs, ours and those of others that were made here; or of those whose command says `word`. */
+function machines(word = ""): number[] {
   return execFileSync("ps", ["-ewwo", "pid,args"], { encoding: "utf8" })
     .split("\n")
     .filter((line) => line.includes("/bin/msb sandbox") && [job, msb].some((folder) => line.includes(folder)))
+    .filter((line) => line.includes(word))
     .map((line) => Number.parseInt(line, 10));
 }
 
@@ -94,15 +95,19 @@ function facts(): object {
   });
   const written = read(join(volume, "made.txt"));
   const folders = list(join(data, "sandboxes"));
-  return { machines: machines().length, sandboxes, folders, written, logs, log: log.slice(-40) };
+  const lines = join(data, "microsandbox/lines");
+  const sockets = list(lines).flatMap((server) => list(join(lines, server)).map((name) => join(server, name)));
+  return { machines: machines().length, sandboxes, folders, sockets, written, logs, log: log.slice(-40) };
 }
 
-/** Another application's machine, which nobody of ours may touch. */
+/** Another application's machine, which nobody of ours may touch. It stands still, since its kernel takes time from the others. */
 async function makeForeign(): Promise<void> {
   const words = "create owlclaw-sandbox --name foreign --memory 256M --no-net --pull never".split(" ");
   const made = spawn(MSB, words, { env: MSB_ENV, stdio: ["ignore", "inherit", "inherit"] });
   const [code] = (await once(made, "exit")) as [number | null];
   if (code !== 0) throw new Error(`msb create ended with ${code}`);
+  if (machines("foreign").filter((pid) => signalled(pid, "SIGSTOP")).length !== 1)
+    throw new Error("no foreign machine");
 }
 
 /** Longer than the kernel in a microVM waits for an answer of the host. */
@@ -138,6 +143,13 @@ async function tryLimits(): Promise<object> {
   return { limits: told.join("").split("\n").filter(Boolean) };
 }
 
+/** The server as a service of the machine, in the place of the one that was started here; lines of JSON. */
+async function tryUnit(): Promise<object> {
+  await endServers("SIGTERM");
+  const told = await run(process.execPath, [join(job, "unit.mjs"), job, String(ports.bubblewrap)]);
+  return { unit: told.split("\n").filter(Boolean) };
+}
+
 async function run(command: string, args: readonly string[]): Promise<string> {
   const child = promisify(execFile)(command, args);
   child.child.stderr?.pipe(process.stderr, { end: false });
@@ -157,6 +169,7 @@ const ACTS: Readonly<Record<string, () => Promise<object | void>>> = {
   "/foreign": makeForeign,
   "/bubblewrap": async () => await startServer("bubblewrap"),
   "/limits": tryLimits,
+  "/unit": tryUnit,
   "/busy": () => Promise.resolve(void beBusy()),
   "/calm": () => Promise.resolve(busy.abort()),
   "/kill": async () => {
@@ -168,8 +181,9 @@ const ACTS: Readonly<Record<string, () => Promise<object | void>>> = {
 process.once("SIGTERM", () => {
   const end = async (): Promise<void> => {
     await endServers("SIGTERM");
-    if (existsSync(join(msb, "sandboxes/foreign")))
-      execFileSync(MSB, ["remove", "--force", "foreign"], { env: MSB_ENV });
+    if (!existsSync(join(msb, "sandboxes/foreign"))) return;
+    for (const pid of machines("foreign")) signalled(pid, "SIGCONT");
+    execFileSync(MSB, ["remove", "--force", "foreign"], { env: MSB_ENV });
   };
   void end().finally(() => process.exit());
 });

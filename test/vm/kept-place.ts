@@ -8,15 +8,19 @@ export interface KeptFacts {
   readonly machines: number;
   readonly sandboxes: readonly string[];
   readonly folders: readonly string[];
+  /** Of the host, which microVMs call. */
+  readonly sockets: readonly string[];
   readonly written: string;
   readonly logs: readonly { readonly bytes: number; readonly text: string }[];
   readonly log: readonly string[];
   /** What the job about limits printed, when it was asked for. */
   readonly limits?: readonly string[];
+  /** What the job about the systemd unit printed. */
+  readonly unit?: readonly string[];
 }
 
 /** Anything but `facts` is done first. */
-export type Wish = "facts" | "kill" | "foreign" | "bubblewrap" | "limits" | "busy" | "calm";
+export type Wish = "facts" | "kill" | "foreign" | "bubblewrap" | "limits" | "unit" | "busy" | "calm";
 
 /** Servers that run somewhere, with somebody who looks after them. */
 export interface KeptPlace {

@@ -2,7 +2,8 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { describeUnless } from "../setup/mandatory.ts";
 import { whyNoMachine } from "./machine.ts";
 import { type MicrosandboxParts, microsandboxParts, moveDisks, MSB_HOME } from "./microsandbox-parts.ts";
 
@@ -17,11 +18,10 @@ interface Check {
   readonly fix?: string;
 }
 
-const reason = await whyNoMachine();
 let parts: MicrosandboxParts;
 let folder: string;
 
-describe.skipIf(reason !== undefined)(`the doctor of a server with microsandbox beside it ${reason ?? ""}`, () => {
+describeUnless(await whyNoMachine(), "the doctor of a server with microsandbox beside it", () => {
   beforeAll(async () => {
     parts = await microsandboxParts();
     folder = mkdtempSync(join(tmpdir(), "owlclaw-msb-"));

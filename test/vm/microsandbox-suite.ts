@@ -1,7 +1,8 @@
 import type { Client } from "@modelcontextprotocol/client";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { call } from "../e2e/sandbox-client.ts";
 import type { Inside } from "../escape/sandbox-lab.ts";
+import { describeUnless } from "../setup/mandatory.ts";
 import { whyNoMachine } from "./machine.ts";
 import { CANARY, connectPatiently, keptPlace, portsOf } from "./kept-lab.ts";
 import type { KeptPlace } from "./kept-place.ts";
@@ -16,9 +17,7 @@ export interface MicrosandboxLab {
 
 /** Tests with servers of their own, which start before the first and end after the last of them. */
 export async function describeWithMicrosandbox(define: (lab: () => MicrosandboxLab) => void): Promise<void> {
-  const reason = await whyNoMachine();
-  const note = reason === undefined ? "" : ` (${reason})`;
-  describe.skipIf(reason !== undefined)(`with microVMs${note},`, () => {
+  describeUnless(await whyNoMachine(), "with microVMs", () => {
     let said = "";
     const place = keptPlace(async () => {
       const say = (line: string): void => {

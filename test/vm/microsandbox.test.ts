@@ -3,7 +3,15 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { readText } from "../e2e/sandbox-client.ts";
 import { defineConfinementTests } from "../escape/sandbox-confinement-suite.ts";
 import { type Inside, openInside } from "../escape/sandbox-lab.ts";
-import { defineRefusedPaths } from "../escape/sandbox-path-suite.ts";
+import { defineReadablePaths, defineRefusedPaths } from "../escape/sandbox-path-suite.ts";
+import { defineMachineAttacks } from "./machine-attack-suite.ts";
+import {
+  defineEgressTest,
+  defineMemoryTest,
+  defineRestartTest,
+  heldFor,
+  untilGone,
+} from "./microsandbox-neighbour-suite.ts";
 import { defineKillTest, defineMachineTests, describeWithMicrosandbox } from "./microsandbox-suite.ts";
 
 // What every run must show, in as few microVMs as possible; test/load/microsandbox.test.ts has the whole suites.
@@ -57,7 +65,32 @@ await describeWithMicrosandbox((lab) => {
         () => client,
         () => inside,
       );
+      defineReadablePaths(() => inside);
     });
+
+    describe("beside another one,", () => {
+      let alone: Record<string, number>;
+      let neighbour: Inside;
+
+      beforeAll(async () => {
+        alone = await heldFor(lab());
+        neighbour = await openInside(client, { template: "node" });
+      });
+
+      defineEgressTest(() => neighbour);
+      defineMachineAttacks({ lab, inside: () => inside, neighbour: () => neighbour });
+      defineMemoryTest(() => neighbour);
+
+      test("a destroyed sandbox leaves no process, machine, file or socket, and the other one everything", async () => {
+        expect(alone).toMatchObject({ machines: 1, sandboxes: 1, folders: 1 });
+        expect(await heldFor(lab())).toMatchObject({ machines: 2, sandboxes: 2, folders: 2 });
+        expect((await neighbour.call("sandbox_destroy")).structuredContent).toMatchObject({ destroyed: true });
+        await untilGone(lab(), alone);
+        expect(await inside.sh("cat src/a.py")).toBe("x = 1\ny = 2\n");
+      });
+    });
+
+    defineRestartTest(() => inside);
   });
 
   defineKillTest(lab);

@@ -52,7 +52,8 @@ function CurrentView(): JSX.Element {
   const [section = "", ...rest] = segments.value;
   const [loaded, setLoaded] = useState<{ section: string; view: View } | undefined>(undefined);
   const [error, setError] = useState<unknown>(undefined);
-  const load = VIEWS[section];
+  // What every object has is no page.
+  const load = Object.hasOwn(VIEWS, section) ? VIEWS[section] : undefined;
   useEffect(() => {
     let isLeft = false;
     setError(undefined);

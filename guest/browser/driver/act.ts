@@ -6,6 +6,7 @@ import { type Located, locate } from "./locate.ts";
 import { refuseSickPage } from "./page-health.ts";
 import type { BrowserSession } from "./session.ts";
 import { settle } from "./settle.ts";
+import { append, fill } from "./type-into.ts";
 
 const TARGET_MAX = 300;
 
@@ -56,13 +57,9 @@ export async function type(
   signal: AbortSignal,
 ): Promise<rpc.BrowserActResult> {
   const { text, clear, submit } = params;
-  return await act(session, { ...params, signal }, async ({ locator, page }, options) => {
-    if (clear) await locator.fill(text, options);
-    else {
-      await locator.press("End", options);
-      await page.keyboard.insertText(text);
-    }
-    if (submit) await locator.press("Enter", options);
+  return await act(session, { ...params, signal }, async (located, options) => {
+    await (clear ? fill : append)(located, text, options);
+    if (submit) await located.locator.press("Enter", options);
   });
 }
 

@@ -7,6 +7,11 @@ export interface ActionFacts {
 
 const SNAPSHOT_AGAIN = "call browser_snapshot first and use one of the returned refs";
 
+const REFUSED_FILES: ReadonlyArray<readonly [words: string, reason: string, hint: string]> = [
+  ["Non-multiple file input", "the field takes one file only", "give it one path"],
+  ["[webkitdirectory] input", "the field takes a folder, not files", "choose a field that takes files"],
+];
+
 /** Why nothing could be done with an element, in words and with what to do next. */
 export function explainAction(error: unknown, { selector, timeoutMs }: ActionFacts): unknown {
   if (error instanceof Failure || !(error instanceof Error)) return error;
@@ -35,6 +40,8 @@ export function explainAction(error: unknown, { selector, timeoutMs }: ActionFac
       "choose a field of browser_snapshot that fits",
     );
   }
+  const refused = REFUSED_FILES.find(([words]) => message.includes(words));
+  if (refused !== undefined) return new Failure("bad_value", `${refused[1]} ${named}`, refused[2]);
   if (error.name !== "TimeoutError") return error;
   return timedOut(message, named, timeoutMs);
 }

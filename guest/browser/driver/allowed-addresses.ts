@@ -11,7 +11,7 @@ const HINT = "use http:// or https://, or file:// with a path in the workspace";
 export function toAddress(text: string, workspace: Workspace): string {
   const trimmed = text.trim();
   const hasScheme = /^[a-z][a-z0-9+.-]*:(?!\d)/i.test(trimmed);
-  const isLocal = /^(?:localhost|127\.|\[::1\]|0\.0\.0\.0)/i.test(trimmed);
+  const isLocal = /^(?:localhost|127\.|\[::1?\]|0\.0\.0\.0)/i.test(trimmed);
   const complete = hasScheme ? trimmed : `${isLocal ? "http" : "https"}://${trimmed}`;
   const url = URL.parse?.(complete) ?? parse(complete);
   if (url === undefined) {

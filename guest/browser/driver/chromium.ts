@@ -98,9 +98,13 @@ function chromiumArguments(proxyPort: number | undefined): string[] {
   ];
 }
 
-/** Servers of the sandbox itself are reached directly; everything else, other loopback and link-local addresses too, by the proxy. */
+/**
+ * Servers of the sandbox itself are reached directly, also by the addresses that stand for all of its own; everything else, other
+ * loopback and link-local addresses too, by the proxy.
+ */
 function proxyArguments(port: number): string[] {
-  return [`--proxy-server=http://127.0.0.1:${port}`, "--proxy-bypass-list=<-loopback>;localhost;127.0.0.1;[::1]"];
+  const own = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0", "[::]"];
+  return [`--proxy-server=http://127.0.0.1:${port}`, `--proxy-bypass-list=<-loopback>;${own.join(";")}`];
 }
 
 function cannotStart(error: unknown): Failure {

@@ -2,14 +2,15 @@ import type { Page, Response } from "playwright-core";
 import { Failure } from "../../failure.ts";
 import type { BrowserGotoParams, BrowserGotoResult, BrowserHistoryParams } from "../rpc.ts";
 import { toAddress } from "./allowed-addresses.ts";
-import { ASK_FOR_HOST, explainNavigation } from "./navigation-failure.ts";
+import { explainNavigation, explainProxyAnswer } from "./navigation-failure.ts";
 import { refuseSickPage } from "./page-health.ts";
 import type { BrowserSession } from "./session.ts";
 import { settle } from "./settle.ts";
-import { ERROR_PAGE } from "./tab.ts";
+import { ERROR_PAGE, type Tab } from "./tab.ts";
 import { within } from "./within.ts";
 
 const DOWNLOAD_MAX_MS = 30_000;
+const ERROR_PAGE_MS = 1000;
 
 export async function goto(
   session: BrowserSession,
@@ -17,20 +18,33 @@ export async function goto(
   signal: AbortSignal,
 ): Promise<BrowserGotoResult> {
   const address = toAddress(url, session.workspace);
-  const page = await session.page();
+  if (address.startsWith("file:")) await session.files.watch();
+  const tab = await session.tab();
+  tab.takeMishap();
   try {
-    return await withStatus(session, await open(page, address, { waitUntil, timeout: timeoutMs, signal }));
+    return await withStatus(session, tab, await open(tab.page, address, { waitUntil, timeout: timeoutMs, signal }));
   } catch (error) {
     if (isDownload(error)) return await downloaded(session, signal);
-    await refuseSickPage(session, error);
-    await errorPageShown(page, error);
-    throw await explainNavigation(error, { address, timeoutMs, proxyPort: session.proxyPort });
+    throw await explain(session, error, { tab, address, timeoutMs });
   }
 }
 
-type GotoOptions = Parameters<Page["goto"]>[1];
+interface Asked {
+  readonly tab: Tab;
+  readonly address: string;
+  readonly timeoutMs: number;
+}
 
-const ERROR_PAGE_MS = 1000;
+/** What failed may be another address than the one that was asked for, which led there. */
+async function explain(session: BrowserSession, error: unknown, { tab, address, timeoutMs }: Asked): Promise<unknown> {
+  await refuseSickPage(session, error);
+  // Some failures have no page of the browser's own.
+  await within(tab.failed(), ERROR_PAGE_MS).catch(() => {});
+  const failed = tab.takeMishap()?.request.url() ?? address;
+  return await explainNavigation(error, { address: failed, timeoutMs, proxyPort: session.proxyPort });
+}
+
+type GotoOptions = Parameters<Page["goto"]>[1];
 
 /** The browser's own page about an address that failed comes late, and may get in the way of the next address. */
 async function open(page: Page, address: string, options: GotoOptions): Promise<Response | null> {
@@ -45,40 +59,33 @@ async function open(page: Page, address: string, options: GotoOptions): Promise<
   }
 }
 
-async function errorPageShown(page: Page, error: unknown): Promise<void> {
-  if (!(error instanceof Error) || !error.message.includes("net::ERR_")) return;
-  const shown = page.waitForURL((url) => url.protocol === ERROR_PAGE, { timeout: ERROR_PAGE_MS, waitUntil: "commit" });
-  // Some failures have no page.
-  await shown.catch(() => {});
-}
-
 export async function goThroughHistory(
   session: BrowserSession,
   { action, timeoutMs }: BrowserHistoryParams,
   signal: AbortSignal,
 ): Promise<BrowserGotoResult> {
-  const page = await session.page();
+  const tab = await session.tab();
+  tab.takeMishap();
+  const { page } = tab;
   const before = page.url();
   const options = { timeout: timeoutMs, signal, waitUntil: "load" } as const;
   try {
-    if (action === "reload") return await withStatus(session, await page.reload(options));
+    if (action === "reload") return await withStatus(session, tab, await page.reload(options));
     const response = action === "back" ? await page.goBack(options) : await page.goForward(options);
     if (response === null && page.url() === before) {
       throw new Failure("no_history", `there is no page to go ${action} to`, "use browser_goto with its address");
     }
-    return await withStatus(session, response);
+    return await withStatus(session, tab, response);
   } catch (error) {
-    await refuseSickPage(session, error);
-    throw await explainNavigation(error, { address: before, timeoutMs, proxyPort: session.proxyPort });
+    throw await explain(session, error, { tab, address: before, timeoutMs });
   }
 }
 
-/** The proxy's own answers look like a server's; they say who refused. */
-async function withStatus(session: BrowserSession, response: Response | null): Promise<BrowserGotoResult> {
-  const phrase = response?.statusText() ?? "";
-  if (session.proxyPort !== undefined && phrase.startsWith("egress refused")) {
-    throw new Failure("refused_by_policy", phrase, ASK_FOR_HOST);
-  }
+async function withStatus(session: BrowserSession, tab: Tab, response: Response | null): Promise<BrowserGotoResult> {
+  // The answer itself tells it.
+  if (tab.mishap?.request === response?.request()) tab.takeMishap();
+  const failure = explainProxyAnswer(response?.statusText() ?? "", session.proxyPort);
+  if (failure !== undefined) throw failure;
   const page = await session.describe();
   const isServed = response?.url().startsWith("http") === true;
   return isServed ? { ...page, status: response.status() } : page;

@@ -6,6 +6,7 @@ import { locate } from "./locate.ts";
 import { isLate, refuseSickPage } from "./page-health.ts";
 import type { BrowserSession } from "./session.ts";
 import { settle } from "./settle.ts";
+import { waitInFrames } from "./wait-in-frames.ts";
 
 const SCROLLS: Readonly<Record<rpc.BrowserScrollParams["to"], string>> = {
   up: "scrollBy(0, -innerHeight * 0.9)",
@@ -38,9 +39,8 @@ export async function waitForText(
   signal: AbortSignal,
 ): Promise<rpc.BrowserActResult> {
   const page = await session.page();
-  const found = page.getByText(text).filter({ visible: true }).first();
   try {
-    await found.waitFor({ state: state === "gone" ? "hidden" : "visible", timeout: timeoutMs, signal });
+    await waitInFrames(page, { text, isGone: state === "gone", timeoutMs, signal });
   } catch (error) {
     await refuseSickPage(session, error);
     if (!isLate(error)) throw error;
@@ -72,9 +72,22 @@ export async function evaluate(
       "correct the expression; it runs in the page, with its document and window",
     );
   }
-  const json = JSON.stringify(value) ?? String(value);
+  const json = toJson(value);
   const isTruncated = json.length > maxChars;
   return { ...(await session.describe()), value: json.slice(0, maxChars), isTruncated };
+}
+
+function toJson(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch (error) {
+    const said = error instanceof Error ? error.message.split("\n", 1)[0] : String(error);
+    throw new Failure(
+      "script_error",
+      `the value has no form in JSON: ${said}`,
+      "let the expression return text, as in String(value), or only those parts of the value that are needed",
+    );
+  }
 }
 
 export async function readLog(

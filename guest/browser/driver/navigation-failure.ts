@@ -70,7 +70,8 @@ const BY_CODE: ReadonlyArray<readonly [pattern: RegExp, explanation: Explanation
 ];
 
 /** The proxy said which host; only the operator can open it. */
-export const ASK_FOR_HOST = "only the hosts in network.allow can be reached: ask the operator to add it";
+const ASK_FOR_HOST = "only the hosts in network.allow can be reached: ask the operator to add it";
+const TRY_LATER = "check its name and port, or try again later";
 const NOT_FOUND =
   /ERR_(?:NAME_NOT_RESOLVED|INTERNET_DISCONNECTED|ADDRESS_UNREACHABLE|NETWORK_ACCESS_DENIED|NETWORK_CHANGED|ICANN_NAME_COLLISION)/;
 
@@ -79,12 +80,21 @@ export async function explainNavigation(error: unknown, facts: NavigationFacts):
   if (error instanceof Failure || !(error instanceof Error)) return error;
   const { address, proxyPort } = facts;
   if (/ERR_(?:TUNNEL|PROXY)_CONNECTION_FAILED/.test(error.message)) {
-    return new Failure("refused_by_policy", await askProxy(address, proxyPort), ASK_FOR_HOST);
+    return await askProxy(address, proxyPort);
   }
   const explanation = explanationOf(error, facts);
   if (explanation === undefined) return error;
   const [kind, reason, hint] = explanation;
   return new Failure(kind, `${address.slice(0, 300)}: ${reason}`, hint);
+}
+
+/** The proxy's own answers look like a server's; they say who refused, or what was in the way of a host that is allowed. */
+export function explainProxyAnswer(phrase: string, proxyPort: number | undefined): Failure | undefined {
+  if (proxyPort === undefined) return undefined;
+  if (phrase.startsWith("egress refused")) return new Failure("refused_by_policy", phrase, ASK_FOR_HOST);
+  return phrase.startsWith("egress failed")
+    ? new Failure("unreachable", phrase, `the host is allowed: ${TRY_LATER}`)
+    : undefined;
 }
 
 function explanationOf({ name, message }: Error, { timeoutMs, proxyPort }: NavigationFacts): Explanation | undefined {
@@ -111,11 +121,11 @@ function explanationOf({ name, message }: Error, { timeoutMs, proxyPort }: Navig
 
 const PROXY_TIMEOUT_MS = 3000;
 
-/** The browser does not show why a tunnel was refused; the proxy says it to whoever asks. */
-async function askProxy(address: string, port: number | undefined): Promise<string> {
+/** The browser does not show why there is no tunnel; the proxy says it to whoever asks. */
+async function askProxy(address: string, port: number | undefined): Promise<Failure> {
   const { hostname, port: given, protocol } = new URL(address);
   const target = `${hostname}:${given === "" ? (protocol === "https:" ? 443 : 80) : given}`;
-  const fallback = `the egress proxy refused ${target}`;
+  const fallback = new Failure("unreachable", `the egress proxy made no connection to ${target}`, TRY_LATER);
   if (port === undefined) return fallback;
   const socket = connect(port, "127.0.0.1");
   const answer = new Promise<string>((resolve, reject) => {
@@ -128,7 +138,7 @@ async function askProxy(address: string, port: number | undefined): Promise<stri
   try {
     const [line = ""] = (await within(answer, PROXY_TIMEOUT_MS)).split("\r\n");
     const phrase = line.replace(/^HTTP\/1\.[01] \d+ ?/, "");
-    return phrase === "" || line.includes(" 200 ") ? fallback : phrase;
+    return explainProxyAnswer(phrase, port) ?? fallback;
   } catch {
     return fallback;
   } finally {

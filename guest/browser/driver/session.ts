@@ -4,6 +4,9 @@ import type { BrowserPage, BrowserTab } from "../rpc.ts";
 import { assertAllowedPage } from "./allowed-addresses.ts";
 import { startChromium, type ChromiumOptions } from "./chromium.ts";
 import { Downloads } from "./downloads.ts";
+import { FileGuard } from "./file-guard.ts";
+import { describeMishap } from "./mishap.ts";
+import { OpeningTabs } from "./opening-tabs.ts";
 import { RefTable } from "./ref-table.ts";
 import { SnapshotPages } from "./snapshot-pages.ts";
 import { Tab } from "./tab.ts";
@@ -13,6 +16,8 @@ const TABS_MAX = 20;
 const EVENTS_MAX = 50;
 const TITLE_TIMEOUT_MS = 2000;
 const TEXT_MAX = 300;
+/** An address, what went wrong with it, and what to do. */
+const EVENT_MAX = 1000;
 
 export interface SessionOptions {
   readonly chromium: ChromiumOptions;
@@ -28,6 +33,8 @@ export class BrowserSession {
   readonly refs = new RefTable();
   readonly snapshots = new SnapshotPages();
   readonly downloads: Downloads;
+  readonly files: FileGuard;
+  readonly openingTabs: OpeningTabs;
   readonly #context: BrowserContext;
   readonly #tabs: Tab[] = [];
   #current: Tab | undefined;
@@ -42,6 +49,9 @@ export class BrowserSession {
     this.proxyPort = options.chromium.proxyPort;
     this.#context = context;
     this.downloads = new Downloads(options.workspace, (text) => this.note(text));
+    const onRefused = (reason: string): void => this.note(`a file was refused to the page: ${reason}`);
+    this.files = new FileGuard({ browser, workspace: options.workspace, onRefused });
+    this.openingTabs = new OpeningTabs(context);
     context.on("page", (page) => this.#adopt(page));
     browser.on("disconnected", options.onGone);
   }
@@ -97,13 +107,15 @@ export class BrowserSession {
   }
 
   note(event: string): void {
-    if (this.#events.length < EVENTS_MAX) this.#events.push(event.replaceAll(/\s+/g, " ").slice(0, TEXT_MAX));
+    if (this.#events.length < EVENTS_MAX) this.#events.push(event.replaceAll(/\s+/g, " ").slice(0, EVENT_MAX));
   }
 
   /** What every answer says. Nothing is said of a page that shows what it must not. */
   async describe(): Promise<BrowserPage> {
     const tab = await this.tab();
     await assertAllowedPage(this, tab);
+    const mishap = tab.takeMishap();
+    if (mishap !== undefined) this.note(await describeMishap(mishap, this.proxyPort));
     const tabs = this.#tabs.length > 1 ? await Promise.all(this.#tabs.map((other) => this.#describeTab(other))) : [];
     const own = tabs.find(({ isCurrent }) => isCurrent) ?? (await this.#describeTab(tab));
     const events = this.#events;
@@ -123,6 +135,8 @@ export class BrowserSession {
     if (known !== undefined) return known;
     this.#lastTab += 1;
     const tab = new Tab(this.#lastTab, page);
+    const mishap = this.openingTabs.take(page);
+    if (mishap !== undefined) tab.begin(mishap);
     if (this.#tabs.length > 0) this.note(`a new tab opened: tab ${tab.number}, which is now the current one`);
     this.#tabs.push(tab);
     this.#current = tab;
@@ -147,7 +161,10 @@ export class BrowserSession {
     if (this.#current === tab) this.#current = this.#tabs.at(-1);
   }
 
-  /** A question is declined unless the call said otherwise: what it asks about may not be undone. */
+  /**
+   * A question is declined unless the call said otherwise: what it asks about may not be undone. Whether to leave a page is
+   * asked when a call leads elsewhere, which is its answer.
+   */
   async #answer(dialog: Dialog): Promise<void> {
     const type = dialog.type();
     const isAccepted = type === "alert" || type === "beforeunload" || this.acceptsDialogs;

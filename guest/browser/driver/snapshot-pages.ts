@@ -1,6 +1,5 @@
 import { Failure } from "../../failure.ts";
 
-const LINE_MAX = 2000;
 const KEPT = 4;
 
 export interface SnapshotLine {
@@ -23,31 +22,57 @@ export class SnapshotPages {
 
   add(lines: readonly SnapshotLine[]): string {
     this.#last += 1;
-    this.#snapshots.set(this.#last, lines.flatMap(splitLine));
+    this.#snapshots.set(this.#last, lines);
     this.#snapshots.delete(this.#last - KEPT);
     return `${this.#last}:0`;
   }
 
-  /** What fits, from the cursor on; at least one line. */
+  /** What fits, from the cursor on; at least one word or ref. */
   read(cursor: string, maxChars: number): SnapshotPart {
-    const [, snapshot, from] = /^(\d+):(\d+)$/.exec(cursor) ?? [];
+    const [, snapshot, from, within = "0"] = /^(\d+):(\d+)(?:\.(\d+))?$/.exec(cursor) ?? [];
     const lines = this.#snapshots.get(Number(snapshot));
     if (lines === undefined || from === undefined) throw unknownCursor();
-    const start = Number(from);
-    let end = start;
-    for (let used = 0; end < lines.length; end += 1) {
-      const line = lines[end];
-      used += line === undefined ? 0 : sizeOf(line);
-      if (used > maxChars && end > start) break;
-    }
-    const shown = lines.slice(start, end);
+    const { shown, next } = take(lines, { line: Number(from), char: Number(within) }, maxChars);
     return {
       text: shown.map(({ text }) => text).join("\n"),
       elements: shown.flatMap(({ elements }) => elements).join("\n"),
-      ...(end < lines.length && { cursor: `${snapshot}:${end}` }),
+      ...(next.line < lines.length && { cursor: `${snapshot}:${next.line}${next.char === 0 ? "" : `.${next.char}`}` }),
       totalChars: lines.reduce((sum, line) => sum + sizeOf(line), 0),
     };
   }
+}
+
+interface Place {
+  readonly line: number;
+  /** In the line, when the part before ended within it. */
+  readonly char: number;
+}
+
+function take(
+  lines: readonly SnapshotLine[],
+  { line, char }: Place,
+  room: number,
+): { readonly shown: readonly SnapshotLine[]; readonly next: Place } {
+  const shown: SnapshotLine[] = [];
+  let left = room;
+  for (const [index, whole] of lines.entries()) {
+    if (index < line) continue;
+    const from = index === line ? char : 0;
+    const rest = pieceOf(whole, from);
+    left -= sizeOf(rest);
+    if (left >= 0) {
+      shown.push(rest);
+      continue;
+    }
+    if (shown.length > 0) return { shown, next: { line: index, char: from } };
+    const end = from + endOfPiece(rest, room);
+    const isWhole = end >= whole.text.length;
+    return {
+      shown: [pieceOf(whole, from, end)],
+      next: isWhole ? { line: index + 1, char: 0 } : { line: index, char: end },
+    };
+  }
+  return { shown, next: { line: lines.length, char: 0 } };
 }
 
 /** As it will be in JSON, line ends included. */
@@ -55,18 +80,47 @@ function sizeOf({ text, elements }: SnapshotLine): number {
   return [text, ...elements].reduce((sum, part) => sum + JSON.stringify(part).length, 0);
 }
 
-/** A line that is longer than a part would never be seen whole. */
-function splitLine(line: SnapshotLine): SnapshotLine[] {
-  if (line.text.length <= LINE_MAX) return [line];
-  const pieces: SnapshotLine[] = [];
-  for (let rest = line.text; rest !== "";) {
-    const space = rest.length > LINE_MAX ? rest.lastIndexOf(" ", LINE_MAX) : rest.length;
-    const text = rest.slice(0, space > 0 ? space : LINE_MAX);
-    const elements = line.elements.filter((element) => text.includes(element.slice(0, element.indexOf("]") + 1)));
-    pieces.push({ text, elements });
-    rest = rest.slice(text.length).trimStart();
+/** A part of a line, with the elements whose refs stand in it. */
+function pieceOf(line: SnapshotLine, from: number, to = line.text.length): SnapshotLine {
+  if (from === 0 && to === line.text.length) return line;
+  const places = placesOf(line);
+  const isWithin = (place = 0): boolean => from <= place && place < to;
+  return {
+    text: line.text.slice(from, to).trimEnd(),
+    elements: line.elements.filter((_, index) => isWithin(places[index])),
+  };
+}
+
+/** Where the ref of each element stands in the text; they are in the same order. */
+function placesOf({ text, elements }: SnapshotLine): number[] {
+  let place = 0;
+  return elements.map((element) => {
+    place = Math.max(place, text.indexOf(element.slice(0, element.indexOf("]") + 1), place));
+    return place;
+  });
+}
+
+/** A ref is never split. */
+const ATOM = /\[ref_\d+\] ?|./gsu;
+
+/** How much of a line that is too long fits: as many words as can be, or as much of one. */
+function endOfPiece(line: SnapshotLine, room: number): number {
+  const sizes = new Map<number, number>();
+  for (const [index, place] of placesOf(line).entries()) {
+    sizes.set(place, (sizes.get(place) ?? 0) + JSON.stringify(line.elements[index]).length);
   }
-  return pieces;
+  let used = JSON.stringify("").length;
+  let end = 0;
+  let wordsEnd = 0;
+  let hasWord = false;
+  for (const { 0: atom, index } of line.text.matchAll(ATOM)) {
+    used += JSON.stringify(atom).length - JSON.stringify("").length + (sizes.get(index) ?? 0);
+    if (used > room && hasWord) break;
+    end = index + atom.length;
+    hasWord ||= atom.trim() !== "";
+    if (hasWord && atom.endsWith(" ")) wordsEnd = end;
+  }
+  return wordsEnd > 0 ? wordsEnd : end;
 }
 
 function unknownCursor(): Failure {

@@ -1,5 +1,6 @@
 import type { CDPSession, ConsoleMessage, Page, Request } from "playwright-core";
 import { LogRing } from "./log-ring.ts";
+import { type Mishap, mishapOfRequest, mishapOfResponse, navigatingFrame } from "./mishap.ts";
 
 const ENTRIES_MAX = 200;
 const ENTRY_CHARS_MAX = 500;
@@ -15,6 +16,9 @@ export class Tab {
   readonly #cdp: Promise<CDPSession>;
   #navigation: Request | undefined;
   #onNavigated: () => void = () => {};
+  #mishap: Mishap | undefined;
+  #isErrorPageDue = false;
+  #onErrorPage: () => void = () => {};
 
   constructor(number: number, page: Page) {
     this.number = number;
@@ -27,13 +31,18 @@ export class Tab {
     page.on("request", (request) => this.#onRequest(request));
     page.on("requestfailed", (request) => this.#onFailed(request));
     page.on("response", (response) => {
-      if (response.status() < 400) return;
+      const mishap = mishapOfResponse(response);
+      if (mishap === undefined) return;
+      if (mishap.request === this.#navigation) this.#mishap = mishap;
       this.requests.add(
         `${response.request().method()} ${response.url()}: ${response.status()} ${response.statusText()}`,
       );
     });
     page.on("framenavigated", (frame) => {
-      if (frame === page.mainFrame() && !this.#isLateErrorPage(frame.url())) this.#endNavigation();
+      if (frame !== page.mainFrame()) return;
+      if (!this.#isLateErrorPage(frame.url())) this.#endNavigation();
+      this.#isErrorPageDue = false;
+      this.#onErrorPage();
     });
     page.on("close", () => this.#endNavigation());
     page.on("crash", () => {
@@ -62,32 +71,55 @@ export class Tab {
     });
   }
 
+  /** Resolves when the browser's own page about an address that failed is there; some failures have none. */
+  async failed(): Promise<void> {
+    await this.navigated();
+    if (!this.#isErrorPageDue) return;
+    await new Promise<void>((resolve) => {
+      this.#onErrorPage = resolve;
+    });
+  }
+
+  /** The page that was asked for last did not come, and nobody was told yet. */
+  get mishap(): Mishap | undefined {
+    return this.#mishap;
+  }
+
+  /** What went wrong before the tab was known. */
+  begin(mishap: Mishap): void {
+    this.#mishap = mishap;
+  }
+
+  /** Whoever tells it takes it, so that it is told once. */
+  takeMishap(): Mishap | undefined {
+    const mishap = this.#mishap;
+    this.#mishap = undefined;
+    return mishap;
+  }
+
   /** The browser's own page about the last address can come when the next one has been asked for already. */
   #isLateErrorPage(url: string): boolean {
     return url.startsWith(ERROR_PAGE) && this.#navigation?.failure() === null;
   }
 
   #onRequest(request: Request): void {
-    if (isMainNavigation(this.page, request)) this.#navigation = request;
+    if (navigatingFrame(request) !== this.page.mainFrame()) return;
+    this.#navigation = request;
+    this.#mishap = undefined;
   }
 
   #onFailed(request: Request): void {
     this.requests.add(`${request.method()} ${request.url()}: ${request.failure()?.errorText ?? "failed"}`);
-    if (request === this.#navigation) this.#endNavigation();
+    if (request !== this.#navigation) return;
+    // An answer without a page fails, too; it says more by itself.
+    this.#mishap ??= mishapOfRequest(request);
+    this.#isErrorPageDue = this.#mishap !== undefined;
+    this.#endNavigation();
   }
 
   #endNavigation(): void {
     this.#navigation = undefined;
     this.#onNavigated();
-  }
-}
-
-function isMainNavigation(page: Page, request: Request): boolean {
-  try {
-    return request.isNavigationRequest() && request.frame() === page.mainFrame();
-  } catch {
-    // A request of a page that is not there yet, or of a worker, has no frame.
-    return false;
   }
 }
 

@@ -1,21 +1,13 @@
-import { accessibleName, shorten, squeeze } from "./names.ts";
+import { shorten, squeeze } from "./names.ts";
 
 const VALUE_MAX = 500;
 const URL_MAX = 120;
 const OPTIONS_MAX = 20;
 const OPTION_CHARS_MAX = 40;
 
-/** One line about an element that can be used: `textbox "Email" value="a@b.c" required`. */
-export function describeElement(element: Element, role: string): string {
-  const name = accessibleName(element);
-  const parts = [
-    role,
-    ...(name === "" ? [] : [`"${name}"`]),
-    ...valueOf(element),
-    ...statesOf(element),
-    ...targetOf(element),
-  ];
-  return parts.join(" ");
+/** One line about an element that can be used, which has a role and a name: `textbox "Email" value="a@b.c" required`. */
+export function describeElement(element: Element, title: string): string {
+  return [title, ...valueOf(element), ...statesOf(element), ...targetOf(element)].join(" ");
 }
 
 function valueOf(element: Element): string[] {
@@ -35,6 +27,14 @@ function inputValue(input: HTMLInputElement): string[] {
   if (type === "password") return value === "" ? [] : [`value of ${value.length} characters`];
   if (type === "file") return quoted("files", [...(input.files ?? [])].map(({ name }) => name).join(", "));
   return quoted("value", value);
+}
+
+const NOT_WRITTEN = new Set(["checkbox", "radio", "range", "color", "image"]);
+
+/** The value stands on the page in letters. */
+export function hasWrittenValue(element: Element): boolean {
+  if (element instanceof HTMLInputElement) return element.value !== "" && !NOT_WRITTEN.has(element.type);
+  return (element instanceof HTMLTextAreaElement || element instanceof HTMLSelectElement) && element.value !== "";
 }
 
 function checkState({ checked, indeterminate }: HTMLInputElement): string {

@@ -1,10 +1,22 @@
 import type { FrameReport } from "../page-report.ts";
-import { describeElement } from "./describe.ts";
+import { describeElement, hasWrittenValue } from "./describe.ts";
+import { GeneratedText, type Side } from "./generated-text.ts";
 import { accessibleName, shorten, squeeze } from "./names.ts";
 import { LineBuilder } from "./line-builder.ts";
 import type { Refs } from "./refs.ts";
 import { widgetRole } from "./roles.ts";
-import { canvasSurroundings, isTextHidden, type Surroundings, surroundingsWithin } from "./visibility.ts";
+import {
+  areLettersHidden,
+  isElementHidden,
+  isFrameHidden,
+  isGeneratedHidden,
+  type Place,
+  pageSurroundings,
+  seenChars,
+  type Surroundings,
+  surroundingsWithin,
+} from "./visibility.ts";
+import { WidgetWords } from "./widget-words.ts";
 
 /** A page can be made deeper than a stack is. */
 const DEPTH_MAX = 1000;
@@ -34,6 +46,8 @@ export class FrameWalk {
   readonly #lines = new LineBuilder();
   readonly #elements: Record<string, string> = {};
   readonly #hidden = new Set<string>();
+  readonly #words = new WidgetWords();
+  readonly #generated = new GeneratedText();
   #nodes = 0;
 
   constructor(refs: Refs) {
@@ -41,8 +55,9 @@ export class FrameWalk {
   }
 
   report(): FrameReport {
+    this.#generated.lookInto(document);
     const root = document.body ?? document.documentElement;
-    if (root !== null) this.#visitElement(root, canvasSurroundings(), 0);
+    if (root !== null) this.#visitElement(root, pageSurroundings(), 0);
     return {
       title: document.title,
       lines: this.#lines.finish(),
@@ -51,6 +66,21 @@ export class FrameWalk {
       nextRef: this.#refs.next,
       isCut: this.#nodes > NODES_MAX,
     };
+  }
+
+  #visitContents(element: Element, place: Place, depth: number): void {
+    if (element.shadowRoot !== null) this.#generated.lookInto(element.shadowRoot);
+    this.#visitGenerated(element, "::before", place);
+    this.#visitChildren(element, place.style, place.around, depth);
+    this.#visitGenerated(element, "::after", place);
+  }
+
+  #visitGenerated(element: Element, side: Side, { around }: Place): void {
+    const generated = this.#generated.find(element, side);
+    if (generated === undefined) return;
+    if (isGeneratedHidden(element, generated.style, around)) return this.#hideWords(generated.text);
+    this.#words.addSeen();
+    this.#lines.add(generated.text);
   }
 
   #visitChildren(parent: Element, style: CSSStyleDeclaration, around: Surroundings, depth: number): void {
@@ -71,54 +101,80 @@ export class FrameWalk {
     const isEmpty = !/\S/.test(text);
     const isPreformatted = style.whiteSpaceCollapse === "preserve";
     if (isEmpty && (!isPreformatted || around.isHidden)) return this.#lines.space();
-    if (!isEmpty && isTextHidden(node, style, around)) return this.#hide(text);
-    if (isPreformatted) this.#lines.addPreformatted(text);
-    else this.#lines.add(text);
+    const seen = isEmpty ? text.length : seenChars(node, style, around);
+    if (seen < text.length) this.#hideWords(text.slice(seen));
+    if (seen === 0) return;
+    if (!isEmpty) this.#words.addSeen();
+    const shown = seen < text.length ? shorten(text, seen + 1) : text;
+    if (isPreformatted) this.#lines.addPreformatted(shown);
+    else this.#lines.add(shown);
+  }
+
+  #hideWords(text: string): void {
+    this.#words.addHidden(text);
+    this.#hide(text);
   }
 
   #visitElement(element: Element, outer: Surroundings, depth: number): void {
     if (SKIPPED.has(element.tagName)) return;
     if (element.tagName === "BR") return this.#lines.breakLine();
     const style = getComputedStyle(element);
-    if (style.display === "none" || !isRendered(element, style)) return this.#hide(element.textContent ?? "");
+    // Each question to a computed style costs: there are as many as there are elements.
+    const { display } = style;
+    if (display === "none" || !isRendered(element, display)) return this.#hide(element.textContent ?? "");
     const around = surroundingsWithin(element, style, outer);
-    const layout = layoutOf(element, style);
+    const place = { style, outer, around };
+    const layout = layoutOf(element, display);
     this.#lines.open(layout);
-    this.#visitWidget(element, style, { outer, around });
-    if (FRAMES.has(element.tagName)) this.#visitFrame(element, around);
-    else if (!CLOSED.has(element.tagName)) this.#visitChildren(element, style, around, depth);
-    if (!around.isHidden) this.#describePicture(element);
+    const ref = this.#openWidget(element, place);
+    if (FRAMES.has(element.tagName)) this.#visitFrame(element, place);
+    else if (!CLOSED.has(element.tagName)) this.#visitContents(element, place, depth);
+    this.#describePicture(element, place);
+    if (ref !== undefined) this.#closeWidget(element, ref, place);
     this.#lines.close(layout);
   }
 
-  #visitWidget(
-    element: Element,
-    style: CSSStyleDeclaration,
-    { outer, around }: { readonly outer: Surroundings; readonly around: Surroundings },
-  ): void {
-    if (style.visibility !== "visible") return;
+  #openWidget(element: Element, { style, outer }: Place): number | undefined {
+    if (style.visibility !== "visible") return undefined;
     const role = widgetRole(element, style, outer.cursor);
-    if (role === undefined) return;
+    if (role === undefined) return undefined;
     const ref = this.#refs.numberOf(element);
-    const note = around.isHidden ? " (not visible)" : "";
-    this.#elements[ref] = `${describeElement(element, role)}${note}`;
+    this.#elements[ref] = describeElement(element, this.#titleOf(element, role));
     this.#lines.mark(ref);
+    this.#words.open();
+    return ref;
   }
 
-  #visitFrame(element: Element, around: Surroundings): void {
-    const { width, height } = element.getBoundingClientRect();
-    if (around.isHidden || width <= 1 || height <= 1) return;
+  /** What is in it has been looked at: whether anything of it can be seen is known only now. */
+  #closeWidget(element: Element, ref: number, { style, outer, around }: Place): void {
+    const said = this.#elements[ref] ?? "";
+    const { isSeen, hidden } = this.#words.close(said);
+    if (around.isHidden || (!isSeen && isElementHidden(element, style, outer))) {
+      this.#elements[ref] = `${said} (not visible)`;
+    } else if (hidden || isWrittenAway(element, style, around)) {
+      this.#elements[ref] = `${said} ${isSeen ? "(text partly hidden)" : "(text not visible)"}`;
+    }
+  }
+
+  #visitFrame(element: Element, place: Place): void {
+    if (isFrameHidden(element, place)) return;
     const ref = this.#refs.numberOf(element);
-    const name = accessibleName(element);
-    this.#elements[ref] = `frame${name === "" ? "" : ` "${name}"`}`;
+    this.#elements[ref] = this.#titleOf(element, "frame");
     this.#lines.markFrame(ref);
   }
 
-  #describePicture(element: Element): void {
+  #titleOf(element: Element, role: string): string {
+    const name = accessibleName(element, this.#generated);
+    return name === "" ? role : `${role} "${name}"`;
+  }
+
+  #describePicture(element: Element, { style, outer, around }: Place): void {
     const isPicture =
       element instanceof HTMLImageElement || element.tagName === "CANVAS" || element.getAttribute("role") === "img";
-    const name = isPicture ? (element.getAttribute("alt") ?? element.getAttribute("aria-label") ?? "") : "";
-    if (squeeze(name) !== "") this.#lines.add(` (image: ${shorten(squeeze(name), 200)}) `);
+    const name = isPicture ? squeeze(element.getAttribute("alt") ?? element.getAttribute("aria-label") ?? "") : "";
+    if (name === "") return;
+    if (around.isHidden || isElementHidden(element, style, outer)) return this.#hide(name);
+    this.#lines.add(` (image: ${shorten(name, 200)}) `);
   }
 
   #hide(text: string): void {
@@ -128,14 +184,19 @@ export class FrameWalk {
   }
 }
 
+/** A field's value in letters that nobody can read. */
+function isWrittenAway(element: Element, style: CSSStyleDeclaration, { background }: Surroundings): boolean {
+  return hasWrittenValue(element) && areLettersHidden(element.getBoundingClientRect(), style, background);
+}
+
 /** What a closed `details` holds beside its summary is shown by nobody, and no style says so. */
 function isFoldedAway(child: Node, parent: Element): boolean {
   if (!(parent instanceof HTMLDetailsElement) || parent.open) return false;
   return child !== parent.querySelector(":scope > summary");
 }
 
-function isRendered(element: Element, style: CSSStyleDeclaration): boolean {
-  return style.display === "contents" || element.checkVisibility();
+function isRendered(element: Element, display: string): boolean {
+  return display === "contents" || element.checkVisibility();
 }
 
 function composedChildren(element: Element): Iterable<Node> {
@@ -158,6 +219,6 @@ const BOXES: Readonly<Record<string, Layout>> = {
   "list-item": "item",
 };
 
-function layoutOf(element: Element, { display }: CSSStyleDeclaration): Layout {
+function layoutOf(element: Element, display: string): Layout {
   return HEADINGS[element.tagName] ?? BOXES[display] ?? (display.startsWith("inline") ? "inline" : "block");
 }

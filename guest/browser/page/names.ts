@@ -1,3 +1,5 @@
+import type { GeneratedText } from "./generated-text.ts";
+
 const NAME_MAX = 100;
 
 export function squeeze(text: string): string {
@@ -9,32 +11,35 @@ export function shorten(text: string, maxChars: number): string {
 }
 
 /** What the element is called, as a screen reader would say it. */
-export function accessibleName(element: Element): string {
+export function accessibleName(element: Element, generated: GeneratedText): string {
   for (const source of [fromLabelledBy, fromAriaLabel, fromLabels, fromOwnText, fromAttributes]) {
-    const name = squeeze(source(element));
+    const name = squeeze(source(element, generated));
     if (name !== "") return shorten(name, NAME_MAX);
   }
   return "";
 }
 
-function fromLabelledBy(element: Element): string {
+function fromLabelledBy(element: Element, generated: GeneratedText): string {
   const ids = element.getAttribute("aria-labelledby")?.split(/\s+/) ?? [];
   const root = element.getRootNode();
   const scope = root instanceof ShadowRoot || root instanceof Document ? root : document;
-  return ids.map((id) => scope.getElementById(id)?.textContent ?? "").join(" ");
+  return ids
+    .map((id) => scope.getElementById(id))
+    .map((named) => (named === null ? "" : generated.around(named, named.textContent ?? "")))
+    .join(" ");
 }
 
 function fromAriaLabel(element: Element): string {
   return element.getAttribute("aria-label") ?? "";
 }
 
-function fromLabels(element: Element): string {
+function fromLabels(element: Element, generated: GeneratedText): string {
   const isField =
     element instanceof HTMLInputElement ||
     element instanceof HTMLSelectElement ||
     element instanceof HTMLTextAreaElement;
   if (!isField || element.labels === null) return "";
-  return [...element.labels].map(labelText).join(" ");
+  return [...element.labels].map((label) => generated.around(label, labelText(label))).join(" ");
 }
 
 /** A label around its field does not say what is in the field. */
@@ -51,31 +56,31 @@ function labelText(label: HTMLLabelElement): string {
 
 const DEFAULT_BUTTONS: Readonly<Record<string, string>> = { submit: "Submit", button: "", reset: "Reset" };
 
-function fromOwnText(element: Element): string {
+function fromOwnText(element: Element, generated: GeneratedText): string {
   if (element instanceof HTMLInputElement) {
     const unnamed = DEFAULT_BUTTONS[element.type];
     return unnamed === undefined ? "" : element.value || (element.hasAttribute("value") ? "" : unnamed);
   }
   if (element instanceof HTMLSelectElement || element instanceof HTMLTextAreaElement) return "";
-  if (element.childElementCount === 0) return element.textContent ?? "";
+  if (element.childElementCount === 0) return generated.around(element, element.textContent ?? "");
   const isPlain = element instanceof HTMLElement && element.querySelector(SAID_OTHERWISE) === null;
-  return isPlain ? element.innerText : spokenInside(element);
+  return isPlain && !generated.isAnywhere ? element.innerText : spokenInside(element, generated);
 }
 
 /** What is inside is said otherwise than it is shown: by another name, or not at all. */
 const SAID_OTHERWISE = "img, svg, [aria-label], [aria-hidden=true], [title]";
 
-function spokenInside(element: Element): string {
-  return [...element.childNodes].map(spoken).join("");
+function spokenInside(element: Element, generated: GeneratedText): string {
+  return generated.around(element, [...element.childNodes].map((node) => spoken(node, generated)).join(""));
 }
 
-function spoken(node: Node): string {
+function spoken(node: Node, generated: GeneratedText): string {
   if (node instanceof Text) return node.data;
   if (!(node instanceof Element) || node.getAttribute("aria-hidden") === "true") return "";
   if (!node.checkVisibility({ visibilityProperty: true })) return "";
   const name = ownName(node);
   if (name !== "") return ` ${name} `;
-  const inside = spokenInside(node) || (node.getAttribute("title") ?? "");
+  const inside = spokenInside(node, generated) || (node.getAttribute("title") ?? "");
   return getComputedStyle(node).display.startsWith("inline") ? inside : ` ${inside} `;
 }
 

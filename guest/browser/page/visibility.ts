@@ -1,36 +1,64 @@
+import { isTurnedAway } from "./backface.ts";
+import {
+  type Area,
+  areaOf,
+  type Clips,
+  clipsWithin,
+  cutBy,
+  intersection,
+  isClipping,
+  isOutside,
+  pageClips,
+} from "./clipping.ts";
+import { type Colour, mixed, paintOf } from "./colours.ts";
+import { shapeOf } from "./shapes.ts";
+
 /** What an element hands down to what is in it. */
 export interface Surroundings {
   /** Nothing below can be seen. */
   readonly isHidden: boolean;
   readonly opacity: number;
-  /** It stands still when the page scrolls: what of it is out of view stays so. */
-  readonly isFixed: boolean;
-  /** The colour behind; nothing where a picture is. */
+  readonly clips: Clips;
+  /** The colour behind; nothing where a picture is, or it cannot be told. */
   readonly background: Colour | undefined;
   readonly cursor: string;
 }
 
-export type Colour = readonly [red: number, green: number, blue: number];
+/** Where an element is: what is around it, and around what is in it. */
+export interface Place {
+  readonly style: CSSStyleDeclaration;
+  readonly outer: Surroundings;
+  readonly around: Surroundings;
+}
 
 const FAINTEST_OPACITY = 0.05;
 const SMALLEST_FONT_PX = 4;
-const SMALLEST_BOX_PX = 1;
+/** Less of a thing than this says nothing. */
+const SMALLEST_SEEN_PX = 2;
+const SMALLEST_SCALE = 0.25;
+/** Of a frame, on either side. */
+const SMALLEST_SHARE = 0.25;
 const FAR_INDENT_PX = -500;
 /** Channels that differ by less are one colour to the eye. */
 const SAME_COLOUR = 12;
-const SOLID = 0.9;
 
-export function canvasSurroundings(): Surroundings {
-  return { isHidden: false, opacity: 1, isFixed: false, background: [255, 255, 255], cursor: "auto" };
+/** Of the page as a whole, which is white where it does not say otherwise. */
+export function pageSurroundings(): Surroundings {
+  const style = getComputedStyle(document.documentElement);
+  const clips = pageClips(style, document.body === null ? style : getComputedStyle(document.body));
+  return { isHidden: false, opacity: 1, clips, background: backgroundOf(style, [255, 255, 255]), cursor: "auto" };
 }
 
 /** For an element that is displayed. */
 export function surroundingsWithin(element: Element, style: CSSStyleDeclaration, outer: Surroundings): Surroundings {
   const opacity = outer.opacity * Number(style.opacity) * filteredOpacity(style.filter);
   const isSkipped = style.contentVisibility === "hidden";
-  const isHidden = outer.isHidden || isSkipped || opacity < FAINTEST_OPACITY || isClippedAway(element, style);
-  const isFixed = outer.isFixed || style.position === "fixed";
-  return { isHidden, opacity, isFixed, background: backgroundOf(style, outer.background), cursor: style.cursor };
+  const isBox = isClipping(element, style);
+  const shape = shapeOf(element, style);
+  const isAway = isTurnedAway(element, style) || (isBox && isBoxAway(element, style, outer));
+  const isHidden = outer.isHidden || isSkipped || opacity < FAINTEST_OPACITY || isAway || isShapedAway(element, shape);
+  const clips = cutBy(shape, clipsWithin(element, style, { outer: outer.clips, isBox }));
+  return { isHidden, opacity, clips, background: backgroundOf(style, outer.background), cursor: style.cursor };
 }
 
 function filteredOpacity(filter: string): number {
@@ -38,59 +66,100 @@ function filteredOpacity(filter: string): number {
   return [...filter.matchAll(/\bopacity\(([\d.]+)\)/g)].reduce((product, [, factor]) => product * Number(factor), 1);
 }
 
-/** A shape without an area: a circle of no radius, or corners that all stand on one line. */
-function isEmptyShape(clipPath: string): boolean {
-  if (clipPath === "none") return false;
-  if (/^inset\((?:50|100)%/.test(clipPath) || /^(?:circle|ellipse)\((?:0px|0%)/.test(clipPath)) return true;
-  const corners = /^polygon\(([^()]*)\)$/
-    .exec(clipPath)?.[1]
-    ?.split(",")
-    .map((corner) => corner.trim().split(/\s+/));
-  if (corners === undefined) return false;
-  return [0, 1].some((axis) => new Set(corners.map((corner) => corner[axis])).size === 1);
+function isShapedAway(element: Element, shape: Area | undefined): boolean {
+  return shape !== undefined && isOutside(element.getBoundingClientRect(), shape, SMALLEST_FONT_PX);
 }
 
-function isClippedAway(element: Element, style: CSSStyleDeclaration): boolean {
-  if (isEmptyShape(style.clipPath)) return true;
-  if (style.clip !== "auto" && /^rect\((?:0|1)px,? (?:0|1)px,? (?:0|1)px,? (?:0|1)px\)$/.test(style.clip)) return true;
-  if (style.overflowX === "visible" || style.display.startsWith("inline") || element === document.body) return false;
-  if (element === document.documentElement) return false;
-  const { width, height } = element.getBoundingClientRect();
-  return width <= SMALLEST_BOX_PX || height <= SMALLEST_BOX_PX;
+/** For an element that cuts off what is in it, or lets one scroll: nobody reads through a slit. */
+function isBoxAway(element: Element, style: CSSStyleDeclaration, { clips }: Surroundings): boolean {
+  const box = element.getBoundingClientRect();
+  if (box.width < SMALLEST_FONT_PX || box.height < SMALLEST_FONT_PX) return true;
+  return isOutside(box, areaOf(style, clips), SMALLEST_FONT_PX);
 }
 
 function backgroundOf(style: CSSStyleDeclaration, outer: Colour | undefined): Colour | undefined {
   if (style.backgroundImage !== "none") return undefined;
-  const own = parseColour(style.backgroundColor);
-  if (own === undefined || own.alpha === 0) return outer;
-  return own.alpha >= SOLID ? own.colour : undefined;
+  const own = paintOf(style.backgroundColor);
+  if (own === undefined || own.alpha === 1) return own?.colour;
+  return own.alpha === 0 || outer === undefined ? outer : mixed(own, outer);
 }
 
-/** Whether a text of an element can be seen where it stands. */
-export function isTextHidden(text: Text, style: CSSStyleDeclaration, around: Surroundings): boolean {
-  if (around.isHidden || style.visibility !== "visible") return true;
+/** How many characters of a text of an element can be seen where it stands. */
+export function seenChars(text: Text, style: CSSStyleDeclaration, around: Surroundings): number {
+  if (around.isHidden || style.visibility !== "visible") return 0;
+  if (Number.parseFloat(style.textIndent) < FAR_INDENT_PX) return 0;
+  range.selectNodeContents(text);
+  const box = range.getBoundingClientRect();
+  if (box.width === 0 || box.height < SMALLEST_FONT_PX) return 0;
+  const area = around.clips.inFlow;
+  if (isOutside(box, area, SMALLEST_FONT_PX) || areLettersHidden(box, style, around.background)) return 0;
+  if (box.right <= area.right && box.bottom <= area.bottom) return text.length;
+  return charsWithin(text, box, { area, fontPx: Number.parseFloat(style.fontSize) });
+}
+
+/** Letters reach a little over the edge of boxes that are made for them. Of several lines, each may be cut off at its end. */
+function charsWithin(text: Text, box: DOMRect, { area, fontPx }: { area: Area; fontPx: number }): number {
+  const right = box.height < 2 * fontPx ? area.right + fontPx : Infinity;
+  const bottom = area.bottom + fontPx * 0.75;
+  const isWithin = (chars: number): boolean => {
+    const part = textBox(text, chars);
+    return part.right <= right && part.bottom <= bottom;
+  };
+  if (isWithin(text.length)) return text.length;
+  let seen = 0;
+  for (let step = text.length; step >= 1; step = Math.floor(step / 2)) {
+    while (seen + step < text.length && isWithin(seen + step)) seen += step;
+  }
+  return /\S/.test(text.data.slice(0, seen)) ? seen : 0;
+}
+
+/** Letters that are too small to read, or of the colour behind them. */
+export function areLettersHidden(box: DOMRect, style: CSSStyleDeclaration, background: Colour | undefined): boolean {
   if (Number.parseFloat(style.fontSize) < SMALLEST_FONT_PX) return true;
-  if (Number.parseFloat(style.textIndent) < FAR_INDENT_PX) return true;
-  const box = boxOf(text);
-  if (box.width === 0 || box.height < SMALLEST_FONT_PX) return true;
-  if (box.right + scrollX <= 0 || box.bottom + scrollY <= 0) return true;
-  if (around.isFixed && isOutOfView(box)) return true;
-  return isColouredAway(style, around.background) && !isOnPicture(box);
+  return isColouredAway(style, background) && !isOnPicture(box);
 }
 
-function isOutOfView({ left, right, top, bottom }: DOMRect): boolean {
-  return right <= 0 || bottom <= 0 || left >= innerWidth || top >= innerHeight;
+/** Whether an element itself is out of sight; what is in it may be elsewhere. */
+export function isElementHidden(element: Element, style: CSSStyleDeclaration, outer: Surroundings): boolean {
+  if (outer.isHidden || style.visibility !== "visible") return true;
+  if (style.display === "contents") return false;
+  return isOutside(element.getBoundingClientRect(), areaOf(style, outer.clips), SMALLEST_SEEN_PX);
+}
+
+/** What styles add has no place of its own that could be asked for: it is where its element is, unless its style says otherwise. */
+export function isGeneratedHidden(element: Element, style: CSSStyleDeclaration, around: Surroundings): boolean {
+  const own = surroundingsWithin(element, style, around);
+  if (own.isHidden || style.visibility !== "visible") return true;
+  const offsets = [style.textIndent, style.left, style.top, style.marginLeft, style.marginTop];
+  if (offsets.some((offset) => Number.parseFloat(offset) < FAR_INDENT_PX)) return true;
+  const box = element.getBoundingClientRect();
+  return isOutside(box, own.clips.inFlow, SMALLEST_FONT_PX) || areLettersHidden(box, style, own.background);
+}
+
+/** A frame's own script knows nothing of what is around it, nor that it is shown smaller than it is, or hardly at all. */
+export function isFrameHidden(frame: Element, { style, outer, around }: Place): boolean {
+  if (around.isHidden || isElementHidden(frame, style, outer)) return true;
+  const box = frame.getBoundingClientRect();
+  const { width, height } = box;
+  if (width < SMALLEST_FONT_PX || height < SMALLEST_FONT_PX) return true;
+  const seen = intersection(intersection(box, areaOf(style, outer.clips)), around.clips.inFlow);
+  if (Math.min((seen.right - seen.left) / width, (seen.bottom - seen.top) / height) < SMALLEST_SHARE) return true;
+  return (
+    frame instanceof HTMLElement && Math.min(width / frame.offsetWidth, height / frame.offsetHeight) < SMALLEST_SCALE
+  );
 }
 
 const range = document.createRange();
 
-function boxOf(text: Text): DOMRect {
-  range.selectNodeContents(text);
+/** Where the beginning of a text stands. */
+function textBox(text: Text, chars: number): DOMRect {
+  range.setStart(text, 0);
+  range.setEnd(text, chars);
   return range.getBoundingClientRect();
 }
 
 function isColouredAway(style: CSSStyleDeclaration, background: Colour | undefined): boolean {
-  const own = parseColour(style.webkitTextFillColor);
+  const own = paintOf(style.webkitTextFillColor);
   if (own === undefined) return false;
   if (own.alpha < FAINTEST_OPACITY) return style.backgroundClip !== "text";
   if (background === undefined || style.textShadow !== "none") return false;
@@ -106,21 +175,4 @@ function isOnPicture(box: DOMRect): boolean {
     if (left <= x && x <= right && top <= y && y <= bottom) return true;
   }
   return false;
-}
-
-const colours = new Map<string, { readonly colour: Colour; readonly alpha: number } | undefined>();
-
-function parseColour(text: string): { readonly colour: Colour; readonly alpha: number } | undefined {
-  const known = colours.get(text);
-  if (known !== undefined || colours.has(text)) return known;
-  const match = /^rgba?\((\d+),\s*(\d+),\s*(\d+)(?:,\s*([\d.]+))?\)$/.exec(text);
-  const parsed =
-    match === null
-      ? undefined
-      : {
-          colour: [Number(match[1]), Number(match[2]), Number(match[3])] as const,
-          alpha: match[4] === undefined ? 1 : Number(match[4]),
-        };
-  colours.set(text, parsed);
-  return parsed;
 }

@@ -6,6 +6,8 @@ export interface Approval {
   readonly id: string;
   readonly principal: string;
   readonly label: string | undefined;
+  /** A tool and a prompt may have the same name. */
+  readonly kind: string;
   readonly name: string;
   readonly args: unknown;
   readonly rule: string;
@@ -15,10 +17,18 @@ export interface Approval {
   readonly expiresAtMs: number;
 }
 
+/** An operator's yes, which is good until its time is over, however often its call has to come again. */
+export interface Yes {
+  readonly by: string;
+  readonly expiresAtMs: number;
+}
+
 export type Verdict =
-  | { readonly kind: "approved"; readonly by: string }
+  | ({ readonly kind: "approved" } & Yes)
   | { readonly kind: "denied"; readonly by: string; readonly reason: string }
   | { readonly kind: "expired" }
+  /** The call itself was given up. */
+  | { readonly kind: "gone" }
   | { readonly kind: "overloaded" };
 
 export type ApprovalRequest = Omit<Approval, "id" | "createdAtMs" | "expiresAtMs">;
@@ -61,15 +71,16 @@ export class Approvals {
 
   /** Waits for the verdict. `whenGone` takes a function to call when nobody waits any more. */
   request(request: ApprovalRequest, whenGone: (leave: () => void) => void): Promise<Verdict> {
-    const hash = argumentsHash(request.principal, request.name, request.args);
-    const known = [...this.#entries.values()].find((entry) => entry.hash === hash);
+    const hash = argumentsHash(request);
+    const same = [...this.#entries.values()].filter((entry) => entry.hash === hash);
+    const known = same.find(({ approvedBy }) => approvedBy !== undefined) ?? same[0];
     if (known?.approvedBy !== undefined) return Promise.resolve(this.#use(known, known.approvedBy));
     const entry = known ?? this.#open(request, hash);
     if (entry === undefined) return Promise.resolve({ kind: "overloaded" });
     return new Promise((resolve) => {
       entry.waiting.add(resolve);
       whenGone(() => {
-        if (entry.waiting.delete(resolve)) resolve({ kind: "expired" });
+        if (entry.waiting.delete(resolve)) resolve({ kind: "gone" });
       });
     });
   }
@@ -82,7 +93,7 @@ export class Approvals {
     if (first === undefined) entry.approvedBy = by;
     else {
       entry.waiting.delete(first);
-      first({ kind: "approved", by });
+      first({ kind: "approved", by, expiresAtMs: entry.approval.expiresAtMs });
       if (entry.waiting.size === 0) this.#close(entry, { kind: "expired" });
     }
     return true;
@@ -95,10 +106,14 @@ export class Approvals {
     return true;
   }
 
-  /** Gives back a yes that its call could not use, since it has to come again with a client's answer. */
-  restore(request: ApprovalRequest, by: string): void {
-    const entry = this.#open(request, argumentsHash(request.principal, request.name, request.args));
-    if (entry !== undefined) entry.approvedBy = by;
+  /**
+   * Gives back a yes that its call could not use, since it has to come again with a client's answer. It needs no free
+   * place: there are no more of them than an operator said yes to.
+   */
+  restore(request: ApprovalRequest, { by, expiresAtMs }: Yes): void {
+    if (expiresAtMs <= this.#nowMs()) return;
+    const hash = argumentsHash(request);
+    this.#add({ request, hash, expiresAtMs }).approvedBy = by;
   }
 
   close(): void {
@@ -108,10 +123,14 @@ export class Approvals {
   #open(request: ApprovalRequest, hash: string): Entry | undefined {
     const ofPrincipal = this.#entries.size < MAX_PER_PRINCIPAL ? 0 : this.#countOf(request.principal);
     if (ofPrincipal >= MAX_PER_PRINCIPAL || this.#entries.size >= MAX_TOTAL) return undefined;
+    return this.#add({ request, hash, expiresAtMs: this.#nowMs() + this.#timeoutMs });
+  }
+
+  #add({ request, hash, expiresAtMs }: { request: ApprovalRequest; hash: string; expiresAtMs: number }): Entry {
     const id = randomBytes(6).toString("hex");
     const createdAtMs = this.#nowMs();
-    const approval = { ...request, id, createdAtMs, expiresAtMs: createdAtMs + this.#timeoutMs };
-    const expiry = setTimeout(() => this.#close(entry, { kind: "expired" }), this.#timeoutMs);
+    const approval = { ...request, id, createdAtMs, expiresAtMs };
+    const expiry = setTimeout(() => this.#close(entry, { kind: "expired" }), expiresAtMs - createdAtMs);
     expiry.unref();
     const entry: Entry = { approval, hash, waiting: new Set(), expiry, approvedBy: undefined };
     this.#entries.set(id, entry);
@@ -124,7 +143,7 @@ export class Approvals {
 
   #use(entry: Entry, by: string): Verdict {
     this.#close(entry, { kind: "expired" });
-    return { kind: "approved", by };
+    return { kind: "approved", by, expiresAtMs: entry.approval.expiresAtMs };
   }
 
   #close(entry: Entry, verdict: Verdict): void {

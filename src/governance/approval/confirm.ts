@@ -1,6 +1,6 @@
 import type { AskerPolicy } from "../policy/asker-policy.ts";
 import type { Confirmation } from "../policy/terms.ts";
-import { notApproved } from "../refusal.ts";
+import { leftWaiting, notApproved } from "../refusal.ts";
 import type { Subject } from "../subject.ts";
 import type { ApprovalRequest, Approvals } from "./approvals.ts";
 import { argumentsHash } from "./arguments-hash.ts";
@@ -14,6 +14,8 @@ export interface Approver {
   whileWaiting(): () => void;
   /** Takes what to do when the caller is gone. */
   onGone(leave: () => void): void;
+  /** Throws where the arguments do not show to an operator what the yes would be for. */
+  assertShown?: ((rule: string) => void) | undefined;
 }
 
 export interface ConfirmRequest {
@@ -25,23 +27,28 @@ export interface ConfirmRequest {
 }
 
 const SHOWN_HASH_CHARS = 16;
+/** So that whoever carries the answer knows that it is good for one call. */
+export const APPROVAL_KEY_PREFIX = "owlclaw_approval_";
 
 /** Waits for the yes that the policy wants. Gives back how to return it, should the call have to come again. */
 export async function confirmed(approvals: Approvals, request: ConfirmRequest): Promise<(() => void) | undefined> {
   const { confirm, subject, args, policy, approver } = request;
+  const { kind, name } = subject;
   const { rule, reason } = confirm;
   const { revision, asker } = policy;
   if (confirm.by === "client") {
-    const hash = argumentsHash(asker.principal.id, subject.name, args).slice(0, SHOWN_HASH_CHARS);
+    const hash = argumentsHash({ principal: asker.principal.id, kind, name, args }).slice(0, SHOWN_HASH_CHARS);
     const why = reason === undefined ? "" : ` (${reason})`;
-    const message = `Allow the ${subject.kind} "${subject.name}" to run with the arguments of this call?${why}`;
-    if (await approver.askClient({ message, key: `owlclaw_approval_${hash}` })) return undefined;
+    const message = `Allow the ${kind} "${name}" to run with the arguments of this call?${why}`;
+    if (await approver.askClient({ message, key: `${APPROVAL_KEY_PREFIX}${hash}` })) return undefined;
     throw notApproved({ rule, revision, why: "client" });
   }
+  approver.assertShown?.(rule);
   const asked: ApprovalRequest = {
     principal: asker.principal.id,
     label: asker.label,
-    name: subject.name,
+    kind,
+    name,
     args,
     rule,
     reason,
@@ -50,7 +57,8 @@ export async function confirmed(approvals: Approvals, request: ConfirmRequest): 
   const stop = approver.whileWaiting();
   try {
     const verdict = await approvals.request(asked, (leave) => approver.onGone(leave));
-    if (verdict.kind === "approved") return () => approvals.restore(asked, verdict.by);
+    if (verdict.kind === "approved") return () => approvals.restore(asked, verdict);
+    if (verdict.kind === "gone") throw leftWaiting(rule);
     throw notApproved({
       rule,
       revision,

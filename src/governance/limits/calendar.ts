@@ -38,6 +38,12 @@ export class Calendar {
     return found;
   }
 
+  /** When a day such as `2026-11-15` began. One that a place has skipped began with the next. */
+  startOf(day: string): number {
+    const nearMs = Date.parse(`${day}T00:00:00Z`);
+    return this.#firstWhere(nearMs - LONGEST_DAY_MS, 2 * LONGEST_DAY_MS, (text) => text >= day);
+  }
+
   /** Local time is not arithmetic: the moment of change is searched for. */
   #firstWhere(fromMs: number, withinMs: number, isChanged: (day: string) => boolean): number {
     let low = fromMs;

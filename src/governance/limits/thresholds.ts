@@ -12,3 +12,8 @@ export function crossingsOf({ key, budget }: Counter, beforeMicros: number, afte
     return beforeMicros < line && afterMicros >= line;
   }).map((percent) => ({ key, rule, percent, spentMicros: afterMicros, limitMicros }));
 }
+
+/** The highest share that is spent; 0 below all of them. */
+export function shareReached(limitMicros: number, spentMicros: number): number {
+  return ALERT_PERCENTS.findLast((percent) => spentMicros >= (limitMicros * percent) / 100) ?? 0;
+}

@@ -3,7 +3,7 @@ import { countsAnything, joinCaps, type Layer } from "./layer.ts";
 import type { Facts } from "./expression.ts";
 import { type CompiledRule, firstVerdict, type RuleVerdict, standingVerdict } from "./rule.ts";
 import { type Counter, type Cap, type Objection, stricter, type Terms, tighter } from "./terms.ts";
-import { priceOf, reserveOf, type ToolEntry, toolConfirmation, toolCounter } from "./tool-entry.ts";
+import { isOpenEnded, priceOf, reserveOf, type ToolEntry, toolConfirmation, toolCounter } from "./tool-entry.ts";
 
 export interface AskerParts {
   readonly asker: Asker;
@@ -75,7 +75,7 @@ export class AskerPolicy {
 
   /** What the rules say of this very call. */
   judge(subject: Subject, args: unknown): RuleVerdict | undefined {
-    return firstVerdict(this.rules, () => this.#factsOf(subject, args));
+    return firstVerdict(this.#rulesFor(subject), () => this.#factsOf(subject, args));
   }
 
   /** The same, and what of the call the rules looked at that were tried. */
@@ -96,10 +96,15 @@ export class AskerPolicy {
         return facts.claims;
       },
     };
-    return { verdict: firstVerdict(this.rules, () => watched), lookedAt };
+    return { verdict: firstVerdict(this.#rulesFor(subject), () => watched), lookedAt };
   }
 
-  #factsOf({ kind, name, scope }: Subject, args: unknown): Facts {
+  /** Nobody is asked about suggestions: a client wants them at every key that is pressed. */
+  #rulesFor({ completes }: Subject): readonly CompiledRule[] {
+    return completes === undefined ? this.rules : this.rules.filter(({ effect }) => effect !== "confirm");
+  }
+
+  #factsOf({ kind, name, sameAs = "", completes, scope }: Subject, args: unknown): Facts {
     const { principal, label } = this.asker;
     return {
       args: isObject(args) ? args : {},
@@ -107,31 +112,38 @@ export class AskerPolicy {
       claims: principal.claims,
       groups: this.groups,
       label: label ?? "",
-      tool: kind === "tool" ? name : "",
+      tool: kind === "tool" ? name : sameAs,
       scope: scope ?? "",
-      kind,
+      kind: completes === undefined ? kind : "completion",
       uri: kind === "resource" ? name : "",
     };
   }
 
+  /** What is closed in every case has no suggestions either. */
   #standingDenial(subject: Subject): Objection | undefined {
-    const verdict = standingVerdict(this.rules, () => this.#factsOf(subject, {}));
-    return verdict?.effect === "deny" ? { rule: `rules.${verdict.rule.id}`, reason: verdict.reason } : undefined;
+    const verdict = standingVerdict(this.#rulesFor(subject), () => this.#factsOf(subject, {}));
+    if (verdict?.effect === "deny") return { rule: `rules.${verdict.rule.id}`, reason: verdict.reason };
+    return subject.completes === undefined ? undefined : this.#standingDenial(subject.completes);
   }
 
   #work(subject: Subject): Terms {
-    const entries = this.#parts.tools.filter(({ pattern }) => pattern.matches(subject));
+    const entries = this.#parts.tools.filter(({ pattern }) => pattern.touches(subject));
     const { id } = this.asker.principal;
-    const ofTool = toolCounter(keyOf("tool", id, subject.name), entries);
+    const ofTool = toolCounter(keyOf("tool", id, subject.countedAs ?? subject.name), entries);
     const price = priceOf(entries, subject.price);
+    const confirm = this.#all
+      .map((layer) => layer.confirms(subject))
+      .reduce(stricter, toolConfirmation(entries, subject));
     return {
       hidden: first(this.#all, (layer) => layer.hides(subject)),
       denied: first(this.#all, (layer) => layer.denies(subject)) ?? this.#standingDenial(subject),
-      confirm: this.#all.map((layer) => layer.confirms(subject)).reduce(stricter, toolConfirmation(entries, subject)),
+      confirm: subject.completes === undefined ? confirm : undefined,
       counters: countsAnything(ofTool) ? [...this.#shared, ofTool] : this.#shared,
       price,
-      reserveMicros: reserveOf(price, subject.timeoutMs),
+      reserveMicros: reserveOf(price, subject),
       maxCost: this.#maxCost,
+      openEndedAs: isOpenEnded(price, subject) ? keyOf(subject.kind, subject.countedAs ?? subject.name) : undefined,
+      mayCharge: subject.mayCharge === true,
     };
   }
 }

@@ -1,5 +1,6 @@
 import { Environment } from "@marcbachmann/cel-js";
 import { isLinear } from "../../config/redact-rule.ts";
+import { withinTime } from "./within-time.ts";
 
 /** What an expression can look at. */
 export interface Facts {
@@ -16,7 +17,7 @@ export interface Facts {
 
 export type Expression = (facts: Facts) => boolean;
 
-const environment = new Environment({
+const withoutLabel = new Environment({
   unlistedVariablesAreDyn: false,
   homogeneousAggregateLiterals: false,
   limits: { maxAstNodes: 2000, maxDepth: 100, maxListElements: 500, maxMapEntries: 500, maxCallArguments: 20 },
@@ -25,11 +26,16 @@ const environment = new Environment({
   .registerVariable("principal", "string")
   .registerVariable("claims", "map<string, dyn>")
   .registerVariable("groups", "list<string>")
-  .registerVariable("label", "string")
   .registerVariable("tool", "string")
   .registerVariable("scope", "string")
   .registerVariable("kind", "string")
   .registerVariable("uri", "string");
+const environment = withoutLabel.clone().registerVariable("label", "string");
+
+/** Whether a valid expression looks at the label: a field or a text of that name is another thing. */
+export function looksAtLabel(text: string): boolean {
+  return !withoutLabel.parse(text).check().valid;
+}
 
 /** Throws what is wrong with the text: an expression that cannot be true or false is refused when it is read. */
 export function compileExpression(text: string): Expression {
@@ -38,10 +44,13 @@ export function compileExpression(text: string): Expression {
   if (!valid) throw error ?? new TypeError("it cannot be checked");
   if (type !== "bool" && type !== "dyn")
     throw new TypeError(`it gives ${type ?? "nothing"}, and must give true or false`);
-  const isMatching = assertQuickPatterns(text);
+  const degree = assertQuickPatterns(text);
+  const named = (name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
+  const counted = degree === 0 ? [] : COUNTED.filter(named);
+  const uncounted = degree > 0 && named("claims") ? Infinity : 0;
   return (facts) => {
-    if (isMatching) assertShort(facts.args);
-    const value: unknown = parsed(facts);
+    const steps = counted.reduce((sum, name) => sum + stepsOf(facts[name], degree), uncounted);
+    const value: unknown = steps > QUICK_STEPS ? withinTime(LONGEST_MS, () => parsed(facts)) : parsed(facts);
     if (typeof value !== "boolean") throw new TypeError(`it gave ${typeof value}, and must give true or false`);
     return value;
   };
@@ -50,8 +59,11 @@ export function compileExpression(text: string): Expression {
 const MATCHES_CALL = /\.\s*matches\s*\(/g;
 const MATCHES_LITERAL = /\.\s*matches\s*\(\s*(r?)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\)/g;
 
-/** Callers choose the texts, so a pattern must be one that no text keeps busy. Whether there is any. */
-function assertQuickPatterns(text: string): boolean {
+/**
+ * Callers choose the texts, so a pattern must be one that no text keeps busy for ever. How fast its time grows with the
+ * text: the text's length to this power; 0 where there is no pattern.
+ */
+function assertQuickPatterns(text: string): number {
   const calls = text.match(MATCHES_CALL)?.length ?? 0;
   const literals = [...text.matchAll(MATCHES_LITERAL)];
   if (literals.length < calls) throw new TypeError("matches() takes a pattern that is written out, in quotes");
@@ -62,16 +74,27 @@ function assertQuickPatterns(text: string): boolean {
       `the pattern ${quoted} could take for ever on a text made for it: no repetition or alternative inside a repeated group, and at most three repetitions`,
     );
   }
-  return calls > 0;
+  return Math.max(0, ...literals.map(([, , quoted = ""]) => 1 + (quoted.match(/[*+?{]/g)?.length ?? 0)));
 }
 
-/** The time of a pattern still grows faster than the text. */
+/** All that holds texts but claims: to look at those is to depend on them, and `policy replay` would have to say so. */
+const COUNTED: readonly (keyof Facts)[] = ["args", "principal", "groups", "label", "tool", "uri"];
 const MAX_MATCHED_CHARS = 10_000;
+/** What takes more than some milliseconds is watched; to watch it costs a part of one. */
+const QUICK_STEPS = 1_000_000;
+/** Three repetitions over 10,000 characters would take days, and the server does nothing else meanwhile. */
+const LONGEST_MS = 500;
 
-function assertShort(value: unknown): void {
-  if (typeof value === "string" && value.length > MAX_MATCHED_CHARS)
+/** The most steps that a pattern of this degree may take over the texts, keys among them. @throws TypeError when one is too long. */
+function stepsOf(value: unknown, degree: number): number {
+  if (typeof value === "string") {
+    if (value.length <= MAX_MATCHED_CHARS) return value.length ** degree;
     throw new TypeError(
       `a text of ${value.length} characters is too long for matches(), which takes ${MAX_MATCHED_CHARS}`,
     );
-  if (typeof value === "object" && value !== null) for (const item of Object.values(value)) assertShort(item);
+  }
+  if (typeof value !== "object" || value === null) return 0;
+  let steps = 0;
+  for (const [key, item] of Object.entries(value)) steps += stepsOf(key, degree) + stepsOf(item, degree);
+  return steps;
 }

@@ -1,8 +1,13 @@
 /** A glob over names and URIs: `*` stands for any characters, `?` for one. Linear in the text, whatever the pattern. */
 export function toMatcher(glob: string): (text: string) => boolean {
   if (glob === "*") return () => true;
-  if (!/[*?]/.test(glob)) return (text) => text === glob;
+  if (!isGlob(glob)) return (text) => text === glob;
   return (text) => matches(glob, text);
+}
+
+/** Whether it can stand for anything but itself. */
+export function isGlob(text: string): boolean {
+  return /[*?]/.test(text);
 }
 
 /** Greedy with one point to come back to: no pattern can make it explode, as a regular expression could. */

@@ -40,14 +40,14 @@ export class Layer {
   }
 
   hides(subject: Subject): Objection | undefined {
-    const hidden = this.#hidden.find((pattern) => pattern.matches(subject));
+    const hidden = this.#hidden.find((pattern) => pattern.touches(subject));
     if (hidden !== undefined) return { rule: `${this.id}.hidden`, reason: undefined };
     if (this.#visible === undefined || this.#visible.some((pattern) => pattern.matches(subject))) return undefined;
     return { rule: `${this.id}.visible`, reason: undefined };
   }
 
   denies(subject: Subject): Objection | undefined {
-    const denied = this.#deny.find(({ pattern }) => pattern.matches(subject));
+    const denied = this.#deny.find(({ pattern }) => pattern.touches(subject));
     if (denied !== undefined) return { rule: `${this.id}.deny`, reason: denied.reason };
     if (this.#allow === undefined || this.#allow.some((pattern) => pattern.matches(subject))) return undefined;
     return { rule: `${this.id}.allow`, reason: undefined };
@@ -55,7 +55,7 @@ export class Layer {
 
   confirms(subject: Subject): Confirmation | undefined {
     return this.#confirm
-      .filter(({ pattern }) => pattern.matches(subject))
+      .filter(({ pattern }) => pattern.touches(subject))
       .map(({ by }): Confirmation => ({ by, rule: `${this.id}.confirm`, reason: undefined }))
       .reduce<Confirmation | undefined>(stricter, undefined);
   }

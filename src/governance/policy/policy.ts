@@ -3,18 +3,18 @@ import type { DeepReadonly } from "../../config/deep-freeze.ts";
 import type { LayerConfig, PolicyConfig } from "../../config/governance-schema.ts";
 import type { Asker } from "../subject.ts";
 import { AskerPolicy } from "./asker-policy.ts";
-import { toMatcher } from "./glob.ts";
+import { isGlob, toMatcher } from "./glob.ts";
 import { Layer } from "./layer.ts";
 import { PolicyError } from "./policy-error.ts";
-import { type CompiledRule, compileRule, firstLine } from "./rule.ts";
+import { type CompiledRule, compileRule, firstLine, looseningByLabel } from "./rule.ts";
 import { type ToolEntry, toToolEntry } from "./tool-entry.ts";
 
 interface NamedLayer {
+  readonly name: string;
   readonly isMeant: (name: string) => boolean;
   readonly layer: Layer;
 }
 
-const MAX_GROUPS = 100;
 /** Anyone can send a label: those that are remembered are few. */
 const MAX_KEPT_LABELS = 64;
 
@@ -62,17 +62,13 @@ export class Policy {
   #join(asker: Asker): AskerPolicy {
     const { principal, label } = asker;
     const groups = groupsOf(principal.claims[this.config.groupsClaim]);
-    const layers = [
-      this.#defaults,
-      ...groups.flatMap((group) => meant(this.#groups, group)),
-      ...meant(this.#clients, principal.id),
-    ];
+    const layers = [this.#defaults, ...meantByAny(this.#groups, groups), ...meant(this.#clients, principal.id)];
     const labelLayers = label === undefined ? [] : meant(this.#labels, label);
     const { revision } = this;
     return new AskerPolicy({
       asker,
       groups,
-      layers: [...new Set(layers)],
+      layers,
       labelLayers,
       tools: this.#tools,
       rules: this.#rules,
@@ -81,13 +77,15 @@ export class Policy {
   }
 }
 
-export function groupsOf(claim: unknown): readonly string[] {
+/** All of them, since any may tighten. What carries the claim has an end: a token is no longer than a header. */
+function groupsOf(claim: unknown): readonly string[] {
   const names: readonly unknown[] = Array.isArray(claim) ? claim : typeof claim === "string" ? [claim] : [];
-  return names.filter((name) => typeof name === "string").slice(0, MAX_GROUPS);
+  return [...new Set(names.filter((name) => typeof name === "string"))];
 }
 
 function toLayers(kind: string, layers: Readonly<Record<string, DeepReadonly<LayerConfig>>>): readonly NamedLayer[] {
   return Object.entries(layers).map(([name, config]) => ({
+    name,
     isMeant: toMatcher(name),
     layer: new Layer(`${kind}.${name}`, config),
   }));
@@ -97,16 +95,28 @@ function meant(layers: readonly NamedLayer[], name: string): Layer[] {
   return layers.filter(({ isMeant }) => isMeant(name)).map(({ layer }) => layer);
 }
 
+/** By name where there is no pattern: a caller may be in thousands of groups. */
+function meantByAny(layers: readonly NamedLayer[], names: readonly string[]): Layer[] {
+  const known = new Set(names);
+  return layers
+    .filter(({ name, isMeant }) => known.has(name) || (isGlob(name) && names.some(isMeant)))
+    .map(({ layer }) => layer);
+}
+
 function compileRules(rules: DeepReadonly<PolicyConfig>["rules"]): readonly CompiledRule[] {
   const problems: string[] = [];
   const seen = new Set<string>();
   const compiled = rules.flatMap((rule, index) => {
+    const place = `rules[${index}] (${rule.id}): when`;
     if (seen.has(rule.id)) problems.push(`rules[${index}]: there is already a rule with the id "${rule.id}"`);
     seen.add(rule.id);
     try {
-      return [compileRule(rule)];
+      const each = compileRule(rule);
+      const loosening = looseningByLabel(each, rules.slice(index + 1));
+      if (loosening !== undefined) problems.push(`${place}: ${loosening}`);
+      return [each];
     } catch (error) {
-      problems.push(`rules[${index}] (${rule.id}): when: ${firstLine(error)}`);
+      problems.push(`${place}: ${firstLine(error)}`);
       return [];
     }
   });

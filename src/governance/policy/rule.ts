@@ -1,6 +1,6 @@
 import type { DeepReadonly } from "../../config/deep-freeze.ts";
 import type { RuleConfig } from "../../config/governance-schema.ts";
-import { compileExpression, type Expression, type Facts } from "./expression.ts";
+import { compileExpression, type Expression, type Facts, looksAtLabel } from "./expression.ts";
 import type { Confirmer } from "./terms.ts";
 
 /** One of `rules`, its expression compiled. */
@@ -27,6 +27,29 @@ export function compileRule({
   reason,
 }: DeepReadonly<RuleConfig>): CompiledRule {
   return { id, when, effect, confirm, reason, holds: compileExpression(when) };
+}
+
+type Effect = Pick<DeepReadonly<RuleConfig>, "effect" | "confirm">;
+
+/**
+ * Anyone can send any label, so it must not get a call past the rules behind. What is wrong with a rule that would let it,
+ * if anything is.
+ */
+export function looseningByLabel(
+  { when, effect, confirm }: CompiledRule,
+  behind: readonly Effect[],
+): string | undefined {
+  const isLoose = effect === "allow" || behind.some((other) => strictness(other) > strictness({ effect, confirm }));
+  if (!isLoose || !looksAtLabel(when)) return undefined;
+  return effect === "allow"
+    ? "anyone can send any label, so it can only tighten: a rule with the effect allow cannot look at it; use principal, groups or claims"
+    : "anyone can send any label, so it can only tighten: put this rule behind those that are stricter, or use principal, groups or claims";
+}
+
+function strictness({ effect, confirm }: Effect): number {
+  if (effect === "deny") return 3;
+  if (effect === "allow") return 0;
+  return confirm === "client" ? 1 : 2;
 }
 
 /**

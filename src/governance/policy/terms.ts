@@ -42,6 +42,10 @@ export interface Terms {
   /** What is set aside before it runs, in micro-units. */
   readonly reserveMicros: number;
   readonly maxCost: Cap | undefined;
+  /** Set where nobody can know before what it may cost: the name under which its dearest call is remembered. */
+  readonly openEndedAs: string | undefined;
+  /** Whether it can report costs of its own. */
+  readonly mayCharge: boolean;
 }
 
 const MICROS = 1_000_000;

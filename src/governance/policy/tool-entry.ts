@@ -54,9 +54,22 @@ export function priceOf(entries: readonly ToolEntry[], price: SubjectPrice): Sub
   };
 }
 
+/** What can cost anything at all needs something that is left, however little is known before it runs. */
+const LEAST_MICROS = 1;
+
 /** The most that a call can cost by what is known before it runs. */
-export function reserveOf({ fixed, perSecond, max }: SubjectPrice, timeoutMs: number): number {
-  return toMicros(max ?? fixed + (perSecond * timeoutMs) / 1000);
+export function reserveOf(price: SubjectPrice, { timeoutMs, mayCharge }: Subject): number {
+  const { fixed, perSecond, perEgressMb, max } = price;
+  const known = toMicros(max ?? fixed + (perSecond * timeoutMs) / 1000);
+  const isPriced = fixed > 0 || perSecond > 0 || perEgressMb > 0;
+  // A maximum of nothing is the word of whoever set it that nothing will be reported.
+  const isFree = !isPriced && (max === undefined ? mayCharge !== true : max === 0);
+  return isFree ? 0 : Math.max(LEAST_MICROS, known);
+}
+
+/** Whether there is something in its cost that has no end: traffic, or what its author's code reports. */
+export function isOpenEnded({ perEgressMb, max }: SubjectPrice, { mayCharge }: Subject): boolean {
+  return max === undefined && (perEgressMb > 0 || mayCharge === true);
 }
 
 function cap(rule: string, limit: number | undefined): Cap | undefined {

@@ -6,8 +6,27 @@ import type { Policy } from "./policy.ts";
 const SHELL = execution("shell_exec", ["shell.exec", "execute_command"]);
 const CODE = execution("code_run", ["code.exec", "execute_code"]);
 
-/** Policies that do less than they seem to: whoever can run code can run a shell. */
+/** Policies that do less than they seem to. */
 export function policyWarnings(policy: Policy): readonly string[] {
+  return [...hollowDenials(policy), ...openEndedPrices(policy)];
+}
+
+/** What moves over a network costs what it costs: of many calls at a time each may pass the line. */
+function openEndedPrices({ config }: Policy): readonly string[] {
+  const { defaults, groups, clients, labels, tools } = config;
+  const layers = [defaults, ...[groups, clients, labels].flatMap((named) => Object.values(named))];
+  if (!layers.some(({ monthlyBudget = 0 }) => monthlyBudget > 0)) return [];
+  return Object.entries(tools)
+    .filter(([, { cost, maxCost }]) => maxCost === undefined && typeof cost === "object" && (cost.perEgressMb ?? 0) > 0)
+    .map(
+      ([glob]) =>
+        `tools.${glob} has a price for the network and no maxCost: calls at the same time may pass a monthlyBudget together, ` +
+        "so say what one of them may cost at most",
+    );
+}
+
+/** Whoever can run code can run a shell. */
+function hollowDenials(policy: Policy): readonly string[] {
   const { clients, groups, groupsClaim } = policy.config;
   const askers: readonly (readonly [string, Principal])[] = [
     ["everybody", somebody("", {})],

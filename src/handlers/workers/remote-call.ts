@@ -101,6 +101,12 @@ export class RemoteCall {
     this.#options.reject(error);
   }
 
+  /** The worker is gone, and with it what the handler would have said. Who stopped the call pays for that. */
+  lose(error: unknown): void {
+    if (this.isAbandoned && !this.#isOver) this.context?.forfeit?.();
+    this.fail(error);
+  }
+
   /** What the handler says while it runs. Answers to its questions go back through `send`. */
   hear(message: FromWorker, send: (message: ToWorker) => void): void {
     const { context } = this;

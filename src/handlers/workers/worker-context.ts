@@ -35,6 +35,7 @@ export class WorkerContext implements CallContext {
   #controller: AbortController | undefined;
   #endedBy: Error | undefined;
   #isSettled = false;
+  #hasOutcome = false;
   #startMs: number | undefined;
 
   constructor(id: number, wire: WireContext, send: (message: FromWorker) => void) {
@@ -90,7 +91,7 @@ export class WorkerContext implements CallContext {
   startTask: CallContext["startTask"] = async () => void (await this.#ask<unknown>("startTask"));
 
   charge: CallContext["charge"] = (amount) => {
-    if (!this.#isSettled) this.#send({ t: "charge", id: this.#id, amount });
+    if (!this.#hasOutcome) this.#send({ t: "charge", id: this.#id, amount });
   };
 
   listChanged: CallContext["listChanged"] = (list) => this.#send({ t: "listChanged", id: this.#id, list });
@@ -119,11 +120,17 @@ export class WorkerContext implements CallContext {
     if (this.#endedBy !== undefined) return;
     this.#endedBy = reason;
     this.#controller?.abort(reason);
-    this.settle();
+    this.#close();
   }
 
-  /** Nothing that the handler says from now on can reach anybody. */
+  /** It has run. */
   settle(): void {
+    this.#hasOutcome = true;
+    this.#close();
+  }
+
+  /** Nothing that the handler says from now on can reach anybody; what it charges still counts until it has run. */
+  #close(): void {
     this.#isSettled = true;
     for (const waiting of this.#questions?.values() ?? []) waiting.reject(tooLate());
     this.#questions = undefined;

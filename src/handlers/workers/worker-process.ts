@@ -9,6 +9,8 @@ import type { FromWorker, ToWorker, WireContext } from "./worker-protocol.ts";
 
 /** After a call was cancelled its worker has this long to show that it still lives. */
 const CANCEL_GRACE_MS = 500;
+/** A call that runs on for so long after its end costs its worker: that takes no more, and ends when the others are done. */
+export const RUN_ON_MS = 300_000;
 /** A worker that is no longer wanted ends by itself when its stream does. */
 const END_GRACE_MS = 1000;
 const KEPT_LINES = 5;
@@ -50,6 +52,8 @@ export class WorkerProcess implements CallRunner {
   #killedFor: string | undefined;
   isReady = false;
   isStuck = false;
+  #leavingFor: string | undefined;
+  #isClosing = false;
   isOver = false;
   /** A call did not stop when it should: its process was ended for that, and for nothing else. */
   isEndedForCall = false;
@@ -80,7 +84,7 @@ export class WorkerProcess implements CallRunner {
   }
 
   get canTake(): boolean {
-    return this.isReady && !this.isOver && !this.isStuck;
+    return this.isReady && !this.isOver && !this.isStuck && this.#leavingFor === undefined;
   }
 
   /** Whether somebody still waits for something that runs here. */
@@ -131,6 +135,7 @@ export class WorkerProcess implements CallRunner {
 
   /** Ends it as it would end by itself. Resolves when the process is gone: it may still write until then. */
   async close(): Promise<void> {
+    this.#isClosing = true;
     this.#lines.flush();
     this.#lines.end("it is not needed any more");
     await this.#options.launched.exited;
@@ -214,9 +219,21 @@ export class WorkerProcess implements CallRunner {
       if (this.isOver || this.#calls.get(id) === undefined) return;
       if (call.isExclusive) this.#endFor(`${call.what} went on after it was stopped`);
       else if (this.#heard === heard) this.#endFor(`${call.what} blocked it beyond its time`);
+      else setTimeout(() => this.#leaveFor(id, call), RUN_ON_MS).unref();
       this.#options.onFree();
     };
     setTimeout(check, CANCEL_GRACE_MS).unref();
+  }
+
+  #leaveFor(id: number, call: RemoteCall): void {
+    if (this.isOver || this.#calls.get(id) !== call) return;
+    this.#leavingFor ??= `${call.what} ran on long after it was stopped`;
+    this.#endIfLeft();
+  }
+
+  /** Nothing runs any more that somebody waits for. */
+  #endIfLeft(): void {
+    if (this.#leavingFor !== undefined && !this.isOver && !this.isNeeded) this.#endFor(this.#leavingFor);
   }
 
   #endFor(reason: string): void {
@@ -227,6 +244,7 @@ export class WorkerProcess implements CallRunner {
   #take(id: number): RemoteCall | undefined {
     const call = this.#calls.delete(id);
     if (call?.isExclusive === true) this.#exclusive -= 1;
+    if (this.#leavingFor !== undefined) this.#endIfLeft();
     return call;
   }
 
@@ -257,7 +275,8 @@ export class WorkerProcess implements CallRunner {
     this.#options.onExit(this, { ...exit, reason });
     for (const [id, call] of calls) {
       if (id > started && this.isReady) this.#options.onReturned(call);
-      else call.fail(ended(call, reason));
+      else if (this.#isClosing) call.fail(ended(call, reason));
+      else call.lose(ended(call, reason));
     }
   }
 }

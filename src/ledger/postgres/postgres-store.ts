@@ -4,12 +4,12 @@ import { chainCheckpoint, chainDrafts, type ChainedBatch, type ChainOptions } fr
 import { type Cut, signCut } from "../checkpoint.ts";
 import type { LedgerKeys } from "../keys.ts";
 import type { LedgerHead } from "../ledger.ts";
-import type { LedgerFilter, LedgerStats, Page, TimelineCount, TimelineSpan } from "../query.ts";
+import type { DayShift, LedgerFilter, LedgerStats, Page, TimelineCount, TimelineSpan } from "../query.ts";
 import { COLUMNS, type Draft, type LedgerRow, systemDraft } from "../row.ts";
 import { type Appended, CUT_ROWS, type LedgerReader, type LedgerStore } from "../store.ts";
 import type { VerifyOptions, VerifyReport } from "../verify.ts";
 import { PostgresReader, toHead } from "./reader.ts";
-import { APPEND_SQL, HEAD_SQL, INSERT_SQL, MIGRATIONS } from "./schema.ts";
+import { APPEND_SQL, HEAD_SQL, INSERT_SQL, MIGRATIONS, TOUCH_SQL } from "./schema.ts";
 
 export interface PostgresStoreOptions {
   readonly url: string;
@@ -57,7 +57,10 @@ class PostgresStore implements LedgerStore {
   async append(drafts: readonly Draft[]): Promise<Appended> {
     return (
       (await this.#appendAlone(drafts)) ??
-      (await this.#write(async (head) => chainDrafts(head, drafts, this.#chainOptions())))
+      (await this.#write(async (head, client) => {
+        if (drafts.length === 0) await client.query(TOUCH_SQL);
+        return chainDrafts(head, drafts, this.#chainOptions());
+      }))
     );
   }
 
@@ -110,8 +113,8 @@ class PostgresStore implements LedgerStore {
     return this.#reader.get(seq);
   }
 
-  stats(filter: LedgerFilter): Promise<LedgerStats> {
-    return this.#reader.stats(filter);
+  stats(filter: LedgerFilter, dayShifts?: readonly DayShift[]): Promise<LedgerStats> {
+    return this.#reader.stats(filter, dayShifts);
   }
 
   count(filter: LedgerFilter): Promise<number> {

@@ -5,6 +5,7 @@ import type { LedgerKeys } from "../keys.ts";
 import type { LedgerHead } from "../ledger.ts";
 import {
   countQuery,
+  type DayShift,
   type LedgerFilter,
   type LedgerStats,
   listQuery,
@@ -31,7 +32,7 @@ export const POSTGRES_DIALECT: SqlDialect = {
       .replaceAll("?", "_"),
   likeOperator: "ILIKE",
   floor: (quotient) => `FLOOR(${quotient})`,
-  day: "to_char(to_timestamp(time / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+  day: (timeMs) => `to_char(to_timestamp(${timeMs} / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD')`,
 };
 
 /** Looks into the shared ledger. */
@@ -57,10 +58,9 @@ export class PostgresReader implements LedgerReader, ChainSource {
     return (await this.#database.query(`SELECT ${ROW_COLUMNS} FROM ledger WHERE seq = $1`, [seq])).map(toRow)[0];
   }
 
-  stats(filter: LedgerFilter): Promise<LedgerStats> {
-    return collectStats(filter, POSTGRES_DIALECT, async ({ sql, values }) =>
-      (await this.#database.query(sql, values)).map(toCount),
-    );
+  stats(filter: LedgerFilter, dayShifts: readonly DayShift[] = []): Promise<LedgerStats> {
+    const query = { filter, dialect: POSTGRES_DIALECT, dayShifts };
+    return collectStats(query, async ({ sql, values }) => (await this.#database.query(sql, values)).map(toCount));
   }
 
   async count(filter: LedgerFilter): Promise<number> {

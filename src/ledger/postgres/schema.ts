@@ -56,6 +56,9 @@ export const MIGRATIONS: readonly string[] = [
   END $$`,
 ];
 
+/** Writes and leaves nothing: a database that only reads refuses it. */
+export const TOUCH_SQL = "UPDATE ledger_meta SET value = value WHERE name = 'chain_key_id'";
+
 /** All rows of a batch in one parameter. */
 export const INSERT_SQL = `${POPULATE_SQL}, $1::json)`;
 

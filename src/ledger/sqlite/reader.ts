@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { existsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { OwlError } from "../../errors/owl-error.ts";
@@ -7,6 +8,7 @@ import type { LedgerKeys } from "../keys.ts";
 import type { LedgerHead } from "../ledger.ts";
 import {
   countQuery,
+  type DayShift,
   type LedgerFilter,
   type LedgerStats,
   listQuery,
@@ -22,7 +24,7 @@ import { collectStats, toCount, toTimelineCount } from "../stats.ts";
 import type { LedgerReader } from "../store.ts";
 import { type ChainRecord, type ChainSource, verifyChain, type VerifyOptions, type VerifyReport } from "../verify.ts";
 import { openConnection, type SqliteConnection } from "./connection.ts";
-import { RECORDS_SQL, ROW_COLUMNS } from "./schema.ts";
+import { RECORDS_SQL, ROW_COLUMNS, WHOLE_ROW } from "./schema.ts";
 import { storeError } from "./store-error.ts";
 
 export const SQLITE_DIALECT: SqlDialect = {
@@ -32,7 +34,7 @@ export const SQLITE_DIALECT: SqlDialect = {
   likeOperator: "LIKE",
   // The database divides whole numbers so by itself.
   floor: (quotient) => quotient,
-  day: "strftime('%Y-%m-%d', time / 1000, 'unixepoch')",
+  day: (timeMs) => `strftime('%Y-%m-%d', ${timeMs} / 1000, 'unixepoch')`,
 };
 
 export interface SqliteReaderOptions {
@@ -40,6 +42,9 @@ export interface SqliteReaderOptions {
   /** Only verification needs them. */
   readonly loadKeys: () => LedgerKeys;
 }
+
+const LATEST_CUT_SQL =
+  "SELECT CAST(result AS BLOB) FROM ledger WHERE seq = (SELECT max(seq) FROM ledger WHERE kind = 'cut')";
 
 /** Looks into a ledger, also beside servers that write to it. No read lasts longer than a page, so that the log can be reset. */
 export class SqliteReader implements LedgerReader, ChainSource {
@@ -57,16 +62,18 @@ export class SqliteReader implements LedgerReader, ChainSource {
   }
 
   async list(filter: LedgerFilter, page: Page): Promise<readonly LedgerRow[]> {
-    const { sql, values } = listQuery(ROW_COLUMNS, { filter, page, dialect: SQLITE_DIALECT });
-    return this.#objects(sql, values).map(toRow);
+    const { sql, values } = listQuery(WHOLE_ROW, { filter, page, dialect: SQLITE_DIALECT });
+    return this.#raw(sql, values).map(([encoded]) => decodeRow(encoded));
   }
 
   async get(seq: number): Promise<LedgerRow | undefined> {
-    return this.#objects(`SELECT ${ROW_COLUMNS} FROM ledger WHERE seq = ?`, [seq]).map(toRow)[0];
+    const [row] = this.#raw(`SELECT ${WHOLE_ROW} FROM ledger WHERE seq = ?`, [seq]);
+    return row && decodeRow(row[0]);
   }
 
-  stats(filter: LedgerFilter): Promise<LedgerStats> {
-    return collectStats(filter, SQLITE_DIALECT, async ({ sql, values }) => this.#objects(sql, values).map(toCount));
+  stats(filter: LedgerFilter, dayShifts: readonly DayShift[] = []): Promise<LedgerStats> {
+    const query = { filter, dialect: SQLITE_DIALECT, dayShifts };
+    return collectStats(query, async ({ sql, values }) => this.#objects(sql, values).map(toCount));
   }
 
   async count(filter: LedgerFilter): Promise<number> {
@@ -88,19 +95,19 @@ export class SqliteReader implements LedgerReader, ChainSource {
     await setImmediate();
     return this.#raw(RECORDS_SQL, [afterSeq, limit]).map(([seq, hash, encoded]) => ({
       seq: Number(seq),
-      hash: String(hash),
-      encoded: String(encoded),
+      hash: toText(hash),
+      encoded: toText(encoded),
     }));
   }
 
   async latestCut(): Promise<Cut | undefined> {
-    const [row] = this.#raw("SELECT result FROM ledger WHERE seq = (SELECT max(seq) FROM ledger WHERE kind = 'cut')");
-    return row === undefined ? undefined : readCut(this.#options.loadKeys(), String(row[0]));
+    const [row] = this.#raw(LATEST_CUT_SQL);
+    return row === undefined ? undefined : readCut(this.#options.loadKeys(), toText(row[0]));
   }
 
   async chainKeyId(): Promise<string | undefined> {
-    const [row] = this.#raw("SELECT value FROM ledger_meta WHERE name = 'chain_key_id'");
-    return row === undefined ? undefined : String(row[0]);
+    const [row] = this.#raw("SELECT CAST(value AS BLOB) FROM ledger_meta WHERE name = 'chain_key_id'");
+    return row === undefined ? undefined : toText(row[0]);
   }
 
   async integrityProblems(): Promise<readonly string[]> {
@@ -143,4 +150,19 @@ export class SqliteReader implements LedgerReader, ChainSource {
       throw storeError(error, path);
     }
   }
+}
+
+/** What was tampered with has to be shown: a byte that is no text becomes a sign for that. */
+function decodeRow(encoded: unknown): LedgerRow {
+  const text = encoded instanceof Uint8Array ? new TextDecoder().decode(encoded) : String(encoded);
+  const values: unknown = JSON.parse(text);
+  if (!Array.isArray(values)) throw new TypeError("a row is a list of values");
+  return toRow(Object.fromEntries(ROW_COLUMNS.map((name, index) => [name, values[index]])));
+}
+
+/** Bytes that are no text stand for no text that was ever written. */
+function toText(value: unknown): string {
+  if (!(value instanceof Uint8Array)) return String(value);
+  const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  return isUtf8(bytes) ? bytes.toString("utf8") : "";
 }

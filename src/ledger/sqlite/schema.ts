@@ -31,9 +31,15 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE ledger_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;`,
 ];
 
-export const ROW_COLUMNS: string = [...COLUMNS, "hash"].join(", ");
+export const ROW_COLUMNS: readonly string[] = [...COLUMNS, "hash"];
 
-export const INSERT_SQL = `INSERT INTO ledger (${ROW_COLUMNS}) VALUES (${[...COLUMNS, "hash"].map(() => "?").join(", ")})`;
+export const INSERT_SQL = `INSERT INTO ledger (${ROW_COLUMNS.join(", ")}) VALUES (${ROW_COLUMNS.map(() => "?").join(", ")})`;
+
+/** Goes to the disk and leaves nothing. A value that is put in its own place would not be written. */
+export const TOUCH_SQL = "INSERT INTO ledger_meta VALUES ('touch', ''); DELETE FROM ledger_meta WHERE name = 'touch'";
+
+/** A whole row, as bytes: the library ends the process on a text that is no UTF-8, which is what a flipped bit may make of it. */
+export const WHOLE_ROW = `CAST(json_array(${ROW_COLUMNS.join(", ")}) AS BLOB)`;
 
 /** The row as `encodeRow` writes it, made by the database: one text for each row is twice as fast to read as all its columns. */
-export const RECORDS_SQL = `SELECT seq, hash, json_array(${COLUMNS.join(", ")}) FROM ledger WHERE seq > ? ORDER BY seq LIMIT ?`;
+export const RECORDS_SQL = `SELECT seq, CAST(hash AS BLOB), CAST(json_array(${COLUMNS.join(", ")}) AS BLOB) FROM ledger WHERE seq > ? ORDER BY seq LIMIT ?`;

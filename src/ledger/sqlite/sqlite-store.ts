@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Cut } from "../checkpoint.ts";
 import type { LedgerKeys } from "../keys.ts";
 import type { LedgerHead } from "../ledger.ts";
-import type { LedgerFilter, LedgerStats, Page, TimelineCount, TimelineSpan } from "../query.ts";
+import type { DayShift, LedgerFilter, LedgerStats, Page, TimelineCount, TimelineSpan } from "../query.ts";
 import type { Draft, LedgerRow } from "../row.ts";
 import type { Appended, LedgerStore } from "../store.ts";
 import type { VerifyOptions, VerifyReport } from "../verify.ts";
@@ -61,8 +61,8 @@ export class SqliteStore implements LedgerStore {
     return this.#thread.call("get", seq);
   }
 
-  stats(filter: LedgerFilter): Promise<LedgerStats> {
-    return this.#thread.call("stats", filter);
+  stats(filter: LedgerFilter, dayShifts?: readonly DayShift[]): Promise<LedgerStats> {
+    return this.#thread.call("stats", filter, dayShifts);
   }
 
   count(filter: LedgerFilter): Promise<number> {

@@ -6,7 +6,7 @@ import type { LedgerHead } from "../ledger.ts";
 import { type Draft, systemDraft } from "../row.ts";
 import { type Appended, CUT_ROWS } from "../store.ts";
 import { type ConnectionMode, fileIdentity, openConnection, type SqliteConnection } from "./connection.ts";
-import { INSERT_SQL } from "./schema.ts";
+import { INSERT_SQL, TOUCH_SQL } from "./schema.ts";
 import { isLocked, storeError } from "./store-error.ts";
 
 export interface SqliteWriterOptions {
@@ -38,7 +38,10 @@ export class SqliteWriter {
   }
 
   append(drafts: readonly Draft[]): Appended {
-    return this.#write((head) => chainDrafts(head, drafts, this.#chainOptions()));
+    return this.#write((head, { db }) => {
+      if (drafts.length === 0) db.exec(TOUCH_SQL);
+      return chainDrafts(head, drafts, this.#chainOptions());
+    });
   }
 
   /** Signs the head, unless there is nothing behind the newest signature. */

@@ -20,12 +20,15 @@ export async function complete(
   { ref, argument, context }: CompleteParams,
   exchange: Exchange,
 ): Promise<Record<string, unknown>> {
+  const { view } = mcp.pipeline;
+  const others = context?.arguments ?? {};
   const request = {
-    subject: mcp.pipeline.view.subjectOfReference(ref),
+    subject: view.subjectOfReference(ref),
     argument: argument.name,
     value: argument.value,
-    others: context?.arguments ?? {},
+    others,
     find: () => findCompleter(mcp, ref, argument.name),
+    isOpen: (value: string) => view.seesCompleted(ref, { ...others, [argument.name]: value }, exchange.caller),
   };
   const { value: all, quota } = await mcp.pipeline.complete(request, exchange);
   const values = all.slice(0, MAX_VALUES);

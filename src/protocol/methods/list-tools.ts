@@ -79,14 +79,21 @@ function renderPage(
 ): Page {
   const page = paginate(tools, { list: "tools", size: PAGE_SIZE, cursor, keyOf: ({ name }) => name });
   const { nextCursor } = page;
-  const entries = page.items.map((tool) =>
-    describeTool(tool, {
+  const entries = page.items.map((item) => {
+    const tool = withoutHiddenSkill(mcp, item, caller);
+    return describeTool(tool, {
       isNew,
       skillText: tool.skill === undefined ? undefined : mcp.pipeline.skillTexts?.of(tool.skill),
-      constraints: constraintsFor(mcp, tool, caller),
-    }),
-  );
+      constraints: constraintsFor(mcp, item, caller),
+    });
+  });
   return { tools: entries, ...(nextCursor !== undefined && { nextCursor }) };
+}
+
+/** Whoever may use a tool need not know of the skill that says how: its name, summary and text are the skill's. */
+function withoutHiddenSkill({ pipeline }: Mcp, tool: Tool, caller: Caller): Tool {
+  if (tool.skill === undefined || pipeline.view.sees(tool.skill, caller)) return tool;
+  return { ...tool, skill: undefined };
 }
 
 export interface DescribeToolOptions {

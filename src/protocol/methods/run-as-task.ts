@@ -1,6 +1,6 @@
 import type { TaskOptions } from "../../capabilities/define.ts";
 import type { Tool } from "../../capabilities/registry.ts";
-import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import { isOwlError, OwlError, toOwlError } from "../../errors/owl-error.ts";
 import { type Call, CallSuspended, type Conversation } from "../../pipeline/call.ts";
 import { Lifeline } from "../../pipeline/lifeline.ts";
 import { asking } from "../conversations/asking.ts";
@@ -41,18 +41,53 @@ export function runAsTask(
   { tool, task: options, args }: TaskCall,
   exchange: Exchange,
 ): Promise<Record<string, unknown>> {
+  const start = options.start === "at-once" ? startedAtOnce : startedByHandler;
+  return start(mcp, { tool, task: options, args }, exchange);
+}
+
+/**
+ * The task is answered when something about it is on record: that it began, or how it ended. A refusal is its own
+ * record, so that nobody fills the ledger with tasks that never run.
+ */
+async function startedAtOnce(
+  mcp: Mcp,
+  { tool, task: options, args }: TaskCall,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
   const { caller, traceId, requestId } = exchange;
-  if (options.start === "at-once") {
-    const task = mcp.tasks.create(caller.principal.id, options.ttlMs);
-    const conversation = taskConversation(mcp, task, exchange);
-    void settle(mcp, task, {
-      tool,
-      exchange,
-      running: mcp.pipeline.callTool(tool, args, { caller, traceId, requestId, life: task.life, conversation }),
+  const task = mcp.tasks.create(caller.principal.id, options.ttlMs);
+  const answer = created(task);
+  const conversation = taskConversation(mcp, task, exchange);
+  await new Promise<void>((resolve, reject) => {
+    let recorded: Promise<void> | undefined;
+    const onPassed = (): void => {
+      if (recorded !== undefined) return;
+      recorded = recordStart(mcp, { task, tool, args }, exchange);
+      recorded.then(resolve, reject);
+    };
+    const call = { caller, traceId, requestId, life: task.life, conversation, onPassed };
+    const running = mcp.pipeline.callTool(tool, args, call);
+    // A ledger that is known to be broken refuses without a record: such a task never was.
+    running.catch((error: unknown) => {
+      if (recorded === undefined && isOwlError(error) && error.kind === "store_unavailable") reject(error);
     });
-    return Promise.resolve(created(task));
+    void settle(mcp, task, { tool, exchange, running }).then(resolve);
+  });
+  return answer;
+}
+
+/** What nobody could record must not go on. */
+async function recordStart(
+  mcp: Mcp,
+  { task, tool, args }: { readonly task: Task; readonly tool: Tool; readonly args: unknown },
+  exchange: Exchange,
+): Promise<void> {
+  try {
+    await mcp.pipeline.recordTaskWord("tasks/create", exchange, { task_id: task.id, tool: tool.name, arguments: args });
+  } catch (error) {
+    task.cancel();
+    throw error;
   }
-  return startedByHandler(mcp, { tool, task: options, args }, exchange);
 }
 
 /** Questions before `startTask()` are put on the call itself, later ones on the task. */
@@ -65,12 +100,21 @@ function startedByHandler(
     let task: Task | undefined;
     const life = new Lifeline();
     const unlink = exchange.life.onEnd(() => (task === undefined ? life.end() : undefined));
-    const startTask = async (): Promise<void> => {
-      if (task !== undefined) return;
-      task = mcp.tasks.create(exchange.caller.principal.id, options.ttlMs);
-      task.life.onEnd(() => life.end());
-      resolve(created(task));
+    const begin = async (): Promise<void> => {
+      const begun = mcp.tasks.create(exchange.caller.principal.id, options.ttlMs);
+      task = begun;
+      begun.life.onEnd(() => life.end());
+      const answer = created(begun);
+      try {
+        await recordStart(mcp, { task: begun, tool, args }, exchange);
+        resolve(answer);
+      } catch (error) {
+        reject(error);
+        throw error;
+      }
     };
+    let starting: Promise<void> | undefined;
+    const startTask = (): Promise<void> => (starting ??= begin());
     const run = (call: Call): Promise<Record<string, unknown>> => {
       const before = call.conversation;
       const now = (): Conversation => (task === undefined ? before : taskConversation(mcp, task, exchange));

@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import type { Call, Conversation } from "../../pipeline/call.ts";
 import { CallSuspended } from "../../pipeline/call.ts";
-import { Replay } from "../conversations/replay.ts";
+import { isApproval, Replay } from "../conversations/replay.ts";
 import type { Exchange } from "../exchange.ts";
 import { isObject } from "../json-rpc.ts";
 import type { Mcp } from "../mcp.ts";
+import { STATE_LIFE_MS } from "../request-state.ts";
 import { isModern } from "../versions.ts";
 
 export interface Questionable<T> {
@@ -31,10 +32,7 @@ export async function runWithQuestions<T extends Record<string, unknown>>(
   if (!isModern(caller.protocolVersion))
     return run(also === undefined ? call : { ...call, conversation: { ...conversation, ...also } });
   const binding = exchange.requestState === undefined ? undefined : bindingOf(exchange, boundTo);
-  const replay = new Replay(
-    { ...earlierAnswers(mcp, exchange, binding), ...exchange.inputResponses },
-    exchange.capabilities,
-  );
+  const replay = replayOf(mcp, exchange, binding);
   try {
     const result = await run({ ...call, conversation: { ...conversation, ...replay.questions(), ...also } });
     return replay.isSuspended ? inputRequired(mcp, replay, binding ?? bindingOf(exchange, boundTo)) : result;
@@ -44,17 +42,35 @@ export async function runWithQuestions<T extends Record<string, unknown>>(
   }
 }
 
-function earlierAnswers(mcp: Mcp, { requestState }: Exchange, binding: string | undefined): Record<string, unknown> {
-  if (requestState === undefined || binding === undefined) return {};
-  const answers = mcp.states.open(requestState, binding);
-  return isObject(answers) ? answers : {};
+/** What an approval answers must have been asked: nobody says yes to a question that was never put. */
+function replayOf(mcp: Mcp, exchange: Exchange, binding: string | undefined): Replay {
+  const { requestState, inputResponses = {}, capabilities } = exchange;
+  const { answers, asked } = earlierRounds(mcp, requestState, binding);
+  const now = Object.entries(inputResponses).filter(([key]) => !isApproval(key) || asked.includes(key));
+  return new Replay({
+    answers: { ...answers, ...Object.fromEntries(now) },
+    capabilities,
+    useState: () => requestState !== undefined && mcp.usedStates.use(mcp.states.idOf(requestState), STATE_LIFE_MS),
+  });
+}
+
+interface Rounds {
+  readonly answers: Readonly<Record<string, unknown>>;
+  /** Keys of the questions that came with the state. */
+  readonly asked: readonly unknown[];
+}
+
+function earlierRounds(mcp: Mcp, requestState: string | undefined, binding: string | undefined): Rounds {
+  const opened = requestState === undefined || binding === undefined ? {} : mcp.states.open(requestState, binding);
+  const { answers, asked } = isObject(opened) ? opened : {};
+  return { answers: isObject(answers) ? answers : {}, asked: Array.isArray(asked) ? asked : [] };
 }
 
 function inputRequired(mcp: Mcp, { pending, answers }: Replay, binding: string): InputRequired {
   return {
     resultType: "input_required",
     inputRequests: Object.fromEntries(pending),
-    requestState: mcp.states.seal(answers, binding),
+    requestState: mcp.states.seal({ answers, asked: [...pending.keys()] }, binding),
   };
 }
 

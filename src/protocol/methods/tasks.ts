@@ -1,6 +1,8 @@
+import type { Call } from "../../pipeline/call.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Mcp } from "../mcp.ts";
-import { type TaskAction, TASKS_EXTENSION } from "../tasks.ts";
+import { type TaskAction, type TaskRequest, TASKS_EXTENSION } from "../tasks.ts";
+import { PLAIN_VERSION } from "../versions.ts";
 import { missingTasks } from "./run-as-task.ts";
 
 interface TaskParams {
@@ -30,6 +32,32 @@ function act(
   if (capabilities.extensions?.[TASKS_EXTENSION] === undefined)
     throw missingTasks("tasks need a client that declares the tasks extension");
   const wanted = { action, taskId, inputResponses: { ...inputResponses }, principal: caller.principal.id };
-  if (mcp.taskHomes?.isElsewhere(taskId) !== true) return mcp.tasks.act(wanted);
+  if (mcp.taskHomes?.isElsewhere(taskId) !== true) return actHere(mcp, wanted, { caller, traceId });
   return mcp.taskHomes.ask({ ...wanted, traceId, signal: life.signal });
+}
+
+/** For a client of another server, which has seen to it that this is its client. */
+export function actForOther(mcp: Mcp, request: TaskRequest & { readonly traceId: string }): Answer {
+  const principal = { id: request.principal, scopes: [], claims: {} };
+  const caller = {
+    principal,
+    label: undefined,
+    transport: "http",
+    protocolVersion: PLAIN_VERSION,
+    sessionId: undefined,
+  } as const;
+  return actHere(mcp, request, { caller, traceId: request.traceId });
+}
+
+async function actHere(
+  mcp: Mcp,
+  request: TaskRequest,
+  asked: Pick<Call, "caller" | "traceId">,
+): Promise<Record<string, unknown>> {
+  const { answer, changed } = mcp.tasks.act(request);
+  const name = `tasks/${request.action}`;
+  if (changed !== undefined) await mcp.pipeline.recordTaskWord(name, asked, changed);
+  else if (request.action === "get")
+    await mcp.pipeline.recordLook({ kind: "task", name, args: { task_id: request.taskId }, result: {} }, asked);
+  return answer;
 }

@@ -1,6 +1,7 @@
 import type { ToolResult } from "../../capabilities/content.ts";
 import type { Tool } from "../../capabilities/registry.ts";
 import { toOwlError } from "../../errors/owl-error.ts";
+import { QUOTA_META_KEY } from "../../governance/quota.ts";
 import { CallSuspended } from "../../pipeline/call.ts";
 import { renderFailure } from "../../pipeline/render-result.ts";
 import type { Exchange } from "../exchange.ts";
@@ -22,8 +23,9 @@ export function failureOf(mcp: Mcp, tool: Tool, thrown: unknown, exchange: Excha
     });
   }
   if (!isToolError(error.kind, caller.protocolVersion)) throw error;
-  const data = errorData(error, { version: caller.protocolVersion, traceId, withStack: mcp.withStack });
-  return { ...renderFailure(tool.name, error, data) };
+  const { quota, ...data } = errorData(error, { version: caller.protocolVersion, traceId, withStack: mcp.withStack });
+  const { _meta, ...failure } = renderFailure(tool.name, error, data);
+  return { ...failure, _meta: quota === undefined ? _meta : { ..._meta, [QUOTA_META_KEY]: quota } };
 }
 
 /** Revisions before 2026-07-28 know structured content only as an object. */

@@ -13,17 +13,25 @@ const BLOCK_DEVICES = "/sys/block";
 export async function waitUntilDetached(folder: string, timeoutMs: number = DETACH_TIMEOUT_MS): Promise<boolean> {
   const deadline = Date.now() + timeoutMs;
   for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
-    const files = await attachedFiles();
-    if (!files.some((file) => file.startsWith(`${folder}/`))) return true;
+    const disks = await attachedDisks();
+    if (!disks.some(({ file }) => file.startsWith(`${folder}/`))) return true;
     if (Date.now() > deadline) return false;
     await delay(pauseMs);
   }
 }
 
-async function attachedFiles(): Promise<string[]> {
+export interface AttachedDisk {
+  readonly device: string;
+  readonly file: string;
+}
+
+export async function attachedDisks(): Promise<AttachedDisk[]> {
   const names = await readdir(BLOCK_DEVICES).catch(() => []);
-  const files = names
+  const disks = names
     .filter((name) => name.startsWith("loop"))
-    .map(async (name) => await readFile(join(BLOCK_DEVICES, name, "loop", "backing_file"), "utf8").catch(() => ""));
-  return (await Promise.all(files)).map((text) => text.trim());
+    .map(async (name) => {
+      const file = await readFile(join(BLOCK_DEVICES, name, "loop", "backing_file"), "utf8").catch(() => "");
+      return { device: `/dev/${name}`, file: file.trim() };
+    });
+  return await Promise.all(disks);
 }

@@ -1,9 +1,9 @@
 import type { Readable } from "node:stream";
-import { OwlError } from "../../errors/owl-error.ts";
+import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import { splitAttached } from "./attached-stream.ts";
 import type { EngineClient } from "./engine-client.ts";
-import { EngineError } from "./engine-failure.ts";
-import { createdSchema } from "./engine-answers.ts";
+import { EngineError, isNoRoom } from "./engine-failure.ts";
+import { type ContainerGround, makeContainer } from "./make-container.ts";
 import { ULIMITS } from "./ulimits.ts";
 
 const TIMEOUT_MS = 60_000;
@@ -30,6 +30,8 @@ export interface ImageQuestion {
   readonly volumes: ReadonlyArray<{ readonly name: string; readonly folder: string }>;
   /** Tried in place of the image's own. */
   readonly node?: string;
+  /** Without: 60 s. */
+  readonly timeoutMs?: number;
 }
 
 export interface ImageAnswer {
@@ -42,31 +44,43 @@ export interface ImageAnswer {
 }
 
 /** Starts the image once, confined like a sandbox, and asks what is in it. */
-export async function askImage(engine: EngineClient, question: ImageQuestion): Promise<ImageAnswer> {
-  const created = await engine.call({ method: "POST", path: "/containers/create", json: request(question) });
-  const path = `/containers/${createdSchema.parse(created.json).Id}`;
+export async function askImage(host: ContainerGround, question: ImageQuestion): Promise<ImageAnswer> {
+  const labels = host.ownership.labels("image");
+  const id = await makeContainer(host, { json: { ...request(question), Labels: labels } });
+  const path = `/containers/${id}`;
+  const signal = AbortSignal.timeout(question.timeoutMs ?? TIMEOUT_MS);
   try {
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const query = { stream: "1", stdout: "1", stderr: "1" };
-    const socket = await engine.hijack({ path: `${path}/attach`, query, signal });
-    const { stream, diagnostics } = splitAttached(socket);
-    await engine.call({ method: "POST", path: `${path}/start` });
-    const [said, complaint] = await Promise.all([readText(stream), readText(diagnostics)]);
-    const value = (name: string): string => new RegExp(`^${name}=(.*)$`, "m").exec(said)?.[1] ?? "";
-    const facts = { libc: value("libc"), python: value("python"), node: value("node") };
-    return { ...facts, nodeVersion: value("nodeVersion"), complaint: complaint.trim().slice(0, 300) };
+    return await ask(host.engine, path, signal);
   } catch (error) {
-    if (!(error instanceof EngineError)) throw error;
-    throw new OwlError("sandbox_unavailable", `the image ${question.name} cannot be started: ${error.message}`, {
+    // Whoever asked explains a full disk: it says nothing of the image.
+    if (!signal.aborted && (!(error instanceof EngineError) || isNoRoom(error.message))) throw error;
+    const reason = signal.aborted ? "it does not answer" : toOwlError(error).message;
+    throw new OwlError("sandbox_unavailable", `the image ${question.name} cannot be started: ${reason}`, {
       hint: "The image must have /bin/sh, and the engine must be able to start containers: try `docker run --rm --network none IMAGE true`.",
+      retryable: signal.aborted,
       cause: error,
     });
   } finally {
-    await engine.call({ method: "DELETE", path, query: { force: "1", v: "1" }, accept: [404, 409] });
+    host.own.delete(id);
+    await host.engine.call({ method: "DELETE", path, query: { force: "1", v: "1" }, accept: [404, 409] });
   }
 }
 
-function request({ id, seccomp, volumes, node = "" }: ImageQuestion): unknown {
+async function ask(engine: EngineClient, path: string, signal: AbortSignal): Promise<ImageAnswer> {
+  const query = { stream: "1", stdout: "1", stderr: "1" };
+  const socket = await engine.hijack({ path: `${path}/attach`, query, signal });
+  const { stream, diagnostics } = splitAttached(socket);
+  // From here on the signal is nothing to the connection itself.
+  signal.addEventListener("abort", () => socket.destroy(), { once: true });
+  await engine.call({ method: "POST", path: `${path}/start`, signal });
+  const [said, complaint] = await Promise.all([readText(stream), readText(diagnostics)]);
+  signal.throwIfAborted();
+  const value = (name: string): string => new RegExp(`^${name}=(.*)$`, "m").exec(said)?.[1] ?? "";
+  const facts = { libc: value("libc"), python: value("python"), node: value("node") };
+  return { ...facts, nodeVersion: value("nodeVersion"), complaint: complaint.trim().slice(0, 300) };
+}
+
+function request({ id, seccomp, volumes, node = "" }: ImageQuestion): Record<string, unknown> {
   return {
     Image: id,
     User: "65534:65534",

@@ -7,9 +7,6 @@ import type { DockerHost } from "./docker-host.ts";
 import type { SandboxImage } from "./images.ts";
 import { ULIMITS, ulimit } from "./ulimits.ts";
 
-/** Where Node is when the image has none of its own. */
-export const NODE_FOLDER = "/opt/owlclaw-node";
-
 const FIRST_UID = 1_000_000_000;
 const UID_COUNT = 500_000_000;
 const COMMON_UID = 1000;

@@ -30,7 +30,11 @@ export interface DockerHost {
   readonly prepared: Set<string>;
   /** Containers of this server that it knows of. */
   readonly own: Set<string>;
-  /** Containers that could not be removed because the engine was away. */
+  /** Containers whose making the engine has not answered yet: nobody knows their ids. */
+  readonly making: Set<Promise<unknown>>;
+  /** Whether such an answer was lost, so that there may be a container of this server that it does not know of. */
+  readonly doubt: { isThere: boolean };
+  /** Containers that could not be removed: the engine was away, or refused. */
   readonly leftovers: Set<string>;
   /** Workspaces of the same kind. */
   readonly leftVolumes: Set<string>;

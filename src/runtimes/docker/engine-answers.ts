@@ -13,6 +13,8 @@ const labels = z
   .nullish()
   .transform((found) => found ?? {});
 
+export const labelledSchema = z.object({ Id: z.string(), Config: z.object({ Labels: labels }) });
+
 export const containersSchema = z.array(z.object({ Id: z.string(), Labels: labels, State: z.string().default("") }));
 
 export const volumesSchema = z.object({

@@ -114,7 +114,7 @@ export class EngineClient {
   #fail(error: unknown, signal: AbortSignal | undefined): never {
     signal?.throwIfAborted();
     if (error instanceof EngineError) throw error;
-    throw engineUnreachable(this.name, error);
+    throw engineUnreachable(this.address, error);
   }
 }
 

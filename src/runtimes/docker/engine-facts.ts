@@ -12,6 +12,7 @@ const versionSchema = z.object({
 const infoSchema = z.object({
   SecurityOptions: z.array(z.string()).nullish(),
   DockerRootDir: z.string().default(""),
+  DefaultRuntime: z.string().default(""),
 });
 
 /** What must be known of an engine before anything is started on it. */
@@ -23,15 +24,26 @@ export interface EngineFacts {
   readonly mapsUsers: boolean;
   /** Where the engine keeps its volumes and everything else, on its own machine. */
   readonly rootFolder: string;
+  /** The OCI runtime of containers that name none. */
+  readonly ociRuntime: string;
 }
 
 const ARCHITECTURES: Readonly<Record<string, Architecture>> = { amd64: "x64", arm64: "arm64" };
 
+/** An engine that does not even say that it is there is not waited for longer. */
+const PING_TIMEOUT_MS = 10_000;
+
+/** All that is asked has to be answered within the one time: an engine may greet at once and then hang. */
 export async function readEngineFacts(engine: EngineClient, contactTimeoutMs: number): Promise<EngineFacts> {
-  await engine.call({ method: "GET", path: "/_ping", timeoutMs: contactTimeoutMs });
+  const deadline = performance.now() + contactTimeoutMs;
+  const ask = async (path: string, maxMs = contactTimeoutMs): Promise<unknown> => {
+    const timeoutMs = Math.max(1, Math.min(maxMs, Math.round(deadline - performance.now())));
+    return (await engine.call({ method: "GET", path, timeoutMs })).json;
+  };
+  await ask("/_ping", PING_TIMEOUT_MS);
   const [version, info] = await Promise.all([
-    engine.call({ method: "GET", path: "/version" }).then(({ json }) => versionSchema.parse(json)),
-    engine.call({ method: "GET", path: "/info" }).then(({ json }) => infoSchema.parse(json)),
+    ask("/version").then((json) => versionSchema.parse(json)),
+    ask("/info").then((json) => infoSchema.parse(json)),
   ]);
   const architecture = ARCHITECTURES[version.Arch];
   if (version.Os !== "linux" || architecture === undefined) {
@@ -48,5 +60,6 @@ export async function readEngineFacts(engine: EngineClient, contactTimeoutMs: nu
     architecture,
     mapsUsers,
     rootFolder: info.DockerRootDir,
+    ociRuntime: info.DefaultRuntime,
   };
 }

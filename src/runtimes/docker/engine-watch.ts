@@ -7,36 +7,42 @@ const TIMEOUT_MS = 10_000;
 export interface EngineWatch {
   /** Why the engine cannot be used now. */
   readonly trouble: OwlError | undefined;
-  close(): void;
+  /** Resolves when nothing of it goes on. */
+  close(): Promise<void>;
+}
+
+export interface EngineWatchOptions {
+  readonly onLost: (error: OwlError) => void;
+  readonly onBack: () => Promise<void>;
+  /** At every look that finds it. */
+  readonly onThere: () => Promise<void>;
 }
 
 /** Asks the engine now and then whether it is there, and says when it is back. */
-export function watchEngine(
-  engine: EngineClient,
-  { onLost, onBack }: { onLost: (error: OwlError) => void; onBack: () => Promise<void> },
-): EngineWatch {
+export function watchEngine(engine: EngineClient, { onLost, onBack, onThere }: EngineWatchOptions): EngineWatch {
   let trouble: OwlError | undefined;
-  let isAsking = false;
+  let asking: Promise<void> | undefined;
   const ask = async (): Promise<void> => {
-    isAsking = true;
     try {
       await engine.call({ method: "GET", path: "/_ping", timeoutMs: TIMEOUT_MS });
       if (trouble !== undefined) await onBack();
       trouble = undefined;
+      await onThere();
     } catch (thrown) {
       if (trouble === undefined) onLost(toOwlError(thrown, "sandbox_unavailable"));
       trouble = toOwlError(thrown, "sandbox_unavailable");
-    } finally {
-      isAsking = false;
     }
   };
   const timer = setInterval(() => {
-    if (!isAsking) void ask();
+    asking ??= ask().finally(() => (asking = undefined));
   }, INTERVAL_MS).unref();
   return {
     get trouble() {
       return trouble;
     },
-    close: () => clearInterval(timer),
+    close: async () => {
+      clearInterval(timer);
+      await asking;
+    },
   };
 }

@@ -1,12 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { OwlError } from "../../errors/owl-error.ts";
-import { GUEST_FOLDER } from "../cell-mounts.ts";
+import { GUEST_FOLDER, NODE_FOLDER } from "../cell-mounts.ts";
 import type { EngineFacts } from "./engine-facts.ts";
-import type { EngineClient } from "./engine-client.ts";
-import { EngineError, imageMissing } from "./engine-failure.ts";
+import { EngineError, explainEngineError, imageMissing } from "./engine-failure.ts";
 import { provideVolume } from "./filled-volume.ts";
-import { NODE_FOLDER } from "./container-request.ts";
+import type { ContainerGround } from "./make-container.ts";
 import { askImage, type ImageAnswer } from "./ask-image.ts";
 import { tarEntriesOf } from "./tar-archive.ts";
 
@@ -41,7 +40,7 @@ export interface SandboxImage {
 }
 
 export interface ImagesOptions {
-  readonly engine: EngineClient;
+  readonly ground: ContainerGround;
   readonly facts: EngineFacts;
   /** Folder of the host with `guest.mjs` and the Python drivers. */
   readonly guestFolder: string;
@@ -58,12 +57,21 @@ export class Images {
   }
 
   async get(name: string): Promise<SandboxImage> {
-    const { engine } = this.#options;
+    try {
+      return await this.#get(name);
+    } catch (error) {
+      throw explainEngineError(error, name);
+    }
+  }
+
+  async #get(name: string): Promise<SandboxImage> {
+    const { engine } = this.#options.ground;
     const path = `/images/${encodeURIComponent(name)}/json`;
     const { json } = await engine.call({ method: "GET", path }).catch((error: unknown) => {
       throw error instanceof EngineError && error.status === 404 ? imageMissing(name, error) : error;
     });
     const { Id: id, Config: config } = inspectSchema.parse(json);
+    await this.#forgetWithoutVolumes(id);
     const known = this.#known.get(id) ?? this.#look(name, { id, config });
     this.#known.set(id, known);
     try {
@@ -74,33 +82,45 @@ export class Images {
     }
   }
 
+  /** Somebody may have removed its volumes: the engine would make new ones without a word, with nothing in them. */
+  async #forgetWithoutVolumes(id: string): Promise<void> {
+    const { engine } = this.#options.ground;
+    const known = this.#known.get(id);
+    const volumes = (await known?.catch(() => undefined))?.volumes ?? [];
+    const answers = await Promise.all(
+      volumes.map(({ name }) => engine.call({ method: "GET", path: `/volumes/${name}`, accept: [404] })),
+    );
+    // Of several that find it out at once, one looks again.
+    if (answers.some(({ status }) => status === 404) && this.#known.get(id) === known) this.#known.delete(id);
+  }
+
   async #look(name: string, { id, config }: Inspected): Promise<SandboxImage> {
-    const { engine, guestFolder, seccomp } = this.#options;
+    const { ground, guestFolder, seccomp } = this.#options;
     const env = config?.Env ?? [];
     const hasHealthcheck = config?.Healthcheck !== undefined && config.Healthcheck !== null;
     const variables = env.map((line) => line.split("=", 1)[0] ?? "");
     const path = (env.find((line) => line.startsWith("PATH="))?.slice("PATH=".length) ?? DEFAULT_PATH).split(":");
-    const guest = await provideVolume(engine, { id, entries: await tarEntriesOf(guestFolder), kind: "guest" });
+    const guest = await provideVolume(ground, { id, entries: await tarEntriesOf(guestFolder), kind: "guest" });
     const volumes = [{ name: guest, folder: GUEST_FOLDER }];
-    const answer = await askImage(engine, { name, id, seccomp, volumes });
+    const answer = await askImage(ground, { name, id, seccomp, volumes });
     refuseUnfit(name, answer);
     const image = { name, id, python: answer.python, variables, hasHealthcheck };
     if (isEnough(answer.nodeVersion)) return { ...image, node: answer.node, path, volumes };
     const withNode = [...volumes, { name: await this.#nodeVolume(name, id), folder: NODE_FOLDER }];
     const node = `${NODE_FOLDER}/node`;
-    const again = await askImage(engine, { name, id, seccomp, volumes: withNode, node });
+    const again = await askImage(ground, { name, id, seccomp, volumes: withNode, node });
     if (!isEnough(again.nodeVersion)) throw unfit(name, `Node of this machine does not run in it: ${again.complaint}`);
     return { ...image, node, path: [NODE_FOLDER, ...path], volumes: withNode };
   }
 
   async #nodeVolume(name: string, id: string): Promise<string> {
-    const { engine, facts } = this.#options;
+    const { ground, facts } = this.#options;
     if (process.platform !== "linux" || process.arch !== facts.architecture) {
       throw unfit(name, "it has no Node 20.19 or newer, and that of this machine is for another kind of machine");
     }
     const content = await readFile(process.execPath);
     const entries = [{ name: "node", mode: 0o755, content }];
-    return await provideVolume(engine, { id, entries, kind: "node" });
+    return await provideVolume(ground, { id, entries, kind: "node" });
   }
 }
 

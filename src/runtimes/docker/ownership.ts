@@ -12,14 +12,15 @@ export const LABELS = {
   /** The process that made it. */
   owner: "owlclaw.owner",
   cell: "owlclaw.cell",
-  /** `cell`, `workspace` or `guest`. */
+  /** `cell`, `workspace`, `guest` or `image`. */
   kind: "owlclaw.kind",
 } as const;
 
 export interface Ownership {
   readonly dataId: string;
   readonly serverId: string;
-  labels(kind: "cell" | "workspace", cellId: string): Record<string, string>;
+  /** `guest` is what fills a volume for all, and `image` what asks an image: neither is for one sandbox. */
+  labels(kind: "cell" | "workspace" | "guest" | "image", cellId?: string): Record<string, string>;
   /** The same for the same folder, in every server of this data folder. */
   volumeName(folder: string): string;
 }
@@ -34,7 +35,7 @@ export async function openOwnership(stateFolder: string, serverId: string): Prom
       [LABELS.data]: dataId,
       [LABELS.server]: serverId,
       [LABELS.owner]: owner,
-      [LABELS.cell]: cellId,
+      ...(cellId !== undefined && { [LABELS.cell]: cellId }),
       [LABELS.kind]: kind,
     }),
     volumeName: (folder) => `owlclaw-${dataId}-${createHash("sha256").update(folder).digest("hex").slice(0, 20)}`,

@@ -1,5 +1,5 @@
-import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import { OwlError } from "../../errors/owl-error.ts";
 import { GUEST_FOLDER } from "../cell-mounts.ts";
 import { type Answer, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
@@ -7,18 +7,17 @@ import { openBait } from "../probe/bait.ts";
 import { serverProcess } from "../probe/server-process.ts";
 import type { Cause, CheckName } from "../probe/checks.ts";
 import { attackReport, failedStart } from "../probe/report.ts";
-import type { CellSpec, ProbeCheck, ProbeReport, Resources } from "../runtime.ts";
+import type { ProbeReport } from "../runtime.ts";
 import { createWorkspaceWatch } from "../workspace-watch.ts";
 import { insideEnvironment } from "./container-request.ts";
-import type { DockerCell } from "./docker-cell.ts";
 import type { DockerHost } from "./docker-host.ts";
-import { discardVolume } from "./reap.ts";
-import { startContainer } from "./start-container.ts";
+import { engineDiskFull, isNoRoom } from "./engine-failure.ts";
+import { TRIAL_WORKSPACE, withTrialCell } from "./trial-cell.ts";
 
 const MIB = 1024 * 1024;
 const TIMEOUT_MS = 55_000;
 const WATCH_INTERVAL_MS = 50;
-const WORKSPACE = "/workspace";
+const MAX_COMPLAINT_CHARS = 4096;
 
 const CPU_SCRIPT = `
 import glob, json, re, time
@@ -44,13 +43,14 @@ const CAUSES: Partial<Record<CheckName, Cause>> = {
   },
 };
 
-const STUCK: ProbeCheck = {
-  name: "start",
-  holds: false,
-  severity: "isolation",
-  detail: "containers do not start, or do not end, in time",
-  fix: "Try `docker run --rm --network none IMAGE true` with the runtime that sandbox.docker.runtime names; docs/runtimes.md has the limits of gVisor.",
-};
+/** May pass: the machine has much to do, or another server that fills the volumes has died over it. */
+function stuck(): OwlError {
+  const reason = "containers do not start, or do not end, in time";
+  return new OwlError("sandbox_unavailable", `docker cannot run sandboxes here: ${reason}`, {
+    retryable: true,
+    hint: "Try `docker run --rm --network none IMAGE true` with the runtime that sandbox.docker.runtime names; docs/runtimes.md has the limits of gVisor.",
+  });
+}
 
 /** Starts real containers and tries to break out of them. */
 export async function probeDocker(host: DockerHost, signal: AbortSignal): Promise<ProbeReport> {
@@ -59,7 +59,7 @@ export async function probeDocker(host: DockerHost, signal: AbortSignal): Promis
     const answer = await attackAll(host, limited);
     return attackReport({ runtime: "docker", started: "A container starts.", answer, causes: CAUSES });
   } catch (error) {
-    if (isTimeout(limited)) return { runtime: "docker", checks: [STUCK] };
+    if (isTimeout(limited)) throw stuck();
     signal.throwIfAborted();
     return failedStart("docker", error);
   }
@@ -79,7 +79,7 @@ async function attackAll(host: DockerHost, signal: AbortSignal): Promise<Answer>
 }
 
 async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<Answer> {
-  return await withProbeCell(host, { resources: PROBE_RESOURCES, signal }, async (place) => {
+  return await withTrialCell(host, { resources: PROBE_RESOURCES, signal }, async (place) => {
     const bait = await openBait(place.spec.id);
     const image = await host.images.get(host.imageOf(""));
     const variables = [...Object.keys(insideEnvironment(host, { ...place, image })), ...image.variables];
@@ -100,7 +100,7 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
         variables: [...variables, "HOSTNAME", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_", "container", "TERM"],
         initVariables: [...variables, "HOSTNAME", "container", "TERM"],
         processes: ["sh", "dash", "bash"],
-        workspace: WORKSPACE,
+        workspace: TRIAL_WORKSPACE,
         ...PROBE_RESOURCES,
       };
       const command = [image.python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)];
@@ -114,7 +114,7 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
 /** The kernel's own count is read inside, where every engine shows it. */
 async function attackCpuLimit(host: DockerHost, signal: AbortSignal): Promise<Answer[string]> {
   const resources = { ...PROBE_RESOURCES, cpus: 0.1 };
-  return await withProbeCell(host, { resources, signal }, async (place) => {
+  return await withTrialCell(host, { resources, signal }, async (place) => {
     const { python } = await host.images.get(host.imageOf(""));
     const answer = await readAnswer(await place.start(host, [python, "-I", "-S", "-c", CPU_SCRIPT]));
     return answer["cpu-limit"] ?? [true, "the attack gave no answer"];
@@ -127,46 +127,21 @@ async function attackWorkspace(host: DockerHost, signal: AbortSignal): Promise<A
   const workspaceWatch = createWorkspaceWatch({ intervalMs: WATCH_INTERVAL_MS });
   const resources = { ...PROBE_RESOURCES, diskBytes: MIB };
   try {
-    return await withProbeCell(host, { resources, signal }, async (place) => {
+    return await withTrialCell(host, { resources, signal }, async (place) => {
       const fill = "for n in 1 2 3 4; do head -c 900000 /dev/zero > .owlclaw-probe-$n; done; sleep 5";
       const cell = await place.start({ ...host, workspaceWatch }, ["/bin/sh", "-c", fill]);
       cell.stream.resume();
-      cell.diagnostics.resume();
+      let complaint = "";
+      cell.diagnostics.on("data", (text: Buffer) => {
+        complaint = `${complaint}${text.toString()}`.slice(-MAX_COMPLAINT_CHARS);
+      });
       const { reason } = await cell.exited;
-      return reason === "disk" ? [false, "ended by the watch on its size"] : [true, "it was filled past its limit"];
+      if (reason === "disk") return [false, "ended by the watch on its size"];
+      // Where nobody can write, no limit can be seen.
+      if (isNoRoom(complaint)) throw engineDiskFull();
+      return [true, "it was filled past its limit"];
     });
   } finally {
     workspaceWatch.close();
-  }
-}
-
-interface ProbePlace {
-  readonly spec: CellSpec;
-  start(host: DockerHost, command: readonly string[]): Promise<DockerCell>;
-}
-
-/** Gives a container for one attack, and leaves nothing of it. */
-async function withProbeCell<T>(
-  host: DockerHost,
-  { resources, signal }: { readonly resources: Resources; readonly signal: AbortSignal },
-  attack: (place: ProbePlace) => Promise<T>,
-): Promise<T> {
-  const id = `probe-${randomBytes(8).toString("hex")}`;
-  const folder = join(host.stateFolder, id);
-  const spec = { id, folder, template: "", resources, workspacePath: WORKSPACE, volumes: [], env: {} };
-  const cells: DockerCell[] = [];
-  const stop = (): void => cells.forEach((cell) => cell.end("stopped"));
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    const start: ProbePlace["start"] = async (at, command) => {
-      const cell = await startContainer(at, { spec, command, signal });
-      cells.push(cell);
-      return cell;
-    };
-    return await attack({ spec, start });
-  } finally {
-    signal.removeEventListener("abort", stop);
-    await Promise.all(cells.map(async (cell) => await cell.stop()));
-    await discardVolume(host, host.ownership.volumeName(folder));
   }
 }

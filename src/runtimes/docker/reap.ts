@@ -2,11 +2,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import { containersSchema, volumesSchema } from "./engine-answers.ts";
 import type { DockerHost } from "./docker-host.ts";
 import { EngineError, isUnreachable } from "./engine-failure.ts";
+import type { ContainerGround } from "./make-container.ts";
 import { isOrphan, LABELS } from "./ownership.ts";
 import { removeContainer } from "./remove-container.ts";
 
 const VOLUME_TIMEOUT_MS = 10_000;
 const VOLUME_PAUSE_MS = 100;
+
+/** All that is known of containers and workspaces. */
+export type KeptGround = ContainerGround & Pick<DockerHost, "prepared" | "leftVolumes">;
 
 interface Found {
   readonly id: string;
@@ -28,29 +32,40 @@ export async function reapDeadServers(host: DockerHost, keepsWorkspaces: boolean
   return [...removed];
 }
 
-/** When the engine was away, containers may have outlived what the server knows of them. */
-export async function removeStrays(host: DockerHost): Promise<void> {
-  for (const id of host.leftovers) await removeContainer(host, id);
-  const strays = (await containersOf(host)).filter(
+/** When the engine was away, or an answer got lost, there may be containers that the server does not know of. */
+export async function removeStrays(host: KeptGround): Promise<void> {
+  host.doubt.isThere = false;
+  const found = await containersOf(host);
+  // The engine may list one before it has told its maker of it.
+  await Promise.allSettled(host.making);
+  const strays = found.filter(
     ({ id, labels }) => labels[LABELS.server] === host.ownership.serverId && !host.own.has(id),
   );
   for (const { id } of strays) await removeContainer(host, id);
+  await removeLeftovers(host);
+}
+
+/** Containers first: a workspace cannot go before the last one that uses it. */
+export async function removeLeftovers(host: KeptGround): Promise<void> {
+  for (const id of host.leftovers) await removeContainer(host, id);
   for (const name of host.leftVolumes) await discardVolume(host, name);
 }
 
-/** Removes a workspace, now or when the engine is back. */
-export async function discardVolume(host: DockerHost, name: string): Promise<void> {
+/** Removes a workspace, now or when the engine can. */
+export async function discardVolume(host: KeptGround, name: string): Promise<void> {
   host.prepared.delete(name);
   try {
     await removeVolume(host, name);
     host.leftVolumes.delete(name);
   } catch (error) {
+    const log = isUnreachable(error) ? "warning" : "error";
+    const isNew = !host.leftVolumes.has(name);
     host.leftVolumes.add(name);
-    if (!isUnreachable(error)) throw error;
+    if (isNew) host.logger[log]("a workspace is left until the engine can remove it", { volume: name, error });
   }
 }
 
-async function removeVolume({ engine }: DockerHost, name: string): Promise<void> {
+async function removeVolume({ engine }: KeptGround, name: string): Promise<void> {
   for (const deadline = Date.now() + VOLUME_TIMEOUT_MS; ; await delay(VOLUME_PAUSE_MS)) {
     // 409: the container that used it is not quite gone.
     const { status } = await engine.call({ method: "DELETE", path: `/volumes/${name}`, accept: [404, 409] });
@@ -59,7 +74,7 @@ async function removeVolume({ engine }: DockerHost, name: string): Promise<void>
   }
 }
 
-async function containersOf({ engine, ownership }: DockerHost): Promise<Found[]> {
+async function containersOf({ engine, ownership }: KeptGround): Promise<Found[]> {
   const filters = JSON.stringify({ label: [`${LABELS.data}=${ownership.dataId}`] });
   const { json } = await engine.call({ method: "GET", path: "/containers/json", query: { all: "1", filters } });
   return containersSchema.parse(json).map(({ Id: id, Labels: labels }) => ({ id, labels }));

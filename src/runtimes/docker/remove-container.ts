@@ -5,7 +5,7 @@ import { EngineError, isUnreachable } from "./engine-failure.ts";
 const REMOVE_TIMEOUT_MS = 30_000;
 const POLL_MS = 50;
 
-/** Ends and removes a container. One that cannot be removed because the engine is away is removed when it is back. */
+/** Ends and removes a container, now or when the engine can. */
 export async function removeContainer(
   host: Pick<DockerHost, "engine" | "logger" | "leftovers" | "own">,
   id: string,
@@ -16,9 +16,11 @@ export async function removeContainer(
     host.own.delete(id);
     host.logger.info("container removed", { container: id.slice(0, 12) });
   } catch (error) {
-    host.leftovers.add(id);
     const log = isUnreachable(error) ? "warning" : "error";
-    host.logger[log]("a container is left until the engine can remove it", { container: id.slice(0, 12), error });
+    const isNew = !host.leftovers.has(id);
+    host.leftovers.add(id);
+    if (isNew)
+      host.logger[log]("a container is left until the engine can remove it", { container: id.slice(0, 12), error });
   }
 }
 

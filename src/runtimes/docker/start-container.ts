@@ -7,11 +7,13 @@ import { splitAttached } from "./attached-stream.ts";
 import { containerRequest, guestCommand, uidOf } from "./container-request.ts";
 import { DockerCell } from "./docker-cell.ts";
 import type { DockerHost } from "./docker-host.ts";
-import { createdSchema, volumeSchema } from "./engine-answers.ts";
+import { volumeSchema } from "./engine-answers.ts";
 import { openEgressStream } from "./egress-stream.ts";
 import { explainEngineError } from "./engine-failure.ts";
 import type { SandboxImage } from "./images.ts";
+import { makeContainer } from "./make-container.ts";
 import { discardVolume } from "./reap.ts";
+import { refuseRemoteFolders } from "./remote-engine.ts";
 import { removeContainer } from "./remove-container.ts";
 import { packTar } from "./tar-archive.ts";
 
@@ -21,6 +23,7 @@ const ATTACH = { stream: "1", stdin: "1", stdout: "1", stderr: "1" };
 export async function startContainer(host: DockerHost, request: StartRequest): Promise<DockerCell> {
   const { spec, signal } = request;
   checkSpec(spec, host);
+  refuseRemoteFolders(host, spec);
   signal.throwIfAborted();
   const name = host.imageOf(spec.template);
   try {
@@ -28,14 +31,11 @@ export async function startContainer(host: DockerHost, request: StartRequest): P
     const { volumes, workspacePath } = spec;
     const mounts = await volumeMounts({ volumes, workspacePath, dataFolder: host.dataFolder });
     const uid = uidOf(host, spec, mounts);
-    if (!host.isRemote) await openDoorTo(spec, uid);
+    if (spec.egressSocket !== undefined && !host.isRemote) await openDoor(spec.egressSocket, uid, host.facts);
     const command = request.command ?? spec.program ?? guestCommand(image);
     await makeWorkspace(host, spec, mounts);
     const json = containerRequest(host, { spec, image, mounts, uid, command });
-    // Not given up half-way: a container that is made after all would be nobody's.
-    const created = await host.engine.call({ method: "POST", path: "/containers/create", json });
-    const id = createdSchema.parse(created.json).Id;
-    host.own.add(id);
+    const id = await makeContainer(host, { json });
     host.logger.info("container created", { container: id.slice(0, 12), sandbox: spec.id, image: name });
     return await orRemoved(host, { id, spec }, async () => {
       signal.throwIfAborted();
@@ -99,6 +99,8 @@ async function orRemoved<T>(
 async function makeWorkspace(host: DockerHost, spec: CellSpec, mounts: readonly CellMount[]): Promise<void> {
   const name = host.ownership.volumeName(spec.folder);
   if (host.prepared.has(name) || mounts.some(({ guestPath }) => guestPath === spec.workspacePath)) return;
+  // From here on it is in use, whatever was to become of it before.
+  host.leftVolumes.delete(name);
   const json = { Name: name, Driver: "local", Labels: host.ownership.labels("workspace", spec.id) };
   await host.engine.call({ method: "POST", path: "/volumes/create", json });
 }
@@ -119,11 +121,14 @@ async function prepareWorkspace(
 }
 
 /** Only the sandbox's user may talk to its door, and he has no other name on this machine. */
-async function openDoorTo({ egressSocket }: CellSpec, uid: number): Promise<void> {
-  if (egressSocket === undefined) return;
-  if (process.getuid?.() === 0) await chown(egressSocket, uid, uid);
-  // Its folder is closed to others: the container gets the socket itself.
-  else await chmod(egressSocket, 0o666);
+export async function openDoor(
+  socket: string,
+  uid: number,
+  { mapsUsers }: Pick<DockerHost["facts"], "mapsUsers">,
+): Promise<void> {
+  if (process.getuid?.() === 0 && !mapsUsers) await chown(socket, uid, uid);
+  // Who he is outside is the engine's to know. The folder is closed to others: the container gets the socket itself.
+  else await chmod(socket, 0o666);
 }
 
 /** Where the server can read the engine's volumes, their size is looked at now and then. */

@@ -1,7 +1,10 @@
+import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "../../telemetry/logger.ts";
 import type { CellStream } from "../cell-stream.ts";
 import type { Cell, CellExit, CellUsage } from "../runtime.ts";
+import type { Removable } from "./machine-host.ts";
 import { MEMORY_CODE } from "./machine-plan.ts";
 import type { ExecHandle, Machine } from "./sdk.ts";
 
@@ -17,8 +20,12 @@ export interface MachineCellOptions {
   readonly machine: Machine;
   readonly stream: CellStream;
   readonly launched: LaunchedProgram;
-  /** Clears up what was made for it on the host. */
-  readonly onGone: () => Promise<void>;
+  readonly endsAtMs: number;
+  /** Clears up what was made for it on the host; may be called twice. */
+  readonly closeLines: () => Promise<void>;
+  /** Takes it up while microsandbox refuses to remove it. */
+  readonly left: Set<Removable>;
+  readonly logger: Logger;
 }
 
 /** The launcher in a machine: what it says about itself, and how it ended. */
@@ -49,23 +56,27 @@ export function followLauncher(handle: ExecHandle): LaunchedProgram {
 }
 
 /** One running microVM with the guest in it. */
-export class MachineCell implements Cell {
+export class MachineCell implements Cell, Removable {
   readonly id: string;
   readonly stream: CellStream;
   readonly diagnostics: PassThrough;
+  readonly endsAtMs: number;
   readonly exited: Promise<CellExit>;
-  readonly #machine: Machine;
-  readonly #onGone: () => Promise<void>;
+  readonly #options: MachineCellOptions;
+  readonly #givenUp = new AbortController();
   #endReason: CellExit["reason"];
   #removed: Promise<void> | undefined;
 
-  constructor({ cellId, machine, stream, launched, onGone }: MachineCellOptions) {
+  constructor(options: MachineCellOptions) {
+    const { cellId, stream, launched, endsAtMs } = options;
     this.id = cellId;
     this.stream = stream;
     this.diagnostics = launched.diagnostics;
-    this.#machine = machine;
-    this.#onGone = onGone;
-    this.exited = launched.ended.then((code) => this.#exit(code));
+    this.endsAtMs = endsAtMs;
+    this.#options = options;
+    // Whoever waits for its end does not wait for a machine that cannot be removed.
+    const givenUp = once(this.#givenUp.signal, "abort").then(() => null);
+    this.exited = Promise.race([launched.ended, givenUp]).then((code) => this.#exit(code));
     void this.#removeAfterEnd();
   }
 
@@ -73,19 +84,28 @@ export class MachineCell implements Cell {
   end(reason: CellExit["reason"]): void {
     // A guest that fell silent before it was told to had another reason.
     if (!this.stream.readableEnded) this.#endReason ??= reason;
-    this.#removed ??= this.#remove();
+    // Whoever needs it gone asks for that; the others read of it in the log.
+    this.remove().catch(() => undefined);
+  }
+
+  remove(): Promise<void> {
+    this.#removed ??= this.#remove().catch((error: unknown) => {
+      this.#removed = undefined;
+      throw error;
+    });
+    return this.#removed;
   }
 
   async stop(): Promise<void> {
     this.end("stopped");
-    await this.#removed;
+    await this.#removed?.catch(() => undefined);
     await this.exited;
     this.stream.destroy();
     this.diagnostics.destroy();
   }
 
   async usage(): Promise<CellUsage> {
-    const { memoryBytes, vcpuTimeNs } = await this.#machine.metrics();
+    const { memoryBytes, vcpuTimeNs } = await this.#options.machine.metrics();
     // The host does not see processes of a machine.
     return { memoryBytes, cpuMs: vcpuTimeNs / NANOSECONDS_PER_MS, pids: 0 };
   }
@@ -100,11 +120,22 @@ export class MachineCell implements Cell {
   }
 
   async #remove(): Promise<void> {
+    const { machine, closeLines, left, logger } = this.#options;
     // A guest whose input ends writes its files to the disk and ends; why it ended is known only when it has.
     this.stream.end();
     await Promise.race([this.exited, delay(OWN_END_MS, undefined, { ref: false })]);
-    await destroyMachine(this.#machine);
-    await this.#onGone();
+    try {
+      await destroyMachine(machine);
+      left.delete(this);
+      logger.info("microVM removed", { sandbox: this.id });
+    } catch (error) {
+      if (!left.has(this)) logger.error("a microVM is left until microsandbox removes it", { sandbox: this.id, error });
+      left.add(this);
+      this.#givenUp.abort();
+      throw error;
+    } finally {
+      await closeLines();
+    }
   }
 
   #exit(code: number | null): CellExit {

@@ -8,20 +8,14 @@ export type OpenKvm = () => void;
 
 /** What microsandbox said, in terms of what an operator can do. */
 export function explainMachineError(error: unknown, image: string, openKvm: OpenKvm = openDoor): unknown {
-  if (error instanceof OwlError || !(error instanceof Error)) return error;
-  const { message } = error;
+  const explained = explainFullDisk(error);
+  if (explained instanceof OwlError || !(explained instanceof Error)) return explained;
+  const { message } = explained;
   if (/image not cached|ImageNotFound/i.test(message)) {
     return new OwlError("sandbox_unavailable", `microsandbox has no image ${image}`, {
       retryable: true,
       facts: { reason: "image_missing", image },
       hint: `Load it: \`docker save ${image} -o image.tar && npx msb load -i image.tar\` (docs/runtimes.md).`,
-      cause: error,
-    });
-  }
-  if (/no space left on device|disk quota exceeded/i.test(message)) {
-    return new OwlError("sandbox_unavailable", "the disk for microVMs is full", {
-      retryable: true,
-      hint: "Free space in the data folder and in microsandbox's own (~/.microsandbox); then call again.",
       cause: error,
     });
   }
@@ -36,6 +30,17 @@ export function explainMachineError(error: unknown, image: string, openKvm: Open
   return new OwlError("sandbox_unavailable", `microsandbox failed: ${firstLine(message)}`, {
     retryable: true,
     hint: "Run `npx msb doctor`; microsandbox keeps its logs in ~/.microsandbox.",
+    cause: error,
+  });
+}
+
+/** Whoever met it: microsandbox, the system, or a tool that we ran. Every other error stays as it is. */
+export function explainFullDisk(error: unknown): unknown {
+  if (!(error instanceof Error && /no space left on device|disk quota exceeded/i.test(error.message))) return error;
+  return new OwlError("sandbox_unavailable", "the disk for microVMs is full", {
+    retryable: true,
+    facts: { reason: "disk_full" },
+    hint: "Free space in the data folder and in microsandbox's own (~/.microsandbox); then call again.",
     cause: error,
   });
 }

@@ -25,6 +25,13 @@ export interface MachineHost {
   readonly nodeFolder: string | undefined;
   /** After this time a machine ends by itself, whatever became of the server. */
   readonly maxDurationSeconds: number;
+  /** Machines that microsandbox refused to remove. */
+  readonly left: Set<Removable>;
+}
+
+export interface Removable {
+  /** Rejects when it is not; then it may be called again. */
+  remove(): Promise<void>;
 }
 
 /** What one server has below the state folder. */

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { cellEnvironment } from "../cell-environment.ts";
-import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER } from "../cell-mounts.ts";
+import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER, NODE_FOLDER } from "../cell-mounts.ts";
 import type { CellSpec } from "../runtime.ts";
 import { encodeProgram } from "../seccomp/bpf-program.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
@@ -11,7 +11,6 @@ import type { MachineHost } from "./machine-host.ts";
 import type { MachineBuilder, MachineMount } from "./sdk.ts";
 
 const MIB = 1024 * 1024;
-const NODE_FOLDER = "/opt/owlclaw-node";
 const PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 /** The one user of a machine; there is nobody else in it. */
 const UID = 1000;

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { chmod, copyFile, mkdir, rename, rm } from "node:fs/promises";
+import { chmod, copyFile, mkdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
 import { identifyProcess } from "../../processes/identity.ts";
@@ -12,15 +12,20 @@ import { isThere } from "../is-there.ts";
 import { draftName } from "../replace-file.ts";
 import type { Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
-import type { MachineCell } from "./machine-cell.ts";
+import { StartTrouble } from "../start-trouble.ts";
+import { MachineCells } from "./machine-cells.ts";
 import { type MachineHost, serverFolders } from "./machine-host.ts";
 import { probeMachine } from "./probe.ts";
 import { reapDeadServers, removeServerFolders } from "./reap.ts";
 import type { MicrosandboxSdk } from "./sdk.ts";
 import { startMachine } from "./start-machine.ts";
+import { tryMachine } from "./trial-machine.ts";
 
 /** A machine outlives the longest sandbox by this: it is for servers that forgot it. */
 const BACKSTOP_SECONDS = 3600;
+/** A machine that waits in the pool spends its time there, and is still to have some left when its sandbox is extended. */
+const MAX_WAIT_MS = (BACKSTOP_SECONDS / 2) * 1000;
+const TRY_AGAIN_MS = 5000;
 
 export interface MicrosandboxOptions {
   readonly sdk: MicrosandboxSdk;
@@ -39,7 +44,7 @@ export interface MicrosandboxOptions {
 
 /** Cells that are microVMs. */
 export async function createMicrosandboxRuntime(options: MicrosandboxOptions): Promise<Runtime> {
-  const { dataFolder, serverId, logger } = options;
+  const { dataFolder, serverId } = options;
   const stateFolder = join(dataFolder, "microsandbox");
   await mkdir(stateFolder, { recursive: true, mode: 0o700 });
   const guests = createGuestCopies(join(stateFolder, "guests"));
@@ -48,36 +53,57 @@ export async function createMicrosandboxRuntime(options: MicrosandboxOptions): P
     guestFolder: await guests.make(serverId, options.guestFolder),
   });
   await host.records.writeServer({ serverId, owner: host.records.owner, groups: [] });
-  const cells = new Map<string, MachineCell>();
+  const cells = new MachineCells(host);
+  const startTrouble = new StartTrouble({ imageOf: host.imageOf, tryStart: (trial) => tryMachine(host, trial) });
+  const again = repeat(async () => {
+    await cells.tryAgain();
+    await startTrouble.tryAgain();
+  }, TRY_AGAIN_MS);
   let isClosed = false;
   return {
     name: "microsandbox",
-    probe: async (signal) => await probeMachine(host, signal),
+    maxWaitMs: MAX_WAIT_MS,
+    probe: async (signal, template = "") =>
+      await probeMachine({ ...host, imageOf: () => host.imageOf(template) }, signal),
     start: async (spec, signal) => {
       if (isClosed) throw new OwlError("shutting_down", "the sandbox runtime is closed");
-      // Two machines on one disk would destroy it: the one before must be gone.
-      await cells.get(spec.folder)?.stop();
-      const cell = await startMachine(host, { spec, signal });
-      cells.set(spec.folder, cell);
+      await cells.clear(spec.folder);
+      const cell = await startMachine(host, { spec, signal }).catch((error: unknown) => {
+        startTrouble.onFailed(spec.template, error);
+        throw error;
+      });
+      startTrouble.onStarted(spec.template);
+      cells.add(spec.folder, cell);
       return cell;
     },
     discard: async (folder) => {
       checkBelow(dataFolder, folder);
-      await cells.get(folder)?.stop();
-      cells.delete(folder);
-      await rm(folder, { recursive: true, force: true, maxRetries: 3 });
-      await host.records.removeCellsOf(folder);
+      await cells.discard(folder);
     },
     reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
+    trouble: () => startTrouble.trouble,
     close: async () => {
       if (isClosed) return;
       isClosed = true;
-      const stopped = await Promise.allSettled([...cells.values()].map(async (cell) => await cell.stop()));
-      for (const { reason } of stopped.filter((each) => each.status === "rejected")) {
-        logger.error("a microVM is left for the next server to remove", { error: reason });
-      }
+      startTrouble.close();
+      await again.stop();
+      await cells.close();
       await removeServerFolders(stateFolder, serverId);
       await host.records.removeServer(serverId);
+    },
+  };
+}
+
+/** Again and again, until it is stopped; never two at once. */
+function repeat(work: () => Promise<void>, everyMs: number): { stop(): Promise<void> } {
+  let working: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    working ??= work().finally(() => (working = undefined));
+  }, everyMs).unref();
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      await working;
     },
   };
 }
@@ -107,6 +133,7 @@ async function createHost(
     guestFolder,
     nodeFolder: await provideNode(join(stateFolder, "node")),
     maxDurationSeconds: maxAgeSeconds + BACKSTOP_SECONDS,
+    left: new Set(),
   };
 }
 

@@ -1,20 +1,14 @@
-import { randomBytes } from "node:crypto";
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { GUEST_FOLDER } from "../cell-mounts.ts";
-import { type Answer, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
+import { type Answer, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { openBait } from "../probe/bait.ts";
 import { attackReport, failedStart } from "../probe/report.ts";
 import { serverProcess } from "../probe/server-process.ts";
-import type { CellSpec, ProbeReport, Resources } from "../runtime.ts";
+import type { CellSpec, ProbeReport } from "../runtime.ts";
 import type { MachineHost } from "./machine-host.ts";
 import { insideEnvironment, nodeInside, PYTHON } from "./machine-plan.ts";
-import { startMachine } from "./start-machine.ts";
-
-const WORKSPACE = "/workspace";
-/** A machine needs some for its kernel. */
-const RESOURCES: Resources = { ...PROBE_RESOURCES, cpus: 1, memoryBytes: 256 * 1024 * 1024 };
+import { TRIAL_RESOURCES, TRIAL_WORKSPACE, withTrialMachine } from "./trial-machine.ts";
 
 /** The common attacks, and one of its own: a machine has no more processors than it was given. */
 const SCRIPT = `
@@ -24,7 +18,7 @@ with contextlib.redirect_stdout(said):
     exec(sys.argv[2], {"__name__": "attack"})
 found = json.loads(said.getvalue())
 processors = os.sysconf("SC_NPROCESSORS_CONF")
-found["cpu-limit"] = [processors > ${RESOURCES.cpus}, f"the machine has {processors} processor"]
+found["cpu-limit"] = [processors > ${TRIAL_RESOURCES.cpus}, f"the machine has {processors} processor"]
 print(json.dumps(found), flush=True)
 `;
 
@@ -40,28 +34,15 @@ export async function probeMachine(host: MachineHost, signal: AbortSignal): Prom
 }
 
 async function attackFromInside(host: MachineHost, signal: AbortSignal): Promise<Answer> {
-  const id = `probe-${randomBytes(8).toString("hex")}`;
-  const folder = join(host.stateFolder, id);
-  const common = { id, folder, template: "", resources: RESOURCES, workspacePath: WORKSPACE };
-  const spec: CellSpec = { ...common, volumes: [], env: {} };
-  const bait = await openBait(id);
-  try {
-    const given = JSON.stringify(attackArguments(host, spec, bait.listeners));
-    const command = [PYTHON, "-I", "-S", "-c", SCRIPT, given, ATTACK_SCRIPT];
-    const cell = await startMachine(host, { spec, command, signal });
-    const stop = (): void => cell.end("stopped");
-    signal.addEventListener("abort", stop, { once: true });
+  return await withTrialMachine(host, { template: "", signal }, async ({ spec, start }) => {
+    const bait = await openBait(spec.id);
     try {
-      return await readAnswer(cell);
+      const given = JSON.stringify(attackArguments(host, spec, bait.listeners));
+      return await readAnswer(await start([PYTHON, "-I", "-S", "-c", SCRIPT, given, ATTACK_SCRIPT]));
     } finally {
-      signal.removeEventListener("abort", stop);
-      await cell.stop();
+      bait.close();
     }
-  } finally {
-    bait.close();
-    await rm(folder, { recursive: true, force: true });
-    await host.records.removeCellsOf(folder);
-  }
+  });
 }
 
 function attackArguments(host: MachineHost, spec: CellSpec, listeners: unknown): unknown {
@@ -84,7 +65,7 @@ function attackArguments(host: MachineHost, spec: CellSpec, listeners: unknown):
     variables,
     initVariables: variables,
     processes: ["python3"],
-    workspace: WORKSPACE,
-    ...RESOURCES,
+    workspace: TRIAL_WORKSPACE,
+    ...TRIAL_RESOURCES,
   };
 }

@@ -10,7 +10,7 @@ import { creditedLine } from "./credited-line.ts";
 import { openEgressBridge } from "./egress-bridge.ts";
 import { type GuestLine, openGuestLine } from "./host-line.ts";
 import { destroyMachine, followLauncher, type LaunchedProgram, MachineCell } from "./machine-cell.ts";
-import { explainMachineError } from "./machine-failure.ts";
+import { explainFullDisk, explainMachineError } from "./machine-failure.ts";
 import type { MachineHost } from "./machine-host.ts";
 import { launchArguments, newMachineName, type MachineParts, planMachine, PYTHON } from "./machine-plan.ts";
 import type { Machine } from "./sdk.ts";
@@ -26,11 +26,11 @@ const DISK_PAUSE_MS = 100;
 export async function startMachine(host: MachineHost, request: StartRequest): Promise<MachineCell> {
   const { spec, signal, command } = request;
   checkSpec(spec, { ...host, maxIdChars: MAX_ID_CHARS });
+  checkImage(host.imageOf(spec.template));
   signal.throwIfAborted();
   const { volumes, workspacePath } = spec;
   const mounts = await volumeMounts({ volumes, workspacePath, dataFolder: host.dataFolder });
-  await writeDown(host, spec);
-  const disk = await provideWorkspace(host, spec, mounts);
+  const disk = await prepare(host, spec, mounts);
   const line = await openGuestLine(host.linesFolder);
   const bridge =
     spec.egressSocket === undefined ? undefined : await openEgressBridge(host.linesFolder, spec.egressSocket);
@@ -38,15 +38,25 @@ export async function startMachine(host: MachineHost, request: StartRequest): Pr
     await line.close();
     await bridge?.close();
   };
+  const endsAtMs = Date.now() + host.maxDurationSeconds * 1000;
   try {
     const sockets = { streamSocket: line.path, egressSocket: bridge?.path };
     const parts = { spec, mounts, disk, ...sockets, ...(command !== undefined && { command }) };
     const machine = await bootPatiently(host, parts, signal);
-    return await orDestroyed(machine, async () => await launch(host, { machine, parts, line, closeLines, signal }));
+    const launching = { machine, parts, line, closeLines, endsAtMs, signal };
+    return await orDestroyed(machine, async () => await launch(host, launching));
   } catch (error) {
     await closeLines();
     throw explainMachineError(error, host.imageOf(spec.template));
   }
+}
+
+/** For microsandbox a path is a root folder that every machine of that name writes to: what one left there the next would run. */
+function checkImage(image: string): void {
+  if (!/^[./~]/.test(image)) return;
+  throw new OwlError("sandbox_unavailable", `${image} is a folder, and microVMs start from images`, {
+    hint: `Make an image of it: \`tar -C ${image} -c . | docker import - box && docker save box -o box.tar && npx msb load -i box.tar\`, then set sandbox.image to box.`,
+  });
 }
 
 /** The host lets go of a disk a moment after the machine on it has ended. */
@@ -85,11 +95,12 @@ interface Launching {
   readonly parts: Omit<MachineParts, "name">;
   readonly line: GuestLine;
   readonly closeLines: () => Promise<void>;
+  readonly endsAtMs: number;
   readonly signal: AbortSignal;
 }
 
 async function launch(host: MachineHost, launching: Launching): Promise<MachineCell> {
-  const { machine, parts, line, closeLines, signal } = launching;
+  const { machine, parts, line, closeLines, endsAtMs, signal } = launching;
   signal.throwIfAborted();
   const args = launchArguments(host, parts);
   const handle = await machine.execStreamWith(PYTHON, (options) => options.args(args).user("0").stdinNull());
@@ -102,10 +113,10 @@ async function launch(host: MachineHost, launching: Launching): Promise<MachineC
     machine,
     stream: new CellStream(input, output),
     launched,
-    onGone: async () => {
-      await closeLines();
-      host.logger.info("microVM removed", { sandbox: parts.spec.id });
-    },
+    endsAtMs,
+    closeLines,
+    left: host.left,
+    logger: host.logger,
   });
 }
 
@@ -153,6 +164,16 @@ async function orDestroyed<T>(machine: Machine, start: () => Promise<T>): Promis
   } catch (error) {
     await destroyMachine(machine);
     throw error;
+  }
+}
+
+/** What the machine needs of the host's disk; returns the workspace's own. */
+async function prepare(host: MachineHost, spec: CellSpec, mounts: readonly CellMount[]): Promise<string | undefined> {
+  try {
+    await writeDown(host, spec);
+    return await provideWorkspace(host, spec, mounts);
+  } catch (error) {
+    throw explainFullDisk(error);
   }
 }
 

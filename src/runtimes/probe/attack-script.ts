@@ -161,6 +161,7 @@ def _():
     share = int(given["memoryBytes"] * 0.7)
     told, wait = os.pipe(), os.pipe()
     def hold():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         held = bytearray(share)
         for offset in range(0, share, 4096):
             held[offset] = 1
@@ -175,13 +176,14 @@ def _():
         except BlockingIOError:
             time.sleep(0.002)
         ended = [status for pid, status in (os.waitpid(child, os.WNOHANG) for child in children) if pid]
+    # Not by SIGKILL: one that the kernel is ending, and that is not gone yet, must be told from one that held.
     for child in children:
         try:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+            os.kill(child, signal.SIGTERM)
+            ended.append(os.waitpid(child, 0)[1])
         except (ChildProcessError, ProcessLookupError):
             pass
-    if any(os.WIFSIGNALED(status) for status in ended):
+    if any(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL for status in ended):
         raise Stopped("ended by the kernel")
     return f"processes held more than the limit together, or failed on their own: {holding}, {ended}"
 

@@ -9,7 +9,7 @@ const KEPT_LINES = 20;
 const answerSchema = z.object({
   id: z.number(),
   result: z.record(z.string(), z.unknown()).optional(),
-  error: z.object({ message: z.string() }).optional(),
+  error: z.object({ message: z.string(), data: z.object({ kind: z.string().optional() }).optional() }).optional(),
 });
 
 type Answer = z.output<typeof answerSchema>;
@@ -21,6 +21,23 @@ const calledSchema = z.object({
 
 /** What a tool answered. */
 export type Called = z.output<typeof calledSchema>;
+
+const listedSchema = z.object({
+  tools: z.array(z.object({ name: z.string() })),
+  nextCursor: z.string().optional(),
+});
+
+/** The server answered with an error. */
+export class AskFailed extends Error {
+  readonly reason: string;
+  readonly kind: string | undefined;
+
+  constructor(method: string, { message, data }: NonNullable<Answer["error"]>) {
+    super(`${method} failed: ${message}`);
+    this.reason = message;
+    this.kind = data?.kind;
+  }
+}
 
 /** A server as a child, asked one thing after another. */
 export class ChildLine {
@@ -51,13 +68,25 @@ export class ChildLine {
     const answered = new Promise<Answer>((resolve) => this.#waiting.set(id, resolve));
     this.#child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
     const answer = await Promise.race([answered, this.#over]);
-    if (answer.error !== undefined) throw new Error(`${method} failed: ${answer.error.message}`);
+    if (answer.error !== undefined) throw new AskFailed(method, answer.error);
     return answer;
   }
 
   async call(name: string, args: Readonly<Record<string, unknown>>): Promise<Called> {
     const { result } = await this.ask("tools/call", { name, arguments: args });
     return calledSchema.parse(result);
+  }
+
+  /** The names of all, page by page. */
+  async listTools(): Promise<string[]> {
+    const names: string[] = [];
+    for (let cursor: string | undefined; ;) {
+      const { result } = await this.ask("tools/list", cursor === undefined ? {} : { cursor });
+      const { tools, nextCursor } = listedSchema.parse(result);
+      names.push(...tools.map(({ name }) => name));
+      if (nextCursor === undefined) return names;
+      cursor = nextCursor;
+    }
   }
 
   tell(method: string): void {

@@ -1,14 +1,14 @@
 import { type OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Config } from "../../config/schema.ts";
 import type { ProbeCheck, Runtime } from "../../runtimes/runtime.ts";
-import { Templates } from "../../sandbox/templates.ts";
+import { readTemplates } from "../../sandbox/read-templates.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { RUNTIMES } from "../choose-runtime.ts";
-import { openRuntime, type RuntimeName } from "../open-runtime.ts";
+import { openRuntime, probe, type RuntimeName, type RuntimeWish, templatesToTry } from "../open-runtime.ts";
 import { type DoctorCheck, type DoctorLook, failed, ok, warning } from "./check.ts";
 import { measureStart } from "./measure-start.ts";
+import { type Bubblewrap, userNamespaces } from "./user-namespaces.ts";
 
-const PROBE_TIMEOUT_MS = 60_000;
 const CHOICE = { category: "isolation", name: "runtime" } as const;
 
 interface Tried {
@@ -29,42 +29,62 @@ export function isolationLook(config: Config, logger: Logger): DoctorLook {
       const asked = askedFor(config);
       const names = [...RUNTIMES, ...asked].filter((name, index, all) => all.indexOf(name) === index);
       const tried: Tried[] = [];
-      for (const name of names) tried.push(await tryRuntime(name, { config, logger, isAsked: asked.includes(name) }));
       const { runtime: wish, limits } = config.sandbox;
-      const taken = tried.find((each) => (wish === "auto" || each.name === wish) && isFit(each, limits))?.name;
-      const needed = wish === "auto" && taken === undefined ? names : asked;
+      const take = (): RuntimeName | undefined =>
+        tried.find((each) => (wish === "auto" || each.name === wish) && isFit(each, limits))?.name;
+      for (const name of names) {
+        const usual = wish === "auto" ? (take() ?? name) : wish;
+        tried.push(await tryRuntime({ config, logger, name, usual, isAsked: asked.includes(name) }));
+      }
+      const taken = take();
+      const needed = wish === "auto" && taken === undefined ? names : askedFor(config, taken);
       const rows = tried.flatMap((each) => rowsOf(each, { isNeeded: needed.includes(each.name), limits }));
-      return [...rows, choice(wish, taken)];
+      return [...namespaceRows(tried, wish), ...rows, choice(wish, taken)];
     },
   };
 }
 
-/** Those that somebody named, for all sandboxes or for those of one template. */
-function askedFor({ sandbox: { runtime, templates } }: Config): readonly RuntimeName[] {
-  const ofImages = runtime === "microsandbox" ? runtime : "docker";
+/** Those that somebody named, for all sandboxes or for those of one template. What `auto` has taken may start images, too. */
+export function askedFor({ sandbox: { runtime, templates } }: Config, taken?: RuntimeName): readonly RuntimeName[] {
+  const ofImages = (runtime === "auto" ? taken : runtime) === "microsandbox" ? "microsandbox" : "docker";
   const ofTemplates = Object.values(templates).map(
     (own) => own.runtime ?? (own.image === undefined ? "auto" : ofImages),
   );
   return [runtime, ...ofTemplates].filter((name) => name !== "auto");
 }
 
-async function tryRuntime(
-  name: RuntimeName,
-  { config, logger, isAsked }: { config: Config; logger: Logger; isAsked: boolean },
-): Promise<Tried> {
-  const templates = new Templates();
+async function tryRuntime(trial: Omit<RuntimeWish, "templates">): Promise<Tried> {
+  const { name, config, logger } = trial;
+  const templates = await readTemplates(config.sandbox, logger);
+  const wish = { ...trial, templates };
   let runtime: Runtime | undefined;
   let checks: readonly ProbeCheck[] = [];
   try {
-    runtime = await openRuntime({ config, logger, templates, name, isAsked });
-    ({ checks } = await runtime.probe(AbortSignal.timeout(PROBE_TIMEOUT_MS)));
+    runtime = await openRuntime(wish);
+    const report = await probe(runtime, { templates: templatesToTry(wish) });
+    checks = report.checks;
     if (!isFit({ checks }, config.sandbox.limits)) return { name, checks };
-    return { name, checks, startMs: await measureStart({ runtime, config, logger, templates }) };
+    const { template } = report;
+    return { name, checks, startMs: await measureStart({ runtime, config, logger, templates, template }) };
   } catch (thrown) {
     return { name, checks, error: toOwlError(thrown, "sandbox_unavailable") };
   } finally {
     await runtime?.close();
   }
+}
+
+/** Containers and virtual machines bring their own. Where another runtime may do the work, its row says whether it does. */
+function namespaceRows(tried: readonly Tried[], wish: Config["sandbox"]["runtime"]): DoctorCheck[] {
+  const bubblewrap = tried.find(({ name }) => name === "bubblewrap");
+  if (bubblewrap === undefined || (wish !== "auto" && wish !== "bubblewrap")) return [];
+  const check = userNamespaces(stateOf(bubblewrap));
+  return [wish === "auto" && check.status === "failed" ? { ...check, status: "warning" } : check];
+}
+
+/** Of one that does not start nothing else is tried. */
+function stateOf({ checks }: Tried): Bubblewrap {
+  if (checks.length === 0) return "untried";
+  return checks.some(({ holds }) => holds) ? "starts" : "fails";
 }
 
 type Limits = Config["sandbox"]["limits"];
@@ -84,7 +104,11 @@ function rowsOf(tried: Tried, { isNeeded, limits }: { isNeeded: boolean; limits:
   const start = startMs === undefined ? "" : `; a sandbox starts in ${Math.round(startMs)} ms`;
   const shut = `${checks.length - broken.length} of ${checks.length} ways out that were tried are shut${start}`;
   if (broken.length === 0) return [ok(row, shut)];
-  if (isNeeded) return [missing(row, shut, "see the lines below"), ...broken.map((each) => brokenCheck(each, limits))];
+  if (isNeeded) {
+    // Limits that somebody has chosen to do without are no failure.
+    const say = isFit(tried, limits) ? warning : failed;
+    return [say(row, shut, "see the lines below"), ...broken.map((each) => brokenCheck(each, limits))];
+  }
   // Several checks may fail for the same cause.
   const problems = [...new Set(broken.map(({ problem, detail }) => problem ?? detail))];
   const fixes = [...new Set(broken.map(fixOf))];

@@ -13,6 +13,8 @@ export async function measureStart(parts: {
   readonly config: Config;
   readonly logger: Logger;
   readonly templates: Templates;
+  /** Empty: that of no template in particular. */
+  readonly template: string;
 }): Promise<number> {
   const { runtime, config, logger, templates } = parts;
   const { root, workspace, flavor } = config.sandbox;
@@ -25,7 +27,13 @@ export async function measureStart(parts: {
     folder: join(root, "sandboxes"),
     openDoor: () => Promise.reject(new Error("this sandbox has no network")),
   });
-  const plan = places.plan({ template: "python", flavor, env: {}, volumes: [], network: { allow: [] } });
+  const plan = places.plan({
+    template: parts.template || "python",
+    flavor,
+    env: {},
+    volumes: [],
+    network: { allow: [] },
+  });
   const startedAt = performance.now();
   try {
     const place = await places.open(plan, AbortSignal.timeout(START_TIMEOUT_MS));

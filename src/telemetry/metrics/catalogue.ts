@@ -9,6 +9,10 @@ export interface MetricFacts {
 /** From what the fast path takes to the longest time that a tool may have by default. */
 const CALL_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const DISK_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
+/** From a client that only looks to one that stays for a day. */
+const SESSION_SECONDS = [1, 5, 15, 60, 300, 900, 3600, 14_400, 43_200, 86_400];
+/** A warm one has its first result within a millisecond. */
+const FIRST_RESULT_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const START_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /**
@@ -19,9 +23,16 @@ export const METRICS = {
   requests: {
     name: "mcp_server_operation_duration_seconds",
     type: "histogram",
-    help: "MCP requests and how long they took, by method. error_type is empty when all went well, tool_error for a failed result, otherwise the kind of the error.",
-    labels: ["mcp_method_name", "network_transport", "error_type"],
+    help: "MCP requests and how long they took, by method. network_transport is tcp or, over stdio, pipe. error_type is empty when all went well, tool_error for a failed result, otherwise the kind of the error.",
+    labels: ["mcp_method_name", "gen_ai_tool_name", "mcp_protocol_version", "network_transport", "error_type"],
     buckets: CALL_SECONDS,
+  },
+  sessionSeconds: {
+    name: "mcp_server_session_duration_seconds",
+    type: "histogram",
+    help: "How long sessions lasted that began with a handshake, told when they end. Revisions since 2026-07-28 have none.",
+    labels: ["mcp_protocol_version", "network_transport"],
+    buckets: SESSION_SECONDS,
   },
   calls: {
     name: "owlclaw_calls_total",
@@ -54,6 +65,12 @@ export const METRICS = {
     help: "What calls have cost, in the units of the policy's budgets.",
     labels: [],
   },
+  budgetUsed: {
+    name: "owlclaw_budget_used_ratio",
+    type: "gauge",
+    help: "Share of a monthly budget that is spent or held, by the rule that sets it: that of the caller who has used most, among the last 200 callers who paid.",
+    labels: ["rule"],
+  },
   egress: {
     name: "owlclaw_egress_bytes_total",
     type: "counter",
@@ -79,6 +96,13 @@ export const METRICS = {
     help: "How long it took until a new sandbox was ready. warm is true for those that waited in the pool.",
     labels: ["template", "warm"],
     buckets: START_SECONDS,
+  },
+  firstResultSeconds: {
+    name: "owlclaw_sandbox_first_result_duration_seconds",
+    type: "histogram",
+    help: "How long the first result out of a new sandbox took: its start, and the first thing done in it.",
+    labels: ["template", "warm"],
+    buckets: FIRST_RESULT_SECONDS,
   },
   refillSeconds: {
     name: "owlclaw_pool_refill_duration_seconds",

@@ -7,15 +7,18 @@ export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 export class Metrics {
   readonly #all: Metric[] = [];
   readonly requests: HistogramSeries = this.#histogram(METRICS.requests);
+  readonly sessionSeconds: HistogramSeries = this.#histogram(METRICS.sessionSeconds);
   readonly calls: NumberSeries = this.#number(METRICS.calls);
   readonly callSeconds: HistogramSeries = this.#histogram(METRICS.callSeconds);
   readonly errors: NumberSeries = this.#number(METRICS.errors);
   readonly refusals: NumberSeries = this.#number(METRICS.refusals);
   readonly cost: NumberSeries = this.#number(METRICS.cost);
+  readonly budgetUsed: NumberSeries = this.#number(METRICS.budgetUsed);
   readonly egress: NumberSeries = this.#number(METRICS.egress);
   readonly ledgerSeconds: HistogramSeries = this.#histogram(METRICS.ledgerSeconds);
   readonly traceSpans: NumberSeries = this.#number(METRICS.traceSpans);
   readonly createSeconds: HistogramSeries = this.#histogram(METRICS.createSeconds);
+  readonly firstResultSeconds: HistogramSeries = this.#histogram(METRICS.firstResultSeconds);
   readonly refillSeconds: HistogramSeries = this.#histogram(METRICS.refillSeconds);
   readonly sandboxes: NumberSeries = this.#number(METRICS.sandboxes);
   readonly health: NumberSeries = this.#number(METRICS.health);

@@ -95,7 +95,9 @@ export class HistogramSeries implements Metric {
   }
 }
 
-function findOrAdd<T>(values: Map<string, T>, labels: Labels, make: (labels: Labels) => T): T {
+function findOrAdd<T>(values: Map<string, T>, whole: Labels, make: (labels: Labels) => T): T {
+  // Before they are told apart: what reads the same must not stand twice in one scrape.
+  const labels = whole.some(isLong) ? whole.map((label) => label.slice(0, MAX_LABEL_CHARS)) : whole;
   const key = labels.length === 1 ? (labels[0] ?? "") : labels.join("\n");
   const known = values.get(key);
   if (known !== undefined) return known;
@@ -106,9 +108,13 @@ function findOrAdd<T>(values: Map<string, T>, labels: Labels, make: (labels: Lab
       make,
     );
   }
-  const added = make(labels.map((label) => label.slice(0, MAX_LABEL_CHARS)));
+  const added = make(labels);
   values.set(key, added);
   return added;
+}
+
+function isLong(label: string): boolean {
+  return label.length > MAX_LABEL_CHARS;
 }
 
 function toLabels(names: readonly string[], values: Labels): string {

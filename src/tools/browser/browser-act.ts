@@ -25,7 +25,7 @@ export function browserClick(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
     toolset: "browser",
     title: "Click an element",
-    description: `Clicks an element of the page. ${AFTERWARDS} Dialogs of the page are answered at once and reported in events: alerts are accepted, questions are declined unless accept_dialogs is true.`,
+    description: `Clicks an element of the page. ${AFTERWARDS} Dialogs of the page are answered at once and reported in events: alerts are accepted, questions are declined unless accept_dialogs is true, and a page that asks whether to leave it is left.`,
     effect: ACT,
     scope: "network",
     input: {

@@ -15,7 +15,9 @@ export const pageShape = {
   events: z
     .array(z.string())
     .optional()
-    .describe("What happened by itself since the last call: dialogs and how they were answered, downloads, new tabs."),
+    .describe(
+      "What happened by itself since the last call: dialogs and how they were answered, downloads, new tabs, pages that did not open.",
+    ),
   downloads: z.array(z.string()).optional().describe("Files that were downloaded, in the workspace."),
 };
 

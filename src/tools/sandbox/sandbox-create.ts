@@ -85,6 +85,7 @@ export function sandboxCreate(
         ...(wish.idle_timeout_seconds !== undefined && { idleMs: wish.idle_timeout_seconds * 1000 }),
         ...(wish.max_age_seconds !== undefined && { maxAgeMs: wish.max_age_seconds * 1000 }),
       });
+      context.meter?.(lease.sandbox);
       try {
         const value = describe(lease, services);
         const { plan } = lease.sandbox;

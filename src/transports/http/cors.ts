@@ -3,7 +3,7 @@ import type { HostGuard } from "./guards.ts";
 import { sendEmpty } from "./exchange-io.ts";
 
 const REQUEST_HEADERS =
-  "Content-Type, Accept, Authorization, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID, X-MCP-Client-ID, traceparent, tracestate";
+  "Content-Type, Content-Digest, Accept, Authorization, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID, X-MCP-Client-ID, traceparent, tracestate";
 const EXPOSED_HEADERS = "Mcp-Session-Id, WWW-Authenticate, X-Trace-Id";
 const ONE_DAY_SECONDS = "86400";
 

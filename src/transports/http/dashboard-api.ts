@@ -1,6 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { type ApiAnswer, type ApiRoute, Attachment, Events } from "../../dashboard/api.ts";
 import type { OperatorSession } from "../../dashboard/operator-sessions.ts";
 import { OwlError } from "../../errors/owl-error.ts";
@@ -8,6 +6,7 @@ import type { DashboardLogin } from "./dashboard-login.ts";
 import { EventStream } from "./event-stream.ts";
 import { sendJson } from "./exchange-io.ts";
 import { readBody } from "./read-body.ts";
+import { sendAttachment } from "./send-attachment.ts";
 import { steadyBody } from "./steady-body.ts";
 
 export interface DashboardApiOptions {
@@ -31,8 +30,6 @@ interface Found {
 
 const MAX_BODY_BYTES = 1_048_576;
 const STALL_MS = 30_000;
-/** A page that takes nothing for so long is gone. */
-const UNREAD_MS = 60_000;
 
 /** `/dashboard/api/…`: finds who answers, and puts the answer on the wire. */
 export class DashboardApi {
@@ -91,6 +88,8 @@ export class DashboardApi {
   }
 
   #stream(events: Events, response: ServerResponse, session: OperatorSession): void {
+    // Whoever has gone already is not told of it again.
+    if (response.destroyed) return;
     const stream = new EventStream(response, { headers: {}, keepAliveMs: this.#options.keepAliveMs });
     const stop = events.start({
       send: (event, data, id) => stream.send({ event, data, ...(id !== undefined && { id }) }),
@@ -121,11 +120,6 @@ function decoded(part: string): string {
   }
 }
 
-/** Also what the form of headers keeps for itself. */
-function encoded(text: string): string {
-  return encodeURIComponent(text).replaceAll(/['()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
-}
-
 async function readJson(request: IncomingMessage): Promise<unknown> {
   const text = await readBody(request, MAX_BODY_BYTES);
   if (text === "") return {};
@@ -134,24 +128,4 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   } catch {
     throw new OwlError("invalid_params", "the body is no JSON");
   }
-}
-
-async function sendAttachment({ name, type, chunks }: Attachment, response: ServerResponse): Promise<void> {
-  const iterator = chunks[Symbol.asyncIterator]();
-  // The first piece before the headers, so that what cannot be read is an error and no empty file.
-  const first = await iterator.next();
-  response.setTimeout(UNREAD_MS, () => response.destroy());
-  // Half of a pair at the end of a cut would be no text.
-  const whole = Buffer.from(name.slice(0, 200)).toString();
-  const plain = whole.replaceAll(/[^\w.-]/g, "_").slice(0, 128) || "file";
-  response.writeHead(200, {
-    "content-type": type,
-    "content-disposition": `attachment; filename="${plain}"; filename*=UTF-8''${encoded(whole)}`,
-  });
-  const all = async function* (): AsyncGenerator<string | Uint8Array> {
-    if (first.done === true) return;
-    yield first.value;
-    yield* { [Symbol.asyncIterator]: () => iterator };
-  };
-  await pipeline(Readable.from(all()), response);
 }

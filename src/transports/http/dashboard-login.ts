@@ -27,6 +27,7 @@ export const LINK_OPERATOR = "dashboard";
 
 const MAX_LOGIN_BYTES = 16_384;
 const CSRF_HEADER = "x-owlclaw-csrf";
+const IDLE_HEADER = "x-owlclaw-idle";
 const loginSchema = z.strictObject({ token: z.string().min(1).max(8192) });
 
 /** Ways into the page and out of it: a token, a link, a session. */
@@ -66,7 +67,7 @@ export class DashboardLogin {
       brake.succeeded(peer);
       this.#endOld(request);
       const untilMs = principal.expiresAt === undefined ? undefined : principal.expiresAt * 1000;
-      const { key, session } = sessions.open({ id: principal.id }, untilMs);
+      const { key, session } = sessions.open(principal, untilMs);
       logger.info("an operator opened the dashboard", { principal: principal.id, by: "token" });
       response.setHeader("set-cookie", sessionCookie(key, this.#isSecure(request)));
       sendJson(response, 200, answerOf(session));
@@ -89,7 +90,7 @@ export class DashboardLogin {
       });
     }
     this.#endOld(request);
-    const opened = sessions.open({ id: LINK_OPERATOR });
+    const opened = sessions.open({ id: LINK_OPERATOR, scopes: [ADMIN_SCOPE], claims: {} });
     logger.info("an operator opened the dashboard", { principal: LINK_OPERATOR, by: "link" });
     response.setHeader("set-cookie", sessionCookie(opened.key, this.#isSecure(request)));
     response.writeHead(303, { location: "/dashboard", "content-length": 0 }).end();
@@ -120,7 +121,7 @@ export class DashboardLogin {
 
   #find(request: IncomingMessage): OperatorSession | undefined {
     const key = sessionKeyOf(header(request, "cookie"));
-    return key === undefined ? undefined : this.#parts.sessions.find(key);
+    return key === undefined ? undefined : this.#parts.sessions.find(key, { isUse: isUse(request) });
   }
 
   #endOld(request: IncomingMessage): void {
@@ -132,6 +133,11 @@ export class DashboardLogin {
   #isSecure({ headers: { origin } }: IncomingMessage): boolean {
     return this.#parts.isTls || origin?.startsWith("https://") === true;
   }
+}
+
+/** A page that nobody touches asks for news, and opens its streams again: neither shows that somebody is there. */
+function isUse(request: IncomingMessage): boolean {
+  return header(request, IDLE_HEADER) === undefined && !/\btext\/event-stream\b/.test(header(request, "accept") ?? "");
 }
 
 function answerOf({ operator, csrf, expiresAtMs }: OperatorSession): SessionAnswer {

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import type { Config } from "../../config/schema.ts";
 import { isLoopbackHost } from "../../config/value-rules.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 
@@ -8,6 +9,10 @@ export interface GuardOptions {
   readonly allowedHosts: readonly string[];
   readonly corsEnabled: boolean;
   readonly corsOrigins: readonly string[];
+}
+
+export function guardOf({ host, allowedHosts, cors }: Config["http"]): HostGuard {
+  return new HostGuard({ host, allowedHosts, corsEnabled: cors.enabled, corsOrigins: cors.origins });
 }
 
 /**

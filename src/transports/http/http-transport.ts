@@ -1,6 +1,5 @@
-import { createServer as createHttpServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
-import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
+import type { Server } from "node:http";
+import type { Server as HttpsServer } from "node:https";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import type { ForwardDoor } from "../../cluster/forward-door.ts";
 import type { SessionHomes } from "../../cluster/session-homes.ts";
@@ -9,8 +8,9 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import type { DashboardGate } from "./dashboard-gate.ts";
 import { ForwardEndpoint } from "./forward-endpoint.ts";
-import { HostGuard } from "./guards.ts";
+import { guardOf } from "./guards.ts";
 import type { HealthDoor } from "./health-routes.ts";
+import { type HttpDoor, type HttpHandler, openHttpDoor } from "./http-door.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
 import type { MetricsDoor } from "./metrics-route.ts";
@@ -20,7 +20,7 @@ import { RemoteSessions } from "./remote-sessions.ts";
 import { Router } from "./router.ts";
 import { type OperatorDoor, OperatorSandboxesEndpoint } from "./operator-sandboxes.ts";
 import { type FileDoor, SandboxFilesEndpoint } from "./sandbox-files.ts";
-import { readTls, type TlsPair, TlsWatcher, toContext } from "./tls.ts";
+import { type CertificateInUse, type TlsPair, TlsWatcher, toContext } from "./tls.ts";
 
 export interface HttpTransportOptions {
   readonly mcp: Mcp;
@@ -43,11 +43,12 @@ export interface HttpTransportOptions {
   readonly metrics?: MetricsDoor | undefined;
   /** The page for operators. */
   readonly dashboard?: DashboardGate | undefined;
+  /** A port that is open already. */
+  readonly door?: HttpDoor | undefined;
   /** Off only in the test that holds the fast path against the SDK's. */
   readonly fastPath?: boolean;
 }
 
-const TOO_SLOW = "ERR_HTTP_REQUEST_TIMEOUT";
 const LAST_WORDS_MS = 500;
 const SWEEP_MS = 10;
 const BEATS_PER_LEASE = 5;
@@ -88,12 +89,7 @@ export class HttpTransport {
       cluster,
     });
     if (homes !== undefined) this.#serveRelayed(homes);
-    const guard = new HostGuard({
-      host: http.host,
-      allowedHosts: http.allowedHosts,
-      corsEnabled: http.cors.enabled,
-      corsOrigins: http.cors.origins,
-    });
+    const guard = guardOf(http);
     const stallMs = http.requestTimeoutSeconds * 1000;
     this.#files = options.files && new SandboxFilesEndpoint({ mcp, door: options.files, stallMs });
     this.#router = new Router({
@@ -127,35 +123,52 @@ export class HttpTransport {
     homes.serveWith((message, line) => requests.serve(message, line));
   }
 
-  get isTls(): boolean {
-    return this.#options.config.http.tls.certFile !== "";
+  /** Absent without TLS, and before it listens. */
+  get certificate(): CertificateInUse | undefined {
+    return this.#watcher?.certificate;
   }
 
-  /** Opens the port and says under which address. */
+  /** Looks at the certificate now, in place of within two seconds. */
+  refresh(): void {
+    this.#watcher?.look();
+  }
+
+  /** Serves from now on what comes to the port, opens it where nobody has, and says under which address. */
   async listen(): Promise<string> {
-    const { host, port, tls } = this.#options.config.http;
-    const pair = this.isTls ? readTls(tls) : undefined;
-    const bound = await this.#bind({ host: host === "localhost" ? "127.0.0.1" : host, port, pair });
-    // Which of its two addresses "localhost" means is for each client to choose: a name must not lead to somebody else's port.
-    if (host === "localhost") await this.#bind({ host: "::1", port: bound, pair }).catch(ignoreMissingIpv6);
-    if (pair !== undefined) this.#watchCertificate(pair);
-    const name = host.includes(":") ? `[${host}]` : host;
-    return `${this.isTls ? "https" : "http"}://${name}:${bound}`;
+    const { mcp, config } = this.#options;
+    const door = this.#options.door ?? (await openHttpDoor(config.http, mcp.logger));
+    this.#servers.push(...door.servers);
+    if (door.pair !== undefined) this.#watchCertificate(door.pair);
+    door.serveWith({
+      handle: this.#handler(),
+      mayLast: (socket) => this.#files?.isReceiving(socket) === true,
+    });
+    return door.url;
   }
 
-  /** Takes no new requests, lets running ones finish until the deadline, then cancels them. Connections stay open. */
+  #handler(): HttpHandler["handle"] {
+    const { tracing } = this.#options.mcp;
+    const route: HttpHandler["handle"] = (request, response) => void this.#router.handle(request, response);
+    if (tracing === undefined) return route;
+    return (request, response) => tracing.arrived(request.headers, () => route(request, response));
+  }
+
+  /**
+   * Takes no new requests, lets running ones finish until the deadline, then cancels them. The port stays open until then:
+   * whoever asks how the server is must hear that it stops, and everybody else that they are to come again.
+   */
   async drain(deadlineMs: number): Promise<void> {
-    this.#watcher?.close();
     this.#router.drain();
-    this.#closed = Promise.all(
-      this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
-    );
     for (const server of this.#servers) server.closeIdleConnections();
     const drained = await this.#router.whenIdle(deadlineMs);
     if (!drained) {
       const open = this.#router.openRequests;
       this.#options.mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open });
     }
+    this.#watcher?.close();
+    this.#closed = Promise.all(
+      this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
+    );
     await Promise.all([this.#endpoint.close(), this.#sse.close()]);
   }
 
@@ -182,74 +195,4 @@ export class HttpTransport {
     };
     this.#watcher = new TlsWatcher({ files: config.http.tls, inUse, logger: mcp.logger, onChange });
   }
-
-  async #bind({ host, port, pair }: { host: string; port: number; pair: TlsPair | undefined }): Promise<number> {
-    const server = this.#createServer(pair);
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen({ host, port }, () => {
-        server.removeListener("error", reject);
-        resolve();
-      });
-    });
-    server.on("error", (error) => this.#options.mcp.logger.error("http server failed", { error }));
-    this.#servers.push(server);
-    const address = server.address();
-    return typeof address === "object" && address !== null ? address.port : port;
-  }
-
-  #createServer(pair: TlsPair | undefined): Server | HttpsServer {
-    const { http } = this.#options.config;
-    const { tracing } = this.#options.mcp;
-    const route = (request: IncomingMessage, response: ServerResponse): void =>
-      void this.#router.handle(request, response);
-    const handle: typeof route =
-      tracing === undefined
-        ? route
-        : (request, response) =>
-            tracing.arrived(request.headers, () => {
-              route(request, response);
-            });
-    const options = {
-      headersTimeout: http.headersTimeoutSeconds * 1000,
-      requestTimeout: http.requestTimeoutSeconds * 1000,
-      connectionsCheckingInterval: 1000,
-      joinDuplicateHeaders: true,
-      keepAliveTimeout: 65_000,
-      maxHeaderSize: 32 * 1024,
-    };
-    const server =
-      pair === undefined
-        ? createHttpServer(options, handle)
-        : createHttpsServer({ ...options, ...toContext(pair) }, handle);
-    server.maxConnections = http.maxConnections;
-    server.on("clientError", (error, socket) => {
-      // Node limits every request as a whole and knows no exception: it is made here.
-      const isUpload = "code" in error && error.code === TOO_SLOW && this.#files?.isReceiving(socket) === true;
-      if (!isUpload) refuseUnreadable(error, socket);
-    });
-    return server;
-  }
 }
-
-function ignoreMissingIpv6(error: unknown): void {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  if (code !== "EADDRNOTAVAIL" && code !== "EAFNOSUPPORT") throw error;
-}
-
-/** What Node could not read as a request has no response object; it is answered on the socket, unless an answer is under way. */
-function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
-  const message: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
-  const isAnswering = message instanceof ServerResponse && message.headersSent;
-  if (!socket.writable || error.code === "ECONNRESET" || isAnswering) {
-    socket.destroy();
-    return;
-  }
-  const status = UNREADABLE[error.code ?? ""] ?? "400 Bad Request";
-  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
-}
-
-const UNREADABLE: Readonly<Record<string, string>> = {
-  [TOO_SLOW]: "408 Request Timeout",
-  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
-};

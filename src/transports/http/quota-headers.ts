@@ -14,7 +14,20 @@ export function quotaHeadersOf(body: unknown): Readonly<Record<string, string>> 
     return isQuota(quota) ? quotaHeaders(quota) : NOTHING;
   }
   const data = isObject(error) ? error["data"] : undefined;
-  return isObject(data) && data["kind"] === "governance_denied" ? retryHeader(data["retry_after"]) : NOTHING;
+  if (!isObject(data)) return NOTHING;
+  if (data["kind"] === "governance_denied") return refusalHeaders(data);
+  return isQuota(data["quota"]) ? quotaHeaders(data["quota"]) : NOTHING;
+}
+
+const WINDOWS: Readonly<Record<string, keyof Quota>> = { callsPerMinute: "per_minute", callsPerDay: "per_day" };
+
+/** When to come again, and the limit that was reached, if it is one of calls. */
+export function refusalHeaders(facts: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
+  const { rule, limit, remaining, retry_after: seconds } = facts;
+  if (typeof seconds !== "number") return NOTHING;
+  const window = WINDOWS[String(rule).split(".").at(-1) ?? ""];
+  if (window === undefined || typeof limit !== "number" || typeof remaining !== "number") return retryHeader(seconds);
+  return { ...retryHeader(seconds), ...quotaHeaders({ [window]: { limit, remaining, reset_seconds: seconds } }) };
 }
 
 export function retryHeader(seconds: unknown): Readonly<Record<string, string>> {

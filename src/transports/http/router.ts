@@ -6,6 +6,7 @@ import { protectedResourceMetadata } from "../../auth/protected-resource-metadat
 import { requireScope } from "../../auth/require-scope.ts";
 import { FORWARD_PATH } from "../../cluster/forward-line.ts";
 import type { Config } from "../../config/schema.ts";
+import { MAX_TIMER_MS } from "../../config/timer-limit.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
@@ -22,7 +23,7 @@ import { type HealthDoor, healthRoutes } from "./health-routes.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
 import { METRICS_PATH, type MetricsDoor, sendMetrics } from "./metrics-route.ts";
 import type { OperatorApi } from "./operator-api.ts";
-import { retryHeader } from "./quota-headers.ts";
+import { refusalHeaders } from "./quota-headers.ts";
 import { sendSkill, SKILL_PATH } from "./skills.ts";
 import type { LegacySse } from "./legacy-sse.ts";
 import type { McpEndpoint } from "./mcp-endpoint.ts";
@@ -66,7 +67,6 @@ interface Route {
 
 const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
 const MAX_LABEL_CHARS = 128;
-const MAX_TIMER_MS = 2_147_483_647;
 
 /** Every HTTP request passes the same guards, in this order: host and origin, method, identity, scope. */
 export class Router {
@@ -102,6 +102,7 @@ export class Router {
     // Shutdown waits for calls. A stream is open as long as its client likes: shutdown ends it, it does not wait.
     const isCall = request.method === "POST" || request.method === "PUT";
     const release = isCall ? this.#open.open() : () => undefined;
+    if (this.#draining) response.shouldKeepAlive = false;
     try {
       await this.#serve({ request, response, traceId, release });
     } catch (thrown) {
@@ -278,12 +279,13 @@ export class Router {
     }
     const headers: Record<string, string> = {};
     const isLimited = error.kind === "governance_denied" && error.facts["retry_after"] !== undefined;
-    if (isLimited) Object.assign(headers, retryHeader(error.facts["retry_after"]));
+    if (isLimited) Object.assign(headers, refusalHeaders(error.facts));
     if (error.kind === "unauthorized" || error.facts["reason"] === "insufficient_scope") {
       headers["www-authenticate"] = challenge(error, {
         resourceMetadataUrl: `${this.#origin(request)}${RESOURCE_METADATA_PATH}/mcp`,
       });
     }
+    if (error.kind === "shutting_down") headers["retry-after"] = "1";
     // What is left of a body that was refused unread would be taken for the next request.
     if (!request.complete) headers["connection"] = "close";
     sendError(response, error, { traceId, withStack: mcp.withStack, headers, ...(isLimited && { status: 429 }) });

@@ -1,17 +1,17 @@
-import { type Duplex, Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import type { Duplex } from "node:stream";
 import type { Principal } from "../../auth/principal.ts";
-import { byteRange } from "../../capabilities/byte-range.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import { quotaHeaders } from "../../governance/quota.ts";
+import { UNAPPROVED_MESSAGE } from "../../governance/refusal.ts";
 import type { GovernedWork } from "../../pipeline/governed-call.ts";
-import { operationSubject } from "../../pipeline/subjects.ts";
 import { silentConversation } from "../../protocol/conversations/silent.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { PLAIN_VERSION } from "../../protocol/versions.ts";
-import { type HttpExchange, lifeOf, sendError, sendJson } from "./exchange-io.ts";
-import { retryHeader } from "./quota-headers.ts";
+import { announcedSha256 } from "./content-digest.ts";
+import { type HttpExchange, lifeOf, sendError } from "./exchange-io.ts";
+import { type FileAnswer, type OpenFiles, receiveFile, sendFile } from "./file-answers.ts";
+import { refusalHeaders } from "./quota-headers.ts";
 import type { RequestTarget } from "./request-target.ts";
-import { steadyBody } from "./steady-body.ts";
 
 /** What this door needs of sandboxes. */
 export interface FileDoor {
@@ -19,18 +19,6 @@ export interface FileDoor {
   open(principal: Principal, id: string): Promise<OpenFiles>;
   /** The same, and throws as for an unknown one when it has ended: there is nothing to read in a new one. */
   openLive(principal: Principal, id: string): Promise<OpenFiles>;
-}
-
-interface OpenFiles {
-  readonly name: string;
-  readonly wasCreated: boolean;
-  readonly maxBytes: number;
-  read(path: string): Promise<{
-    readonly sizeBytes: number;
-    bytes(start: number, end: number): AsyncIterable<Uint8Array>;
-  }>;
-  write(path: string, chunks: AsyncIterable<Uint8Array>): Promise<{ sizeBytes: number; isNew: boolean }>;
-  release(): void;
 }
 
 export interface SandboxFilesOptions {
@@ -41,19 +29,6 @@ export interface SandboxFilesOptions {
 }
 
 export const FILE_PATH: RegExp = /^\/api\/sandboxes\/([^/]+)\/files\/(.*)$/s;
-
-/** A client that takes nothing for so long would keep the sandbox busy for ever. */
-const UNREAD_MS = 60_000;
-
-/** Whatever a file holds, a browser must not run it as a page of this server. */
-const FILE_HEADERS = {
-  "content-type": "application/octet-stream",
-  "content-disposition": "attachment",
-  "content-security-policy": "sandbox",
-  "x-content-type-options": "nosniff",
-  "cache-control": "private, no-store",
-  "accept-ranges": "bytes",
-} as const;
 
 const STALLED = 408;
 
@@ -89,7 +64,7 @@ export class SandboxFilesEndpoint {
     const { door } = this.#options;
     return this.#serve(exchange, target, {
       open: (id) => door.openLive(exchange.principal, id),
-      act: (files, path) => sendFile(exchange, files, path),
+      act: (files, { path }) => sendFile(exchange, files, path),
     });
   }
 
@@ -100,7 +75,7 @@ export class SandboxFilesEndpoint {
     try {
       await this.#serve(exchange, target, {
         open: (id) => door.open(exchange.principal, id),
-        act: (files, path) => receiveFile(exchange, { files, path, stallMs }),
+        act: (files, { path, sha256 }) => receiveFile(exchange, { files, path, stallMs, sha256 }),
       });
     } finally {
       this.#receiving.delete(socket);
@@ -120,20 +95,27 @@ export class SandboxFilesEndpoint {
         ...facts,
       });
     try {
-      const { id, path } = readFilePath(target.path);
-      await mcp.pipeline.govern({
-        ...fileWork(request.method === "PUT" ? "file_write" : "file_read", { id, path }, exchange, mcp),
+      const file = namedFile(request, target.path);
+      const { id, path } = file;
+      const { value } = await mcp.pipeline.govern({
+        onAdmitted: (quota) => {
+          for (const [name, text] of Object.entries(quotaHeaders(quota))) response.setHeader(name, text);
+        },
+        ...fileWork(request.method === "PUT" ? "file_write" : "file_read", file, exchange, mcp),
         perform: async () => {
           const files = await open(id);
           try {
-            const bytes = await act(files, path);
-            log({ sandbox: files.name, path, bytes, outcome: "ok" });
-            return { bytes };
+            return { sandbox: files.name, ...(await act(files, file)) };
           } finally {
             files.release();
           }
         },
+        toRecord: ({ bytes }) => ({ bytes }),
       });
+      // Whoever has the whole answer has it on record.
+      const { sandbox, bytes, finish } = value;
+      await finish();
+      log({ sandbox, path, bytes, outcome: "ok" });
     } catch (thrown) {
       if (response.destroyed || (request.destroyed && !request.complete)) return log({ outcome: "client gone" });
       const error = toOwlError(thrown);
@@ -158,7 +140,8 @@ export class SandboxFilesEndpoint {
     const { withStack } = this.#options.mcp;
     // Many clients read the answer only after the last byte of their body: the rest is taken and thrown away.
     const isStalled = status === STALLED;
-    const headers = { ...retryHeader(retryAfter), ...(isStalled && { connection: "close" }) };
+    const refusal = retryAfter === undefined ? {} : refusalHeaders(error.facts);
+    const headers = { ...refusal, ...(isStalled && { connection: "close" }) };
     sendError(response, error, { traceId, withStack, headers, ...(status !== undefined && { status }) });
     if (!request.complete && !isStalled) this.#drain(request);
   }
@@ -173,62 +156,21 @@ export class SandboxFilesEndpoint {
 
 interface Work {
   readonly open: (id: string) => Promise<OpenFiles>;
-  readonly act: (files: OpenFiles, path: string) => Promise<number>;
+  readonly act: (files: OpenFiles, file: NamedFile) => Promise<FileAnswer>;
 }
 
-interface Arrival {
-  readonly files: OpenFiles;
+/** Which file is meant, and what is said of one that comes. */
+interface NamedFile {
+  readonly id: string;
   readonly path: string;
-  readonly stallMs: number;
+  readonly sha256: string | undefined;
+  readonly sizeBytes: number | undefined;
 }
 
-async function sendFile({ request, response }: HttpExchange, files: OpenFiles, path: string): Promise<number> {
-  response.setTimeout(UNREAD_MS, () => response.destroy());
-  const file = await files.read(path);
-  const { sizeBytes } = file;
-  // There is nothing to compare If-Range with, so that it never matches.
-  const asked = request.headers["if-range"] === undefined ? request.headers.range : undefined;
-  const range = byteRange(asked, sizeBytes);
-  if (range === "unsatisfiable") {
-    response.setHeader("content-range", `bytes */${sizeBytes}`);
-    throw new OwlError("tool_failure", `the file has ${sizeBytes} bytes, and none of them are in the range`, {
-      facts: { reason: "range" },
-      hint: "ask for a range inside the file, or leave the Range header out",
-    });
-  }
-  const { start, end } = range ?? { start: 0, end: sizeBytes };
-  response.writeHead(range === undefined ? 200 : 206, {
-    ...FILE_HEADERS,
-    "content-length": end - start,
-    ...(range !== undefined && { "content-range": `bytes ${start}-${end - 1}/${sizeBytes}` }),
-  });
-  if (request.method === "HEAD") {
-    response.end();
-    return 0;
-  }
-  await pipeline(Readable.from(file.bytes(start, end), { objectMode: false }), response);
-  return end - start;
-}
-
-async function receiveFile({ request, response }: HttpExchange, { files, path, stallMs }: Arrival): Promise<number> {
-  const { "content-range": contentRange, "content-encoding": encoding, "content-length": length } = request.headers;
-  if (contentRange !== undefined)
-    throw new OwlError("invalid_request", "a file is replaced whole: Content-Range cannot be served", {
-      hint: "send the whole file without Content-Range",
-    });
-  if (encoding !== undefined && encoding !== "identity")
-    throw new OwlError("unsupported_media_type", `the encoding ${JSON.stringify(encoding)} is not decoded here`, {
-      hint: "send the file's own bytes without Content-Encoding",
-    });
-  if (Number(length ?? 0) > files.maxBytes)
-    throw new OwlError("tool_failure", `the sandbox's disk quota is ${files.maxBytes} bytes, and the file is larger`, {
-      facts: { reason: "disk_full" },
-      hint: "send less, or make a sandbox of a larger flavor with sandbox_create",
-    });
-  const { sizeBytes, isNew } = await files.write(path, steadyBody(request, stallMs));
-  const answer = { path, size_bytes: sizeBytes, created: isNew, session_created: files.wasCreated };
-  sendJson(response, isNew ? 201 : 200, answer);
-  return sizeBytes;
+function namedFile({ method, headers }: HttpExchange["request"], target: string): NamedFile {
+  const sha256 = method === "PUT" ? announcedSha256(headers["content-digest"]) : undefined;
+  const { "content-length": length } = headers;
+  return { ...readFilePath(target), sha256, sizeBytes: length === undefined ? undefined : Number(length) };
 }
 
 /**
@@ -260,18 +202,30 @@ function badPath(reason: string): OwlError {
 /** This door does what two tools do, so it is governed as they are. */
 function fileWork(
   operation: "file_read" | "file_write",
-  { id, path }: { readonly id: string; readonly path: string },
+  { id, path, sha256, sizeBytes }: NamedFile,
   { principal, label, traceId, response }: HttpExchange,
-  { changes }: Mcp,
+  { changes, pipeline }: Mcp,
 ): Omit<GovernedWork<unknown, unknown>, "perform"> {
-  const args = { session_id: id, path };
+  const size = sizeBytes === undefined ? {} : { size_bytes: sizeBytes };
+  const args = { session_id: id, path, ...(sha256 !== undefined && { content_sha256: sha256, ...size }) };
   const caller = { principal, label, transport: "http", protocolVersion: PLAIN_VERSION, sessionId: undefined } as const;
   return {
     kind: "tool",
-    subject: operationSubject(operation, "workspace"),
+    subject: pipeline.view.subjectOfOperation(operation, "workspace"),
     calledAs: `${operation === "file_write" ? "PUT" : "GET"} /api/sandboxes`,
     args,
     call: { caller, traceId, life: lifeOf(response), conversation: silentConversation(changes) },
     check: () => args,
+    assertShown: (rule) => {
+      if (operation === "file_write" && sha256 === undefined) throw unseenContent(rule);
+    },
   };
+}
+
+/** A yes is for one content, and the body has not been read when it is asked for. */
+function unseenContent(rule: string): OwlError {
+  return new OwlError("governance_denied", `${UNAPPROVED_MESSAGE}, and nothing says what is in the file`, {
+    facts: { rule },
+    hint: "send Content-Digest: sha-256=:BASE64: with it, or write it with the tool file_write",
+  });
 }

@@ -2,10 +2,12 @@ import type { ResourceContents } from "../../capabilities/content.ts";
 import type { ReadWish } from "../../capabilities/context.ts";
 import { type ContentFacts, META } from "../../capabilities/meta-keys.ts";
 import { isOwlError, type OwlError } from "../../errors/owl-error.ts";
+import { quotaHeaders } from "../../governance/quota.ts";
 import type { Call } from "../../pipeline/call.ts";
 import { silentConversation } from "../../protocol/conversations/silent.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { PLAIN_VERSION } from "../../protocol/versions.ts";
+import { refusalHeaders } from "./quota-headers.ts";
 import { header, type HttpExchange, lifeOf, sendError } from "./exchange-io.ts";
 import type { RequestTarget } from "./request-target.ts";
 
@@ -25,15 +27,16 @@ export async function sendSkill(mcp: Mcp, exchange: HttpExchange, { path }: Requ
   const { response, traceId } = exchange;
   const [, place = ""] = SKILL_PATH.exec(path) ?? [];
   try {
-    const { value } = await mcp.pipeline.readResource(`skill://${place}`, callOf(mcp, exchange));
+    const { value, quota } = await mcp.pipeline.readResource(`skill://${place}`, callOf(mcp, exchange));
     const [content] = value;
+    for (const [name, text] of Object.entries(quotaHeaders(quota ?? {}))) response.setHeader(name, text);
     if (content === undefined) throw new Error("a skill was read and had no content");
     sendContent(exchange, content);
   } catch (thrown) {
     if (!isOwlError(thrown) || thrown.kind === "internal") throw thrown;
     if (isRangeError(thrown)) response.setHeader("content-range", `bytes */${String(thrown.facts["size"])}`);
-    const status = isRangeError(thrown) ? { status: 416 } : {};
-    sendError(response, thrown, { traceId, withStack: mcp.withStack, ...status });
+    const headers = thrown.kind === "governance_denied" ? refusalHeaders(thrown.facts) : {};
+    sendError(response, thrown, { traceId, withStack: mcp.withStack, headers, ...statusOf(thrown) });
   }
 }
 
@@ -87,6 +90,11 @@ function factsOf({ _meta }: ResourceContents): ContentFacts | undefined {
 /** Only skills have these facts, and their own code makes them: looking at one field is enough. */
 function isContentFacts(value: unknown): value is ContentFacts {
   return typeof value === "object" && value !== null && "digest" in value;
+}
+
+function statusOf(error: OwlError): { readonly status?: number } {
+  if (isRangeError(error)) return { status: 416 };
+  return error.kind === "governance_denied" && error.facts["retry_after"] !== undefined ? { status: 429 } : {};
 }
 
 function isRangeError({ kind, facts }: OwlError): boolean {

@@ -25,29 +25,61 @@ export function toContext({ cert, key }: TlsPair): SecureContextOptions {
   return { cert, key, minVersion: "TLSv1.2" };
 }
 
+export interface TlsWatcherOptions {
+  readonly files: TlsFiles;
+  /** What the server started with, so that no change between its reading and the first look is missed. */
+  readonly inUse: TlsPair;
+  readonly logger: Logger;
+  readonly onChange: (pair: TlsPair) => void;
+}
+
+/** What clients are shown. */
+export interface CertificateInUse {
+  readonly cert: Buffer;
+  /** The files hold something else, which cannot be used. */
+  readonly isRefused: boolean;
+}
+
 /** Calls back with each new certificate. A pair that does not fit is left alone: the one in use stays. */
 export class TlsWatcher {
+  readonly #options: TlsWatcherOptions;
   readonly #timer: NodeJS.Timeout;
+  #inUse: TlsPair;
   #seen: TlsPair;
+  #isRefused = false;
 
-  /** `inUse` is what the server started with, so that no change between its reading and the first look is missed. */
-  constructor(options: { files: TlsFiles; inUse: TlsPair; logger: Logger; onChange: (pair: TlsPair) => void }) {
-    const { files, inUse, logger, onChange } = options;
-    this.#seen = inUse;
-    // Contents are compared, not times: certificate tools swap symbolic links.
-    this.#timer = setInterval(() => {
-      try {
-        const pair = readPair(files);
-        if (pair.cert.equals(this.#seen.cert) && pair.key.equals(this.#seen.key)) return;
-        this.#seen = pair;
-        createSecureContext(toContext(pair));
-        onChange(pair);
-        logger.info("certificate reloaded", { certFile: files.certFile });
-      } catch (error) {
-        logger.warning("the new certificate cannot be used, the old one stays", { certFile: files.certFile, error });
-      }
-    }, POLL_MS);
+  constructor(options: TlsWatcherOptions) {
+    this.#options = options;
+    this.#inUse = options.inUse;
+    this.#seen = options.inUse;
+    this.#timer = setInterval(() => this.look(), POLL_MS);
     this.#timer.unref();
+  }
+
+  get certificate(): CertificateInUse {
+    return { cert: this.#inUse.cert, isRefused: this.#isRefused };
+  }
+
+  /** Contents are compared, not times: certificate tools swap symbolic links. */
+  look(): void {
+    const { files, logger } = this.#options;
+    try {
+      const pair = readPair(files);
+      if (!isSame(pair, this.#seen)) this.#take(pair);
+      this.#isRefused = !isSame(pair, this.#inUse);
+    } catch (error) {
+      this.#isRefused = true;
+      logger.warning("the new certificate cannot be used, the old one stays", { certFile: files.certFile, error });
+    }
+  }
+
+  #take(pair: TlsPair): void {
+    const { files, logger, onChange } = this.#options;
+    this.#seen = pair;
+    createSecureContext(toContext(pair));
+    onChange(pair);
+    this.#inUse = pair;
+    logger.info("certificate reloaded", { certFile: files.certFile });
   }
 
   close(): void {
@@ -57,4 +89,8 @@ export class TlsWatcher {
 
 function readPair({ certFile, keyFile }: TlsFiles): TlsPair {
   return { cert: readFileSync(certFile), key: readFileSync(keyFile) };
+}
+
+function isSame(one: TlsPair, other: TlsPair): boolean {
+  return one.cert.equals(other.cert) && one.key.equals(other.key);
 }

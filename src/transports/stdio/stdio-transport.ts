@@ -23,6 +23,7 @@ import { toWireError } from "../../protocol/wire-error.ts";
 import { decodeUtf8 } from "../decode-utf8.ts";
 import { OpenRequests } from "../open-requests.ts";
 import { type Line, LineReader } from "./line-reader.ts";
+import { ReadingBrake } from "./reading-brake.ts";
 import { RequestGate } from "./request-gate.ts";
 
 export interface StdioTransportOptions {
@@ -46,6 +47,7 @@ export class StdioTransport {
   readonly #reader: LineReader;
   readonly #gate = new RequestGate({ maxRunning: 256, maxWaitingBytes: 64 * 1024 * 1024 });
   readonly #open = new OpenRequests();
+  readonly #brake: ReadingBrake;
   /** The revision of a client that has sent its first request without handshake: from then on the line is pinned to it. */
   #modernVersion: string | undefined;
 
@@ -67,9 +69,14 @@ export class StdioTransport {
           { transport, onerror: (error) => mcp.logger.debug("message refused", { error: error.message }) },
         ),
     });
+    const asker = { principal: this.#principal, label: undefined };
+    this.#brake = new ReadingBrake(input, () => mcp.pipeline.governance?.governor.floodDelayMs(asker) ?? 0);
     this.#reader = new LineReader(maxLineBytes, (line) => void this.#onLine(line));
     this.ended = new Promise((resolve) => {
-      input.on("data", (chunk: Buffer) => this.#reader.push(chunk));
+      input.on("data", (chunk: Buffer) => {
+        this.#reader.push(chunk);
+        this.#brake.apply();
+      });
       input.once("end", () => {
         this.#reader.end();
         resolve();
@@ -80,8 +87,8 @@ export class StdioTransport {
 
   /** Reads no more, lets running requests finish until the deadline, then cancels them. */
   async close(deadlineMs: number): Promise<void> {
-    const { input, mcp } = this.#options;
-    input.pause();
+    const { mcp } = this.#options;
+    this.#brake.stop();
     const drained = await this.#open.whenIdle(deadlineMs);
     if (!drained)
       mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open: this.#open.count });
@@ -90,6 +97,7 @@ export class StdioTransport {
   }
 
   async #onLine(line: Line): Promise<void> {
+    this.#brake.count();
     const release = this.#open.open();
     try {
       const answer = await this.#answer(line, release);

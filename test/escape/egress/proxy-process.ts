@@ -95,11 +95,15 @@ async function makeWorld(): Promise<void> {
 async function askHosts(command: string): Promise<unknown> {
   lastQuestion += 1;
   const id = lastQuestion;
-  hosts.send({ id, command });
-  for (;;) {
-    const [message] = (await once(hosts, "message")) as [{ id: number; result: unknown }];
-    if (message.id === id) return message.result;
-  }
+  return await new Promise((resolve) => {
+    const hear = (message: { readonly id: number; readonly result: unknown }): void => {
+      if (message.id !== id) return;
+      hosts.off("message", hear);
+      resolve(message.result);
+    };
+    hosts.on("message", hear);
+    hosts.send({ id, command });
+  });
 }
 
 async function open(request: OpenRequest): Promise<string> {

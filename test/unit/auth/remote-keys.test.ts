@@ -125,8 +125,9 @@ describe("rotation", () => {
     jwks.serve({});
     clock.advanceSeconds(5 * MINUTE);
     expect(authenticator.authenticate(header)).toMatchObject({ id: "alice" });
-    await vi.waitFor(() =>
-      expect(logger.lines.filter(({ message }) => message === "The JWKS changed.")).toHaveLength(2),
+    await vi.waitFor(
+      () => expect(logger.lines.filter(({ message }) => message === "The JWKS changed.")).toHaveLength(2),
+      20_000,
     );
     expect(await failureOf(() => authenticator.authenticate(header))).toMatchObject({
       facts: { reason: "token_key_unknown" },
@@ -189,7 +190,7 @@ describe("when the key server is down", () => {
     jwks.answerWith((response) => response.destroy());
     clock.advanceSeconds(15 * MINUTE - 1);
     expect(authenticator.authenticate(header)).toMatchObject({ id: "alice" });
-    await vi.waitFor(() => expect(logger.lines.at(-1)?.message).toBe("The JWKS cannot be fetched."));
+    await vi.waitFor(() => expect(logger.lines.at(-1)?.message).toBe("The JWKS cannot be fetched."), 20_000);
     clock.advanceSeconds(1);
     expect(await failureOf(() => authenticator.authenticate(header))).toMatchObject({ kind: "overloaded" });
   });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { SPELLINGS } from "../../../src/capabilities/uri-spelling.ts";
 import { UriPattern } from "../../../src/capabilities/uri-pattern.ts";
 
 const FILES = new UriPattern("sandbox://{id}/{+path}{?offset,length}");
@@ -31,4 +32,21 @@ test("a plain variable holds no slash", () => {
 
 test.each(["x://{a}{a}", "x://{*a}", "x://{a}{?a}", "x://{+}"])("the template %s is refused", (template) => {
   expect(() => new UriPattern(template)).toThrow(TypeError);
+});
+
+test("one URI for the same variables, in each way to write them", () => {
+  const pattern = new UriPattern("orders://{region}/{+path}{?page,size}");
+  const written = (uri: string) => SPELLINGS.map((spell) => pattern.write(pattern.match(uri) ?? {}, spell));
+  expect(written("orders://a%2fb@c/x y/%25z")).toEqual([
+    "orders://a%2Fb@c/x%20y/%25z",
+    "orders://a%2Fb@c/x y/%25z",
+    "orders://a%2Fb%40c/x%20y/%25z",
+  ]);
+  expect(written("orders://eu/a/b")).toEqual(["orders://eu/a/b", "orders://eu/a/b", "orders://eu/a/b"]);
+  expect(pattern.query({ size: "a&b", page: "2", region: "x" })).toBe("?page=2&size=a%26b");
+  expect(pattern.query({})).toBe("");
+  expect(pattern.expand({ region: "a/b", path: "x%20y/z" })).toBe("orders://a%2Fb/x%20y/z");
+  expect(pattern.expand({ region: "a" })).toBeUndefined();
+  expect(pattern.match("orders://\ud800/x")).toBeUndefined();
+  expect(pattern.write({ region: "\ud800", path: "x" }, encodeURIComponent)).toBeUndefined();
 });

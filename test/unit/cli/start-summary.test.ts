@@ -67,7 +67,8 @@ describe("[004-R10.5] [004-R12.10] the summary at start", () => {
     };
     const loaded = await loadConfig({ env, cwd: temporaryFolder() });
     const of = (sandboxes?: SandboxHealth) => startSummary(loaded, { version: "1.2.3", sandboxes });
-    const broken = of({ status: "unavailable", reason: "no cgroup for this user", hint: "Start it as root." });
+    const trouble = { reason: "no cgroup for this user", hint: "Start it as root.", publicReason: "it is broken" };
+    const broken = of({ status: "unavailable", ...trouble });
     expect(broken.fields).toMatchObject({
       sandboxes: "unavailable: no cgroup for this user",
       sandboxLimits: "best-effort",

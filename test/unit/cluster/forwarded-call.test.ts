@@ -96,7 +96,7 @@ function callHere(label?: string): { call: Call; life: Lifeline; egress: EgressM
       progress: (done, options) => void heard.progress.push([done, options]),
       log: (level, data, logger) => void heard.log.push([level, data, logger]),
     },
-    meter: (bytesMoved) => egress.add(bytesMoved),
+    meter: (used) => egress.add(used),
   };
   return { call, life, egress, heard };
 }
@@ -105,25 +105,25 @@ const run = (tool: Tool, call: Call, life: Lifeline): Promise<unknown> =>
   Promise.resolve(tool.run({ session_id: SESSION }, contextOf(call, life)));
 
 test("what the sandbox moved is on the bill of the server that governs the call, once", async () => {
-  let movedBytes = 5000;
+  const used = { bytesMoved: 5000 };
   const { tool } = await twoServers(async (context) => {
-    context.meter?.(() => movedBytes);
-    movedBytes += 1234;
+    context.meter?.(used);
+    used.bytesMoved += 1234;
     return { ok: true };
   });
   const { call, life, egress } = callHere();
   expect(await run(tool, call, life)).toEqual({ ok: true });
   // What it had moved before the call is nobody's of this call.
   expect(egress.bytes()).toBe(1234);
-  movedBytes += 99;
+  used.bytesMoved += 99;
   expect(egress.bytes()).toBe(1234);
 });
 
 test("a call that fails there pays for what it moved before", async () => {
   const { tool } = await twoServers(async (context) => {
-    let movedBytes = 0;
-    context.meter?.(() => movedBytes);
-    movedBytes = 77;
+    const used = { bytesMoved: 0 };
+    context.meter?.(used);
+    used.bytesMoved = 77;
     throw new Error("broken");
   });
   const { call, life, egress } = callHere();
@@ -134,9 +134,9 @@ test("a call that fails there pays for what it moved before", async () => {
 test.each(["the client goes", "the line is cut"])("when %s, what was moved so far is paid", async (how) => {
   let ended: Promise<void> | undefined;
   const { tool, door } = await twoServers((context) => {
-    let movedBytes = 0;
-    context.meter?.(() => movedBytes);
-    movedBytes = 500;
+    const used = { bytesMoved: 0 };
+    context.meter?.(used);
+    used.bytesMoved = 500;
     ended = new Promise((resolve) => context.signal.addEventListener("abort", () => resolve()));
     return ended.then(() => ({}));
   });
@@ -176,10 +176,10 @@ test("progress and log messages come while the call runs, in their order, and it
 
 test("a flood of messages that nobody takes is dropped; the answer and the bill are not", async () => {
   const { tool } = await twoServers(async (context) => {
-    let movedBytes = 0;
-    context.meter?.(() => movedBytes);
+    const used = { bytesMoved: 0 };
+    context.meter?.(used);
     for (let done = 1; done <= 2000; done += 1) context.progress(done, { message: "x".repeat(10_000) });
-    movedBytes = 9;
+    used.bytesMoved = 9;
     return { ok: true };
   });
   const { call, life, egress, heard } = callHere();

@@ -58,6 +58,7 @@ const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   }),
   "telemetry.otlp.sampleRatio": fc.constantFrom(0, 0.25, 0.5),
   "ledger.verifyHours": fc.integer({ min: 0, max: 23 }),
+  "ledger.checkpointMinutes": fc.integer({ min: 0, max: 9 }),
   "limits.leaseSeconds": fc.integer({ min: 1, max: 3600 }),
   "skills.dir": fc.constantFrom("/usr/share", "/usr/lib"),
   "handlers.python": fc.stringMatching(/^\/[a-z]{1,9}$/),
@@ -189,6 +190,11 @@ describe("the JSON Schema for editors", () => {
 
   test("accepts the sample file, an empty one and a partial one", () => {
     for (const value of [parse(renderSampleYaml()), {}, { http: { port: 1 } }]) expect(validate(value)).toBe(true);
+  });
+
+  test("knows the other name of a key", () => {
+    expect(validate({ telemetry: { otlpEndpoint: "http://localhost:4318" } })).toBe(true);
+    expect(validate({ telemetry: { otlpEndpoint: 4318 } })).toBe(false);
   });
 
   test("refuses unknown keys and wrong types", () => {

@@ -66,6 +66,32 @@ describe("layers", () => {
     expect(sources.get("http.port")).toEqual({ layer: "env", name: "MCP_SERVER_HTTP_PORT" });
   });
 
+  test("a key that has another name is set by it too, in every layer", async () => {
+    const endpoint = "http://collector.example:4318";
+    const yaml = `telemetry: { otlpEndpoint: "${endpoint}" }`;
+    const flags = [{ path: "telemetry.otlpEndpoint", name: "--set", value: endpoint }];
+    for (const options of [{ yaml }, { env: { MCP_SERVER_TELEMETRY_OTLP_ENDPOINT: endpoint } }, { flags }])
+      expect((await load(options)).config.telemetry.otlp.endpoint).toBe(endpoint);
+    expect(await onlyIssue({ yaml: "telemetry: { otlpEndpoint: nowhere }" })).toMatchObject({
+      path: "telemetry.otlp.endpoint",
+      source: "mcp-server.yaml:1:28",
+    });
+  });
+
+  test("two names of one key in the file must agree", async () => {
+    const file = (other: string): string =>
+      `telemetry:\n  otlpEndpoint: http://one.example\n  otlp: { endpoint: "${other}" }\n`;
+    expect((await load({ yaml: file("http://one.example") })).config.telemetry.otlp.endpoint).toBe(
+      "http://one.example",
+    );
+    expect(await onlyIssue({ yaml: file("http://two.example") })).toMatchObject({
+      path: "telemetry.otlp.endpoint",
+      reason: "mcp-server.yaml:2:17 and mcp-server.yaml:3:21 both set it, to different values",
+      fix: "keep one of them, telemetry.otlp.endpoint for example",
+      layer: "file",
+    });
+  });
+
   test("[004-R10.3] flags override the file and the environment", async () => {
     const { config, sources } = await load({
       yaml: "http: { port: 9000 }",

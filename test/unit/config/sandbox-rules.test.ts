@@ -72,6 +72,10 @@ test("templates may be images, and those that nobody knows are refused", async (
   ]);
 });
 
+test.each(["/opt/owlclaw", "/opt/owlclaw-node"])("the workspace cannot hide what is at %s", async (workspace) => {
+  expect(await problems({ workspace })).toMatchObject([{ path: "sandbox.workspace" }]);
+});
+
 test("a variable that sandboxes reserve is named, with the reason", async () => {
   expect(await problems({ env: { PATH: "/x", OK: "1" } })).toMatchObject([
     { path: "sandbox.env.PATH", reason: expect.stringContaining("reserved"), value: "********" },

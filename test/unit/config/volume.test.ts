@@ -26,6 +26,8 @@ const IN_SYSTEM = [
   "/tmp/x",
   "/opt",
   "/opt/owlclaw/x",
+  "/opt/owlclaw-node",
+  "/opt/owlclaw-node/x",
   "/workspace/x",
   "/data/..",
   "/a b",

@@ -28,6 +28,46 @@ test("keeps the last five hundred entries, and of large ones what fits", () => {
   expect(chars).toBeLessThanOrEqual(131_072);
 });
 
+function runCode(
+  log: ActivityLog,
+  code: string,
+  outcome: { readonly images?: number[]; readonly error?: string },
+): void {
+  const use = log.began({ ...USE, tool: "code_run", traceId: code, input: { code } });
+  use.cameTo({
+    value: outcome.error === undefined ? {} : { traceback: outcome.error },
+    blocks: (outcome.images ?? []).map((chars) => ({ type: "image", mimeType: "image/png", data: "x".repeat(chars) })),
+  });
+  use.ended();
+}
+
+test("pictures drive out older pictures, and no text", () => {
+  const log = new ActivityLog();
+  runCode(log, "old", { images: [1_000_000, 1_000_000] });
+  runCode(log, "words", { error: "it went wrong" });
+  const seen: Activity[] = [];
+  log.follow("owl-1", (activity) => seen.push(activity));
+  runCode(log, "many", { images: [1_500_000, 1_500_000, 1_500_000] });
+  // Who looks sees all of it; who comes later, what there is room for.
+  expect(seen.at(-1)?.cell?.images).toHaveLength(3);
+  const results = replay(log).filter(({ tool, by }) => tool === "code_run" && by === undefined);
+  expect(
+    results.map(({ cell }) => [cell?.code, cell?.images?.length ?? 0, cell?.imagesGone ?? 0, cell?.error]),
+  ).toEqual([
+    ["old", 0, 2, undefined],
+    ["words", 0, 0, "it went wrong"],
+    ["many", 2, 1, undefined],
+  ]);
+});
+
+test("errors take room like any other text", () => {
+  const log = new ActivityLog();
+  for (let at = 0; at < 100; at += 1) runCode(log, "x", { error: "e".repeat(8000) });
+  const chars = replay(log).reduce((sum, { cell }) => sum + (cell?.error?.length ?? 0), 0);
+  expect(chars).toBeLessThanOrEqual(131_072);
+  expect(chars).toBeGreaterThan(100_000);
+});
+
 test("knows what runs where until it has ended", () => {
   const log = new ActivityLog();
   const [first, second] = [log.began(USE), log.began({ ...USE, tool: "code_run", traceId: "u", input: { code: "1" } })];

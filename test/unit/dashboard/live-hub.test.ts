@@ -3,6 +3,7 @@ import { ActivityLog } from "../../../src/dashboard/activity-log.ts";
 import { LiveHub } from "../../../src/dashboard/live-hub.ts";
 import { NowBoard } from "../../../src/dashboard/now-board.ts";
 import { UsageSampler } from "../../../src/dashboard/usage-sampler.ts";
+import type { Approval } from "../../../src/governance/approval/approvals.ts";
 import { RunningCalls } from "../../../src/pipeline/running-calls.ts";
 import type { HealthReport } from "../../../src/telemetry/health.ts";
 import type { SandboxSummary } from "../../../src/sandbox/sandbox-summary.ts";
@@ -16,8 +17,14 @@ function summary(cellId: string): SandboxSummary {
   return { id: "secret", ownerId: "ada", cellId, ...made, ...times, takenOverBy: undefined };
 }
 
+function approval(id: string): Approval {
+  const asked = { principal: "ada", label: undefined, kind: "tool", name: "file_write", args: {} };
+  return { id, ...asked, rule: "ask", reason: undefined, traceId: "0".repeat(32), createdAtMs: 0, expiresAtMs: 1 };
+}
+
 function lab() {
   const sandboxes: SandboxSummary[] = [];
+  const waiting: Approval[] = [];
   const looks = vi.fn<() => Promise<HealthReport>>(() => Promise.resolve({ status: "ok", checks: {} }));
   const listings = vi.fn<() => readonly SandboxSummary[]>(() => sandboxes);
   const board = new NowBoard({
@@ -27,11 +34,11 @@ function lab() {
     sandboxes: listings,
     room: () => ({ ready: 0, most: 10 }),
     running: new RunningCalls(),
-    approvals: () => [],
+    approvals: () => waiting,
     pauses: () => [],
     health: looks,
   });
-  return { hub: new LiveHub(board), sandboxes, looks, listings };
+  return { hub: new LiveHub(board), sandboxes, waiting, looks, listings };
 }
 
 function viewer() {
@@ -55,6 +62,38 @@ describe("the hub", () => {
     expect([listings.mock.calls.length, vi.getTimerCount()]).toEqual([before, 0]);
   });
 
+  test("shows operators all that is known of a check", async () => {
+    const { hub, looks } = lab();
+    const store = { status: "down", message: "it fails", detail: "/srv/ledger.db fails", latency_ms: 1 } as const;
+    looks.mockResolvedValue({ status: "unavailable", checks: { store } });
+    const { sent, sink } = viewer();
+    const leave = hub.join(sink);
+    await vi.advanceTimersByTimeAsync(5000);
+    leave();
+    const checks = { store: { status: "down", message: "/srv/ledger.db fails" } };
+    expect(sent.at(-1)?.[1]).toMatchObject({ health: { checks } });
+  });
+
+  test("looks at health once at a time, however often viewers leave and come while it does", async () => {
+    const { hub, looks } = lab();
+    const answers: ((report: HealthReport) => void)[] = [];
+    looks.mockImplementation(() => new Promise((resolve) => answers.push(resolve)));
+    for (let times = 0; times < 5; times += 1) hub.join(viewer().sink)();
+    const leave = hub.join(viewer().sink);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(answers.length).toBe(1);
+    answers[0]?.({ status: "ok", checks: {} });
+    await vi.advanceTimersByTimeAsync(1900);
+    expect(answers.length).toBe(1);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(answers.length).toBe(2);
+    leave();
+    hub.join(viewer().sink)();
+    answers[1]?.({ status: "ok", checks: {} });
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect([answers.length, vi.getTimerCount()]).toEqual([2, 0]);
+  });
+
   test("tells at most four changes a second, and makes each once for all viewers", async () => {
     const { hub, sandboxes, listings } = lab();
     const viewers = Array.from({ length: 20 }, viewer);
@@ -72,6 +111,16 @@ describe("the hub", () => {
     expect(told.length).toBe(100);
     expect(viewers.every(({ sent }) => JSON.stringify(sent.at(-1)) === JSON.stringify(first?.sent.at(-1)))).toBe(true);
     expect(JSON.stringify(first?.sent)).not.toContain("secret");
+  });
+
+  test("tells that another call waits for an operator, though there are as many as before", async () => {
+    const { hub, waiting } = lab();
+    waiting.push(approval("first"));
+    const { sent, sink } = viewer();
+    hub.join(sink);
+    waiting.splice(0, 1, approval("second"));
+    await vi.advanceTimersByTimeAsync(300);
+    expect(sent.at(-1)).toEqual(["change", { approvals: ["second"] }]);
   });
 
   test("says nothing while nothing changes, and names what has gone", async () => {

@@ -8,13 +8,14 @@ beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
 const MINUTE = 60_000;
+const ROOT = { id: "root", scopes: [], claims: {} };
 
 describe("a session", () => {
   const sessions = (): OperatorSessions => new OperatorSessions({ idleMs: 30 * MINUTE, maxAgeMs: 8 * 60 * MINUTE });
 
   test("lives on by being used, and ends when it is not", () => {
     const all = sessions();
-    const { key } = all.open({ id: "root" });
+    const { key } = all.open(ROOT);
     for (let step = 0; step < 4; step += 1) {
       vi.advanceTimersByTime(29 * MINUTE);
       expect(all.find(key)?.operator.id).toBe("root");
@@ -23,10 +24,21 @@ describe("a session", () => {
     expect(all.find(key)).toBeUndefined();
   });
 
+  test("does not live on by what a page asks by itself", () => {
+    const all = sessions();
+    const { key } = all.open({ id: "root", scopes: [], claims: {} });
+    for (let minutes = 0; minutes < 29; minutes += 1) {
+      vi.advanceTimersByTime(MINUTE);
+      expect(all.find(key, { isUse: false })?.operator.id).toBe("root");
+    }
+    vi.advanceTimersByTime(MINUTE);
+    expect(all.find(key, { isUse: false })).toBeUndefined();
+  });
+
   test("ends after its longest time, and with the token behind it, however busy it is", () => {
     const all = sessions();
-    const { key } = all.open({ id: "root" });
-    const short = all.open({ id: "root" }, Date.now() + 45 * MINUTE);
+    const { key } = all.open(ROOT);
+    const short = all.open(ROOT, Date.now() + 45 * MINUTE);
     for (let minutes = 0; minutes < 44; minutes += 1) {
       vi.advanceTimersByTime(MINUTE);
       expect([all.find(short.key), all.find(key)]).not.toContain(undefined);
@@ -43,7 +55,7 @@ describe("a session", () => {
 
   test("tells its streams of its end without being asked, once", () => {
     const all = sessions();
-    const { key, session } = all.open({ id: "root" });
+    const { key, session } = all.open(ROOT);
     const ended = vi.fn<() => void>();
     session.onEnd(ended);
     vi.advanceTimersByTime(31 * MINUTE);
@@ -53,8 +65,8 @@ describe("a session", () => {
 
   test("gives way to newer ones beyond two hundred", () => {
     const all = sessions();
-    const first = all.open({ id: "root" });
-    const keys = Array.from({ length: 200 }, () => all.open({ id: "root" }).key);
+    const first = all.open(ROOT);
+    const keys = Array.from({ length: 200 }, () => all.open(ROOT).key);
     expect(all.find(first.key)).toBeUndefined();
     expect(keys.every((key) => all.find(key) !== undefined)).toBe(true);
   });

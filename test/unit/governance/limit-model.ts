@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import type { Lease } from "../../../src/governance/limits/limit-store.ts";
 import { counter, HandClock, type LimitLab, type TestStore } from "./limits.ts";
+import { ModelCommand } from "./model-command.ts";
 
 /** The plainest thing that could be right: lists of everything, looked through from the start. */
 class Model {
@@ -37,25 +38,7 @@ interface Real {
   readonly stores: TestStore[];
 }
 
-type Step = (model: Model, real: Real) => Promise<void>;
-
-class Command implements fc.AsyncCommand<Model, Real> {
-  readonly #name: string;
-  readonly #step: Step;
-  constructor(name: string, step: Step) {
-    this.#name = name;
-    this.#step = step;
-  }
-  check(): boolean {
-    return true;
-  }
-  run(model: Model, real: Real): Promise<void> {
-    return this.#step(model, real);
-  }
-  toString(): string {
-    return this.#name;
-  }
-}
+class Command extends ModelCommand<Model, Real> {}
 
 const client = fc.constantFrom("ada", "bob");
 const server = fc.constantFrom(0, 1);

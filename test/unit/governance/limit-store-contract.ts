@@ -162,6 +162,24 @@ export function limitStoreContract(lab: LimitLab): void {
       await store.close();
     });
 
+    test("[004-R8.2] that are used up, or more, are the end for all that may cost anything, and for nothing else", async () => {
+      const store = lab.open();
+      const limited = counter({ budget: 100 });
+      await store.settle(await lease(store, limited, 1), 99);
+      const last = await lease(store, limited, 1);
+      expect(await admit(store, limited, 1)).toMatchObject({
+        ok: false,
+        refusal: { name: "monthlyBudget", used: 100 },
+      });
+      await store.settle(last, 50);
+      expect(await admit(store, limited, 1)).toMatchObject({
+        ok: false,
+        refusal: { name: "monthlyBudget", used: 149 },
+      });
+      expect((await admit(store, limited, 0)).ok).toBe(true);
+      await store.close();
+    });
+
     test("start anew with the month, and a call that runs over its end is booked where it began", async () => {
       const clock = new HandClock("2026-11-30T23:59:59Z");
       const store = lab.open({ clock });

@@ -2,8 +2,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { PauseFiles } from "../../../src/governance/pause-files.ts";
 import { EVERYBODY, Pauses } from "../../../src/governance/pauses.ts";
-import { createLogger, SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
+import { createLogger, type Logger, SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 
 let folder: string;
 let path: string;
@@ -19,21 +20,25 @@ function pause(client: string): Parameters<Pauses["pause"]>[0] {
   return { client, by: "root", reason: "why not", since: "2026-11-15T00:00:00.000Z" };
 }
 
+function open(logger: Logger = SILENT_LOGGER): Promise<Pauses> {
+  return Pauses.open(new PauseFiles(path), logger);
+}
+
 test("holds at once, for the one named and nobody else, and survives a restart", async () => {
-  const pauses = new Pauses(path, SILENT_LOGGER);
+  const pauses = await open();
   const written = pauses.pause(pause("ada"));
   expect(() => pauses.check("ada")).toThrow("an operator has paused your calls: why not");
   expect(() => pauses.check("eve")).not.toThrow();
   await written;
-  const later = new Pauses(path, SILENT_LOGGER);
+  const later = await open();
   expect(() => later.check("ada")).toThrow("paused");
   expect(await later.resume("ada")).toBe(true);
   expect(await later.resume("ada")).toBe(false);
-  expect(new Pauses(path, SILENT_LOGGER).list()).toEqual([]);
+  expect((await open()).list()).toEqual([]);
 });
 
 test("of everybody ends without the pauses of single clients", async () => {
-  const pauses = new Pauses(path, SILENT_LOGGER);
+  const pauses = await open();
   await pauses.pause(pause("ada"));
   await pauses.pause(pause(EVERYBODY));
   expect(() => pauses.check("eve")).toThrow("an operator has paused all calls");
@@ -43,49 +48,49 @@ test("of everybody ends without the pauses of single clients", async () => {
 });
 
 test("that another server of the folder sets is followed", async () => {
-  const [here, there] = [new Pauses(path, SILENT_LOGGER), new Pauses(path, SILENT_LOGGER)];
+  const [here, there] = [await open(), await open()];
   here.watch();
-  const changed = new Promise<void>((resolve) => here.onChange(resolve));
+  const changed = new Promise<void>((resolve) => here.onChange(() => resolve()));
   await there.pause(pause("ada"));
   await changed;
   expect(() => here.check("ada")).toThrow("paused");
-  here.close();
+  await here.close();
 });
 
 test("in a file that nobody can read keeps the server from starting; a running one stays as it was", async () => {
-  const running = new Pauses(path, SILENT_LOGGER);
+  const running = await open();
   await running.pause(pause("ada"));
   const lines: string[] = [];
   const logger = createLogger({ level: "error", format: "json", write: (line) => void lines.push(line) });
-  const follower = new Pauses(path, logger);
+  const follower = await open(logger);
   follower.watch();
   const [name = ""] = readdirSync(path);
   const file = join(path, name);
   writeFileSync(file, "{ not json");
-  expect(() => new Pauses(path, SILENT_LOGGER)).toThrow("does not say who is paused");
+  await expect(open()).rejects.toThrow("does not say who is paused");
   await vi.waitFor(() => expect(lines.join("")).toContain("cannot be read"), { timeout: 8000 });
   expect(() => follower.check("ada")).toThrow("paused");
-  follower.close();
+  await follower.close();
   expect(readFileSync(file, "utf8")).toBe("{ not json");
 });
 
 test("by several servers of the folder at the same moment are all kept, and so are ends of them", async () => {
-  const servers = Array.from({ length: 3 }, () => new Pauses(path, SILENT_LOGGER));
+  const servers = await Promise.all(Array.from({ length: 3 }, () => open()));
   const clients = servers.map((_, at) => Array.from({ length: 10 }, (__, index) => `client-${at}-${index}`));
   const all = (change: (server: Pauses, client: string) => Promise<unknown>): Promise<unknown> =>
     Promise.all(servers.flatMap((server, at) => (clients[at] ?? []).map((client) => change(server, client))));
-  const onDisk = (): string[] => new Pauses(path, SILENT_LOGGER).list().map(({ client }) => client);
+  const onDisk = async (): Promise<string[]> => (await open()).list().map(({ client }) => client);
   await all((server, client) => server.pause(pause(client)));
-  expect(onDisk().toSorted()).toEqual(clients.flat().toSorted());
+  expect((await onDisk()).toSorted()).toEqual(clients.flat().toSorted());
   await all((server, client) => (client.endsWith("0") ? Promise.resolve() : server.resume(client)));
-  expect(onDisk().toSorted()).toEqual(["client-0-0", "client-1-0", "client-2-0"]);
+  expect((await onDisk()).toSorted()).toEqual(["client-0-0", "client-1-0", "client-2-0"]);
 });
 
 test("of clients whose names look alike, or are no names of files, stand side by side", async () => {
-  const pauses = new Pauses(path, SILENT_LOGGER);
+  const pauses = await open();
   const clients = ["a/b", "a_b", "../../a", ".", "x".repeat(256), "x".repeat(255), "ä\u0000"];
   for (const client of clients) await pauses.pause(pause(client));
-  const later = new Pauses(path, SILENT_LOGGER);
+  const later = await open();
   expect(
     later
       .list()
@@ -97,7 +102,7 @@ test("of clients whose names look alike, or are no names of files, stand side by
 });
 
 test("that cannot be written hold here all the same, and one that cannot be ended on disk stays", async () => {
-  const pauses = new Pauses(path, SILENT_LOGGER);
+  const pauses = await open();
   mkdirSync(join(folder, "data"));
   writeFileSync(path, "no folder");
   await expect(pauses.pause(pause("ada"))).rejects.toThrow(/E(NOTDIR|EXIST)/);
@@ -112,4 +117,27 @@ test("that cannot be written hold here all the same, and one that cannot be ende
   writeFileSync(join(path, name), "{ not json");
   await expect(pauses.resume("eve")).rejects.toThrow("does not say who is paused");
   expect(() => pauses.check("eve")).toThrow("paused");
+});
+
+/** Answers what was there when it was asked, as late as the test wants. */
+class SlowFiles extends PauseFiles {
+  gate: Promise<void> = Promise.resolve();
+
+  override async read(): ReturnType<PauseFiles["read"]> {
+    const found = await super.read();
+    await this.gate;
+    return found;
+  }
+}
+
+test("that are written while the store is asked are not lost to an answer from before", async () => {
+  const store = new SlowFiles(path);
+  const pauses = await Pauses.open(store, SILENT_LOGGER);
+  let answer = (): void => undefined;
+  store.gate = new Promise((resolve) => (answer = resolve));
+  const looked = pauses.look();
+  await pauses.pause(pause("ada"));
+  answer();
+  await looked;
+  expect(() => pauses.check("ada")).toThrow("paused");
 });

@@ -71,6 +71,18 @@ describe("a narrower layer can only tighten", () => {
     expect(ask(of, { groups: ["quiet"] })).toMatchObject({ decision: "deny", rule: "groups.quiet.deny" });
   });
 
+  test("of a caller of many groups every one counts", () => {
+    const of = policy({ groups: { interns: { deny: ["*"] }, "temp-*": { callsPerMinute: 3 } } });
+    const many = Array.from({ length: 3000 }, (_, index) => `g${index}`);
+    expect(ask(of, { groups: many })).toMatchObject({ decision: "allow" });
+    expect(ask(of, { groups: [...many, "interns"] })).toMatchObject({ decision: "deny", rule: "groups.interns.deny" });
+    expect(ask(of, { groups: [...many, "temp-7"] }).limits).toContainEqual(
+      expect.objectContaining({ rule: "groups.temp-*.callsPerMinute", limit: 3 }),
+    );
+    const rules = [{ id: "last", when: '"interns" in groups', effect: "deny" }];
+    expect(ask(policy({ rules }), { groups: [...many, "interns"] })).toMatchObject({ rule: "rules.last" });
+  });
+
   test("an operator's yes is not replaced by a client's", () => {
     const of = policy({
       tools: { "shell_*": { confirm: "operator" } },
@@ -84,6 +96,29 @@ describe("a narrower layer can only tighten", () => {
     const of = policy({ labels: { "cur*": { callsPerMinute: 5 } } });
     const counts = ask(of, { label: "cursor" }).limits.filter(({ rule }) => rule.endsWith("PerMinute"));
     expect(counts.map(({ counts: key }) => key)).toEqual(['["principal","ada"]', '["label","ada","cursor"]']);
+  });
+});
+
+describe("what is set aside before a call", () => {
+  const MICRO = 0.000_001;
+  const egress = { cost: { perEgressMb: 0.1 } };
+  test.each([
+    ["its maximum", { cost: { fixed: 1 }, maxCost: 3 }, {}, 3],
+    ["the fixed part and the longest time", { cost: { fixed: 1, perSecond: 2 } }, {}, 3],
+    ["the least there is, where only the network costs", egress, {}, MICRO],
+    [
+      "the least there is, where only time costs and nobody says how long",
+      { cost: { perSecond: 1 } },
+      { timeoutMs: 0 },
+      MICRO,
+    ],
+    ["the least there is, where a handler may report costs", {}, { mayCharge: true }, MICRO],
+    ["the least there is, where the network costs and the maximum is nothing", { ...egress, maxCost: 0 }, {}, MICRO],
+    ["nothing, where a handler may report costs and the maximum is nothing", { maxCost: 0 }, { mayCharge: true }, 0],
+    ["nothing, where nothing costs", { cost: 0 }, {}, 0],
+  ])("%s", (_what, entry, subject, reserves) => {
+    const of = policy({ tools: { shell_exec: entry } });
+    expect(ask(of, { subject: { ...SHELL, ...subject } }).reserves).toBe(reserves);
   });
 });
 
@@ -150,6 +185,35 @@ describe("rules", () => {
     expect(() => policy({ rules: [{ id: "x", when, effect: "deny" }] })).toThrow(new RegExp(problem, "i"));
   });
 
+  test.each([
+    ["keys of arguments", 'args.exists(key, key.matches(".*x.*"))', { args: { ["a".repeat(10_001)]: 1 } }],
+    ["texts inside arguments", 'args.list.exists(text, text.matches("x"))', { args: { list: ["a".repeat(10_001)] } }],
+    ["labels", 'label.matches("x")', { label: "a".repeat(10_001) }],
+    ["names of clients", 'principal.matches("x")', { client: "a".repeat(10_001) }],
+    ["groups", 'groups.exists(group, group.matches("x"))', { groups: ["a".repeat(10_001)] }],
+  ])("%s that are too long for a pattern are refused", (_what, when, asking) => {
+    const of = policy({ rules: [{ id: "x", when, effect: "deny" }] });
+    expect(ask(of, asking)).toMatchObject({ decision: "deny", reason: expect.stringContaining("too long") });
+  });
+
+  test("what a rule with a pattern does not name may be as long as it likes", () => {
+    const of = policy({ rules: [{ id: "x", when: 'tool.matches("^code_")', effect: "deny" }] });
+    expect(ask(of, { args: { content: "a".repeat(1_000_000) } })).toMatchObject({ decision: "allow", lookedAt: [] });
+  });
+
+  test("a pattern has half a second, over many texts and over claims too", () => {
+    const many = policy({ rules: [{ id: "x", when: 'args.list.exists(t, t.matches(".*b.*"))', effect: "deny" }] });
+    const list = Array.from({ length: 400 }, () => "a".repeat(10_000));
+    expect(ask(many, { args: { list } })).toMatchObject({
+      decision: "deny",
+      reason: expect.stringContaining("500 ms"),
+    });
+    const signed = policy({ rules: [{ id: "x", when: 'claims.note.matches(".*a.*b.*c")', effect: "deny" }] });
+    const claims = { note: "a".repeat(1500) };
+    const asked = { client: "ada", groups: [], claims, label: undefined, subject: SHELL, args: {} };
+    expect(explain(signed, asked)).toMatchObject({ decision: "deny", reason: expect.stringContaining("500 ms") });
+  });
+
   test("ids are unique", () => {
     const rule = { id: "x", when: "true", effect: "allow" };
     expect(() => policy({ rules: [rule, rule] })).toThrow('already a rule with the id "x"');
@@ -171,6 +235,52 @@ test.each([
 ])("a policy that refuses shell_exec and not code_run gets a warning", (config, who) => {
   expect(policyWarnings(policy(config))).toEqual([expect.stringContaining(who)]);
   expect(policyWarnings(policy({ defaults: { deny: ["scope:exec"] } }))).toEqual([]);
+});
+
+const LABELLED = 'label == "trusted"';
+
+test.each([
+  ["lets through", [{ id: "x", when: LABELLED, effect: "allow" }], "rules[0] (x): when: anyone can send any label"],
+  [
+    "asks the client before another refuses",
+    [
+      { id: "x", when: `tool == "a" && (${LABELLED})`, effect: "confirm", confirm: "client" },
+      { id: "y", when: "true", effect: "deny" },
+    ],
+    "put this rule behind those that are stricter",
+  ],
+  [
+    "asks the client before another asks the operator",
+    [
+      { id: "x", when: LABELLED, effect: "confirm", confirm: "client" },
+      { id: "y", when: "true", effect: "confirm" },
+    ],
+    "put this rule behind those that are stricter",
+  ],
+])("a rule that looks at the label and %s is refused when it is read", (_what, rules, problem) => {
+  expect(() => policy({ rules })).toThrow(problem);
+});
+
+test.each([
+  ["refuses", [{ id: "x", when: LABELLED, effect: "deny" }]],
+  [
+    "asks, behind all that refuse",
+    [
+      { id: "y", when: 'tool == "a"', effect: "deny" },
+      { id: "x", when: LABELLED, effect: "confirm" },
+    ],
+  ],
+  ["looks at an argument of that name", [{ id: "x", when: 'args.label == "label"', effect: "allow" }]],
+])("a rule that %s may stand", (_what, rules) => {
+  expect(policy({ rules }).revision).toBeDefined();
+});
+
+test("a price for the network without a maximum gets a warning where there is a budget", () => {
+  const tools = { "code_*": { cost: { perEgressMb: 1 } }, browser_open: { cost: { perEgressMb: 1 }, maxCost: 5 } };
+  const budgets = [{ defaults: { monthlyBudget: 5 } }, { clients: { ada: { monthlyBudget: 5 } } }];
+  for (const budget of budgets)
+    expect(policyWarnings(policy({ tools, ...budget }))).toEqual([expect.stringContaining("tools.code_*")]);
+  expect(policyWarnings(policy({ tools }))).toEqual([]);
 });
 
 test("a rule that refuses some arguments of shell_exec gets no warning, and hides none", () => {
@@ -226,6 +336,7 @@ describe("approvals", () => {
   const request = {
     principal: "ada",
     label: undefined,
+    kind: "tool",
     name: "x",
     args: { a: 1, b: 2 },
     rule: "r",
@@ -242,7 +353,7 @@ describe("approvals", () => {
     expect(approvals.list()).toHaveLength(2);
     const [{ id } = { id: "" }] = approvals.list();
     expect(approvals.approve(id, "root")).toBe(true);
-    expect(await first).toEqual({ kind: "approved", by: "root" });
+    expect(await first).toMatchObject({ kind: "approved", by: "root" });
     approvals.close();
     expect(await second).toEqual({ kind: "expired" });
     expect(await other).toEqual({ kind: "expired" });
@@ -253,10 +364,10 @@ describe("approvals", () => {
     let leave = stay;
     const gone = approvals.request(request, (how) => (leave = how));
     leave();
-    expect(await gone).toEqual({ kind: "expired" });
+    expect(await gone).toEqual({ kind: "gone" });
     const [{ id } = { id: "" }] = approvals.list();
     approvals.approve(id, "root");
-    expect(await approvals.request(request, stay)).toEqual({ kind: "approved", by: "root" });
+    expect(await approvals.request(request, stay)).toMatchObject({ kind: "approved", by: "root" });
     void approvals.request(request, stay);
     expect(approvals.list()).toHaveLength(1);
     approvals.close();

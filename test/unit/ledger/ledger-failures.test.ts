@@ -14,11 +14,14 @@ import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import Database from "libsql";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { OwlError } from "../../../src/errors/owl-error.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
+import { openLedger } from "../../../src/ledger/open-ledger.ts";
+import { openStore } from "../../../src/ledger/open-store.ts";
+import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 import { entry } from "./ledger-entry.ts";
-import { appendMany, dataFolder, openTestLedger } from "./ledger-fixture.ts";
+import { appendMany, dataFolder, ledgerConfig, openTestLedger } from "./ledger-fixture.ts";
 
 const isRoot = process.getuid?.() === 0;
 
@@ -81,6 +84,42 @@ test("a full disk refuses at once and says so, and goes on when there is room ag
   await appendMany(ledger, 5);
   expect(ledger.isHealthy).toBe(true);
   expect(await ledger.reader.verify({})).toMatchObject({ isIntact: true, rows: acknowledged + 5 });
+});
+
+test("a disk that has room again is found out without a call, and not before", async (context) => {
+  if (!isRoot) context.skip("only root can mount a small disk");
+  const disk = smallDisk(4);
+  const { ledger } = await openTestLedger(disk);
+  let rows = (await appendMany(ledger, 10)).length;
+  const { store } = await openStore({ config: ledgerConfig(), dataFolder: disk });
+  onTestFinished(() => store.close());
+  await store.append([]);
+  const filler = join(disk, "filler");
+  try {
+    writeFileSync(filler, Buffer.alloc(8 * 1024 * 1024));
+  } catch {
+    // It is full: as wanted.
+  }
+  const written = (): void => void (rows += 1);
+  while (ledger.isHealthy) await ledger.append(entry()).then(written, () => undefined);
+  await expect(store.append([])).rejects.toMatchObject({ kind: "store_unavailable" });
+  rmSync(filler);
+  await vi.waitFor(() => expect(ledger.isHealthy).toBe(true), { timeout: 30_000, interval: 20 });
+  expect(await ledger.reader.verify({})).toMatchObject({ isIntact: true, rows });
+});
+
+test("a ledger that cannot be written is tried again until it is closed, and not while it is well", async () => {
+  const folder = dataFolder();
+  const ledger = await openLedger({ config: ledgerConfig(), dataFolder: folder, logger: SILENT_LOGGER });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  await appendMany(ledger, 1);
+  expect(vi.getTimerCount()).toBe(0);
+  renameSync(join(folder, "ledger.db"), join(folder, "away.db"));
+  await refusal(ledger);
+  expect(vi.getTimerCount()).toBe(1);
+  await ledger.close();
+  expect(vi.getTimerCount()).toBe(0);
 });
 
 /** A disk that takes every write, and fails when it must bring them to what it stands on. */

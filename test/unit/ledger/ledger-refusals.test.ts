@@ -7,6 +7,7 @@ import { REFUSED } from "./ledger-fixture.ts";
 function counter() {
   const clock = { now: 0, isBroken: false };
   const written: string[] = [];
+  const counts = new Map<string, number>();
   const write = async (line: string): Promise<{ seq: number }> => {
     if (clock.isBroken) throw new Error("the disk is full");
     return { seq: written.push(line) };
@@ -15,10 +16,13 @@ function counter() {
     windowMs: 60_000,
     now: () => clock.now,
     write: (refusal) => write(`first ${refusal.principal} ${refusal.rule}`),
-    writeCount: ({ entry: { principal, rule }, count }) => write(`${count} more ${principal} ${rule}`),
+    writeCount: ({ entry: { principal, rule, name }, count }) => {
+      counts.set(name, count);
+      return write(`${count} more ${principal} ${rule}`);
+    },
   });
   const refuse = (changes: Partial<LedgerEntry> = {}) => refusals.add(entry({ ...REFUSED, ...changes }));
-  return { clock, written, refusals, refuse };
+  return { clock, written, counts, refusals, refuse };
 }
 
 test("a window that is over closes with its count, and the next refusal is a row of its own", async () => {
@@ -61,4 +65,41 @@ test("many principals at once do not fill the memory: the oldest closes early", 
   for (let index = 0; index < 10_000; index += 1) await refuse({ principal: `p${index}` });
   await refusals.flush("over");
   expect(written.at(-1)).toBe("1 more first callsPerMinute");
+});
+
+test("those that follow are counted by what was refused", async () => {
+  const { counts, refusals, refuse } = counter();
+  await refuse({ name: "a" });
+  for (let call = 0; call < 500; call += 1) await refuse({ name: "b" });
+  await refuse({ name: "a" });
+  await refusals.flush("all");
+  expect(Object.fromEntries(counts)).toEqual({ a: 1, b: 500 });
+});
+
+test("names that are longer than the ledger keeps are not kept in memory either", async () => {
+  const { counts, refusals, refuse } = counter();
+  await refuse();
+  for (const length of [512, 513, 1_000_000]) await refuse({ name: "n".repeat(length) });
+  await refusals.flush("all");
+  expect([...counts].map(([name, count]) => [name.length, count])).toEqual([
+    [512, 1],
+    ["(others)".length, 2],
+  ]);
+});
+
+test("a flood under ever new names writes no row for each of them", async () => {
+  const { counts, written, refusals, refuse } = counter();
+  for (let call = 0; call < 1001; call += 1) await refuse({ name: `thought-up-${call}` });
+  await refuse({ name: "thought-up-1" });
+  await refusals.flush("all");
+  expect(written).toHaveLength(22);
+  expect([counts.get("thought-up-1"), counts.get("(others)")]).toEqual([2, 980]);
+});
+
+test("a name is counted without the id that opens a sandbox", async () => {
+  const { counts, refusals, refuse } = counter();
+  await refuse({ name: "file_read", secrets: ["first-id"] });
+  for (const id of ["second-id", "third-id"]) await refuse({ name: `sandbox://${id}/file`, secrets: [id] });
+  await refusals.flush("all");
+  expect(Object.fromEntries(counts)).toEqual({ "sandbox://[redacted]/file": 2 });
 });

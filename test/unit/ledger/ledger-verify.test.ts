@@ -53,6 +53,17 @@ async function verify(path: string, options: VerifyOptions = {}, by: LedgerKeys 
   }
 }
 
+/** The number of the row as it is listed, and by itself. */
+async function show(path: string, seq: number): Promise<number | undefined> {
+  const reader = new SqliteReader({ path, loadKeys: () => keys });
+  try {
+    const listed = (await reader.list({}, { limit: ROWS * 2 })).find((row) => row.seq === seq);
+    return (await reader.get(seq))?.seq === listed?.seq ? listed?.seq : undefined;
+  } finally {
+    await reader.close();
+  }
+}
+
 /** A copy of the ledger after somebody with the right to write the file has been at it. */
 async function tamper(
   act: (db: InstanceType<typeof Database>) => void,
@@ -229,20 +240,57 @@ test("any byte of the file that carries something: a flip is found", async () =>
   };
   writeFileSync(path, bytes);
   const untouched = await dump();
-  let found = 0;
+  const found = { named: 0, unreadable: 0 };
   const missed: number[] = [];
   // A prime step visits header, table, index and free space alike.
   for (let at = 101; at < bytes.length; at += 211) {
     const flipped = Buffer.from(bytes);
     flipped[at] = (flipped[at] ?? 0) ^ 0x04;
     writeFileSync(path, flipped);
-    const report = await verify(path).catch(() => undefined);
-    if (report?.isIntact !== true) found += 1;
+    const outcome = await verify(path).then(
+      ({ problems }) => (problems.length === 0 ? "intact" : "named"),
+      // A file that is no database any more has no rows to name.
+      () => "unreadable" as const,
+    );
+    if (outcome !== "intact") found[outcome] += 1;
     // Unused space says nothing: whoever reads the ledger still sees the same.
     else if ((await dump()) !== untouched) missed.push(at);
   }
   expect(missed).toEqual([]);
-  expect(found).toBeGreaterThan(50);
+  expect(found.named).toBeGreaterThan(50);
+});
+
+describe("any byte of a row: a flip is found, and the row is named", () => {
+  test.each([25, 33, ROWS - 1])("row %i", async (seq) => {
+    const path = join(dataFolder(), "ledger.db");
+    copyFileSync(original, path);
+    const db = new Database(path);
+    // As few old copies of rows as can be.
+    db.exec("VACUUM");
+    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    const [row] = db.prepare(`SELECT args, hash FROM ledger WHERE seq = ${seq}`).raw().all([]) as [string, string][];
+    db.close();
+    const bytes = readFileSync(path);
+    // What a row holds stands in one piece, its hash last; no index has arguments or hashes.
+    const [from, hashAt] = (row ?? ["", ""]).map((text) => bytes.indexOf(text));
+    const to = (hashAt ?? 0) + (row?.[1].length ?? 0);
+    expect(to - (from ?? to)).toBeGreaterThan(150);
+    // A second copy, in space that was given up, would stand far away.
+    expect(to - (from ?? to)).toBeLessThan(1000);
+    const wrong: unknown[] = [];
+    // Each byte loses or gets another bit; the highest makes what is no text of most of them.
+    for (let at = from ?? to; at < to; at++) {
+      const flipped = Buffer.from(bytes);
+      flipped[at] = (flipped[at] ?? 0) ^ (1 << (at % 8));
+      writeFileSync(path, flipped);
+      const { problems } = await verify(path);
+      if (problems[0]?.seq !== seq) wrong.push({ at, problems });
+      // Whoever looks for what was changed must be able to see it.
+      const shown = await show(path, seq);
+      if (shown !== seq) wrong.push({ at, shown });
+    }
+    expect(wrong).toEqual([]);
+  });
 });
 
 test("an index that says something else than the table is found: statistics come from it", async () => {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { parseHead } from "../../../src/ledger/checkpoint.ts";
 import { entry } from "./ledger-entry.ts";
 import { appendMany, dataFolder, openTestLedger, REFUSED } from "./ledger-fixture.ts";
@@ -70,7 +70,11 @@ test("signs the chain every so many rows and at the end, and tells log and webho
     checkpointEvery: 10,
     webhook: `http://127.0.0.1:${port}/`,
   });
-  await appendMany(ledger, 25);
+  await appendMany(ledger, 15);
+  // Of heads that wait for the webhook only the newest is told.
+  await vi.waitFor(() => expect(posts).toHaveLength(1), { timeout: 10_000 });
+  await appendMany(ledger, 10);
+  await vi.waitFor(() => expect(posts).toHaveLength(2), { timeout: 10_000 });
   await ledger.close();
   const heads = log.filter(({ message }) => message === "ledger head").map(({ head }) => parseHead(String(head))?.seq);
   // Rows 10 and 20 sign those before them; 25 entries and two checkpoints are 27 rows.
@@ -106,7 +110,7 @@ test("everything is for the server's user alone", async () => {
   }
 });
 
-test("repeated refusals of one principal and rule are one row and a count", async () => {
+test("repeated refusals of one principal and rule are one row, whatever was refused", async () => {
   const { ledger } = await openTestLedger(dataFolder());
   const seqs = await appendMany(ledger, 1000, { ...REFUSED, name: "shell_exec" });
   expect(new Set(seqs)).toEqual(new Set([1]));
@@ -126,13 +130,38 @@ test("counted refusals are written when the server stops, and statistics add the
   await ledger.close();
   const { ledger: again } = await openTestLedger(folder);
   const rows = await again.reader.list({}, { limit: 10, order: "oldest" });
-  expect(rows.map(({ kind, count, name }) => ({ kind, count, name }))).toEqual([
-    { kind: "tool", count: 1, name: "shell_exec" },
-    { kind: "refusals", count: 500, name: "shell_exec" },
+  expect(rows.map(({ kind, count, name, called_as }) => ({ kind, count, name, called_as }))).toEqual([
+    { kind: "tool", count: 1, name: "shell_exec", called_as: "execute_code" },
+    { kind: "refusals", count: 499, name: "shell_exec", called_as: "execute_code" },
+    { kind: "refusals", count: 1, name: "code_run", called_as: "code_run" },
   ]);
-  expect(JSON.parse(rows[1]?.args ?? "")).toMatchObject({ first_seq: 1, names: { shell_exec: 499, code_run: 1 } });
-  expect((await again.reader.stats({})).total).toMatchObject({ calls: 501, refused: 501 });
+  expect(JSON.parse(rows[1]?.args ?? "")).toMatchObject({ first_seq: 1 });
+  const { total, tools } = await again.reader.stats({});
+  expect(total).toMatchObject({ calls: 501, refused: 501 });
+  expect(tools.map(({ tool, refused }) => [tool, refused])).toEqual([
+    ["shell_exec", 500],
+    ["code_run", 1],
+  ]);
   expect((await again.reader.verify({})).isIntact).toBe(true);
+});
+
+test("statistics count calls: no list, no word to a task, no act of an operator, and a call that ran on once", async () => {
+  const { ledger } = await openTestLedger(dataFolder());
+  for (const kind of ["tool", "resource", "prompt", "completion", "list", "task", "admin"] as const)
+    await ledger.append(entry({ kind, name: kind, costMicros: 0, durationMs: 1 }));
+  const stopped = { name: "slow", outcome: "cancelled", durationMs: 2 } as const;
+  await ledger.append(entry({ ...stopped, costMicros: 0, flags: ["runs_on"] }));
+  await ledger.append(entry({ ...stopped, costMicros: 7, durationMs: 60_000, flags: ["ran_on"], count: 0 }));
+  const { total, tools } = await ledger.reader.stats({});
+  expect(total).toEqual({ calls: 5, refused: 0, failed: 1, costMicros: 7, durationMs: 6 });
+  expect(tools.map(({ tool, calls }) => [tool, calls])).toEqual([
+    ["completion", 1],
+    ["prompt", 1],
+    ["resource", 1],
+    ["slow", 1],
+    ["tool", 1],
+  ]);
+  expect((await ledger.reader.stats({ kind: "list" })).total.calls).toBe(1);
 });
 
 test("text that databases dislike comes back as it was hashed", async () => {
@@ -151,4 +180,51 @@ test("the public key is there for auditors", async () => {
   const folder = dataFolder();
   await openTestLedger(folder);
   expect(readFileSync(join(folder, "keys", "ledger-signing.pub.pem"), "utf8")).toContain("BEGIN PUBLIC KEY");
+});
+
+test("days are counted as a clock on the wall has them, also on the day when it is put back", async () => {
+  const { ledger } = await openTestLedger(dataFolder());
+  // In Berlin: the 24th's last moment, the 25th's first, its last after 25 hours, and the 26th's first.
+  const times = [
+    "2026-10-24T21:59:59.999Z",
+    "2026-10-24T22:00:00Z",
+    "2026-10-25T22:59:59.999Z",
+    "2026-10-25T23:00:00Z",
+  ];
+  for (const time of times) await ledger.append(entry({ time: Date.parse(time) }));
+  const summer = { fromMs: Date.parse("2026-10-20T00:00:00Z"), shiftMs: 7_200_000 };
+  const winter = { fromMs: Date.parse("2026-10-25T01:00:00Z"), shiftMs: 3_600_000 };
+  const callsByDay = async (shifts: Parameters<typeof ledger.reader.stats>[1] = []): Promise<unknown> =>
+    (await ledger.reader.stats({}, shifts)).days.map(({ day, calls }) => [day, calls]);
+  expect(await callsByDay([summer, winter])).toEqual([
+    ["2026-10-26", 1],
+    ["2026-10-25", 2],
+    ["2026-10-24", 1],
+  ]);
+  expect(await callsByDay([{ ...winter, shiftMs: -3_600_000 }])).toEqual([
+    ["2026-10-25", 2],
+    ["2026-10-24", 2],
+  ]);
+  expect(await callsByDay()).toEqual([
+    ["2026-10-25", 2],
+    ["2026-10-24", 2],
+  ]);
+  await ledger.close();
+});
+
+test("signs the chain by time, too, when there are new rows, and never a signature", async () => {
+  const { ledger } = await openTestLedger(dataFolder(), { checkpointMinutes: 1 / 6000 });
+  const signed = async (): Promise<number> => (await ledger.reader.verify({})).checkpoints;
+  for (const count of [1, 2, 3, 4]) {
+    await appendMany(ledger, 2);
+    await expect.poll(signed, { timeout: 30_000, interval: 100 }).toBe(count);
+  }
+  expect(await ledger.reader.verify({})).toMatchObject({ isIntact: true, rows: 12, checkpoints: 4 });
+});
+
+test("rows that come while the chain is signed are signed in their order", async () => {
+  const { ledger } = await openTestLedger(dataFolder(), { checkpointMinutes: 1 / 60_000 });
+  for (let round = 0; round < 100; round += 1) await appendMany(ledger, 3);
+  const { isIntact, checkpoints } = await ledger.reader.verify({});
+  expect([isIntact, checkpoints > 3]).toEqual([true, true]);
 });

@@ -76,7 +76,7 @@ for (const [side, { FrameReader, FrameWriter }] of Object.entries({ guest, host 
       listening.dispose();
     });
     stream.write(await framesOf(writerOn, ["one", "two"]));
-    await vi.waitFor(() => expect(got).toEqual([message("one")]));
+    await vi.waitFor(() => expect(got).toEqual([message("one")]), 20_000);
   });
 
   test(`${side}: a write that fails rejects`, async () => {

@@ -1,21 +1,12 @@
 import { Templates } from "../../../src/sandbox/templates.ts";
 import { duplexPair, PassThrough } from "node:stream";
 import { createMessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node";
-import { expect, onTestFinished, test, vi } from "vitest";
-import type { Cell, CellExit, Runtime } from "../../../src/runtimes/runtime.ts";
-import { type Place, type PlacePlan, Places } from "../../../src/sandbox/place.ts";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { OwlError } from "../../../src/errors/owl-error.ts";
+import type { Cell, CellExit, Runtime, RuntimeTrouble } from "../../../src/runtimes/runtime.ts";
+import { type Place, Places, type PlacesOptions } from "../../../src/sandbox/place.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
-
-const PLAN: PlacePlan = {
-  cellId: "cell",
-  folder: "/nowhere",
-  template: "python",
-  language: "python",
-  flavor: "small",
-  env: {},
-  volumes: [],
-  network: { allow: [] },
-};
+import { PLAN } from "./place-plan.ts";
 
 const HELLO = { version: "1", languages: ["python"] };
 
@@ -44,25 +35,34 @@ async function open(exit: CellExit): Promise<Fixture> {
     usage: async () => ({ memoryBytes: 0, cpuMs: 0, pids: 0 }),
     stop: async () => stop(exit),
   };
-  const runtime: Runtime = {
+  const places = placesOn(makeRuntime({ start: async () => cell }));
+  const place = await places.open(PLAN, new AbortController().signal);
+  return { place, say: (text) => void inside.write(text), silence: () => void inside.end() };
+}
+
+function makeRuntime(own: Partial<Runtime>): Runtime {
+  return {
     name: "bubblewrap",
     probe: async () => ({ runtime: "bubblewrap", checks: [] }),
-    start: async () => cell,
+    start: () => Promise.reject(new Error("nothing starts here")),
     discard: async () => undefined,
     reap: async () => ({ removed: [] }),
     close: async () => undefined,
+    ...own,
   };
-  const places = new Places({
+}
+
+function placesOn(runtime: Runtime, runtimesOfTemplates?: PlacesOptions["runtimesOfTemplates"]): Places {
+  return new Places({
     templates: new Templates(),
     runtime,
+    ...(runtimesOfTemplates !== undefined && { runtimesOfTemplates }),
     logger: SILENT_LOGGER,
     workspacePath: "/workspace",
     maxFrameBytes: 10_000,
     folder: "/nowhere",
     openDoor: () => Promise.reject(new Error("no network here")),
   });
-  const place = await places.open(PLAN, new AbortController().signal);
-  return { place, say: (text) => void inside.write(text), silence: () => void inside.end() };
 }
 
 /** No time passes in these tests: whatever waits for a clock waits forever. */
@@ -83,4 +83,48 @@ test("why a guest fell silent is asked after its cell was stopped", async () => 
   stopTheClock();
   silence();
   expect(await place.ended).toBe("it used more memory than its flavor allows");
+});
+
+test("what was made for a program that does not start is removed", async () => {
+  const discarded: string[] = [];
+  const places = placesOn(makeRuntime({ discard: async (folder) => void discarded.push(folder) }));
+  const program = { program: ["/bin/true"], volumes: [], env: {} };
+  await expect(places.openProgram(program, new AbortController().signal)).rejects.toThrow("nothing starts here");
+  expect(discarded).toEqual([expect.stringMatching(/^\/nowhere\/owl-[0-9a-f]{20}$/)]);
+});
+
+test("a start that fails is told as it was, also when nothing can be removed after it", async () => {
+  const discard = vi.fn<Runtime["discard"]>(() => Promise.reject(new Error("not removed")));
+  const places = placesOn(makeRuntime({ discard }));
+  const { cellId: _id, folder: _folder, language: _language, ...parts } = PLAN;
+  await expect(places.openNew(parts, new AbortController().signal)).rejects.toThrow("nothing starts here");
+  expect(discard).toHaveBeenCalledOnce();
+});
+
+describe("trouble of a runtime that only templates use", () => {
+  const error = new OwlError("sandbox_unavailable", "no image");
+  const told = (trouble: RuntimeTrouble): unknown => {
+    const shared = makeRuntime({ name: "docker", trouble: () => trouble });
+    const ofTemplates = new Map([
+      ["alpha", shared],
+      ["beta", shared],
+    ]);
+    return placesOn(makeRuntime({}), ofTemplates).trouble;
+  };
+
+  test.each([
+    ["has the name of the template that met it", { error, template: "beta" }, "beta"],
+    ["also where that one has the usual image", { error, template: "beta", isCommon: true }, "beta"],
+    ["is that of the first one where all have it", { error }, "alpha"],
+  ])("%s", (_what, trouble, template) => {
+    expect(told(trouble)).toEqual({ error, template });
+  });
+});
+
+test("trouble with the image that most templates have is everybody's", () => {
+  const error = new OwlError("sandbox_unavailable", "no image");
+  const places = placesOn(
+    makeRuntime({ name: "docker", trouble: () => ({ error, template: "node", isCommon: true }) }),
+  );
+  expect(places.trouble).toEqual({ error });
 });

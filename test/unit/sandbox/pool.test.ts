@@ -5,6 +5,7 @@ import { GuestClient } from "../../../src/sandbox/guest-client.ts";
 import type { Place } from "../../../src/sandbox/place.ts";
 import { Pool, type PooledPlace, type PoolOptions } from "../../../src/sandbox/pool.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
+import { PLAN } from "./place-plan.ts";
 
 /** A place whose guest knows how to warm up and nothing else. */
 function makePlace(warmed: unknown[]): Place {
@@ -27,17 +28,6 @@ function makePlace(warmed: unknown[]): Place {
     close: async () => client.fail("closed"),
   };
 }
-
-const PLAN: PooledPlace["plan"] = {
-  cellId: "cell",
-  folder: "/nowhere",
-  template: "python",
-  language: "python",
-  flavor: "small",
-  env: {},
-  volumes: [],
-  network: { allow: [] },
-};
 
 interface Fixture {
   readonly pool: Pool;
@@ -73,7 +63,7 @@ function makePool(options: Partial<PoolOptions> = {}): Fixture {
 test("it fills up to its size, each with its interpreter warm and the modules imported", async () => {
   const { pool, warmed } = makePool();
   pool.refill();
-  await vi.waitFor(() => expect(pool.waiting("python")).toBe(2));
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(2), 20_000);
   expect(warmed).toEqual([
     { language: "python", preload: ["numpy"] },
     { language: "python", preload: ["numpy"] },
@@ -84,15 +74,15 @@ test("it fills up to its size, each with its interpreter warm and the modules im
 test("a claim is answered at once and replaced; demand raises the number, up to four times", async () => {
   const { pool } = makePool();
   pool.refill();
-  await vi.waitFor(() => expect(pool.waiting("python")).toBe(2));
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(2), 20_000);
   for (let claims = 0; claims < 12; claims += 1) pool.claim("python");
-  await vi.waitFor(() => expect(pool.waiting("python")).toBe(8));
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(8), 20_000);
 });
 
 test("another template is kept warm while it is asked for", async () => {
   const { pool, warmed } = makePool();
   expect(pool.claim("node")).toBeUndefined();
-  await vi.waitFor(() => expect(pool.waiting("node")).toBe(1));
+  await vi.waitFor(() => expect(pool.waiting("node")).toBe(1), 20_000);
   expect(warmed).toContainEqual({ language: "node", preload: [] });
 });
 
@@ -113,10 +103,10 @@ test("one that dies while it waits is removed and replaced", async () => {
     },
   });
   pool.refill();
-  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1));
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1), 20_000);
   opened[0]?.client.fail("gone");
-  await vi.waitFor(() => expect(opened).toHaveLength(2));
-  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1));
+  await vi.waitFor(() => expect(opened).toHaveLength(2), 20_000);
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1), 20_000);
   expect(discarded.map(({ place }) => place)).toEqual([opened[0]]);
   expect(pool.claim("python")?.place).toBe(opened[1]);
 });
@@ -124,9 +114,53 @@ test("one that dies while it waits is removed and replaced", async () => {
 test("closing stops everything that waits, and what is on its way", async () => {
   const { pool, discarded } = makePool();
   pool.refill();
-  await vi.waitFor(() => expect(pool.waiting("python")).toBe(2));
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(2), 20_000);
   pool.claim("python");
   await pool.close();
   expect(discarded.length).toBeGreaterThanOrEqual(1);
   expect(pool.count).toBe(0);
+});
+
+test("one that has waited for too long is replaced; one that somebody has stays", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { pool, discarded } = makePool({ size: 1, maxWaitMs: () => 1_800_000 });
+  pool.refill();
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1));
+  const claimed = pool.claim("python");
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1));
+  await vi.advanceTimersByTimeAsync(1_700_000);
+  expect(discarded).toEqual([]);
+  await vi.advanceTimersByTimeAsync(100_000);
+  expect(discarded).toHaveLength(1);
+  expect(discarded[0]).not.toBe(claimed);
+  expect(claimed?.place.isOver).toBe(false);
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1));
+  expect(pool.claim("python")?.place.isOver).toBe(false);
+});
+
+test("closing waits until one that died is removed", async () => {
+  const opened: Place[] = [];
+  let isRemoved = false;
+  let remove: () => void = () => undefined;
+  const { pool } = makePool({
+    size: 1,
+    open: async (template) => {
+      const place = makePlace([]);
+      opened.push(place);
+      return { plan: { ...PLAN, template }, place };
+    },
+    discard: async ({ place }) => {
+      if (place === opened[0]) await new Promise<void>((resolve) => (remove = resolve));
+      isRemoved ||= place === opened[0];
+      await place.close();
+    },
+  });
+  pool.refill();
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1));
+  opened[0]?.client.fail("gone");
+  await vi.waitFor(() => expect(opened).toHaveLength(2));
+  const closed = pool.close().then(() => isRemoved);
+  setImmediate(remove);
+  expect(await closed).toBe(true);
 });

@@ -1,16 +1,20 @@
-import { expect, test } from "vitest";
+import { once } from "node:events";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
 import { OwlError } from "../../../src/errors/owl-error.ts";
 import type { Runtime } from "../../../src/runtimes/runtime.ts";
 import { Templates } from "../../../src/sandbox/templates.ts";
-import { chooseRuntimes } from "../../../src/server/choose-runtime.ts";
+import { chooseRuntimes, type Hopeless } from "../../../src/server/choose-runtime.ts";
 import type { OpenRuntime } from "../../../src/server/open-runtime.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 
-type Fate = "works" | "leaks" | OwlError;
+type Fate = "works" | "leaks" | "hangs" | OwlError;
 
 /** Which were opened and closed, and runtimes that do as they are told. */
-function lab(fates: Readonly<Record<string, Fate>>): { readonly events: string[]; readonly open: OpenRuntime } {
+function lab(
+  fates: Readonly<Record<string, Fate>>,
+  isThere: (template: string | undefined) => boolean = () => true,
+): { readonly events: string[]; readonly open: OpenRuntime } {
   const events: string[] = [];
   const open: OpenRuntime = async ({ name, isAsked }) => {
     events.push(`open ${name}${isAsked ? "" : " in passing"}`);
@@ -24,7 +28,15 @@ function lab(fates: Readonly<Record<string, Fate>>): { readonly events: string[]
     } as const;
     const runtime: Runtime = {
       name,
-      probe: async () => await Promise.resolve({ runtime: name, checks: [check] }),
+      probe: async (signal, template) => {
+        if (name === "docker" && !isThere(template)) throw missing(template);
+        if (fate === "hangs") {
+          events.push(`probe ${name}`);
+          await once(signal, "abort");
+          signal.throwIfAborted();
+        }
+        return { runtime: name, checks: [check] };
+      },
       start: async () => await Promise.reject(new Error(`started by ${name}`)),
       discard: async () => await Promise.resolve(),
       reap: async () => await Promise.resolve({ removed: [] }),
@@ -38,6 +50,11 @@ function lab(fates: Readonly<Record<string, Fate>>): { readonly events: string[]
 function parts(sandbox: Record<string, unknown>): Parameters<typeof chooseRuntimes>[0] {
   const logger = createLogger({ level: "error", format: "json", write: () => undefined });
   return { config: configSchema.parse({ sandbox }), logger, templates: new Templates() };
+}
+
+function missing(template: string | undefined): OwlError {
+  const options = { retryable: true, facts: { reason: "image_missing" } };
+  return new OwlError("sandbox_unavailable", `no image of ${template}`, options);
 }
 
 const DOWN = new OwlError("sandbox_unavailable", "no engine", { retryable: true, facts: { reason: "engine_down" } });
@@ -95,4 +112,79 @@ test("a template's own runtime is opened by its first sandbox, and again if that
   expect(events.slice(1)).toEqual(["open docker", "open docker"]);
   await chosen.close();
   expect(events.at(-1)).toBe("close bubblewrap");
+});
+
+describe("the probe starts from an image that is used:", () => {
+  const ofTwo = { boxed: { image: "boxed:1" }, science: { image: "science:3" } };
+
+  test.each([
+    ["boxed", ofTwo],
+    ["science", ofTwo],
+    // This one has the usual image.
+    ["node", { ...ofTwo, node: { runtime: "docker" } }],
+  ])("any of the templates that a runtime is for, as that of %s", async (only, templates) => {
+    const { open } = lab({ bubblewrap: "works", docker: "works" }, (template) => template === only);
+    const chosen = await chooseRuntimes(parts({ runtime: "bubblewrap", templates }), open);
+    expect(await chosen.byTemplate.get("science")?.reap()).toEqual({ removed: [] });
+  });
+
+  test("where none of them is there, the first is named", async () => {
+    const { open } = lab({ bubblewrap: "works", docker: "works" }, () => false);
+    const chosen = await chooseRuntimes(parts({ runtime: "bubblewrap", templates: ofTwo }), open);
+    await expect(chosen.byTemplate.get("science")?.reap()).rejects.toThrow("no image of boxed");
+  });
+
+  test("that of whoever names no template, where it is for all", async () => {
+    const { open } = lab({ docker: "works" }, (template) => template === "science");
+    const sandbox = { runtime: "docker", templates: ofTwo };
+    await expect(chooseRuntimes(parts(sandbox), open)).rejects.toThrow("no image of python");
+    const chosen = await chooseRuntimes(parts({ ...sandbox, template: "science" }), open);
+    expect(chosen.usual.name).toBe("docker");
+  });
+});
+
+test("auto takes an engine that comes later, and does not try again what cannot work here", async () => {
+  const fates: Record<string, Fate> = { bubblewrap: "leaks", docker: DOWN, microsandbox: ABSENT };
+  const { events, open } = lab(fates);
+  const hopeless: Hopeless = new Map();
+  const failed = chooseRuntimes(parts({}), open, hopeless);
+  await expect(failed).rejects.toMatchObject({
+    message: expect.stringMatching(/: bubblewrap leaks$/) as unknown,
+    retryable: true,
+  });
+  fates["docker"] = "works";
+  events.length = 0;
+  expect((await chooseRuntimes(parts({}), open, hopeless)).usual.name).toBe("docker");
+  expect(events).toEqual(["open docker in passing"]);
+});
+
+test("where nothing can come by itself, auto's failure is final", async () => {
+  const { open } = lab({ bubblewrap: "leaks", docker: "leaks", microsandbox: ABSENT });
+  await expect(chooseRuntimes(parts({}), open)).rejects.toMatchObject({ retryable: false });
+});
+
+test("what keeps a template's runtime from opening is known before anybody needs it, and it opens when it can", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const fates: Record<string, Fate> = { bubblewrap: "works", docker: DOWN };
+  const { events, open } = lab(fates);
+  const chosen = await chooseRuntimes(parts({ templates: { science: { image: "science:3" } } }), open);
+  const late = chosen.byTemplate.get("science");
+  chosen.openAhead();
+  await vi.waitFor(() => expect(late?.trouble?.()).toEqual({ error: DOWN }), 20_000);
+  fates["docker"] = "works";
+  await vi.runOnlyPendingTimersAsync();
+  expect(late?.trouble?.()).toBeUndefined();
+  expect(events).toEqual(["open bubblewrap in passing", "open docker", "open docker"]);
+  await chosen.close();
+  expect(events.slice(3).toSorted()).toEqual(["close bubblewrap", "close docker"]);
+});
+
+test("a server that stops ends what it opens ahead, and keeps nothing of it", async () => {
+  const { events, open } = lab({ bubblewrap: "works", docker: "hangs" });
+  const chosen = await chooseRuntimes(parts({ templates: { science: { image: "science:3" } } }), open);
+  chosen.openAhead();
+  await vi.waitFor(() => expect(events).toContain("probe docker"), 20_000);
+  await chosen.close();
+  expect(events.slice(-2).toSorted()).toEqual(["close bubblewrap", "close docker"]);
 });

@@ -1,6 +1,6 @@
 import { createServer, type RequestListener } from "node:http";
 import { text } from "node:stream/consumers";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { type Alert, createAlerts } from "../../../src/telemetry/alerts.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 
@@ -61,4 +61,29 @@ test("without a webhook nobody is told", async () => {
   alerts.send(ALERT);
   await alerts.close();
   expect(lines).toEqual([]);
+});
+
+test("of the ledger's heads that wait the newest stands for all, so that trouble and its end arrive when the webhook is back", async () => {
+  let isDead = true;
+  const events: string[] = [];
+  const webhook = await listen((request, response) => {
+    if (isDead) return void request.destroy();
+    void text(request).then((body) => {
+      const { event, message } = JSON.parse(body) as Alert;
+      events.push(`${event} ${message}`);
+      response.end();
+    });
+  });
+  const alerts = createAlerts({ webhook, logger: logged().logger, firstPauseMs: 1 });
+  const head = (count: number): Alert => ({ event: "ledger_head", severity: "info", message: `${count}`, facts: {} });
+  for (let count = 1; count <= 150; count += 1) alerts.send(head(count));
+  alerts.send({ ...ALERT, message: "full" });
+  for (let count = 151; count <= 300; count += 1) alerts.send(head(count));
+  alerts.send({ ...ALERT, event: "ledger_recovered", message: "well" });
+  await vi.waitFor(() => expect(alerts.isInTrouble).toBe(true), { timeout: 10_000 });
+  isDead = false;
+  await vi.waitFor(() => expect(events).toHaveLength(4), { timeout: 10_000 });
+  await alerts.close();
+  // The first was under way when the others came.
+  expect(events).toEqual(["ledger_head 1", "ledger_failed full", "ledger_head 300", "ledger_recovered well"]);
 });

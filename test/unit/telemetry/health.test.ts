@@ -26,12 +26,25 @@ test.each([
   expect((await health.report()).status).toBe(status);
 });
 
-test("a check that throws is down with its reason, and with no path of the machine", async () => {
-  const ours = (): Promise<Finding> => Promise.reject(new OwlError("store_unavailable", "no answer"));
-  const systems = (): Promise<Finding> => Promise.reject(Object.assign(new Error("no /srv/x"), { code: "ENOENT" }));
-  const { status, checks } = await new Health([check("a", true, ours), check("b", true, systems)]).report();
-  expect(status).toBe("unavailable");
-  expect(checks).toMatchObject({ a: { message: "no answer" }, b: { message: "it could not be looked at (ENOENT)" } });
+test("a check that throws is down; its own words, with paths and addresses, are for operators alone", async () => {
+  const refuse = (): Promise<Finding> => Promise.reject(new OwlError("store_unavailable", "no /srv/x at db.lan:5432"));
+  const fail = (): Promise<Finding> => Promise.reject(Object.assign(new Error("no /srv/x"), { code: "ENOENT" }));
+  const ours = { ...check("a", true, refuse), failure: "nothing can be read" };
+  const found = (): Finding => ({ status: "degraded", message: "low", detail: "/srv/x is low" });
+  const health = new Health([ours, check("b", true, fail), check("c", true, found)]);
+  const latency_ms = expect.any(Number);
+  expect(await health.report()).toEqual({
+    status: "unavailable",
+    checks: {
+      a: { status: "down", message: "nothing can be read (store_unavailable)", latency_ms },
+      b: { status: "down", message: "it could not be looked at (ENOENT)", latency_ms },
+      c: { status: "degraded", message: "low", latency_ms },
+    },
+  });
+  expect((await health.wholeReport()).checks).toMatchObject({
+    a: { detail: "no /srv/x at db.lan:5432" },
+    c: { detail: "/srv/x is low" },
+  });
 });
 
 test("a check that never answers is down after a while", async () => {

@@ -127,6 +127,21 @@ describe("whatever is logged", () => {
   });
 });
 
+describe("JSON lines", () => {
+  const evil = 'x\u2028{"forged":1}\u2029\u0085\u001b[31m';
+
+  test.each([
+    ["simple", { text: evil }],
+    ["any", { error: new Error(evil), text: evil }],
+  ])("with %s fields hold nothing that ends a line for some reader, and say the same", (_kind, fields) => {
+    const { logger, lines } = recording({ format: "json" });
+    logger.info(evil, fields);
+    const line = onlyLine(lines);
+    expect(line.slice(0, -1)).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
+    expect(JSON.parse(line)).toMatchObject({ message: evil, text: evil });
+  });
+});
+
 describe("pretty lines", () => {
   test("are one line for a person", () => {
     const { logger, lines } = recording({ format: "pretty" });

@@ -25,7 +25,7 @@ it("what the watcher has missed in a new folder is found, watched from then on, 
   const newFolders = new NewFolders(watcher, (path) => found.add(path));
   onTestFinished(() => newFolders.close());
   newFolders.add(made);
-  await vi.waitFor(() => expect(found).toContain(join(made, "deeper", "two.ts")), { timeout: 5000 });
+  await vi.waitFor(() => expect(found).toContain(join(made, "deeper", "two.ts")), 20_000);
   expect(found).toEqual(new Set(["one.ts", "deeper", "deeper/two.ts"].map((name) => join(made, name))));
   const changed: string[] = [];
   watcher.on("change", (path) => changed.push(path));
@@ -34,6 +34,6 @@ it("what the watcher has missed in a new folder is found, watched from then on, 
       await writeFile(join(made, "one.ts"), `${changed.length} ${performance.now()}`);
       expect(changed).toContain(join(made, "one.ts"));
     },
-    { timeout: 5000, interval: 200 },
+    { timeout: 20_000, interval: 200 },
   );
 });

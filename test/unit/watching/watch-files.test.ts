@@ -58,7 +58,7 @@ describe("watchFiles", () => {
     watches.push(watch);
     await watch.ready;
     await writeFile(file, "two");
-    await vi.waitFor(() => expect(told).toBe(2), PATIENT);
+    await vi.waitFor(() => expect(told).toBeGreaterThanOrEqual(2), PATIENT);
   });
 
   it("watches what is added later", async () => {
@@ -69,7 +69,7 @@ describe("watchFiles", () => {
     await vi.waitFor(async () => {
       await writeFile(file, `${Math.random()}`);
       expect(seen()).toContain(file);
-    });
+    }, 20_000);
   });
 
   it("gathers what happens together into one call", async () => {

@@ -7,23 +7,25 @@ import { keepWhileWanted } from "./one-hidden-tab.ts";
 export const now = signal<Now | undefined>(undefined);
 export const streamState = signal<StreamState>("connecting");
 
-export const approvalCount = computed(() => now.value?.approvals ?? 0);
+const NO_IDS: readonly string[] = [];
+export const approvalIds = computed(() => now.value?.approvals ?? NO_IDS);
+export const approvalCount = computed(() => approvalIds.value.length);
 export const pauses = computed(() => now.value?.paused ?? []);
 export const everybodyPause = computed(() => pauses.value.find(({ client }) => client === "*"));
 
-/** Tells tabs that have no stream how many wait: their titles are read from afar. */
+/** Tells tabs that have no stream which calls wait: their titles are read from afar. */
 const neighbours = new BroadcastChannel("owlclaw-approvals");
 
 export function followNow(): () => void {
   let isOpen = false;
   neighbours.onmessage = ({ data }) => {
-    if (!isOpen && typeof data === "number") change({ approvals: data });
+    if (!isOpen && isIds(data)) change({ approvals: data });
   };
   const stopTelling = effect(() => {
-    const count = approvalCount.value;
+    const ids = approvalIds.value;
     // A channel is no window: it has no other origin to go to.
     // oxlint-disable-next-line unicorn/require-post-message-target-origin
-    if (isOpen) neighbours.postMessage(count);
+    if (isOpen) neighbours.postMessage(ids);
   });
   const stop = keepWhileWanted(() => {
     isOpen = true;
@@ -48,6 +50,10 @@ export function followNow(): () => void {
     stopTelling();
     stop();
   };
+}
+
+function isIds(data: unknown): data is readonly string[] {
+  return Array.isArray(data) && data.every((each) => typeof each === "string");
 }
 
 function change(news: NowChange): void {

@@ -1,9 +1,11 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { visibleText } from "./format.ts";
+import { countOf, visibleText } from "./format.ts";
 import { lineDiff } from "./line-diff.ts";
 
 const CLASSES = { " ": "same", "-": "out", "+": "in", "…": "gap" };
+/** A file may be nothing but ends of lines, and each is an element. */
+const MOST_LINES = 1000;
 
 interface DiffProps {
   readonly label: string;
@@ -14,11 +16,15 @@ interface DiffProps {
 /** The marks are text, so that the change is told without colours too. */
 export function Diff({ label, before, after }: DiffProps): JSX.Element {
   const lines = useMemo(() => lineDiff(before, after), [before, after]);
+  if (!lines.some(({ mark }) => mark === "-" || mark === "+"))
+    return <p class="muted">{after === "" ? "It is empty." : "No line is other; ends of lines may be."}</p>;
+  const more = lines.length - MOST_LINES;
   return (
     <pre class="diff" tabIndex={0} role="group" aria-label={label}>
-      {lines.map(({ mark, text }) => (
+      {lines.slice(0, MOST_LINES).map(({ mark, text }) => (
         <span class={CLASSES[mark]}>{`${mark} ${visibleText(text)}\n`}</span>
       ))}
+      {more > 0 ? <span class="gap">{`… ${countOf(more)} more lines are not shown\n`}</span> : null}
     </pre>
   );
 }

@@ -1,5 +1,6 @@
 import { signal } from "@preact/signals";
 import { fromAnswer } from "./answer-text.ts";
+import { isAttended } from "./last-input.ts";
 import type { ErrorAnswer, SessionAnswer } from "../../../src/dashboard/contract.ts";
 
 export const BASE = "/dashboard";
@@ -55,9 +56,14 @@ function csrfHeader(): Record<string, string> {
   return typeof current === "object" ? { "x-owlclaw-csrf": current.csrf } : {};
 }
 
-async function reach(url: string, init: RequestInit): Promise<Response> {
+/** What is asked while nobody is at the page says so, and does not keep the session. */
+async function reach(
+  url: string,
+  init: Omit<RequestInit, "headers"> & { readonly headers?: Record<string, string> },
+): Promise<Response> {
   try {
-    return await fetch(url, { ...init, credentials: "same-origin" });
+    const headers = { ...init.headers, ...(isAttended() ? {} : { "x-owlclaw-idle": "1" }) };
+    return await fetch(url, { ...init, headers, credentials: "same-origin" });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     const hint = "Is it running, and is this machine still connected to it?";

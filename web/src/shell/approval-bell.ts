@@ -1,5 +1,5 @@
 import { effect, signal } from "@preact/signals";
-import { approvalCount, now } from "../live/now-store.ts";
+import { approvalIds, now } from "../live/now-store.ts";
 import { announce } from "../parts/announcer.tsx";
 import { href, navigate } from "../routing/router.ts";
 
@@ -20,15 +20,16 @@ export async function switchNotifying(on: boolean): Promise<boolean> {
   return isNotifying.value;
 }
 
-/** Tells when more wait than before, until nothing waits any more; the first look at a page is no news. */
+/** Tells when one waits that did not before, until nothing waits any more; the first look at a page is no news. */
 export function followApprovals(): () => void {
-  let last: number | undefined;
+  let last: ReadonlySet<string> | undefined;
   const stop = effect(() => {
     if (now.value === undefined) return;
-    const count = approvalCount.value;
-    if (last !== undefined && count > last) ring(count);
-    if (count === 0) hush();
-    last = count;
+    const ids = approvalIds.value;
+    const known = last;
+    if (known !== undefined && ids.some((id) => !known.has(id))) ring(ids.length);
+    if (ids.length === 0) hush();
+    last = new Set(ids);
   });
   return () => {
     stop();

@@ -6,9 +6,11 @@ import { Announcer } from "../parts/announcer.tsx";
 import { visibleText } from "../parts/format.ts";
 import { href, segments } from "../routing/router.ts";
 import { post, session } from "../server/api.ts";
+import { followInput } from "../server/attendance.ts";
 import { followApprovals } from "./approval-bell.ts";
 import { PauseBanner } from "./pause-banner.tsx";
 import { askToPause, PauseDialogSlot } from "./pause-dialog.tsx";
+import { followPauses } from "./pause-news.ts";
 import { SECTIONS } from "./sections.ts";
 import { HelpSlot, openHelp, useShortcuts } from "./shortcuts.tsx";
 import { theme, toTheme } from "./theme.ts";
@@ -20,9 +22,10 @@ interface FrameProps {
 
 /** Around every view of somebody who is signed in. */
 export function Frame({ session: { operator }, children }: FrameProps): JSX.Element {
+  useEffect(followInput, []);
   useShortcuts();
   useEffect(() => {
-    const stops = [followNow(), followApprovals()];
+    const stops = [followNow(), followApprovals(), followPauses(operator)];
     return () => {
       for (const stop of stops) stop();
     };

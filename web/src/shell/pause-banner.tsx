@@ -3,7 +3,6 @@ import type { ResumeRequest } from "../../../src/dashboard/contract-policy.ts";
 import type { Pause } from "../../../src/dashboard/contract.ts";
 import { pauses } from "../live/now-store.ts";
 import { ActionButton } from "../parts/action-button.tsx";
-import { announce } from "../parts/announcer.tsx";
 import { visibleText } from "../parts/format.ts";
 import { Age } from "../parts/time.tsx";
 import { post } from "../server/api.ts";
@@ -25,7 +24,6 @@ function PauseLine({ pause }: { readonly pause: Pause }): JSX.Element {
   const resume = async (): Promise<void> => {
     const request: ResumeRequest = isEverybody ? {} : { client: pause.client };
     await post("resume", request);
-    announce(isEverybody ? "Clients may call again." : `${pause.client} may call again.`);
   };
   return (
     <div class="pause-line">

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { PauseRequest } from "../../../src/dashboard/contract-policy.ts";
 import { announce } from "../parts/announcer.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { visibleText } from "../parts/format.ts";
 import { Problem } from "../parts/problem.tsx";
 import { post } from "../server/api.ts";
 import { useAction } from "../server/use-action.ts";
@@ -30,11 +31,11 @@ function PauseDialog({ client }: { readonly client: string }): JSX.Element {
   const action = useAction(async () => {
     const request: PauseRequest = { ...(isEverybody ? {} : { client }), reason, cancel };
     await post("pause", request);
-    announce(isEverybody ? "All clients are paused." : `${client} is paused.`);
+    announce(isEverybody ? "All clients are paused." : `${visibleText(client)} is paused.`);
     close();
   });
   return (
-    <Dialog title={isEverybody ? "Pause all clients?" : `Pause ${client}?`} onClose={close}>
+    <Dialog title={isEverybody ? "Pause all clients?" : `Pause ${visibleText(client)}?`} onClose={close}>
       <Form onSubmit={action.run}>
         <p>Every call is refused at once until somebody resumes, after a restart too. It stands in the ledger.</p>
         <label class="field">
@@ -52,6 +53,9 @@ function PauseDialog({ client }: { readonly client: string }): JSX.Element {
           <input type="checkbox" checked={cancel} onChange={(event) => setCancel(event.currentTarget.checked)} />
           <span>End calls that run already</span>
         </label>
+        <p class="muted">
+          Programs in the background of a sandbox go on, whatever you choose: stop the sandbox to end them.
+        </p>
         <Problem error={action.error} />
         <div class="actions end">
           <button type="button" onClick={close}>

@@ -38,7 +38,9 @@ export function useShortcuts(): void {
 function isTyping(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") !== null) return true;
   const { target } = event;
-  return target instanceof HTMLElement && (target.isContentEditable || target.matches("input, textarea, select"));
+  // What somebody has used already is no shortcut as well: keys go to the page of the client's browser, and to shells.
+  if (event.defaultPrevented || !(target instanceof HTMLElement)) return event.defaultPrevented;
+  return target.isContentEditable || target.closest("input, textarea, select, [role=application]") !== null;
 }
 
 function focusFilter(event: KeyboardEvent): void {

@@ -1,4 +1,4 @@
-import { lockSql } from "../../../postgres/database.ts";
+import { lockSql, sharedLockSql } from "../../../postgres/database.ts";
 
 const TABLES = `
 CREATE TABLE limit_clock (space TEXT PRIMARY KEY, last BIGINT NOT NULL, shift BIGINT NOT NULL);
@@ -212,6 +212,38 @@ BEGIN
 END $$`;
 
 /**
+ * Where Redis counts and this database remembers. An epoch is a memory of Redis, members are the servers that count in
+ * it. A batch that comes twice is on file once, and says both times in which epoch.
+ */
+const PAYMENTS = `
+CREATE TABLE limit_epochs (space TEXT PRIMARY KEY, epoch TEXT NOT NULL, began_at TIMESTAMPTZ NOT NULL);
+CREATE TABLE limit_members (space TEXT, name TEXT, epoch TEXT NOT NULL, PRIMARY KEY (space, name));
+CREATE TABLE limit_payers (
+  space TEXT, name TEXT, seq BIGINT NOT NULL, epoch TEXT NOT NULL, paid_at TIMESTAMPTZ NOT NULL,
+  PRIMARY KEY (space, name)
+);
+CREATE FUNCTION owlclaw_pay_1(s TEXT, payer TEXT, batch_seq BIGINT, spends JSONB) RETURNS TEXT
+LANGUAGE plpgsql AS $$
+DECLARE
+  mine RECORD;
+  current_epoch TEXT;
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'limits need the isolation level read committed';
+  END IF;
+  PERFORM ${sharedLockSql("payments")};
+  SELECT seq, epoch INTO mine FROM limit_payers WHERE space = s AND name = payer;
+  IF mine.seq >= batch_seq THEN RETURN mine.epoch; END IF;
+  SELECT epoch INTO STRICT current_epoch FROM limit_epochs WHERE space = s;
+  INSERT INTO limit_payers VALUES (s, payer, batch_seq, current_epoch, now())
+    ON CONFLICT (space, name) DO UPDATE SET seq = EXCLUDED.seq, epoch = EXCLUDED.epoch, paid_at = EXCLUDED.paid_at;
+  INSERT INTO limit_spent SELECT s, key, month, micros
+    FROM jsonb_to_recordset(spends) AS spend (key TEXT, month TEXT, micros BIGINT)
+    ON CONFLICT (space, key, month) DO UPDATE SET micros = limit_spent.micros + EXCLUDED.micros;
+  RETURN current_epoch;
+END $$`;
+
+/**
  * Everything that one server asks in one turn, as one function: it takes a lock, so that servers come one after another,
  * and is one transaction, by the clock of PostgreSQL. It reads and answers what the script for Redis does.
  *
@@ -219,6 +251,7 @@ END $$`;
  */
 export const LIMIT_MIGRATIONS: readonly string[] = [
   [TABLES, HELD, LOOK, OBJECTION, ADMIT, GIVE, SETTLE, RUN].join(";\n"),
+  PAYMENTS,
 ];
 
 export const RUN_SQL = "SELECT owlclaw_limits_1($1::jsonb) AS reply";

@@ -7,6 +7,8 @@ import { createHash } from "node:crypto";
  * Keys below the prefix: `w:` calls of the last minute, one item for each millisecond, and `n:` their sum; `d:` calls of
  * a day; `m:` what a month has cost; `r:` and `v:` what each holder runs and has reserved; `alive` until when each holder
  * is believed to live; `seq:` the last batch of a holder that was run; `fenced:` holders whose batches come too late.
+ * Where what was spent is on file elsewhere: `epoch` names this memory, and is gone with it; `missing` are the servers
+ * that have not yet said again what they hold, and nothing is let through as long as it is there.
  */
 const TEXT = String.raw`
 local input = cjson.decode(ARGV[1])
@@ -35,6 +37,10 @@ else
   end
 end
 if wall < input.from or wall >= input.till then return {'day', wall} end
+if input.epoch then
+  if redis.call('GET', P .. 'epoch') ~= input.epoch then return {'lost', wall} end
+  if num(redis.call('GET', P .. 'seq:' .. input.holder)) < input.acked then return {'stale', wall} end
+end
 
 local alive = {}
 local function is_alive(holder)
@@ -51,6 +57,15 @@ local function believe(holder)
   alive[holder] = true
 end
 believe(input.holder)
+if input.held then
+  for _, each in ipairs(input.held) do
+    local name, holder, n = unpack(each)
+    believe(holder)
+    redis.call('HSET', P .. name, holder, int(n))
+  end
+  redis.call('SREM', P .. 'missing', input.member)
+end
+local is_closed = input.epoch and redis.call('EXISTS', P .. 'missing') == 1
 for _, holder in ipairs(input.also) do
   if is_alive(holder) then believe(holder) end
 end
@@ -146,6 +161,7 @@ end
 
 local ops = {}
 function ops.admit(op)
+  if is_closed then return {-1} end
   local seen = {}
   local which, wait, at
   for i, c in ipairs(op.counters) do
@@ -177,14 +193,17 @@ function ops.settle(op)
   for _, tried in ipairs(op.tried) do
     if num(redis.call('GET', P .. 'seq:' .. tried[1])) >= tried[2] then return {} end
   end
+  -- Another memory than this has counted it, or will. Until it is known which, the money stays reserved.
+  local is_counted = not op.epoch or op.epoch == input.epoch
+  local gives = (is_counted or op.is_last) and op.reserve > 0 and not (op.given and op.given == input.epoch)
   local answer = {}
   for _, c in ipairs(op.counters) do
     local key = c[1]
-    if c[4] >= 0 then give(P .. 'r:' .. key, op.holder, 1) end
+    if c[4] >= 0 and not op.is_last then give(P .. 'r:' .. key, op.holder, 1) end
     if c[5] >= 0 then
-      if op.reserve > 0 then give(P .. 'v:' .. op.month .. ':' .. key, op.holder, op.reserve) end
+      if gives then give(P .. 'v:' .. op.month .. ':' .. key, op.holder, op.reserve) end
       local after = -1
-      if op.cost > 0 then
+      if op.cost > 0 and is_counted then
         local month = P .. 'm:' .. op.month .. ':' .. key
         after = redis.call('INCRBY', month, int(op.cost))
         redis.call('EXPIRE', month, 400 * DAY)
@@ -202,7 +221,28 @@ for _, holder in ipairs(input.fence) do redis.call('SET', P .. 'fenced:' .. hold
 return {'ok', wall, steady, answers}
 `;
 
-export const LIMIT_SCRIPT: { readonly text: string; readonly digest: string } = {
-  text: TEXT,
-  digest: createHash("sha1").update(TEXT).digest("hex"),
-};
+/** A memory begins, with what is on file, all at once. What servers hold they say again. */
+const BEGIN_TEXT = String.raw`
+local input = cjson.decode(ARGV[1])
+local P = input.prefix
+for _, spent in ipairs(input.spent) do
+  redis.call('SET', P .. 'm:' .. spent[2] .. ':' .. spent[1], spent[3], 'EX', 400 * 86400)
+end
+redis.call('DEL', P .. 'alive', P .. 'missing')
+for _, member in ipairs(input.members) do redis.call('SADD', P .. 'missing', member) end
+redis.call('PEXPIRE', P .. 'missing', input.lease)
+redis.call('SET', P .. 'epoch', input.epoch)
+return 1
+`;
+
+interface Script {
+  readonly text: string;
+  readonly digest: string;
+}
+
+function scriptOf(text: string): Script {
+  return { text, digest: createHash("sha1").update(text).digest("hex") };
+}
+
+export const LIMIT_SCRIPT: Script = scriptOf(TEXT);
+export const BEGIN_SCRIPT: Script = scriptOf(BEGIN_TEXT);

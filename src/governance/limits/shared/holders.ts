@@ -11,6 +11,7 @@ export class Holders {
   #current = newName();
   #isNew = true;
   #seq = 0;
+  #acked = 0;
   /** To be told with the next batch. */
   fence: string[] = [];
   drop: string[] = [];
@@ -33,8 +34,14 @@ export class Holders {
     return ++this.#seq;
   }
 
-  known(): void {
+  /** The last batch of the current one that is known to have been run. */
+  get acked(): number {
+    return this.#acked;
+  }
+
+  known(seq: number): void {
     this.#isNew = false;
+    this.#acked = seq;
   }
 
   take(): void {
@@ -56,6 +63,7 @@ export class Holders {
     this.#current = newName();
     this.#isNew = true;
     this.#seq = 0;
+    this.#acked = 0;
   }
 }
 

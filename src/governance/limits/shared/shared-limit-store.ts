@@ -6,6 +6,10 @@ import type { Admission, AdmitRequest, Crossing, Lease, LimitStore, Used } from 
 import { Holders } from "./holders.ts";
 import { type BatchMoment, readAdmission, readCrossings, readUsage, toWire } from "./limit-answers.ts";
 import type { LimitEngine } from "./limit-engine.ts";
+import { type Reply, toReply } from "./limit-reply.ts";
+import { OpenLeases } from "./open-leases.ts";
+import { type SpendMemory, spendsOf } from "./spend-memory.ts";
+import { settlementToWire, type Tried, type Unbooked } from "./unbooked.ts";
 
 export interface SharedLimitStoreOptions {
   readonly engine: LimitEngine;
@@ -21,6 +25,8 @@ export interface SharedLimitStoreOptions {
 const MAX_UNBOOKED = 100_000;
 /** A batch that cannot be placed at once is sent again: with the right day, under a new name. */
 const MAX_TRIES = 4;
+/** In place of an answer, while servers that live may hold what nobody has counted yet. */
+const NOT_YET = -1;
 const BEATS_PER_LEASE = 5;
 const SLOWEST_BEAT_MS = 60_000;
 
@@ -32,14 +38,6 @@ interface Operation {
   readonly failed: (error: OwlError, tried: Tried | undefined) => void;
 }
 
-type Tried = readonly [holder: string, seq: number];
-
-interface Unbooked {
-  readonly lease: Lease;
-  readonly costMicros: number;
-  readonly tried: readonly Tried[];
-}
-
 /**
  * Counts in a place that several servers share, by its clock. What is asked while one batch is under way goes into the
  * next one. A server that gives no sign of life loses what it held.
@@ -47,6 +45,8 @@ interface Unbooked {
 export class SharedLimitStore implements LimitStore {
   readonly #options: SharedLimitStoreOptions;
   readonly #holders = new Holders();
+  readonly #leases = new OpenLeases();
+  readonly #memory: SpendMemory | undefined;
   readonly #heart: NodeJS.Timeout;
   #calendar: Calendar;
   #today: { readonly fromMs: number; readonly day: Day };
@@ -55,14 +55,18 @@ export class SharedLimitStore implements LimitStore {
   #unbooked: Unbooked[] = [];
   #soon: NodeJS.Immediate | undefined;
   #batch: Promise<void> | undefined;
+  /** Whether the memory of the engine has to be told what this server holds. */
+  #isUnheard = false;
   #isClosed = false;
 
   constructor(options: SharedLimitStoreOptions) {
     this.#options = options;
+    const { engine, leaseMs, space = engine.space } = options;
+    this.#memory = engine.memoryOf?.(space, leaseMs);
     this.#calendar = new Calendar(options.timeZone());
     this.#today = this.#dayAt(options.clock?.wallMs() ?? Date.now());
-    options.engine.onReturn(() => this.#beat());
-    this.#heart = setInterval(() => this.#beat(), Math.min(options.leaseMs / BEATS_PER_LEASE, SLOWEST_BEAT_MS));
+    engine.onReturn(() => this.#beat());
+    this.#heart = setInterval(() => this.#beat(), Math.min(leaseMs / BEATS_PER_LEASE, SLOWEST_BEAT_MS));
     this.#heart.unref();
   }
 
@@ -77,17 +81,29 @@ export class SharedLimitStore implements LimitStore {
       (answer, at) => {
         const lease = { counters, reserveMicros, month: at.day.month, holder: this.#holders.current };
         const admission = readAdmission(answer, lease, at);
-        if (admission.ok) this.#holders.take();
+        if (admission.ok) {
+          this.#holders.take();
+          this.#leases.add(lease);
+        }
         return admission;
       },
     );
   }
 
-  settle(lease: Lease, costMicros: number): Promise<readonly Crossing[]> {
-    return new Promise((resolve, reject) => {
-      const settled = (crossings: readonly Crossing[]): void => resolve(crossings);
-      this.#enqueue(this.#settlement({ lease, costMicros, tried: [] }, { settled, failed: reject }));
+  async settle(lease: Lease, costMicros: number): Promise<readonly Crossing[]> {
+    const memory = this.#memory;
+    const spends = spendsOf(lease, costMicros);
+    const settlement = { lease, costMicros, tried: [], isLast: false };
+    if (memory === undefined || spends.length === 0) return this.#settle({ ...settlement, booking: undefined });
+    const booking = this.#leases.book(lease, memory.epoch);
+    const settled = this.#settle({ ...settlement, booking });
+    let more: readonly Crossing[] = [];
+    const paid = memory.pay(spends, async (epoch) => {
+      booking.paidIn = epoch;
+      more = await this.#conclude({ ...settlement, booking });
     });
+    const [crossings] = await Promise.all([settled, paid]);
+    return [...crossings, ...more];
   }
 
   usage(counters: readonly Counter[]): Promise<readonly Used[]> {
@@ -104,6 +120,7 @@ export class SharedLimitStore implements LimitStore {
     const holders = [this.#holders.current, ...this.#holders.others];
     // A server that cannot say good-bye is missed a lease later.
     await engine.forget(space, holders).catch(() => undefined);
+    await this.#memory?.leave();
   }
 
   /** Leaves everything as a killed server would; for tests. */
@@ -114,7 +131,17 @@ export class SharedLimitStore implements LimitStore {
 
   #ask<T>(wire: Operation["wire"], read: (answer: readonly number[], at: BatchMoment) => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#enqueue({ wire, done: (answer, at) => resolve(read(answer, at)), failed: reject });
+      const done: Operation["done"] = (answer, at) => {
+        if (answer[0] === NOT_YET) reject(unavailable(new Error("not all servers have said what they hold")));
+        else resolve(read(answer, at));
+      };
+      this.#enqueue({ wire, done, failed: reject });
+    });
+  }
+
+  #settle(unbooked: Unbooked): Promise<readonly Crossing[]> {
+    return new Promise((resolve, reject) => {
+      this.#enqueue(this.#settlement(unbooked, { settled: resolve, failed: reject }));
     });
   }
 
@@ -123,27 +150,50 @@ export class SharedLimitStore implements LimitStore {
     on: { settled(crossings: readonly Crossing[]): void; failed(error: OwlError): void },
   ): Operation {
     const { lease, costMicros, tried } = unbooked;
-    const { counters, month, reserveMicros, holder = "" } = lease;
     return {
-      wire: {
-        op: "settle",
-        counters: counters.map(toWire),
-        month,
-        reserve: reserveMicros,
-        cost: costMicros,
-        holder,
-        tried,
-      },
+      wire: settlementToWire(unbooked),
       done: (answer) => {
-        this.#holders.give(holder);
-        on.settled(readCrossings(answer, lease, costMicros));
+        const crossings = readCrossings(answer, lease, costMicros);
+        this.#returned(unbooked).then(
+          (more) => on.settled([...crossings, ...more]),
+          (error: unknown) => on.failed(unavailable(error)),
+        );
       },
       failed: (error, batch) => {
         const more = batch === undefined ? tried : [...tried, batch];
-        if (this.#unbooked.length < MAX_UNBOOKED) this.#unbooked.push({ lease, costMicros, tried: more });
+        if (this.#unbooked.length < MAX_UNBOOKED) this.#unbooked.push({ ...unbooked, tried: more });
         on.failed(error);
       },
     };
+  }
+
+  async #returned(unbooked: Unbooked): Promise<readonly Crossing[]> {
+    const { lease, booking, isLast } = unbooked;
+    if (booking === undefined || isLast) {
+      this.#release(lease);
+      return [];
+    }
+    booking.isReturned = true;
+    const epoch = this.#memory?.epoch;
+    // A memory that it was not meant for has not counted it, and keeps the money for it until that is clear.
+    if (booking.epoch === epoch) booking.givenIn = epoch;
+    return this.#conclude(unbooked);
+  }
+
+  /** When a call has both given back what it held and is on file with what it cost. */
+  async #conclude(unbooked: Unbooked): Promise<readonly Crossing[]> {
+    const { lease, booking } = unbooked;
+    if (booking?.paidIn === undefined || !booking.isReturned) return [];
+    const isCounted = booking.givenIn === booking.paidIn;
+    if (!isCounted || (this.#memory?.epoch !== booking.paidIn && !this.#isUnheard))
+      return this.#settle({ ...unbooked, tried: [], isLast: true });
+    this.#release(lease);
+    return [];
+  }
+
+  #release(lease: Lease): void {
+    this.#leases.delete(lease);
+    this.#holders.give(lease.holder ?? "");
   }
 
   #enqueue(operation: Operation): void {
@@ -179,18 +229,33 @@ export class SharedLimitStore implements LimitStore {
     for (let tries = 1; tries <= MAX_TRIES; tries += 1) {
       const holder = this.#holders.current;
       const seq = this.#holders.nextSeq();
+      let reply: Reply;
       try {
         const batch = this.#toWire(operations, seq);
-        const reply = toReply(await engine.run(batch));
-        if (reply.verdict === "ok") return this.#answer(operations, reply);
-        if (reply.verdict === "holder") this.#holders.renew({ isDoubtful: false });
-        else this.#today = this.#dayAt(reply.wallMs);
+        reply = toReply(await engine.run(batch));
+        if (reply.verdict === "ok") return this.#answer(operations, reply, seq);
       } catch (error) {
         this.#holders.renew({ isDoubtful: true });
         return fail(error, [holder, seq]);
       }
+      try {
+        await this.#adapt(reply);
+      } catch (error) {
+        return fail(error, undefined);
+      }
     }
-    fail(new Error("the clock of the store does not stand still"), undefined);
+    fail(new Error("the store does not stand still"), undefined);
+  }
+
+  /** Before a batch that was not run is sent again. */
+  async #adapt({ verdict, wallMs }: Reply): Promise<void> {
+    if (verdict === "day") this.#today = this.#dayAt(wallMs);
+    else this.#holders.renew({ isDoubtful: false });
+    if (verdict !== "lost" && verdict !== "stale") return;
+    this.#isUnheard = true;
+    await this.#memory?.recover({ isStale: verdict === "stale" });
+    // What was on file before this memory began is in it: it must not be held in it as well.
+    await this.#memory?.paid();
   }
 
   #toWire(operations: readonly Operation[], seq: number): string {
@@ -214,12 +279,21 @@ export class SharedLimitStore implements LimitStore {
       day: day.day,
       month: day.month,
       ...(clock !== undefined && { clock: [clock.wallMs(), clock.steadyMs()] }),
+      ...this.#memoryToWire(),
       ops: operations.map(({ wire }) => wire),
     });
   }
 
-  #answer(operations: readonly Operation[], { wallMs, steadyMs, answers }: Reply): void {
-    this.#holders.known();
+  #memoryToWire(): Readonly<Record<string, unknown>> | undefined {
+    if (this.#memory === undefined) return undefined;
+    const { epoch, member } = this.#memory;
+    const { acked } = this.#holders;
+    return this.#isUnheard ? { epoch, member, acked, held: this.#leases.toWire(epoch) } : { epoch, acked };
+  }
+
+  #answer(operations: readonly Operation[], { wallMs, steadyMs, answers }: Reply, seq: number): void {
+    this.#holders.known(seq);
+    this.#isUnheard = false;
     this.#holders.drop = [];
     this.#holders.fence = [];
     const moment = { wallMs, steadyMs, day: this.#today.day };
@@ -229,26 +303,6 @@ export class SharedLimitStore implements LimitStore {
   #dayAt(wallMs: number): { readonly fromMs: number; readonly day: Day } {
     return { fromMs: wallMs, day: this.#calendar.at(wallMs) };
   }
-}
-
-interface Reply {
-  readonly verdict: "ok" | "day" | "holder";
-  readonly wallMs: number;
-  readonly steadyMs: number;
-  readonly answers: readonly (readonly number[])[];
-}
-
-function toReply(reply: unknown): Reply {
-  const parts: readonly unknown[] = Array.isArray(reply) ? reply : [];
-  const [verdict, wallMs, steadyMs, answers] = parts;
-  if (verdict !== "ok" && verdict !== "day" && verdict !== "holder")
-    throw new TypeError("the store gave an answer that nobody can read");
-  const list: readonly unknown[] = Array.isArray(answers) ? answers : [];
-  return { verdict, wallMs: Number(wallMs), steadyMs: Number(steadyMs), answers: list.map(toNumbers) };
-}
-
-function toNumbers(value: unknown): readonly number[] {
-  return Array.isArray(value) ? value.map(Number) : [];
 }
 
 function unavailable(cause: unknown): OwlError {

@@ -77,8 +77,9 @@ class Context:
         return self._questions.ask("elicit", {"message": message, "requestedSchema": dict(schema)}, key)
 
     def charge(self, amount: float) -> None:
-        """Adds to what this call costs."""
-        self._say({"t": "charge", "id": self._id, "amount": amount})
+        """Adds to what this call costs, also when it was cancelled and has not returned yet."""
+        if not self._settled:
+            self._send({"t": "charge", "id": self._id, "amount": amount})
 
     def list_changed(self, kind: str) -> None:
         """Tells clients to ask for a list again: tools, resources or prompts."""

@@ -1,4 +1,5 @@
-import type { MachineBuilder, MicrosandboxSdk } from "../../../../src/runtimes/microsandbox/sdk.ts";
+import { connect } from "node:net";
+import type { Machine, MachineBuilder, MicrosandboxSdk } from "../../../../src/runtimes/microsandbox/sdk.ts";
 
 export interface Written {
   readonly calls: [name: string, ...args: unknown[]][];
@@ -8,7 +9,7 @@ export interface Written {
 /** Writes down what is asked of it. A machine itself boots in test/vm alone. */
 export function fakeSdk(
   machines: Readonly<Record<string, Readonly<Record<string, string>>>> = {},
-  create: () => Promise<never> = () => Promise.reject(new Error("[BootStart] no /dev/kvm")),
+  create: (written: Written) => Promise<Machine> = () => Promise.reject(new Error("[BootStart] no /dev/kvm")),
 ): { readonly sdk: MicrosandboxSdk; readonly written: Written } {
   const written: Written = { calls: [], destroyed: [] };
   const recorder = (prefix: string): unknown => {
@@ -17,7 +18,7 @@ export function fakeSdk(
       {
         get: (_target, name) =>
           name === "create"
-            ? create
+            ? () => create(written)
             : (...args: unknown[]) => {
                 const told = args.filter((arg) => typeof arg !== "function");
                 written.calls.push([`${prefix}${String(name)}`, ...told]);
@@ -54,4 +55,19 @@ export function fakeSdk(
     },
   };
   return { sdk, written };
+}
+
+/** A machine without a processor: its launcher calls the host, and ends when the host hangs up. */
+export function fakeMachine({ calls }: Written, destroy: () => Promise<void>): Machine {
+  return {
+    execStreamWith: async () => {
+      const path = calls.findLast(([name, , port]) => name === "vsock" && port === 5001)?.[1];
+      const line = connect(String(path)).resume();
+      line.write("\0");
+      const ended = new Promise<null>((resolve) => line.once("close", () => resolve(null)));
+      return { recv: async () => await ended };
+    },
+    metrics: async () => ({ memoryBytes: 0, vcpuTimeNs: 0 }),
+    destroy,
+  };
 }

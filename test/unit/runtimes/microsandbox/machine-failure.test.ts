@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { OwlError } from "../../../../src/errors/owl-error.ts";
-import { explainMachineError } from "../../../../src/runtimes/microsandbox/machine-failure.ts";
+import { explainFullDisk, explainMachineError } from "../../../../src/runtimes/microsandbox/machine-failure.ts";
 
 test.each([
   ["image error: image not cached: docker.io/library/x:latest", "microsandbox has no image box:1", true, "msb load"],
@@ -16,9 +16,19 @@ test.each([
   });
 });
 
+test.each([
+  new Error("ENOSPC: no space left on device, write"),
+  new OwlError("internal", "cannot make a workspace disk: cp: error writing 'x': No space left on device"),
+])("a full disk is told as one, whoever met it: %s", (error) => {
+  const full = { kind: "sandbox_unavailable", retryable: true, facts: { reason: "disk_full" } };
+  expect(explainMachineError(error, "box:1")).toMatchObject(full);
+  expect(explainFullDisk(error)).toMatchObject(full);
+});
+
 test("what we said ourselves stays as it is", () => {
   const own = new OwlError("invalid_params", "no such volume");
   expect(explainMachineError(own, "box:1")).toBe(own);
+  expect(explainFullDisk(own)).toBe(own);
 });
 
 test.each([

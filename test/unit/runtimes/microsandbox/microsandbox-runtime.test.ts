@@ -10,11 +10,11 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createMicrosandboxRuntime } from "../../../../src/runtimes/microsandbox/microsandbox-runtime.ts";
 import type { CellSpec, Runtime } from "../../../../src/runtimes/runtime.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { fakeSdk, type Written } from "./fake-sdk.ts";
+import { fakeMachine, fakeSdk, type Written } from "./fake-sdk.ts";
 
 const MIB = 1024 * 1024;
 const folders: string[] = [];
@@ -43,6 +43,7 @@ async function lab(
   folder = place(),
   machines: Parameters<typeof fakeSdk>[0] = {},
   create?: Parameters<typeof fakeSdk>[1],
+  image: string | ((template: string) => string) = "box:1",
 ): Promise<Lab> {
   const dataFolder = join(folder, "data");
   const { sdk, written } = fakeSdk(machines, create);
@@ -52,7 +53,7 @@ async function lab(
     logger: createLogger({ level: "error", format: "json", write: () => undefined }),
     guestFolder: join(folder, "guest"),
     serverId: "server1",
-    imageOf: () => "box:1",
+    imageOf: typeof image === "string" ? () => image : image,
     maxAgeSeconds: 100,
   });
   const spec: CellSpec = {
@@ -188,5 +189,113 @@ test("a data folder whose name is too long for sockets is told, not cut", async 
   chmodSync(folder, 0o755);
   const { runtime, spec } = await lab(folder);
   await expect(runtime.start(spec, AbortSignal.timeout(60_000))).rejects.toThrow("too long for sockets");
+  await runtime.close();
+});
+
+test.each(["/srv/box", "./box", "../box", "~/box"])("a folder in place of an image is refused: %s", async (image) => {
+  const { runtime, spec, written } = await lab(place(), {}, undefined, image);
+  await expect(runtime.start(spec, new AbortController().signal)).rejects.toMatchObject({
+    message: `${image} is a folder, and microVMs start from images`,
+    hint: expect.stringContaining("msb load") as unknown,
+  });
+  expect(written.calls.filter(([name]) => name === "image")).toEqual([]);
+  await runtime.close();
+});
+
+test("a machine that has waited as long as it may still outlives the longest sandbox", async () => {
+  const { runtime, spec } = await lab(place(), {}, async (written) => fakeMachine(written, async () => undefined));
+  const startedAtMs = Date.now();
+  const { endsAtMs = 0 } = await runtime.start(spec, AbortSignal.timeout(60_000));
+  const claimedAtMs = startedAtMs + (runtime.maxWaitMs ?? Infinity);
+  expect(endsAtMs - claimedAtMs).toBeGreaterThan(100_000);
+  await runtime.close();
+});
+
+/** What passes by itself is tried again every few seconds. */
+function ownSeconds(): () => Promise<unknown> {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  return async () => await vi.advanceTimersByTimeAsync(5000);
+}
+
+describe("when microsandbox refuses to remove a machine (with an SDK of the test's own: none boots),", () => {
+  interface Refusing extends Lab {
+    readonly microsandbox: { refuses: boolean; destroyed: number };
+    readonly started: ReturnType<Runtime["start"]>;
+  }
+
+  async function refusing(): Promise<Refusing> {
+    const microsandbox = { refuses: true, destroyed: 0 };
+    const destroy = async (): Promise<void> => {
+      if (microsandbox.refuses) throw new Error("busy");
+      microsandbox.destroyed += 1;
+    };
+    const opened = await lab(place(), {}, async (written) => fakeMachine(written, destroy));
+    return { ...opened, microsandbox, started: opened.runtime.start(opened.spec, AbortSignal.timeout(60_000)) };
+  }
+
+  test("its cell ends all the same, and its workspace starts again when the machine is gone", async () => {
+    const { runtime, spec, started, microsandbox } = await refusing();
+    const cell = await started;
+    await cell.stop();
+    expect(await cell.exited).toMatchObject({ reason: "stopped" });
+    await expect(runtime.start(spec, AbortSignal.timeout(60_000))).rejects.toMatchObject({
+      kind: "sandbox_unavailable",
+      message: "the microVM of this workspace cannot be removed: busy",
+      retryable: true,
+    });
+    microsandbox.refuses = false;
+    const again = await runtime.start(spec, AbortSignal.timeout(60_000));
+    expect(microsandbox.destroyed).toBe(1);
+    await again.stop();
+    await runtime.close();
+    expect(microsandbox.destroyed).toBe(2);
+  });
+
+  test("it is removed later, with the workspace that nobody wants any more", async () => {
+    const letTimePass = ownSeconds();
+    const { runtime, spec, dataFolder, started, microsandbox } = await refusing();
+    await (await started).stop();
+    await expect(runtime.discard(spec.folder)).rejects.toThrow("cannot be removed: busy");
+    await letTimePass();
+    expect(existsSync(spec.folder), "a disk that a machine may still write to").toBe(true);
+    microsandbox.refuses = false;
+    await vi.waitFor(async () => {
+      await letTimePass();
+      expect(existsSync(spec.folder)).toBe(false);
+      expect(readdirSync(join(dataFolder, "microsandbox", "cells"))).toEqual([]);
+    });
+    expect(microsandbox.destroyed).toBe(1);
+    await runtime.close();
+  });
+});
+
+test.each([
+  ["image not cached: box:1", "image_missing"],
+  ["No space left on device (os error 28)", "disk_full"],
+])("what keeps every machine from starting is known until one starts again: %s", async (message, reason) => {
+  const letTimePass = ownSeconds();
+  let isWell = false;
+  const create = async (written: Written) => {
+    if (!isWell) throw new Error(message);
+    return fakeMachine(written, async () => undefined);
+  };
+  const imageOf = (template: string): string => (template === "science" ? "science:1" : "box:1");
+  const { runtime, spec } = await lab(place(), {}, create, imageOf);
+  expect(runtime.trouble?.()).toBeUndefined();
+  await expect(runtime.start(spec, AbortSignal.timeout(60_000))).rejects.toMatchObject({ facts: { reason } });
+  const error = expect.objectContaining({ facts: expect.objectContaining({ reason }) as unknown }) as unknown;
+  await letTimePass();
+  expect(runtime.trouble?.()).toEqual({ error, template: "python", isCommon: true });
+  await runtime.discard(spec.folder);
+  // Nobody asks for a machine in the meantime.
+  isWell = true;
+  await vi.waitFor(async () => {
+    await letTimePass();
+    expect(runtime.trouble?.()).toBeUndefined();
+  });
+  await expect(
+    runtime.start({ ...spec, template: "science" }, AbortSignal.timeout(60_000)).then((cell) => cell.stop()),
+  ).resolves.toBeUndefined();
   await runtime.close();
 });

@@ -3,13 +3,13 @@ import { useId, useState } from "preact/hooks";
 import type { ApprovalDecision, ApprovalNow } from "../../../../src/dashboard/contract.ts";
 import { announce } from "../../parts/announcer.tsx";
 import { ArgumentsBlock } from "../../parts/code-block.tsx";
-import { Diff } from "../../parts/diff.tsx";
 import { visibleText } from "../../parts/format.ts";
 import { Problem } from "../../parts/problem.tsx";
 import { Age, Until } from "../../parts/time.tsx";
 import { href } from "../../routing/router.ts";
 import { post } from "../../server/api.ts";
 import { useAction } from "../../server/use-action.ts";
+import { ProposedChangeView } from "./proposed-change-view.tsx";
 
 interface ApprovalCardProps {
   readonly approval: ApprovalNow;
@@ -27,7 +27,8 @@ export function ApprovalCard({ approval, onDone }: ApprovalCardProps): JSX.Eleme
         </h2>
         <p class="muted">
           {approval.label === undefined ? null : `${visibleText(approval.label)}, `}
-          asked <Age since={approval.createdAt} /> ago, refused by itself <Until time={approval.expiresAt} />
+          asked <Age since={approval.createdAt} /> ago, refused by itself <Until time={approval.expiresAt} />,{" "}
+          <a href={href(["approvals", approval.id])}>address of this call</a>
         </p>
       </header>
       <p>
@@ -45,11 +46,7 @@ export function ApprovalCard({ approval, onDone }: ApprovalCardProps): JSX.Eleme
       {approval.change === undefined ? null : (
         <>
           <h3 class="mono">{visibleText(approval.change.path)}</h3>
-          <Diff
-            label={`What would change in ${approval.change.path}`}
-            before={approval.change.before ?? ""}
-            after={approval.change.after}
-          />
+          <ProposedChangeView change={approval.change} />
         </>
       )}
       <details open={approval.change === undefined}>

@@ -1,21 +1,22 @@
 import type { JSX, TargetedEvent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ApprovalList } from "../../../../src/dashboard/contract.ts";
-import { approvalCount } from "../../live/now-store.ts";
+import type { ApprovalList, ApprovalNow } from "../../../../src/dashboard/contract.ts";
+import { approvalIds } from "../../live/now-store.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";
+import { href } from "../../routing/router.ts";
 import { useResource } from "../../server/use-resource.ts";
 import { isNotifying, switchNotifying } from "../../shell/approval-bell.ts";
 import { Page } from "../../shell/page.tsx";
 import { ApprovalCard } from "./approval-card.tsx";
 
-export function ApprovalsView(): JSX.Element {
+export function ApprovalsView({ rest: [id] }: { readonly rest: readonly string[] }): JSX.Element {
   const list = useResource<ApprovalList>("approvals");
-  const count = approvalCount.value;
-  const shownCount = useRef(count);
+  const waiting = approvalIds.value.join(" ");
+  const shown = useRef(waiting);
   useEffect(() => {
-    if (shownCount.current !== count) list.reload();
-    shownCount.current = count;
-  }, [count]);
+    if (shown.current !== waiting) list.reload();
+    shown.current = waiting;
+  }, [waiting]);
   return (
     <Page title="Approvals" actions={<NotifySwitch />}>
       <Problem error={list.error} onRetry={list.reload} />
@@ -23,6 +24,8 @@ export function ApprovalsView(): JSX.Element {
         list.isLoading ? (
           <Loading what="what waits" />
         ) : null
+      ) : id !== undefined ? (
+        <OneApproval approval={list.data.approvals.find((each) => each.id === id)} onDone={list.reload} />
       ) : list.data.approvals.length === 0 ? (
         <Empty title="Nothing waits for a decision.">
           A call waits here when a rule of the policy asks for an operator. The page's title tells how many there are.
@@ -33,6 +36,27 @@ export function ApprovalsView(): JSX.Element {
         ))
       )}
     </Page>
+  );
+}
+
+function OneApproval({
+  approval,
+  onDone,
+}: {
+  readonly approval: ApprovalNow | undefined;
+  readonly onDone: () => void;
+}): JSX.Element {
+  return (
+    <>
+      {approval === undefined ? (
+        <Empty title="This call does not wait any more.">It was decided on, or was given up.</Empty>
+      ) : (
+        <ApprovalCard approval={approval} onDone={onDone} />
+      )}
+      <p>
+        <a href={href(["approvals"])}>All that wait</a>
+      </p>
+    </>
   );
 }
 

@@ -46,7 +46,7 @@ function CallBody({ call }: { readonly call: LedgerDetail }): JSX.Element {
   return (
     <>
       <CallFacts call={call} />
-      {call.stages === undefined ? null : <StageBars stages={call.stages} />}
+      {call.stages === undefined ? <NoStages kind={call.kind} /> : <StageBars stages={call.stages} />}
       <div class="columns">
         <section aria-labelledby="args-title">
           <h2 id="args-title">Arguments</h2>
@@ -70,6 +70,20 @@ function CallBody({ call }: { readonly call: LedgerDetail }): JSX.Element {
         </dl>
       </section>
     </>
+  );
+}
+
+/** What an operator did, or the ledger wrote about itself, has none. */
+function NoStages({ kind }: { readonly kind: string }): JSX.Element | null {
+  if (["admin", "refusals", "checkpoint", "cut"].includes(kind)) return null;
+  return (
+    <section aria-labelledby="stages-title">
+      <h2 id="stages-title">Time by stage</h2>
+      <p class="muted">
+        It is not known any more: the server remembers where time went for its last 2,000 calls, and only until it is
+        started again.
+      </p>
+    </section>
   );
 }
 

@@ -79,8 +79,9 @@ function Rows({ filters, onNews }: { readonly filters: Filters; readonly onNews:
 }
 
 function titleOf(pages: LedgerPages): string {
-  const words = pages.length === 1 ? "1 row" : `${countOf(pages.length)} rows`;
-  return pages.hasMore ? `More than ${words}` : words;
+  const count = pages.hasMore ? (pages.total ?? pages.length) : pages.length;
+  const words = count === 1 ? "1 row" : `${countOf(count)} rows`;
+  return pages.hasMore && pages.total === undefined ? `More than ${words}` : words;
 }
 
 function NoRows({ isFiltered }: { readonly isFiltered: boolean }): JSX.Element {
@@ -95,13 +96,25 @@ function NoRows({ isFiltered }: { readonly isFiltered: boolean }): JSX.Element {
 function useNews(pages: LedgerPages, filters: Filters): number {
   const [count, setCount] = useState(0);
   useEffect(() => {
+    let found = 0;
+    let lookedThrough: number | undefined;
     const look = async (): Promise<void> => {
-      if (document.hidden || streamState.peek() !== "open" || !pages.isStarted) return;
-      const { rows } = await get<LedgerPage>("ledger", { ...filters, after: pages.newest, limit: MOST_NEWS });
-      setCount(rows.length);
+      if (document.hidden || streamState.peek() !== "open" || !pages.isStarted || found >= MOST_NEWS) return;
+      const after = lookedThrough ?? pages.newest;
+      const { rows, newest } = await get<LedgerPage>("ledger", { ...filters, after, limit: MOST_NEWS });
+      lookedThrough = newest ?? after;
+      found += rows.length;
+      setCount(found);
     };
-    // Where the server does not answer, the top of the page says so.
-    const timer = setInterval(() => void look().catch(() => undefined), LOOK_AGAIN_MS);
+    let isLooking = false;
+    const lookOnce = async (): Promise<void> => {
+      if (isLooking) return;
+      isLooking = true;
+      // Where the server does not answer, the top of the page says so.
+      await look().catch(() => undefined);
+      isLooking = false;
+    };
+    const timer = setInterval(() => void lookOnce(), LOOK_AGAIN_MS);
     return () => clearInterval(timer);
   }, []);
   return count;

@@ -4,6 +4,9 @@ import { get } from "../../server/api.ts";
 import type { Filters } from "./filters.ts";
 
 const PAGE_ROWS = 200;
+/** A server in trouble is asked again after this, and each time after twice as long. */
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 30_000;
 
 /** A long list of rows, newest first, of which those near the reader are loaded. */
 export abstract class LedgerPages {
@@ -14,6 +17,8 @@ export abstract class LedgerPages {
   #isStarted = false;
   #isClosed = false;
   #newest = 0;
+  #failures = 0;
+  #pause: ReturnType<typeof setTimeout> | undefined;
 
   constructor(filters: Filters) {
     this.filters = filters;
@@ -23,6 +28,8 @@ export abstract class LedgerPages {
   abstract get length(): number;
   /** Whether there are more than `length` says. */
   abstract get hasMore(): boolean;
+  /** How many there are in all, where they were counted. */
+  abstract get total(): number | undefined;
   abstract row(index: number): LedgerLine | undefined;
   /** Loads what is missing between two places. */
   abstract want(first: number, last: number): void;
@@ -47,15 +54,29 @@ export abstract class LedgerPages {
 
   close(): void {
     this.#isClosed = true;
+    clearTimeout(this.#pause);
+  }
+
+  /** Until `onDone` the same is not asked for again: every drawing wants what is missing. */
+  protected async ask(before: number, onDone: () => void): Promise<void> {
+    await this.load(before);
+    if (this.#error === undefined || this.#isClosed) return onDone();
+    const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures);
+    this.#failures += 1;
+    this.#pause = setTimeout(() => {
+      onDone();
+      this.version.value += 1;
+    }, pauseMs);
   }
 
   protected async load(before: number | undefined): Promise<void> {
     try {
       const answer = await get<LedgerPage>("ledger", { ...this.filters, before, limit: PAGE_ROWS });
       if (this.#isClosed) return;
-      if (before === undefined) this.#newest = answer.rows[0]?.seq ?? 0;
+      if (before === undefined) this.#newest = answer.newest ?? answer.rows[0]?.seq ?? 0;
       this.take(answer, before);
       this.#error = undefined;
+      this.#failures = 0;
       this.#isStarted = true;
     } catch (error) {
       this.#error = error;
@@ -68,6 +89,7 @@ export abstract class LedgerPages {
 export class FilteredPages extends LedgerPages {
   readonly #rows: LedgerLine[] = [];
   #next: number | undefined;
+  #total: number | undefined;
   #hasMore = true;
   #isLoading = false;
 
@@ -79,6 +101,10 @@ export class FilteredPages extends LedgerPages {
     return this.#hasMore;
   }
 
+  get total(): number | undefined {
+    return this.#total;
+  }
+
   row(index: number): LedgerLine | undefined {
     return this.#rows[index];
   }
@@ -87,13 +113,12 @@ export class FilteredPages extends LedgerPages {
     if (this.#isLoading || !this.#hasMore || this.#next === undefined || last < this.#rows.length - PAGE_ROWS / 2)
       return;
     this.#isLoading = true;
-    void this.load(this.#next).finally(() => {
-      this.#isLoading = false;
-    });
+    void this.ask(this.#next, () => (this.#isLoading = false));
   }
 
-  protected take({ rows, next }: LedgerPage): void {
+  protected take({ rows, next, total }: LedgerPage): void {
     this.#rows.push(...rows);
+    this.#total ??= total;
     this.#next = next;
     this.#hasMore = next !== undefined;
   }
@@ -116,6 +141,10 @@ export class WholePages extends LedgerPages {
     return false;
   }
 
+  get total(): number {
+    return this.#length;
+  }
+
   row(index: number): LedgerLine | undefined {
     return this.#pages.get(Math.floor(index / PAGE_ROWS))?.[index % PAGE_ROWS];
   }
@@ -125,7 +154,7 @@ export class WholePages extends LedgerPages {
     for (let page = Math.floor(first / PAGE_ROWS); page <= end; page += 1) {
       if (this.#pages.has(page) || this.#loading.has(page) || page * PAGE_ROWS >= this.#length) continue;
       this.#loading.add(page);
-      void this.load(this.newest + 1 - page * PAGE_ROWS).finally(() => this.#loading.delete(page));
+      void this.ask(this.newest + 1 - page * PAGE_ROWS, () => this.#loading.delete(page));
     }
   }
 

@@ -34,8 +34,8 @@ function Figures({ now: { queue, approvals, sandboxes, health } }: { readonly no
       <Figure name="Calls on their way" value={countOf(queue.running)} />
       <Figure
         name="Waiting for approval"
-        value={countOf(approvals)}
-        {...(approvals > 0 ? { to: href(["approvals"]) } : {})}
+        value={countOf(approvals.length)}
+        {...(approvals.length > 0 ? { to: href(["approvals"]) } : {})}
       />
       <Figure name="Sandboxes" value={countOf(sandboxes.length)} detail={`${countOf(busy)} at work`} />
       <Figure

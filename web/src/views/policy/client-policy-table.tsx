@@ -3,12 +3,18 @@ import type { ClientPolicy } from "../../../../src/dashboard/contract-policy.ts"
 import { Badge } from "../../parts/badge.tsx";
 import { visibleText } from "../../parts/format.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";
-import { href } from "../../routing/router.ts";
+import { href, place } from "../../routing/router.ts";
 import { useResource } from "../../server/use-resource.ts";
 import { TableHead } from "../../parts/table-head.tsx";
 
+/** What the address says of the caller beside its name. */
+const CALLER_FIELDS = ["groups", "claims", "label"] as const;
+
 export function ClientPolicyTable({ client }: { readonly client: string }): JSX.Element {
-  const policy = useResource<ClientPolicy>("policy", { client });
+  const { query } = place.value;
+  const caller = Object.fromEntries(CALLER_FIELDS.map((name) => [name, query.get(name) ?? undefined]));
+  const isPlain = Object.values(caller).every((value) => value === undefined);
+  const policy = useResource<ClientPolicy>("policy", { client, ...caller });
   return (
     <section aria-labelledby="client-policy-title">
       <header class="section-head">
@@ -17,6 +23,11 @@ export function ClientPolicyTable({ client }: { readonly client: string }): JSX.
           <span class="muted mono">{`revision ${visibleText(policy.data.revision)}`}</span>
         )}
       </header>
+      <p class="muted">
+        {isPlain
+          ? "Without groups, claims or a label: rules that look at those of a token, or at the label of a client, may decide otherwise. Give them above."
+          : "With the groups, claims and label given above."}
+      </p>
       <Problem error={policy.error} onRetry={policy.reload} />
       {policy.data === undefined ? (
         policy.isLoading ? (

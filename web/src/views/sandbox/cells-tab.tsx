@@ -57,8 +57,14 @@ function CellView({ entry, printed }: Omit<Cell, "key">): JSX.Element {
         .map(({ mime, data }, index) => (
           <img key={index} src={`data:${mime};base64,${data}`} alt={`Picture ${index + 1} of this code`} />
         ))}
+      <PicturesGone count={cell?.imagesGone ?? 0} />
     </article>
   );
+}
+
+function PicturesGone({ count }: { readonly count: number }): JSX.Element | null {
+  if (count === 0) return null;
+  return <p class="muted">{count === 1 ? "1 picture is" : `${count} pictures are`} no longer kept.</p>;
 }
 
 function CellPart({ label, text }: { readonly label: string; readonly text: string | undefined }): JSX.Element | null {

@@ -1,12 +1,16 @@
 import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { FileChange, FileChanges } from "../../../../src/dashboard/contract-files.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { CodeBlock } from "../../parts/code-block.tsx";
 import { Diff } from "../../parts/diff.tsx";
 import { countOf, visibleText } from "../../parts/format.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";
+import { changeQuery, place } from "../../routing/router.ts";
 import { useResource } from "../../server/use-resource.ts";
 import type { ShownSandbox } from "./shown-sandbox.ts";
+
+const OPEN_AT_FIRST = 20;
 
 export function ChangesTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.Element {
   const list = useResource<FileChanges>(`sandboxes/${encodeURIComponent(sandbox.id)}/changes`);
@@ -24,38 +28,79 @@ export function ChangesTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX
           Refresh
         </button>
       </header>
-      {changes.map((change) => (
-        <ChangeView key={change.path} change={change} />
+      {changes.map((change, index) => (
+        <ChangeView key={change.path} change={change} isOpenAtFirst={index < OPEN_AT_FIRST} />
       ))}
       {truncated ? <p class="muted">There are more than can be shown.</p> : null}
     </section>
   );
 }
 
-function ChangeView({ change }: { readonly change: FileChange }): JSX.Element {
+interface ChangeViewProps {
+  readonly change: FileChange;
+  readonly isOpenAtFirst: boolean;
+}
+
+/** What is closed is not there: the lines of all together could be more than a browser can hold. */
+function ChangeView({ change, isOpenAtFirst }: ChangeViewProps): JSX.Element {
+  const isMeant = place.value.query.get("path") === change.path;
+  const [isOpen, setOpen] = useState(isMeant || (isOpenAtFirst && (change.before ?? change.after) !== undefined));
+  const element = useRef<HTMLDetailsElement>(null);
+  useEffect(() => {
+    // What the address names is looked for once, when the page comes.
+    if (isMeant) element.current?.scrollIntoView();
+  }, []);
   return (
-    <details class="change" open={change.before !== undefined || change.after !== undefined}>
-      <summary>
+    <details class="change" ref={element} open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary aria-current={isMeant ? "true" : undefined} onClick={() => changeQuery({ path: change.path })}>
         <Badge text={change.change} /> <span class="mono">{visibleText(change.path)}</span>
       </summary>
-      <ChangeBody change={change} />
+      {isOpen ? <ChangeBody change={change} /> : null}
     </details>
   );
 }
 
-/** A text that stands alone is only shown as new where it is known to be. */
-function ChangeBody({ change: { path, change, before, after } }: { readonly change: FileChange }): JSX.Element {
-  if (before === undefined && after !== undefined && change === "changed") {
-    return (
-      <>
-        <p class="muted">What it was before is not known. Now it is:</p>
-        <CodeBlock label={`Content of ${path}`} text={after} />
-      </>
-    );
-  }
-  if (before !== undefined || after !== undefined)
+const BEFORE = {
+  large: "It was too large to have been kept.",
+  binary: "It was no text.",
+  gone: "It could not be read when the sandbox began.",
+  full: "There was more in the folder than is kept, so what was in it is not known.",
+  late: "It could not be read in time when the sandbox began, so what was in it is not known.",
+  many: "Too many files changed to show what was in this one.",
+  unknown: "What was in it is not known.",
+} as const;
+
+const AFTER = {
+  large: "It is too large to show here; it can be downloaded from the files.",
+  binary: "It is no text.",
+  gone: "It cannot be read now.",
+  full: "Too many files changed to show this one; it can be read among the files.",
+  late: "It could not be read in time; refresh to try again.",
+  many: "Too many files changed to show this one; it can be read among the files.",
+  unknown: "What is in it is not known.",
+} as const;
+
+/** A text that stands alone is only shown as new, or as taken away, where it is known to be. */
+function ChangeBody({ change: shown }: { readonly change: FileChange }): JSX.Element {
+  const { path, change, before, beforeMissing, after, afterMissing } = shown;
+  if (beforeMissing === undefined && afterMissing === undefined)
     return <Diff label={`Changes of ${path}`} before={before ?? ""} after={after ?? ""} />;
-  if (change === "removed")
-    return <p class="muted">It was there when the sandbox began. What was in it is not known.</p>;
-  return <p class="muted">No text, or too large to compare here.</p>;
+  return (
+    <>
+      {beforeMissing === undefined ? null : <p class="muted">{BEFORE[beforeMissing]}</p>}
+      {before === undefined ? null : (
+        <>
+          <p class="muted">It was:</p>
+          <CodeBlock label={`Former content of ${path}`} text={before} />
+        </>
+      )}
+      {afterMissing === undefined ? null : <p class="muted">{AFTER[afterMissing]}</p>}
+      {after === undefined ? null : (
+        <>
+          {change === "changed" ? <p class="muted">Now it is:</p> : null}
+          <CodeBlock label={`Content of ${path}`} text={after} />
+        </>
+      )}
+    </>
+  );
 }

@@ -13,11 +13,9 @@ import { FileTree } from "./file-tree.tsx";
 import { Form } from "../../parts/form.tsx";
 import type { ShownSandbox } from "./shown-sandbox.ts";
 
-export const WORKSPACE = "/workspace";
-
 export function FilesTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.Element {
   const file = place.value.query.get("path") ?? undefined;
-  const [folder, setFolder] = useState(WORKSPACE);
+  const [folder, setFolder] = useState(sandbox.workspace);
   const [round, setRound] = useState(0);
   const path = `sandboxes/${encodeURIComponent(sandbox.id)}`;
   return (
@@ -29,7 +27,7 @@ export function FilesTab({ sandbox }: { readonly sandbox: ShownSandbox }): JSX.E
             Refresh
           </button>
         </header>
-        <FileTree key={round} sandboxPath={path} root={WORKSPACE} selected={file} onFolder={setFolder} />
+        <FileTree key={round} sandboxPath={path} root={sandbox.workspace} selected={file} onFolder={setFolder} />
         <Upload sandboxPath={path} folder={folder} onDone={() => setRound(round + 1)} />
       </section>
       <section aria-labelledby="file-title" class="file-shown">

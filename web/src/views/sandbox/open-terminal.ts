@@ -19,13 +19,15 @@ export interface OpenedTerminal {
   readonly close: () => void;
 }
 
-export function openTerminal(place: HTMLElement, options: { readonly isReadOnly: boolean }): OpenedTerminal {
+export function openTerminal(place: HTMLElement, { isReadOnly }: { readonly isReadOnly: boolean }): OpenedTerminal {
   installStrictStyles();
   const terminal = new Terminal({
-    convertEol: options.isReadOnly,
-    disableStdin: options.isReadOnly,
-    cursorBlink: !options.isReadOnly,
-    cursorInactiveStyle: options.isReadOnly ? "none" : "outline",
+    convertEol: isReadOnly,
+    disableStdin: isReadOnly,
+    // What only shows has a plain text beside it; a shell reads out what it answers.
+    screenReaderMode: !isReadOnly,
+    cursorBlink: !isReadOnly,
+    cursorInactiveStyle: isReadOnly ? "none" : "outline",
     fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace",
     fontSize: 13,
     scrollback: SCROLLBACK_LINES,
@@ -33,6 +35,8 @@ export function openTerminal(place: HTMLElement, options: { readonly isReadOnly:
     windowOptions: {},
     minimumContrastRatio: 4.5,
   });
+  // It takes every Tab, also where it takes no input: whoever has only keys would never get out again.
+  terminal.attachCustomKeyEventHandler(({ key, shiftKey }) => key !== "Tab" || !(isReadOnly || shiftKey));
   for (const code of FORBIDDEN_OSC) terminal.parser.registerOscHandler(code, () => true);
   const fit = new FitAddon();
   terminal.loadAddon(fit);

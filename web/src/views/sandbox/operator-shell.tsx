@@ -49,6 +49,7 @@ function Shell({
   return (
     <>
       <Problem error={error} />
+      <p class="muted">What you type goes to the shell. Leave it with Shift+Tab.</p>
       <TerminalScreen
         label="Your shell in the sandbox"
         onReady={onReady}

@@ -1,41 +1,67 @@
 import type { Activity } from "../../../../src/dashboard/activity.ts";
 import { timeOf, visibleText } from "../../parts/format.ts";
+import { PrintedText } from "./printed-text.ts";
+
+/** The background of lines that are ours. Nothing that is printed has one. */
+const OWN = "\u001b[0m\u001b[100m";
 
 /** Pieces of output with a line between calls that says whose they are. Red for stderr; what is printed has colours of its own. */
 export class OutputText {
   #call: string | undefined;
+  #source = "";
+  #printed = new PrintedText();
   #isLineOpen = false;
 
   next(entry: Activity): string {
-    if (entry.kind === "state") return this.#own(`— ${visibleText(entry.text ?? "")}`, entry.time);
+    if (entry.kind === "state") return this.#own(`— ${entry.text ?? ""}`, entry.time);
     if (entry.kind === "file" || entry.kind === "browser")
-      return this.#own(`· ${visibleText(entry.text ?? entry.tool ?? entry.kind)}`, entry.time);
-    const head = entry.call === this.#call ? "" : this.#head(entry);
-    const text = entry.text ?? "";
-    if (text === "") return head;
+      return this.#own(`· ${entry.text ?? entry.tool ?? entry.kind}`, entry.time);
+    // Calls of one trace have one name: each of them says whose it is when it begins.
+    const head = entry.call === this.#call && entry.by === undefined ? "" : this.#head(entry);
+    return head + this.#print(entry);
+  }
+
+  #print({ call, stream, text: piece = "" }: Activity): string {
+    const source = `${call} ${stream}`;
+    if (source !== this.#source) this.#printed = new PrintedText();
+    this.#source = source;
+    const text = this.#printed.next(piece);
+    if (text === "") return "";
     this.#isLineOpen = !text.endsWith("\n");
-    return head + (entry.stream === "stderr" ? `\u001b[31m${text}\u001b[39m` : text);
+    return stream === "stderr" ? `\u001b[31m${text}\u001b[39m` : text;
   }
 
   #head(entry: Activity): string {
     this.#call = entry.call;
-    const by = entry.by === undefined ? "" : ` by ${visibleText(entry.by)}`;
-    return this.#own(`▸ ${visibleText(entry.tool ?? entry.kind)}${by}`, entry.time);
+    return this.#own(`▸ ${entry.tool ?? entry.kind}${entry.by === undefined ? "" : ` by ${entry.by}`}`, entry.time);
   }
 
-  /** A hostile line cannot look like one of these for long: its colours end here. */
   #own(words: string, time: string): string {
     const lead = this.#isLineOpen ? "\n" : "";
     this.#isLineOpen = false;
-    return `${lead}\u001b[0m\u001b[90m${timeOf(time)} ${words}\u001b[0m\n`;
+    // Whatever begins now is not the rest of what was printed before.
+    this.#source = "";
+    return `${lead}${OWN}${timeOf(time)} ${oneLine(words)}\u001b[0m\n`;
   }
 }
 
+export interface OutputLine {
+  readonly text: string;
+  readonly isOwn: boolean;
+}
+
 /** For people who read with a screen reader, or copy. */
-export function withoutEscapes(text: string): string {
-  return visibleText(
-    text
-      .replaceAll(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g, "")
-      .replaceAll("\r\n", "\n"),
-  );
+export function plainLines(text: string): readonly OutputLine[] {
+  return text.split("\n").map((line) => ({ text: withoutEscapes(line), isOwn: line.startsWith(OWN) }));
+}
+
+/** A path may hold a line of its own. */
+function oneLine(words: string): string {
+  return visibleText(words.replaceAll(/[\n\t]/g, " "));
+}
+
+/** Of a line that was written over, the last is left, as on a screen. */
+function withoutEscapes(line: string): string {
+  const text = line.replaceAll(/\u001b\[[0-9;:]*m/g, "").replace(/\r+$/, "");
+  return visibleText(text.slice(text.lastIndexOf("\r") + 1));
 }

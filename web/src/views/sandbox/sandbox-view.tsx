@@ -1,4 +1,5 @@
 import type { FunctionComponent, JSX } from "preact";
+import type { PastSandbox } from "../../../../src/dashboard/contract-files.ts";
 import type { SandboxAbility, SandboxDetail, SandboxNow } from "../../../../src/dashboard/contract.ts";
 import { now } from "../../live/now-store.ts";
 import { Badge } from "../../parts/badge.tsx";
@@ -68,19 +69,34 @@ function KnownSandbox({ id, tab, live }: KnownSandboxProps): JSX.Element {
       title={`Sandbox ${id}`}
       actions={isShown && isAlive ? <SandboxActions sandbox={sandbox} onChange={detail.reload} /> : null}
     >
-      {isAlive ? <Problem error={detail.error} onRetry={detail.reload} /> : <GoneNote ledgerId={sandbox?.ledgerId} />}
+      {isAlive ? (
+        <Problem error={detail.error} onRetry={detail.reload} />
+      ) : (
+        <GoneNote id={id} ledgerId={sandbox?.ledgerId} />
+      )}
       {isAlive && detail.isLoading && !isShown ? <Loading what="the sandbox" /> : null}
       {isShown ? <Body sandbox={sandbox} tab={tab} /> : null}
     </Page>
   );
 }
 
-function GoneNote({ ledgerId }: { readonly ledgerId: string | undefined }): JSX.Element {
+function GoneNote({ id, ledgerId }: { readonly id: string; readonly ledgerId: string | undefined }): JSX.Element {
+  const past = useResource<PastSandbox>(
+    ledgerId === undefined ? `past-sandboxes/${encodeURIComponent(id)}` : undefined,
+  );
+  const sandbox = ledgerId ?? past.data?.ledgerId ?? undefined;
   return (
     <div class="note" role="status">
       <p>
-        This sandbox is no longer alive. What was done in it stands in the{" "}
-        <a href={href(["ledger"], { sandbox: ledgerId })}>ledger</a>.
+        This sandbox is no longer alive.{" "}
+        {sandbox === undefined && past.data === undefined ? null : (
+          <>
+            {sandbox === undefined
+              ? "It is not known any more which rows are its own in the "
+              : "What was done in it: "}
+            <a href={href(["ledger"], { sandbox })}>{sandbox === undefined ? "ledger" : "its rows of the ledger"}</a>.
+          </>
+        )}
       </p>
     </div>
   );

@@ -4,7 +4,7 @@ import type { Activity } from "../../../../src/dashboard/activity.ts";
 import { fromAnswer } from "../../server/answer-text.ts";
 import { useStream } from "../../server/use-stream.ts";
 import { OperatorShell } from "./operator-shell.tsx";
-import { OutputText, withoutEscapes } from "./output-text.ts";
+import { OutputText, plainLines } from "./output-text.ts";
 import { PatientScreen } from "./patient-screen.ts";
 import { TerminalScreen } from "./terminal-screen.tsx";
 import { isLast, pathOf, type ShownSandbox } from "./shown-sandbox.ts";
@@ -58,7 +58,7 @@ export function TerminalTab({ sandbox }: { readonly sandbox: ShownSandbox }): JS
 function PlainOutput({ screen }: { readonly screen: PatientScreen }): JSX.Element {
   return (
     <pre class="code terminal-text" tabIndex={0} role="log" aria-live="off" aria-label="Output as text">
-      {withoutEscapes(screen.text.value)}
+      {plainLines(screen.text.value).map(({ text, isOwn }) => (isOwn ? <strong>{`${text}\n`}</strong> : `${text}\n`))}
     </pre>
   );
 }

@@ -7,7 +7,21 @@ import { href } from "../../routing/router.ts";
 import { useResource } from "../../server/use-resource.ts";
 import { Page } from "../../shell/page.tsx";
 
-export function SkillsView(): JSX.Element {
+export function SkillsView({ rest: [name] }: { readonly rest: readonly string[] }): JSX.Element {
+  if (name !== undefined) {
+    return (
+      <Page
+        title={`Skill ${name}`}
+        actions={
+          <a class="button" href={href(["skills"])}>
+            All skills
+          </a>
+        }
+      >
+        <Skills name={name} />
+      </Page>
+    );
+  }
   return (
     <Page title="Skills and handlers">
       <Skills />
@@ -16,8 +30,10 @@ export function SkillsView(): JSX.Element {
   );
 }
 
-function Skills(): JSX.Element {
+/** All of them, or the one of a name. */
+function Skills({ name: only }: { readonly name?: string }): JSX.Element {
   const list = useResource<SkillList>("skills");
+  const skills = list.data?.skills.filter(({ name }) => only === undefined || name === only) ?? [];
   return (
     <section aria-labelledby="skills-title">
       <h2 id="skills-title">Skills</h2>
@@ -28,14 +44,18 @@ function Skills(): JSX.Element {
         ) : null
       ) : (
         <>
-          <Problems problems={list.data.problems} />
-          {list.data.skills.length === 0 ? (
-            <Empty title="No skill is served.">Folders with a SKILL.md become skills.</Empty>
+          {only === undefined ? <Problems problems={list.data.problems} /> : null}
+          {skills.length === 0 ? (
+            <Empty title={only === undefined ? "No skill is served." : "There is no skill of this name."}>
+              Folders with a SKILL.md become skills.
+            </Empty>
           ) : null}
           <dl class="shelf">
-            {list.data.skills.map(({ uri, name, description }) => (
+            {skills.map(({ uri, name, description }) => (
               <div key={uri}>
-                <dt>{visibleText(name)}</dt>
+                <dt>
+                  <a href={href(["skills", name])}>{visibleText(name)}</a>
+                </dt>
                 <dd>
                   {visibleText(description)} <span class="mono muted">{visibleText(uri)}</span>
                 </dd>

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { SpendCount } from "../../../../src/dashboard/contract.ts";
+import type { SpendCount } from "../../../../src/dashboard/contract-spend.ts";
 import { countOf, moneyOf, visibleText } from "../../parts/format.ts";
 import { href } from "../../routing/router.ts";
 import { end, TableHead, unseen } from "../../parts/table-head.tsx";
@@ -15,6 +15,9 @@ const WIDTH = 120;
 
 /** Most expensive first; each leads to its calls. */
 export function SpendTable({ title, filter, from, rows }: SpendTableProps): JSX.Element {
+  // Where nothing costs anything, calls are what can be compared.
+  const hasCosts = rows.some(({ costMicros }) => costMicros > 0);
+  const weightOf = ({ costMicros, calls }: SpendCount): number => (hasCosts ? costMicros : calls);
   const most = Math.max(...rows.map(weightOf), 1);
   const sorted = rows.toSorted((a, b) => b.costMicros - a.costMicros || b.calls - a.calls);
   return (
@@ -44,7 +47,7 @@ export function SpendTable({ title, filter, from, rows }: SpendTableProps): JSX.
                 <td class="end num">{countOf(row.failed)}</td>
                 <td class="share">
                   <svg viewBox={`0 0 ${WIDTH} 10`} preserveAspectRatio="none" aria-hidden="true">
-                    <rect class="bar main" width={Math.max(1, (weightOf(row) / most) * WIDTH)} height="10" />
+                    <rect class="bar main" width={widthOf(weightOf(row) / most)} height="10" />
                   </svg>
                 </td>
               </tr>
@@ -56,7 +59,7 @@ export function SpendTable({ title, filter, from, rows }: SpendTableProps): JSX.
   );
 }
 
-/** Where nothing costs anything, calls are what can be compared. */
-function weightOf(row: SpendCount): number {
-  return row.costMicros > 0 ? row.costMicros : row.calls / 1e6;
+/** However little it is, it is seen. */
+function widthOf(share: number): number {
+  return share === 0 ? 0 : Math.max(1, share * WIDTH);
 }

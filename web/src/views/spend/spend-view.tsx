@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { Spend } from "../../../../src/dashboard/contract.ts";
+import type { Spend } from "../../../../src/dashboard/contract-spend.ts";
 import { BarChart } from "../../parts/bar-chart.tsx";
 import { countOf, dayOf, moneyOf } from "../../parts/format.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";
@@ -10,42 +10,24 @@ import { BudgetList, NearLimitList } from "./budgets.tsx";
 import { SpendTable } from "./spend-table.tsx";
 
 const DAY_MS = 86_400_000;
-const RANGES: Readonly<Record<string, { readonly title: string; readonly days: number | "month" }>> = {
-  week: { title: "7 days", days: 7 },
-  month: { title: "This month", days: "month" },
-  quarter: { title: "90 days", days: 90 },
-};
+const RANGES: Readonly<Record<string, string>> = { week: "7 days", month: "This month", quarter: "90 days" };
 
 export function SpendView(): JSX.Element {
-  const range = place.value.query.get("range") ?? "month";
-  const spend = useResource<Spend>("spend", { from: startOf(range) });
+  const asked = place.value.query.get("range") ?? "";
+  const range = Object.hasOwn(RANGES, asked) ? asked : "month";
+  const spend = useResource<Spend>("spend", { range });
   return (
     <Page title="Spend and limits" actions={<RangeLinks current={range} />}>
       <Problem error={spend.error} onRetry={spend.reload} />
-      {spend.data === undefined ? (
-        spend.isLoading ? (
-          <Loading what="spend" />
-        ) : null
-      ) : (
-        <SpendBody spend={spend.data} from={startOf(range)} />
-      )}
+      {spend.data === undefined ? spend.isLoading ? <Loading what="spend" /> : null : <SpendBody spend={spend.data} />}
     </Page>
   );
-}
-
-function startOf(range: string): string {
-  const days = RANGES[range]?.days ?? "month";
-  const today = new Date();
-  today.setUTCHours(0, 0, 0, 0);
-  if (days === "month") today.setUTCDate(1);
-  else today.setTime(today.getTime() - (days - 1) * DAY_MS);
-  return today.toISOString();
 }
 
 function RangeLinks({ current }: { readonly current: string }): JSX.Element {
   return (
     <nav class="choice" aria-label="Range">
-      {Object.entries(RANGES).map(([name, { title }]) => (
+      {Object.entries(RANGES).map(([name, title]) => (
         <a
           key={name}
           class="button"
@@ -59,7 +41,8 @@ function RangeLinks({ current }: { readonly current: string }): JSX.Element {
   );
 }
 
-function SpendBody({ spend, from }: { readonly spend: Spend; readonly from: string }): JSX.Element {
+function SpendBody({ spend }: { readonly spend: Spend }): JSX.Element {
+  const { from } = spend;
   return (
     <>
       <dl class="figures">
@@ -67,12 +50,13 @@ function SpendBody({ spend, from }: { readonly spend: Spend; readonly from: stri
         <Figure name="Calls" value={countOf(spend.total.calls)} />
         <Figure name="Refused" value={countOf(spend.total.refused)} />
         <Figure name="Failed" value={countOf(spend.total.failed)} />
+        <Figure name="Expected this month" value={moneyOf(spend.month.forecastMicros)} tone="expected" />
       </dl>
       <div class="columns">
         <BudgetList budgets={spend.budgets} />
         <NearLimitList limits={spend.nearLimits} />
       </div>
-      <DayChart spend={spend} from={from} />
+      <DayChart spend={spend} />
       {spend.total.calls === 0 ? (
         <Empty title="Nothing was called in this time." />
       ) : (
@@ -95,10 +79,10 @@ function SpendBody({ spend, from }: { readonly spend: Spend; readonly from: stri
   );
 }
 
-function DayChart({ spend, from }: { readonly spend: Spend; readonly from: string }): JSX.Element {
+function DayChart({ spend }: { readonly spend: Spend }): JSX.Element {
   const byDay = new Map(spend.days.map((day) => [day.day.slice(0, 10), day]));
   const hasCosts = spend.total.costMicros > 0;
-  const bars = daysSince(from).map((day) => {
+  const bars = daysOf(spend).map((day) => {
     const { costMicros = 0, calls = 0, refused = 0, failed = 0 } = byDay.get(day) ?? {};
     return {
       key: day,
@@ -110,7 +94,10 @@ function DayChart({ spend, from }: { readonly spend: Spend; readonly from: strin
   const title = hasCosts ? "Spent by day" : "Calls by day";
   return (
     <section aria-labelledby="days-title">
-      <h2 id="days-title">{title}</h2>
+      <header class="section-head">
+        <h2 id="days-title">{title}</h2>
+        <span class="muted">{`days of ${spend.timeZone}`}</span>
+      </header>
       <BarChart
         label={`${title}: ${bars.map((bar) => bar.title).join("; ")}`}
         bars={bars}
@@ -120,16 +107,22 @@ function DayChart({ spend, from }: { readonly spend: Spend; readonly from: strin
   );
 }
 
-function daysSince(from: string): readonly string[] {
-  const count = Math.floor((Date.now() - Date.parse(from)) / DAY_MS) + 1;
-  return Array.from({ length: Math.max(count, 1) }, (_, index) =>
-    new Date(Date.parse(from) + index * DAY_MS).toISOString().slice(0, 10),
+function daysOf({ firstDay, today }: Spend): readonly string[] {
+  const [firstMs, lastMs] = [Date.parse(firstDay), Date.parse(today)];
+  return Array.from({ length: Math.max(1, Math.round((lastMs - firstMs) / DAY_MS) + 1) }, (_, index) =>
+    new Date(firstMs + index * DAY_MS).toISOString().slice(0, 10),
   );
 }
 
-function Figure({ name, value }: { readonly name: string; readonly value: string }): JSX.Element {
+interface FigureProps {
+  readonly name: string;
+  readonly value: string;
+  readonly tone?: "expected";
+}
+
+function Figure({ name, value, tone }: FigureProps): JSX.Element {
   return (
-    <div class="figure">
+    <div class={tone === undefined ? "figure" : `figure ${tone}`}>
       <dt>{name}</dt>
       <dd>{value}</dd>
     </div>

@@ -1,9 +1,8 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import type { ToolFacts, ToolList } from "../../../../src/dashboard/contract-policy.ts";
 import { visibleText } from "../../parts/format.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";
-import { href } from "../../routing/router.ts";
+import { changeQuery, href, place } from "../../routing/router.ts";
 import { useResource } from "../../server/use-resource.ts";
 import { Page } from "../../shell/page.tsx";
 import { Marks } from "./tool-marks.tsx";
@@ -40,7 +39,7 @@ export function ToolsView({ rest: [name] }: { readonly rest: readonly string[] }
 }
 
 function ToolShelf({ tools }: { readonly tools: readonly ToolFacts[] }): JSX.Element {
-  const [text, setText] = useState("");
+  const text = place.value.query.get("filter") ?? "";
   const wanted = text.toLowerCase();
   const shown = tools.filter(({ name, title, description }) =>
     [name, title, description].some((field) => field.toLowerCase().includes(wanted)),
@@ -54,7 +53,7 @@ function ToolShelf({ tools }: { readonly tools: readonly ToolFacts[] }): JSX.Ele
         placeholder="Filter"
         data-filter
         value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
+        onInput={(event) => changeQuery({ filter: event.currentTarget.value || undefined })}
       />
       {shown.length === 0 ? <Empty title={tools.length === 0 ? "There are no tools." : "No tool matches."} /> : null}
       {sets.map((toolset) => (

@@ -1,0 +1,61 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { DockerHost } from "./docker-host.ts";
+import { createdSchema } from "./engine-answers.ts";
+import { engineUnreachable, isUnreachable } from "./engine-failure.ts";
+import { removeContainer } from "./remove-container.ts";
+
+const TIMEOUT_MS = 30_000;
+
+/** What containers are made with, whatever they are for. */
+export type ContainerGround = Pick<
+  DockerHost,
+  "engine" | "ownership" | "logger" | "own" | "making" | "doubt" | "leftovers"
+>;
+
+export interface ContainerWish {
+  readonly json: unknown;
+  /** Absent: the engine thinks of one. */
+  readonly name?: string;
+  readonly timeoutMs?: number;
+}
+
+/** Makes a container that is this server's from then on. */
+export async function makeContainer(host: ContainerGround, wish: ContainerWish): Promise<string> {
+  const made = makeInTime(host, wish);
+  host.making.add(made);
+  try {
+    return await made;
+  } catch (error) {
+    if (isUnreachable(error)) host.doubt.isThere = true;
+    throw error;
+  } finally {
+    host.making.delete(made);
+  }
+}
+
+/** Not given up half-way: a container that is made when nobody waits for it any more would be nobody's, and is removed. */
+async function makeInTime(
+  host: ContainerGround,
+  { json, name, timeoutMs = TIMEOUT_MS }: ContainerWish,
+): Promise<string> {
+  const { engine } = host;
+  let isLate = false;
+  const call = { method: "POST", path: "/containers/create", json, timeoutMs: 0 } as const;
+  const called = engine.call(name === undefined ? call : { ...call, query: { name } });
+  const made = called.then((answer) => {
+    const id = createdSchema.parse(answer.json).Id;
+    if (isLate) void removeContainer(host, id);
+    else host.own.add(id);
+    return id;
+  });
+  const answered = new AbortController();
+  const late = delay(timeoutMs, undefined, { signal: answered.signal }).then(() => {
+    isLate = true;
+    throw engineUnreachable(engine.address, new DOMException("no answer", "TimeoutError"));
+  });
+  try {
+    return await Promise.race([made, late]);
+  } finally {
+    answered.abort();
+  }
+}

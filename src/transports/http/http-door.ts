@@ -1,0 +1,129 @@
+import { createServer as createHttpServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
+import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
+import type { Duplex } from "node:stream";
+import type { Config } from "../../config/schema.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { startingHandler } from "./starting-handler.ts";
+import { readTls, type TlsPair, toContext } from "./tls.ts";
+
+export interface HttpHandler {
+  handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Whether the request on this line may take longer than others. */
+  mayLast(socket: Duplex): boolean;
+}
+
+const TOO_SLOW = "ERR_HTTP_REQUEST_TIMEOUT";
+
+/** Opens the port. Until somebody serves behind it, it says that the server is starting. */
+export async function openHttpDoor(http: Config["http"], logger: Logger): Promise<HttpDoor> {
+  const door = new HttpDoor(http, logger);
+  try {
+    await door.listen();
+    return door;
+  } catch (error) {
+    await door.close();
+    throw error;
+  }
+}
+
+export class HttpDoor {
+  readonly servers: (Server | HttpsServer)[] = [];
+  readonly pair: TlsPair | undefined;
+  readonly #http: Config["http"];
+  readonly #logger: Logger;
+  #handler: HttpHandler;
+  #port = 0;
+
+  constructor(http: Config["http"], logger: Logger) {
+    this.#http = http;
+    this.#logger = logger;
+    this.#handler = startingHandler(http);
+    this.pair = http.tls.certFile === "" ? undefined : readTls(http.tls);
+  }
+
+  get url(): string {
+    const { host } = this.#http;
+    const name = host.includes(":") ? `[${host}]` : host;
+    return `${this.pair === undefined ? "http" : "https"}://${name}:${this.#port}`;
+  }
+
+  serveWith(handler: HttpHandler): void {
+    this.#handler = handler;
+  }
+
+  async listen(): Promise<void> {
+    const { host, port } = this.#http;
+    this.#port = await this.#bind(host === "localhost" ? "127.0.0.1" : host, port);
+    // Which of its two addresses "localhost" means is for each client to choose: a name must not lead to somebody else's port.
+    if (host === "localhost") await this.#bind("::1", this.#port).catch(ignoreMissingIpv6);
+  }
+
+  /** At once. May be called twice. */
+  async close(): Promise<void> {
+    const closed = this.servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
+    for (const server of this.servers) server.closeAllConnections();
+    await Promise.all(closed);
+  }
+
+  async #bind(host: string, port: number): Promise<number> {
+    const server = this.#createServer();
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen({ host, port }, () => {
+        server.removeListener("error", reject);
+        resolve();
+      });
+    });
+    server.on("error", (error) => this.#logger.error("http server failed", { error }));
+    this.servers.push(server);
+    const address = server.address();
+    return typeof address === "object" && address !== null ? address.port : port;
+  }
+
+  #createServer(): Server | HttpsServer {
+    const http = this.#http;
+    const handle = (request: IncomingMessage, response: ServerResponse): void =>
+      this.#handler.handle(request, response);
+    const options = {
+      headersTimeout: http.headersTimeoutSeconds * 1000,
+      requestTimeout: http.requestTimeoutSeconds * 1000,
+      connectionsCheckingInterval: 1000,
+      joinDuplicateHeaders: true,
+      keepAliveTimeout: 65_000,
+      maxHeaderSize: 32 * 1024,
+    };
+    const server =
+      this.pair === undefined
+        ? createHttpServer(options, handle)
+        : createHttpsServer({ ...options, ...toContext(this.pair) }, handle);
+    server.maxConnections = http.maxConnections;
+    server.on("clientError", (error, socket) => {
+      // Node limits every request as a whole and knows no exception: it is made here.
+      const isUpload = "code" in error && error.code === TOO_SLOW && this.#handler.mayLast(socket);
+      if (!isUpload) refuseUnreadable(error, socket);
+    });
+    return server;
+  }
+}
+
+function ignoreMissingIpv6(error: unknown): void {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code !== "EADDRNOTAVAIL" && code !== "EAFNOSUPPORT") throw error;
+}
+
+/** What Node could not read as a request has no response object; it is answered on the socket, unless an answer is under way. */
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+  const message: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
+  const isAnswering = message instanceof ServerResponse && message.headersSent;
+  if (!socket.writable || error.code === "ECONNRESET" || isAnswering) {
+    socket.destroy();
+    return;
+  }
+  const status = UNREADABLE[error.code ?? ""] ?? "400 Bad Request";
+  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+}
+
+const UNREADABLE: Readonly<Record<string, string>> = {
+  [TOO_SLOW]: "408 Request Timeout",
+  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+};

@@ -1,0 +1,19 @@
+import { afterAll, beforeAll, describe } from "vitest";
+import { type Account, makeOrdinaryAccount } from "./sandbox-account.ts";
+import { connect, makePlace } from "./sandbox-client.ts";
+import { defineToolSuite } from "./sandbox-tool-suite.ts";
+
+describe("for an ordinary user,", () => {
+  let account: Account;
+  beforeAll(() => {
+    account = makeOrdinaryAccount();
+  });
+  afterAll(() => account.remove());
+
+  const sandbox = { limits: "best-effort" };
+  defineToolSuite(
+    ["http"],
+    () => sandbox,
+    async (transport) => await connect(transport, makePlace(account), { sandbox }),
+  );
+});

@@ -1,0 +1,36 @@
+import { afterEach } from "vitest";
+import { configSchema } from "../../src/config/schema.ts";
+import type { Call } from "../../src/pipeline/call.ts";
+import type { Caller } from "../../src/pipeline/caller.ts";
+import { Lifeline } from "../../src/pipeline/lifeline.ts";
+import type { Pipeline } from "../../src/pipeline/pipeline.ts";
+import { silentConversation } from "../../src/protocol/conversations/silent.ts";
+import { assemble, type Assembly } from "../../src/server/assemble.ts";
+import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
+import { newFolder } from "./governance-lab.ts";
+
+let assembly: Assembly | undefined;
+afterEach(() => assembly?.close());
+
+export interface Assembled {
+  readonly pipeline: Pipeline;
+  readonly call: Call;
+  readonly root: string;
+}
+
+/** Ada at the pipeline of a server without doors. No sandbox is started: what the policy lets through ends before it needs one. */
+export async function assembleGoverned(settings: Readonly<Record<string, unknown>>): Promise<Assembled> {
+  const root = newFolder();
+  const config = configSchema.parse({ sandbox: { root, pool: { size: 0 } }, ...settings });
+  assembly = await assemble({ config, logger: SILENT_LOGGER, withPool: false });
+  const { pipeline, changes } = assembly.mcp;
+  const caller: Caller = {
+    principal: { id: "ada", scopes: [], claims: {} },
+    label: undefined,
+    transport: "local",
+    protocolVersion: "2025-11-25",
+    sessionId: undefined,
+  };
+  const call = { caller, traceId: "t", life: new Lifeline(), conversation: silentConversation(changes) };
+  return { pipeline, call, root };
+}
