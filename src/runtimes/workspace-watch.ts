@@ -16,7 +16,7 @@ interface Watched {
 }
 
 export interface WatchOptions {
-  readonly intervalMs?: number;
+  readonly intervalMs?: number | undefined;
   /** The size of each folder in bytes; what cannot be measured is left out. */
   readonly measure?: (folders: readonly string[], signal: AbortSignal) => Promise<ReadonlyMap<string, number>>;
 }

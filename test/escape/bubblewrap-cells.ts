@@ -79,22 +79,24 @@ export interface LabOptions {
   readonly off?: readonly Control[];
   readonly limits?: BubblewrapOptions["limits"];
   readonly dataFolder?: string;
+  readonly watchIntervalMs?: number;
 }
 
 /** A runtime on a data folder of its own, as whoever this process is now. */
-export async function openLab(labOptions: LabOptions = {}): Promise<Lab> {
+export async function openLab({ off = [], limits = "best-effort", ...labOptions }: LabOptions = {}): Promise<Lab> {
   const folder = await mkdtemp(join(tmpdir(), "owlclaw-lab-"));
   const guestFolder = join(folder, "guest");
-  const dataFolder = labOptions.dataFolder ?? join(folder, "data");
+  const { dataFolder = join(folder, "data") } = labOptions;
   await writeStandInGuest(guestFolder);
   const options: BubblewrapOptions = {
+    ...labOptions,
     dataFolder,
     logger: SILENT_LOGGER,
     guestFolder,
-    limits: labOptions.limits ?? "best-effort",
+    limits,
     serverId: `lab${randomBytes(6).toString("hex")}`,
   };
-  const runtime = await assembleRuntime(options, new Set(labOptions.off));
+  const runtime = await assembleRuntime(options, new Set(off));
   return {
     folder,
     dataFolder,

@@ -46,6 +46,8 @@ export interface BubblewrapOptions {
   readonly searchPath?: string;
   /** Leaves the workspaces of dead servers where they are. */
   readonly keepsWorkspaces?: boolean;
+  /** How often the size of a workspace is looked at that has no disk of its own. */
+  readonly watchIntervalMs?: number;
 }
 
 /** Cells made by bubblewrap on the host's own kernel and system tree. */
@@ -123,7 +125,7 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
     guestFolder,
   };
   const given = { serverId, dataFolder, stateFolder, logger, templates, controlsOff };
-  return { ...given, ...found, workspaceWatch: createWorkspaceWatch() };
+  return { ...given, ...found, workspaceWatch: createWorkspaceWatch({ intervalMs: options.watchIntervalMs }) };
 }
 
 async function rootPrivileges(stateFolder: string, controlsOff: Controls): Promise<CellHost["privileges"]> {

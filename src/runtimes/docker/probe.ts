@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
 import { GUEST_FOLDER } from "../cell-mounts.ts";
-import { type Answer, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
+import { type Answer, type FilledDisks, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { openBait } from "../probe/bait.ts";
 import { serverProcess } from "../probe/server-process.ts";
@@ -12,12 +12,15 @@ import { createWorkspaceWatch } from "../workspace-watch.ts";
 import { insideEnvironment } from "./container-request.ts";
 import type { DockerHost } from "./docker-host.ts";
 import { engineDiskFull, isNoRoom } from "./engine-failure.ts";
-import { TRIAL_WORKSPACE, withTrialCell } from "./trial-cell.ts";
+import { withTrialCell } from "./trial-cell.ts";
 
 const MIB = 1024 * 1024;
 const TIMEOUT_MS = 55_000;
 const WATCH_INTERVAL_MS = 50;
 const MAX_COMPLAINT_CHARS = 4096;
+
+/** Not the workspace, which is watched: the watch ends whoever fills it, before he has told what else he found. */
+const DISKS: FilledDisks = { "tmp-limit": "/tmp" };
 
 const CPU_SCRIPT = `
 import glob, json, re, time
@@ -100,7 +103,7 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
         variables: [...variables, "HOSTNAME", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_", "container", "TERM"],
         initVariables: [...variables, "HOSTNAME", "container", "TERM"],
         processes: ["sh", "dash", "bash"],
-        workspace: TRIAL_WORKSPACE,
+        disks: DISKS,
         ...PROBE_RESOURCES,
       };
       const command = [image.python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)];
@@ -128,7 +131,7 @@ async function attackWorkspace(host: DockerHost, signal: AbortSignal): Promise<A
   const resources = { ...PROBE_RESOURCES, diskBytes: MIB };
   try {
     return await withTrialCell(host, { resources, signal }, async (place) => {
-      const fill = "for n in 1 2 3 4; do head -c 900000 /dev/zero > .owlclaw-probe-$n; done; sleep 5";
+      const fill = "for n in 1 2 3 4; do head -c 900000 /dev/zero > .owlclaw-probe-$n; done; sleep 30";
       const cell = await place.start({ ...host, workspaceWatch }, ["/bin/sh", "-c", fill]);
       cell.stream.resume();
       let complaint = "";

@@ -8,7 +8,7 @@ import type { DockerHost } from "./docker-host.ts";
 import { discardVolume } from "./reap.ts";
 import { startContainer } from "./start-container.ts";
 
-export const TRIAL_WORKSPACE = "/workspace";
+const TRIAL_WORKSPACE = "/workspace";
 
 export interface TrialPlace {
   readonly spec: CellSpec;

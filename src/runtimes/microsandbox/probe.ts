@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { GUEST_FOLDER } from "../cell-mounts.ts";
-import { type Answer, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
+import { type Answer, type FilledDisks, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { openBait } from "../probe/bait.ts";
 import { attackReport, failedStart } from "../probe/report.ts";
@@ -21,6 +21,8 @@ processors = os.sysconf("SC_NPROCESSORS_CONF")
 found["cpu-limit"] = [processors > ${TRIAL_RESOURCES.cpus}, f"the machine has {processors} processor"]
 print(json.dumps(found), flush=True)
 `;
+
+const DISKS: FilledDisks = { "workspace-limit": TRIAL_WORKSPACE, "tmp-limit": "/tmp" };
 
 /** Boots a real machine and tries to break out of it. */
 export async function probeMachine(host: MachineHost, signal: AbortSignal): Promise<ProbeReport> {
@@ -65,7 +67,7 @@ function attackArguments(host: MachineHost, spec: CellSpec, listeners: unknown):
     variables,
     initVariables: variables,
     processes: ["python3"],
-    workspace: TRIAL_WORKSPACE,
+    disks: DISKS,
     ...TRIAL_RESOURCES,
   };
 }

@@ -1,7 +1,8 @@
 import type { Readable } from "node:stream";
 import { z } from "zod";
 import { type Architecture, type SyscallName, syscallNumber } from "../seccomp/syscall-numbers.ts";
-import type { Resources } from "../runtime.ts";
+import type { Cell, Resources } from "../runtime.ts";
+import type { CheckName } from "./checks.ts";
 
 const MIB = 1024 * 1024;
 const MAX_ANSWER_CHARS = 64 * 1024;
@@ -23,11 +24,16 @@ export function triedSyscalls(architecture: Architecture): Readonly<Record<strin
   return Object.fromEntries(TRIED_SYSCALLS.map((name) => [name, syscallNumber(name, architecture)]));
 }
 
+/** Folders that the script fills, by the check that shows whether they have a size of their own. */
+export type FilledDisks = Readonly<Partial<Record<CheckName, string>>>;
+
 /** What the attack script printed. */
-export async function readAnswer(cell: { readonly stream: Readable; readonly diagnostics: Readable }): Promise<Answer> {
+export async function readAnswer(cell: Pick<Cell, "stream" | "diagnostics" | "exited">): Promise<Answer> {
   const [said, told] = await Promise.all([readAll(cell.stream), readAll(cell.diagnostics)]);
-  if (said === "") throw new Error(`the probe's cell ended without an answer: ${told.trim().slice(-500)}`);
-  return answerSchema.parse(JSON.parse(said));
+  if (said !== "") return answerSchema.parse(JSON.parse(said));
+  const { code, signal, reason } = await cell.exited;
+  const end = reason ?? signal ?? `code ${code}`;
+  throw new Error(`the probe's cell ended (${end}) without an answer: ${told.trim().slice(-500)}`);
 }
 
 async function readAll(stream: Readable): Promise<string> {

@@ -212,13 +212,8 @@ def fill(folder, limit):
             os.unlink(path)
     return f"{written} bytes were written"
 
-@attack("workspace-limit")
-def _():
-    return fill(given["workspace"], given["diskBytes"])
-
-@attack("tmp-limit")
-def _():
-    return fill("/tmp", given["diskBytes"])
+for name, folder in given["disks"].items():
+    attack(name)(lambda: fill(folder, given["diskBytes"]))
 
 print(json.dumps(found), flush=True)
 `;

@@ -10,7 +10,13 @@ import type { CellHost } from "../cell-host.ts";
 import { findTool } from "../../run-tool.ts";
 import { discardCell, startCell } from "../start-cell.ts";
 import { createWorkspaceWatch } from "../../workspace-watch.ts";
-import { type Answer, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../../probe/attack-answer.ts";
+import {
+  type Answer,
+  type FilledDisks,
+  PROBE_RESOURCES,
+  readAnswer,
+  triedSyscalls,
+} from "../../probe/attack-answer.ts";
 import { ATTACK_SCRIPT } from "../../probe/attack-script.ts";
 import { openBait } from "../../probe/bait.ts";
 import { serverProcess } from "../../probe/server-process.ts";
@@ -73,7 +79,7 @@ async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<An
         variables: [...Object.keys(insideEnvironment(host, place.spec)), "PWD", "LC_CTYPE"],
         initVariables: [],
         processes: ["bwrap", "prlimit"],
-        workspace: place.spec.workspacePath,
+        disks: filledDisks(host, place.spec),
         ...PROBE_RESOURCES,
       };
       const python = host.python?.executable ?? "";
@@ -83,6 +89,12 @@ async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<An
       bait.close();
     }
   });
+}
+
+/** Not a workspace that is watched: the watch ends whoever fills it, before he has told what else he found. */
+function filledDisks({ privileges }: CellHost, { workspacePath }: CellSpec): FilledDisks {
+  const tmp = { "tmp-limit": "/tmp" };
+  return privileges?.images === undefined ? tmp : { ...tmp, "workspace-limit": workspacePath };
 }
 
 /** In a cell of its own: a process that is slowed down and out of memory at once takes seconds to end. */
@@ -105,7 +117,7 @@ async function attackWatchedWorkspace(host: CellHost, signal: AbortSignal): Prom
   const resources = { ...PROBE_RESOURCES, diskBytes: MIB };
   try {
     return await withProbeCell({ ...host, workspaceWatch }, { resources, signal }, async (place) => {
-      const fill = "for n in 1 2 3 4; do head -c 900000 /dev/zero > .owlclaw-probe-$n; done; sleep 3";
+      const fill = "for n in 1 2 3 4; do head -c 900000 /dev/zero > .owlclaw-probe-$n; done; sleep 30";
       const cell = await place.start(["/bin/bash", "--norc", "-c", fill]);
       cell.stream.resume();
       const { reason } = await cell.exited;
