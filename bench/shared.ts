@@ -26,7 +26,8 @@ const GOVERNANCE = {
 
 /** The same governed call in each of the places where servers can count and record, beside the ungoverned one. */
 export async function measureShared(options: Omit<ThroughputOptions, "targets">): Promise<SharedResults> {
-  const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+  // On a real disk, as SQLite is: what a commit waits for is a part of what is measured.
+  const [postgres, redis] = await Promise.all([startPostgres(tmpdir()), startRedis(tmpdir())]);
   const folder = mkdtempSync(path.join(tmpdir(), "owlclaw-bench-shared-"));
   const store = { url: postgres.url };
   // JSON is YAML. Keys of a ledger fit one ledger: each store has its own.

@@ -13,7 +13,7 @@ import type { BrowserMethods } from "./rpc.ts";
 /** Loading the driver and starting Chromium, on a machine that does much else. */
 const START_MS_MAX = 75_000;
 /** The driver ends what takes too long by itself, and looks after the page then. */
-const ANSWER_MARGIN_MS = 12_000;
+const ANSWER_MARGIN_MS = 20_000;
 const CANCEL_MS_MAX = 2500;
 
 /** Debian's own start script reads settings that are not there inside; the program itself needs none. */

@@ -12,9 +12,9 @@ import type { TextShelf } from "./text-shelf.ts";
 import { dropStart, readStart, type WorkspaceStart } from "./workspace-start.ts";
 
 /** What the guest itself needs on top of the time it was given, to end things and to answer. */
-const ANSWER_MARGIN_MS = 5000;
+const ANSWER_MARGIN_MS = 10_000;
 /** A browser may have to be started first, and a page that hangs to be looked after. */
-const BROWSER_MARGIN_MS = 90_000;
+const BROWSER_MARGIN_MS = 100_000;
 /** A person may sit before a shell for a day. */
 const TERMINAL_MS = 86_400_000;
 

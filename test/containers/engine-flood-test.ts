@@ -16,7 +16,7 @@ export function defineFloodTest(engine: () => ContainerEngine): void {
     const witness = await openInside(client);
     await witness.python("kept = 41");
     const during = async (inside: Inside, command: string): Promise<string> => {
-      const attack = inside.call("shell_exec", { command, timeout_seconds: 20 });
+      const attack = inside.call("shell_exec", { command, timeout_seconds: 55 });
       expect(await witness.python("print(kept + 1)")).toBe("42\n");
       return textOf(await attack);
     };

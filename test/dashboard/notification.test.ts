@@ -92,6 +92,8 @@ test("a call that waits is told outside the page to whoever asked for it and is 
   for (const operator of [anna, bob])
     await operator.page.getByRole("heading", { name: "another.txt" }).waitFor({ timeout: 20_000 });
   await expect.poll(async () => (await told()).filter((line) => line.startsWith("told")).length).toBe(3);
+  for (const operator of [anna, bob])
+    await operator.page.getByRole("heading", { name: "b.txt" }).waitFor({ state: "detached" });
   await denyAll(bob, [second, third]);
   await expect.poll(title).toBe("Approvals · OwlClaw");
   await expect.poll(async () => (await told()).at(-1)).toBe("closed");

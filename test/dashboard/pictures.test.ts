@@ -82,7 +82,7 @@ test.each(["light", "dark"] as const)("the main views look as they did, in the %
     await page.goto(`${server.origin}/dashboard${path}`);
     await page.getByText("Live", { exact: true }).waitFor();
     await page.getByText(text).first().waitFor();
-    await page.locator(".loading").first().waitFor({ state: "detached" });
+    await expect.poll(() => page.locator(".loading, .chart-space").count()).toBe(0);
     await look(name);
   }
   await context.close();

@@ -33,7 +33,7 @@ test("keys, options and a pointer", async () => {
   const { elements } = await snapshot(client);
   expect(elements).toContain('combobox "Country" value="Spain"');
   expect(elements).toContain('checkbox "I agree" checked');
-  const none = await call(client, "browser_select", { selector: "select", values: ["Mars"], timeout_seconds: 1 });
+  const none = await call(client, "browser_select", { selector: "select", values: ["Mars"], timeout_seconds: 5 });
   expect(none.content[0]?.text).toContain("there is no such option");
   expect((await call(client, "browser_press", { key: "Nonsense" })).content[0]?.text).toContain(
     "there is no key Nonsense",
@@ -109,7 +109,7 @@ test("the console and requests that failed", async () => {
   const entries = async (name: string): Promise<string> =>
     JSON.stringify((await call(client, name)).structuredContent?.["entries"]);
   expect(await entries("browser_console")).toMatch(/log: hello from the page.*error: it broke/);
-  expect(await entries("browser_requests")).toContain(`GET ${HOME}/status?code=500: 500`);
+  await expect.poll(() => entries("browser_requests")).toContain(`GET ${HOME}/status?code=500: 500`);
 });
 
 test("tabs are opened, chosen and closed", async () => {

@@ -149,8 +149,11 @@ export interface Called {
   readonly [extra: string]: unknown;
 }
 
+/** The SDK's own minute is too short for what waits for a person, and on a busy machine for more. */
+const PATIENT = { timeout: 600_000 };
+
 export async function call(client: Client, name: string, args: Record<string, unknown> = {}): Promise<Called> {
-  return (await client.callTool({ name, arguments: args })) as unknown as Called;
+  return (await client.callTool({ name, arguments: args }, PATIENT)) as unknown as Called;
 }
 
 /** The first line and the JSON after it, which must parse. */

@@ -156,7 +156,7 @@ test("a sandbox that was destroyed never comes back", async () => {
 });
 
 test("a sandbox ends at its maximum age even while it is busy", async () => {
-  const client = await connectStdio(makePlace(), { sandbox: { maxAgeSeconds: 1.5 } });
+  const client = await connectStdio(makePlace(), { sandbox: { maxAgeSeconds: 10 } });
   const session_id = await create(client);
   const cut = await call(client, "shell_exec", { command: "sleep 60", session_id });
   expect(cut.isError).toBe(true);
@@ -350,16 +350,16 @@ test("[002-logs] what a guest refuses is logged with the method and the code of 
 });
 
 test("[002-timeouts] [002-coderun] the inner time-out ends first and keeps the state of the other language", async () => {
-  const client = await connectStdio(makePlace(), { tools: { timeoutSeconds: 20 }, sandbox: { codeTimeoutSeconds: 3 } });
+  const client = await connectStdio(makePlace(), { tools: { timeoutSeconds: 40 }, sandbox: { codeTimeoutSeconds: 8 } });
   await call(client, "code_run", { code: "var kept = 1", language: "node" });
   const cut = await call(client, "code_run", { code: "while True: pass" });
-  expect(cut.content[0]?.text).toContain("code_run failed: the code ran for 3 s and was stopped");
+  expect(cut.content[0]?.text).toContain("code_run failed: the code ran for 8 s and was stopped");
   expect((await call(client, "code_run", { code: "kept", language: "node" })).structuredContent).toMatchObject({
     value: "1",
   });
   const { tools } = await client.listTools();
   const timeout = tools.find(({ name }) => name === "code_run")?.inputSchema.properties?.["timeout_seconds"];
-  expect(timeout).toMatchObject({ default: 3, maximum: 10 });
+  expect(timeout).toMatchObject({ default: 8, maximum: 30 });
 });
 
 test("[002-validate] arguments out of range are refused with their names", async () => {

@@ -9,7 +9,7 @@ export function defineToolSuite(
   open: (transport: TransportName) => Promise<Client> = (transport) =>
     connect(transport, makePlace(), { sandbox: settings() }),
   /** What code gets that prints a word first and then waits for ever. */
-  timeoutSeconds = 1,
+  timeoutSeconds = 5,
 ): void {
   describe.each(transports)("tools over %s", (transport) => {
     let client: Client;

@@ -11,7 +11,7 @@ const CONFIG = {
   governance: { defaults: { callsPerMinute: 100_000, concurrency: 1000 } },
   sandbox: { enabled: true, pool: { size: 0 } },
   handlers: { paths: [] },
-  tools: { timeoutSeconds: 30 },
+  tools: { timeoutSeconds: 40 },
   logging: { level: "debug" },
 };
 
@@ -99,7 +99,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
         jsonrpc: "2.0",
         id: 1,
         method: "tools/call",
-        params: { name: "shell_exec", arguments: { command: "touch started; sleep 15; touch finished", session_id } },
+        params: { name: "shell_exec", arguments: { command: "touch started; sleep 28; touch finished", session_id } },
       };
       const hanging = fetch(servers[1]!.url, {
         method: "POST",
@@ -117,7 +117,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
         const { body: answer } = await call(servers[2]!.url, "shell_exec", { command, session_id }, ada);
         return JSON.stringify(answer.result);
       };
-      await until(processes, (list) => !list.includes("sleep 15"));
+      await until(processes, (list) => !list.includes("sleep 28"));
       expect(await files()).not.toContain("finished");
     });
 
@@ -154,7 +154,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
       const requestInit = { headers: headersOf(ada) };
       await client.connect(new StreamableHTTPClientTransport(new URL(servers[1]!.url), { requestInit }));
       const stop = new AbortController();
-      const command = "touch began; sleep 20; touch over";
+      const command = "touch began; sleep 28; touch over";
       const result = client
         .callTool({ name: "shell_exec", arguments: { command, session_id } }, { signal: stop.signal })
         .catch(() => "cancelled");
@@ -168,7 +168,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
       expect(await result).toBe("cancelled");
       await until(
         () => shell("cat /proc/[0-9]*/cmdline | tr '\\0' ' '"),
-        (list) => !list.includes("sleep 20"),
+        (list) => !list.includes("sleep 28"),
       );
       expect(await shell("ls")).not.toContain("over");
       await client.close();

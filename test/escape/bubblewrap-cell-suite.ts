@@ -19,7 +19,7 @@ import {
 import { defineLimitAttacks } from "./bubblewrap-limit-attacks.ts";
 import { bundleServer, HANDED_DESCRIPTOR, openServerPlace, type ServerPlace } from "./bubblewrap-server-process.ts";
 
-const GONE = { timeout: 5000, interval: 5 };
+const GONE = { timeout: 20_000, interval: 5 };
 
 /** How cells live and die; the same for every user, who is named only in what he cannot have. */
 export function defineCellSuite(identity: "root" | "user"): void {

@@ -122,7 +122,10 @@ const LIMIT_ATTACKS: Readonly<Record<string, LimitAttack>> = {
   "memory of one process's heap": { ...MEMORY, code: memoryOf("heap(20 << 20)") },
   "a bomb of forks": { ...BOMB, code: bombOf("if os.fork() == 0: signal.pause()") },
   "a bomb of new sessions": { ...BOMB, code: bombOf("subprocess.Popen(['sleep', '1000'], start_new_session=True)") },
-  "a bomb of threads": { ...BOMB, code: bombOf("threading.Thread(target=time.sleep, args=(5,), daemon=True).start()") },
+  "a bomb of threads": {
+    ...BOMB,
+    code: bombOf("threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()"),
+  },
   "filling /tmp": { ...FILL, code: fillOf("/tmp") },
   "filling /tmp from folders below": { ...FILL, code: fillOf("/tmp/a/b") },
   "filling /dev/shm": { ...FILL, code: fillOf("/dev/shm") },

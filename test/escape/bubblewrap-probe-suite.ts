@@ -44,6 +44,14 @@ export function defineProbeSuite(identity: { readonly name: string; readonly unk
       expect(broken.every((check) => check.severity === "limit" && check.fix !== undefined)).toBe(true);
     });
 
+    it("says nothing about the isolation when its time is over: that may pass", async () => {
+      lab = await openLab();
+      await expect(lab.runtime.probe(AbortSignal.timeout(1))).rejects.toMatchObject({
+        kind: "sandbox_unavailable",
+        retryable: true,
+      });
+    });
+
     const attacks = identity.unkept.length === 0 ? [...ATTACKS, ...ROOT_ATTACKS] : ATTACKS;
     it.each(attacks)("%s: the attack succeeds without %j", async (name, off) => {
       lab = await openLab({ off });

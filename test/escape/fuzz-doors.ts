@@ -26,7 +26,7 @@ export interface Door {
   close(): void;
 }
 
-const ANSWER_WITHIN_MS = 4000;
+const ANSWER_WITHIN_MS = 20_000;
 
 /** `POST /mcp`, where each request has its own answer. */
 export async function httpDoor(origin: string, kind: "plain" | "session" | "modern"): Promise<Door> {

@@ -44,7 +44,7 @@ line.sendall(f"GET {path} HTTP/1.1\\r\\nHost: 127.0.0.1:9229\\r\\nUpgrade: webso
 line.recv(4096)
 body = json.dumps({"id": 1, "method": "Runtime.evaluate", "params": {"expression": open("forge.js").read().ljust(200)}}).encode()
 line.sendall(b"\\x81\\xfe" + struct.pack(">H", len(body)) + b"\\0\\0\\0\\0" + body)
-line.settimeout(1)
+line.settimeout(10)
 try: print(line.recv(65536)[-300:])
 except OSError: pass
 
@@ -126,12 +126,12 @@ describe("a guest that was taken over", () => {
 
   test.concurrent("that never answers is ended after the time-out, and so is its sandbox", async () => {
     const inside = await openInside(client);
-    expect(await forge(inside, "for (;;);", { afterwards: "sleep 30", timeoutSeconds: 8 })).toContain(
+    expect(await forge(inside, "for (;;);", { afterwards: "sleep 60", timeoutSeconds: 15 })).toContain(
       "it did not answer",
     );
     expect(await inside.sh("echo again")).toBe("again\n");
     await expectOthersUntouched();
-  });
+  }, 120_000);
 
   test("that floods the host with good frames is slowed down, and others answer", async () => {
     const inside = await openInside(client);

@@ -161,7 +161,7 @@ test("a time-out ends an endless loop and what it started", async () => {
   const guest = await startGuest();
   const code =
     "const { spawn } = require('node:child_process'); const child = spawn('setsid', ['sleep', '300'], { stdio: 'inherit' }); require('node:fs').writeFileSync('pid', String(child.pid)); console.log('so far'); while (true);";
-  expect(await run(guest, code, { timeoutMs: 3_000 })).toMatchObject({
+  expect(await run(guest, code, { timeoutMs: 10_000 })).toMatchObject({
     status: "timeout",
     stdout: { text: "so far\n" },
   });

@@ -104,7 +104,7 @@ test("at the time-out it ends daemons and double forks, keeps the output so far,
     env -i /bin/sleep 300 & echo $! > bare
     while [ ! -s daemon ] || [ ! -s orphan ]; do sleep 0.01; done
     sleep 300`;
-  const result = await exec(guest, command, { timeoutMs: 3_000 });
+  const result = await exec(guest, command, { timeoutMs: 10_000 });
   expect(result).toMatchObject({ status: "timeout", exitCode: null, signal: "SIGKILL", leftRunning: [] });
   expect(result.stdout.text).toBe("before\n");
   for (const name of ["daemon", "orphan", "bare"]) {
@@ -115,7 +115,7 @@ test("at the time-out it ends daemons and double forks, keeps the output so far,
 
 test("ends a command that stops its own supervisor", async () => {
   const guest = await startGuest();
-  const result = await exec(guest, "echo $$ > self; kill -STOP $PPID; sleep 300", { timeoutMs: 3_000 });
+  const result = await exec(guest, "echo $$ > self; kill -STOP $PPID; sleep 300", { timeoutMs: 10_000 });
   expect(result.status).toBe("timeout");
   expect(isAlive(await pidFrom(guest, "self"))).toBe(false);
 });
@@ -176,7 +176,7 @@ test("a flood stays bounded: head and tail come back, the rest is in a file", as
   expect(stdout.text).toMatch(/^1\n2\n[\s\S]*characters cut[\s\S]*\n999999\n1000000\n$/u);
   expect(stdout.totalChars).toBe(6_888_896);
   expect(readFileSync(stdout.file ?? "", "utf8")).toHaveLength(6_888_896);
-  const endless = await exec(guest, "yes", { timeoutMs: 1_500, maxOutputChars: 1_000 });
+  const endless = await exec(guest, "yes", { timeoutMs: 5_000, maxOutputChars: 1_000 });
   expect(endless.status).toBe("timeout");
   expect(endless.stdout.totalChars).toBeGreaterThan(1_000_000);
   expect(readFileSync(endless.stdout.file ?? "").length).toBeLessThanOrEqual(64 * 1024 * 1024);

@@ -14,6 +14,7 @@ const FIXTURES = path.join(ROOT, "test/fixtures");
 const folder = mkdtempSync(path.join(tmpdir(), "owlclaw-integration-"));
 const running = new Set<ChildProcess>();
 let configCount = 0;
+let scratchCount = 0;
 
 afterAll(async () => {
   for (const child of running) {
@@ -133,6 +134,11 @@ export function environment({ env = {} }: ServerOptions = {}): Record<string, st
   return { PATH, HOME, ...env };
 }
 
+/** A path where nothing is yet; it goes with what else the file's servers leave. */
+export function scratchFile(): string {
+  return path.join(folder, `scratch-${++scratchCount}`);
+}
+
 /** JSON is YAML, so the file needs no writer of its own. */
 export function writeConfig({ config = {}, handlers = "handlers" }: ServerOptions = {}): string {
   const { http, ...rest } = config;
@@ -141,7 +147,8 @@ export function writeConfig({ config = {}, handlers = "handlers" }: ServerOption
     http: { host: "127.0.0.1", port: 0, ...(typeof http === "object" ? http : {}) },
     // These servers answer with handlers alone; the tests of sandboxes start their own.
     sandbox: { root: path.join(folder, "data"), enabled: false },
-    handlers: { paths: [path.join(FIXTURES, handlers)] },
+    // One process: what a held call is known by is in its memory, and a busy machine may look like a blocked worker.
+    handlers: { paths: [path.join(FIXTURES, handlers)], ...(handlers === "handlers" ? { workers: 1 } : {}) },
     ...rest,
   };
   writeFileSync(file, JSON.stringify(content));

@@ -1,5 +1,6 @@
+import { writeFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type HttpServer, startHttp, until } from "./harness.ts";
+import { type HttpServer, scratchFile, startHttp, until } from "./harness.ts";
 import { BOTH, closeStreams, HttpSession, modern, plainCall, postJson } from "./http-client.ts";
 import { expectedData, text, type Unchecked } from "./wire-messages.ts";
 
@@ -315,7 +316,7 @@ describe("a client that goes away", () => {
 
 describe("limits of sessions", () => {
   test("one that is not used ends by itself; one with an open stream does not", async () => {
-    const hasty = await startHttp({ config: { http: { sessionIdleSeconds: 1 } } });
+    const hasty = await startHttp({ config: { http: { sessionIdleSeconds: 5 } } });
     const idle = await HttpSession.open(hasty.url);
     const listening = await HttpSession.open(hasty.url);
     await listening.listen();
@@ -356,7 +357,8 @@ describe("shutdown over HTTP", () => {
     const stopping = await startHttp();
     const session = await HttpSession.open(stopping.url);
     const stream = await session.listen();
-    const pending = session.call("hold", { label: "last", releaseAfterMs: 700 });
+    const releaseFile = scratchFile();
+    const pending = session.call("hold", { label: "last", releaseFile });
     const observe = (): Promise<{ body: { result?: Record<string, Unchecked> } }> =>
       plainCall(stopping.url, "observe", { label: "last" });
     await until(observe, ({ body }) => body.result?.["structuredContent"].started === true);
@@ -368,6 +370,7 @@ describe("shutdown over HTTP", () => {
         () => "refused",
       ),
     ).resolves.toSatisfy((outcome) => outcome === 503 || outcome === "refused");
+    writeFileSync(releaseFile, "");
     expect(text((await pending).body)).toBe("released last");
     await stream.ended();
     expect(await stopping.exit()).toEqual({ code: 0, signal: null });

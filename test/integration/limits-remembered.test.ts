@@ -117,7 +117,7 @@ describeUnless(SERVICES_MISSING, "limits in a real Redis, budgets on file in a r
 
   test("a server that does not say what it holds is waited for, for a lease", async () => {
     const space = "silent:";
-    const [silent, other] = [await server({ space, leaseMs: 2000 }), await server({ space, leaseMs: 2000 })];
+    const [silent, other] = [await server({ space, leaseMs: 6000 }), await server({ space, leaseMs: 6000 })];
     const limited = counter({ budget: 100 });
     await lease(silent, limited, 60);
     await lease(other, limited, 0);

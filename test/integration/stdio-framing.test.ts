@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { describe, expect, test } from "vitest";
-import { BIN, environment, startArguments, until, writeConfig } from "./harness.ts";
+import { BIN, environment, scratchFile, startArguments, until, writeConfig } from "./harness.ts";
 import { StdioLine } from "./stdio-line.ts";
 import { expectedData, text } from "./wire-messages.ts";
 
@@ -166,11 +167,13 @@ describe("the end of a stdio server", () => {
   test("[004-R2.5] SIGTERM: the running request is finished and answered, then the server exits", async () => {
     const line = new StdioLine();
     await line.initialize();
-    line.write(`${call(90, "hold", { label: "term", releaseAfterMs: 2500 })}\n`);
+    const releaseFile = scratchFile();
+    line.write(`${call(90, "hold", { label: "term", releaseFile })}\n`);
     await hasStarted(line, "term");
     line.child.kill("SIGTERM");
     await line.logged("stopping");
     expect(line.received.some(({ id }) => id === 90)).toBe(false);
+    writeFileSync(releaseFile, "");
     expect(text(await line.answer(90))).toBe("released term");
     expect(await line.exit()).toEqual({ code: 0, signal: null });
   });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { privateFolder } from "./private-folder.ts";
+import { memoryDisk, privateFolder } from "./private-folder.ts";
 
 /** A real PostgreSQL of one's own, on a unix socket in a folder that goes with it. */
 export interface PostgresService {
@@ -23,10 +23,10 @@ const VERSIONS = "/usr/lib/postgresql";
 export const POSTGRES_MISSING: string | undefined =
   programFolder() === undefined ? "the Debian package postgresql is not installed" : undefined;
 
-export async function startPostgres(): Promise<PostgresService> {
+export async function startPostgres(place: string = memoryDisk()): Promise<PostgresService> {
   const bin = programFolder();
   if (bin === undefined) throw new Error(POSTGRES_MISSING);
-  const folder = privateFolder("postgres");
+  const folder = privateFolder("postgres", place);
   const data = join(folder.path, "data");
   const options = { ...folder.user, cwd: folder.path, env: { PATH: process.env["PATH"], LC_ALL: "C.UTF-8" } };
   execFileSync(join(bin, "initdb"), ["-D", data, "-U", "owlclaw", "-A", "trust", "-E", "UTF8", "--no-sync"], {

@@ -1,8 +1,9 @@
-import { chownSync, mkdtempSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const NOBODY = 65_534;
+const MEMORY_DISK = "/dev/shm";
 
 /** Whom a service runs as: databases refuse to run as root. */
 export interface ServiceUser {
@@ -14,6 +15,11 @@ export interface PrivateFolder {
   readonly path: string;
   readonly user: ServiceUser;
   remove(): void;
+}
+
+/** For services that sync what they write: the real disk is busy with other tests, and one that is killed loses as little here. */
+export function memoryDisk(): string {
+  return existsSync(MEMORY_DISK) ? MEMORY_DISK : tmpdir();
 }
 
 /** A folder for one service of one test file, owned by the unprivileged user that the service runs as. */

@@ -1,12 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { createClient, type RedisClientType } from "@redis/client";
 import { freePort } from "./free-port.ts";
-import { privateFolder } from "./private-folder.ts";
+import { memoryDisk, privateFolder } from "./private-folder.ts";
 
 /** A real Redis of one's own, on a free port of loopback. */
 export interface RedisService {
@@ -30,18 +29,16 @@ export interface RedisService {
 }
 
 const PROGRAM = "/usr/bin/redis-server";
-const MEMORY_DISK = "/dev/shm";
 
 /** Why tests with Redis cannot run here; nothing when they can. */
 export const REDIS_MISSING: string | undefined = existsSync(PROGRAM)
   ? undefined
   : "the Debian package redis-server is not installed";
 
-export async function startRedis(): Promise<RedisService> {
+export async function startRedis(place: string = memoryDisk()): Promise<RedisService> {
   if (REDIS_MISSING !== undefined) throw new Error(REDIS_MISSING);
-  // Every write is synced, as an operator is told to have it, and the disk is busy with what other tests write: in memory
-  // a killed Redis loses as little.
-  const folder = privateFolder("redis", existsSync(MEMORY_DISK) ? MEMORY_DISK : tmpdir());
+  // Every write is synced, as an operator is told to have it.
+  const folder = privateFolder("redis", place);
   const port = await freePort();
   let server: ChildProcess | undefined;
   const service: RedisService = {

@@ -19,7 +19,7 @@ describeUnless(await whyNoMachine(), "with bubblewrap on a kernel with cgroup ve
   const place = keptPlace(async () => await startControlGroupsPlace(CANARY));
   const connect = async (): Promise<Client> => await connectPatiently(place(), "bubblewrap");
 
-  defineToolSuite(["http"], () => ({}), connect);
+  defineToolSuite(["http"], () => ({}), connect, 10);
 
   describe("attacks:", () => {
     let client: Client;

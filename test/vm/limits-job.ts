@@ -3,8 +3,9 @@
  * the real server, and limits that only cgroup version 2 can keep. Prints one line of JSON for each fact.
  */
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { type Dirent, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
@@ -18,7 +19,7 @@ try:
     while len(children) < 600:
         child = os.fork()
         if child == 0:
-            time.sleep(60)
+            time.sleep(1000)
             os._exit(0)
         children.append(child)
 except OSError:
@@ -34,9 +35,14 @@ function report(fact: string, value: unknown): void {
   process.stdout.write(`${JSON.stringify({ who, fact, value })}\n`);
 }
 
+/** Groups of others come and go during the walk. */
+function entriesOf(folder: string): Dirent[] {
+  return existsSync(folder) ? readdirSync(folder, { withFileTypes: true }) : [];
+}
+
 /** Folders of the hierarchy that are ours. */
 function ownGroups(folder = GROUPS): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+  return entriesOf(folder).flatMap((entry) => {
     if (!entry.isDirectory()) return [];
     const path = join(folder, entry.name);
     return entry.name.startsWith("owl") ? [path, ...ownGroups(path)] : ownGroups(path);
@@ -66,6 +72,13 @@ async function connect(): Promise<{ client: Client; pid: number }> {
   return { client, pid: transport.pid ?? 0 };
 }
 
+/** A client that closes its line kills a server that takes seconds to end: this one has the time it needs. */
+async function ended({ client, pid }: Awaited<ReturnType<typeof connect>>): Promise<void> {
+  process.kill(pid, "SIGTERM");
+  while (existsSync(`/proc/${pid}`)) await delay(100);
+  await client.close();
+}
+
 async function call(client: Client, name: string, args: Record<string, unknown>): Promise<Record<string, unknown>> {
   const result = await client.callTool({ name, arguments: args }, { timeout: 280_000 });
   const [block] = result.content;
@@ -89,7 +102,7 @@ async function limits(client: Client): Promise<void> {
   });
   await call(client, "shell_exec", { command: BUSY });
   report("throttled", field(join(group, "cpu.stat"), "nr_throttled"));
-  report("crowd", Number((await call(client, "code_run", { code: CROWD }))["stdout"]));
+  report("crowd", Number((await call(client, "code_run", { code: CROWD, timeout_seconds: 240 }))["stdout"]));
   report("refused forks", field(join(group, "pids.events"), "max"));
   // A busy machine gives it memory slowly, and a time-out is not what is to be seen.
   const hog = await call(client, "code_run", { code: HOG, timeout_seconds: 240 });
@@ -104,7 +117,7 @@ process.kill(first.pid, "SIGKILL");
 await first.client.close();
 const second = await connect();
 report("after kill -9", (await call(second.client, "code_run", { code: "print('again')" }))["stdout"]);
-await second.client.close();
+await ended(second);
 report(
   "groups left",
   ownGroups().filter((path) => /owl-[0-9a-f]{20}/.test(path)),

@@ -14,7 +14,8 @@ import { within } from "./within.ts";
 
 const TABS_MAX = 20;
 const EVENTS_MAX = 50;
-const TITLE_TIMEOUT_MS = 2000;
+const TITLE_TIMEOUT_MS = 5000;
+const CLOSE_TIMEOUT_MS = 2000;
 const TEXT_MAX = 300;
 /** An address, what went wrong with it, and what to do. */
 const EVENT_MAX = 1000;
@@ -103,7 +104,7 @@ export class BrowserSession {
   /** Ends a tab, also one that does not answer any more. */
   async close(tab: Tab): Promise<void> {
     this.#forget(tab);
-    await within(tab.page.close(), TITLE_TIMEOUT_MS).catch(() => {});
+    await within(tab.page.close(), CLOSE_TIMEOUT_MS).catch(() => {});
   }
 
   note(event: string): void {

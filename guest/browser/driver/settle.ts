@@ -6,7 +6,7 @@ import { within } from "./within.ts";
 const BEGIN_MS = 60;
 const LOAD_MAX_MS = 10_000;
 /** A tab whose server takes longer is told of by the next call. */
-const OPEN_MAX_MS = 2000;
+const OPEN_MAX_MS = 5000;
 
 /** Waits for what an action set off: a navigation, a new tab, a download. Not for pages that never come to rest. */
 export async function settle(session: BrowserSession, signal: AbortSignal): Promise<void> {

@@ -222,7 +222,8 @@ export class WorkerProcess implements CallRunner {
       else setTimeout(() => this.#leaveFor(id, call), RUN_ON_MS).unref();
       this.#options.onFree();
     };
-    setTimeout(check, CANCEL_GRACE_MS).unref();
+    // What has arrived already is read first: a busy server must not blame its workers.
+    setTimeout(() => setImmediate(check), CANCEL_GRACE_MS).unref();
   }
 
   #leaveFor(id: number, call: RemoteCall): void {

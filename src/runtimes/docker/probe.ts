@@ -6,7 +6,7 @@ import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { openBait } from "../probe/bait.ts";
 import { serverProcess } from "../probe/server-process.ts";
 import type { Cause, CheckName } from "../probe/checks.ts";
-import { attackReport, failedStart } from "../probe/report.ts";
+import { attackReport, failedStart, isTimeout } from "../probe/report.ts";
 import type { ProbeReport } from "../runtime.ts";
 import { createWorkspaceWatch } from "../workspace-watch.ts";
 import { insideEnvironment } from "./container-request.ts";
@@ -66,10 +66,6 @@ export async function probeDocker(host: DockerHost, signal: AbortSignal): Promis
     signal.throwIfAborted();
     return failedStart("docker", error);
   }
-}
-
-function isTimeout({ aborted, reason }: AbortSignal): boolean {
-  return aborted && reason instanceof Error && reason.name === "TimeoutError";
 }
 
 /** Waits for all of them even when one fails: each must have cleared up behind itself. */

@@ -30,3 +30,8 @@ export function failedStart(runtime: Runtime["name"], error: unknown): ProbeRepo
   if (kind === "sandbox_unavailable" && retryable) throw error;
   return { runtime, checks: [{ name: "start", holds: false, severity: "isolation", detail: message, fix: hint }] };
 }
+
+/** Whether a signal says that the time is over, and not that nobody wants to know any more. */
+export function isTimeout({ aborted, reason }: AbortSignal): boolean {
+  return aborted && reason instanceof Error && reason.name === "TimeoutError";
+}

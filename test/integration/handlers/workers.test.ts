@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type HttpServer, startHttp, until } from "../harness.ts";
+import { type HttpServer, scratchFile, startHttp, until } from "../harness.ts";
 import { closeStreams, HttpSession, plain, plainCall } from "../http-client.ts";
 import { expectedData, text } from "../wire-messages.ts";
 
@@ -28,13 +28,12 @@ describe("a handler in a worker process", () => {
 
   test("[004-R5.7] that blocks delays neither the server nor other handlers", async () => {
     const pid = await pidOf();
-    const blocked = call("block", { ms: 3000 });
-    let isBlocked = true;
-    void blocked.then(() => (isBlocked = false));
+    const file = scratchFile();
+    const blocked = call("block_until", { file });
     // Sent behind the one that blocks: these are taken back and run elsewhere.
     const others = await Promise.all([call("worker_pid"), call("worker_pid"), call("worker_pid")]);
-    expect(isBlocked).toBe(true);
     for (const body of others) expect(Number(text(body))).not.toBe(pid);
+    writeFileSync(file, "");
     expect(text(await blocked)).toBe("blocked");
     expect(await until(pidOf, (found) => found === pid)).toBe(pid);
   });
@@ -81,6 +80,7 @@ describe("a handler in a worker process", () => {
       own.logs
         .filter(({ message }) => message === "a worker process of handlers ended")
         .map(({ pause_ms }) => pause_ms);
+    await pidOf(own);
     for (let round = 1; round <= 3; round += 1) {
       expect((await call("block_too_long", {}, own)).error?.data).toEqual(expectedData("timeout"));
       await until(ended, ({ length }) => length === round);

@@ -126,16 +126,16 @@ test("one that has waited for too long is replaced; one that somebody has stays"
   onTestFinished(() => void vi.useRealTimers());
   const { pool, discarded } = makePool({ size: 1, maxWaitMs: () => 1_800_000 });
   pool.refill();
-  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1));
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1), 20_000);
   const claimed = pool.claim("python");
-  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1));
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1), 20_000);
   await vi.advanceTimersByTimeAsync(1_700_000);
   expect(discarded).toEqual([]);
   await vi.advanceTimersByTimeAsync(100_000);
   expect(discarded).toHaveLength(1);
   expect(discarded[0]).not.toBe(claimed);
   expect(claimed?.place.isOver).toBe(false);
-  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1));
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1), 20_000);
   expect(pool.claim("python")?.place.isOver).toBe(false);
 });
 
@@ -157,9 +157,9 @@ test("closing waits until one that died is removed", async () => {
     },
   });
   pool.refill();
-  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1));
+  await vi.waitFor(() => expect(pool.waiting("python")).toBe(1), 20_000);
   opened[0]?.client.fail("gone");
-  await vi.waitFor(() => expect(opened).toHaveLength(2));
+  await vi.waitFor(() => expect(opened).toHaveLength(2), 20_000);
   const closed = pool.close().then(() => isRemoved);
   setImmediate(remove);
   expect(await closed).toBe(true);

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type FileWatch, watchFiles, type WatchOptions } from "../../../src/watching/watch-files.ts";
 
 /** A busy machine tells of a change late. */
-const PATIENT = { timeout: 5000 };
+const PATIENT = { timeout: 20_000 };
 
 describe("watchFiles", () => {
   let folder: string;

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { OwlError } from "../../../errors/owl-error.ts";
 import type { CellSpec, ProbeCheck, ProbeReport, Resources } from "../../runtime.ts";
 import { insideEnvironment } from "../bwrap-arguments.ts";
 import { GUEST_FOLDER } from "../../cell-mounts.ts";
@@ -20,7 +21,7 @@ import {
 import { ATTACK_SCRIPT } from "../../probe/attack-script.ts";
 import { openBait } from "../../probe/bait.ts";
 import { serverProcess } from "../../probe/server-process.ts";
-import { attackReport } from "../../probe/report.ts";
+import { attackReport, isTimeout } from "../../probe/report.ts";
 import { explainStartFailure, missingBubblewrap } from "./start-failure.ts";
 
 const MIB = 1024 * 1024;
@@ -28,6 +29,8 @@ const MIB = 1024 * 1024;
 const TIMEOUT_MS = 50_000;
 const CPU_TIMEOUT_MS = 15_000;
 const CPU_POLL_MS = 10;
+/** So little that a loop uses it up even where many others want the processors. */
+const CPU_SHARE = 0.05;
 const WATCH_INTERVAL_MS = 20;
 
 /** Starts a real cell and tries to break out of it. */
@@ -40,9 +43,18 @@ export async function probeBubblewrap(host: CellHost, signal: AbortSignal): Prom
     const answer = await attackAll(host, limited);
     return attackReport({ runtime: "bubblewrap", started: "A cell starts.", answer });
   } catch (error) {
+    if (isTimeout(limited)) throw late();
     signal.throwIfAborted();
     return report([await explainStartFailure(error instanceof Error ? error.message : String(error))]);
   }
+}
+
+/** May pass: the machine has much to do. */
+function late(): OwlError {
+  return new OwlError("sandbox_unavailable", "bubblewrap cannot run sandboxes here: cells do not answer in time", {
+    retryable: true,
+    hint: "It is tried again. Look for what keeps the machine or its disk busy.",
+  });
 }
 
 /** Waits for all of them even when one fails: each must have cleared up behind itself. */
@@ -100,7 +112,7 @@ function filledDisks({ privileges }: CellHost, { workspacePath }: CellSpec): Fil
 /** In a cell of its own: a process that is slowed down and out of memory at once takes seconds to end. */
 async function attackCpuLimit(host: CellHost, signal: AbortSignal): Promise<Answer[string]> {
   if (host.controlGroups === undefined) return [true, "there is no control group to limit it"];
-  const resources = { ...PROBE_RESOURCES, cpus: 0.1 };
+  const resources = { ...PROBE_RESOURCES, cpus: CPU_SHARE };
   return await withProbeCell(host, { resources, signal }, async (place) => {
     const cell = await place.start(["/bin/bash", "--norc", "-c", "while :; do :; done"]);
     for (let waitedMs = 0; waitedMs < CPU_TIMEOUT_MS; waitedMs += CPU_POLL_MS) {

@@ -17,7 +17,7 @@ test("an image that starts and then says nothing is given up when its time is ov
         .on("end", resolve);
     });
   });
-  const question = { name: "box:1", id: "sha256:1", seccomp: "", volumes: [], timeoutMs: 200 };
+  const question = { name: "box:1", id: "sha256:1", seccomp: "", volumes: [], timeoutMs: 2000 };
   await expect(askImage(ground, question)).rejects.toMatchObject({
     kind: "sandbox_unavailable",
     message: "the image box:1 cannot be started: it does not answer",

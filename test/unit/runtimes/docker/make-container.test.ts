@@ -14,14 +14,14 @@ test("a container whose making takes too long is given up, and removed when it i
     if (request.method === "POST") late = response;
     else response.writeHead(204).end();
   });
-  await expect(makeContainer(ground, { json: {}, timeoutMs: 50 })).rejects.toMatchObject({
+  await expect(makeContainer(ground, { json: {}, timeoutMs: 2000 })).rejects.toMatchObject({
     message: expect.stringContaining("it does not answer") as unknown,
     facts: { reason: "engine_down" },
     retryable: true,
   });
   expect(asked).toEqual([CREATE]);
   late?.end(JSON.stringify({ Id: ID }));
-  await vi.waitFor(() => expect(asked).toEqual([CREATE, `DELETE /containers/${ID}?force=1&v=1`]));
+  await vi.waitFor(() => expect(asked).toEqual([CREATE, `DELETE /containers/${ID}?force=1&v=1`]), 20_000);
   expect([...ground.own, ...ground.leftovers, ...ground.making]).toEqual([]);
 });
 
@@ -38,7 +38,7 @@ test("one that the engine lists before it has told of it is no stray", async () 
     }
   });
   const made = makeContainer(ground, { json: {} });
-  await vi.waitFor(() => expect(making).toBeDefined());
+  await vi.waitFor(() => expect(making).toBeDefined(), 20_000);
   await removeStrays(ground);
   expect(await made).toBe(ID);
   expect(asked.filter((call) => call.startsWith("DELETE"))).toEqual([`DELETE /containers/${STRAY}?force=1&v=1`]);
