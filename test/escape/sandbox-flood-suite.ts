@@ -218,30 +218,26 @@ trap '' TERM HUP INT; sleep ${seconds}`;
       ["shell_exec", (command: string) => ({ command })],
       ["code_run", (command: string) => ({ code: PYTHON(command), language: "python" })],
       ["code_run", (command: string) => ({ code: NODE(command), language: "node" })],
-    ])(
-      "no daemon, double fork or zombie of %s (%#)",
-      async (name, argsOf) => {
-        const inside = await openInside(client);
-        const seconds = String((mark += 1));
-        const left = (): string[] =>
-          runtime
-            .processes(server)
-            .filter(({ command }) => command === `sleep ${seconds}`)
-            .map(({ state }) => state);
-        const running = inside.call(name, { ...argsOf(leave(Number(seconds))), timeout_seconds: 25 });
-        await vi.waitFor(() => expect(left()).toHaveLength(4), { timeout: 25_000, interval: 100 });
-        const answer = await running;
-        expect(answer.isError).toBe(true);
-        expect(textOf(answer)).toContain('"timeout"');
-        expect(textOf(answer)).not.toContain("sandbox_restarted");
-        expect(left()).toEqual([]);
-        await vi.waitFor(
-          () => expect(runtime.processes(server).filter(({ state }) => state === "Z")).toEqual([]),
-          20_000,
-        );
-      },
-      120_000,
-    );
+    ])("no daemon, double fork or zombie of %s (%#)", async (name, argsOf) => {
+      const inside = await openInside(client);
+      const seconds = String((mark += 1));
+      const left = (): string[] =>
+        runtime
+          .processes(server)
+          .filter(({ command }) => command === `sleep ${seconds}`)
+          .map(({ state }) => state);
+      const running = inside.call(name, { ...argsOf(leave(Number(seconds))), timeout_seconds: 25 });
+      await vi.waitFor(() => expect(left()).toHaveLength(4), { timeout: 25_000, interval: 100 });
+      const answer = await running;
+      expect(answer.isError).toBe(true);
+      expect(textOf(answer)).toContain('"timeout"');
+      expect(textOf(answer)).not.toContain("sandbox_restarted");
+      expect(left()).toEqual([]);
+      await vi.waitFor(
+        () => expect(runtime.processes(server).filter(({ state }) => state === "Z")).toEqual([]),
+        20_000,
+      );
+    });
 
     test.concurrent.each([
       ["shell_exec", { command: "timeout -s KILL 2 bash leave.sh; true" }],
