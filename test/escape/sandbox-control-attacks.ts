@@ -76,11 +76,11 @@ export const CONTROL_ATTACKS: Readonly<Record<string, AttacksOfClass>> = {
     unshare: { off: NAMESPACES, code: "call(libc.unshare(NEWUSER))" },
     clone: {
       off: NAMESPACES,
-      code: "r = libc.syscall(NR['clone'], NEWUSER | 17, 0, 0, 0, 0); r == 0 and os._exit(0); call(r)",
+      code: "r = system('clone', NEWUSER | 17, 0, 0, 0, 0); r == 0 and os._exit(0); call(r)",
     },
     clone3: {
       off: NAMESPACES,
-      code: "r = libc.syscall(NR['clone3'], struct.pack('8Q', NEWUSER, 0, 0, 0, 17, 0, 0, 0), 64); r == 0 and os._exit(0); call(r)",
+      code: "r = system('clone3', struct.pack('8Q', NEWUSER, 0, 0, 0, 17, 0, 0, 0), 64); r == 0 and os._exit(0); call(r)",
     },
     "a network within": { off: NAMESPACES, code: "call(libc.unshare(NEWUSER | 0x40000000))" },
     "a program for it": {
@@ -99,31 +99,31 @@ export const CONTROL_ATTACKS: Readonly<Record<string, AttacksOfClass>> = {
     },
     "by the newer calls": {
       off: NAMESPACES,
-      code: "libc.unshare(NEWUSER | NEWNS); call(libc.syscall(NR['fsopen'], b'tmpfs', 0))",
+      code: "libc.unshare(NEWUSER | NEWNS); call(system('fsopen', b'tmpfs', 0))",
     },
     "a copy of a tree": {
       off: NAMESPACES,
-      code: "libc.unshare(NEWUSER | NEWNS); call(libc.syscall(NR['open_tree'], -100, b'/usr', 1))",
+      code: "libc.unshare(NEWUSER | NEWNS); call(system('open_tree', -100, b'/usr', 1))",
     },
     "another root": { off: NAMESPACES, code: "libc.unshare(NEWUSER); os.chroot('/workspace')" },
   },
   ptrace: {
     attaching: { off: SECCOMP, code: "call(libc.ptrace(16, child(), 0, 0))" },
     seizing: { off: SECCOMP, code: "call(libc.ptrace(0x4206, child(), 0, 0))" },
-    "reading memory": { off: SECCOMP, code: "call(libc.syscall(NR['process_vm_readv'], child(), vec, 1, vec, 1, 0))" },
-    "writing memory": { off: SECCOMP, code: "call(libc.syscall(NR['process_vm_writev'], child(), vec, 1, vec, 1, 0))" },
+    "reading memory": { off: SECCOMP, code: "call(system('process_vm_readv', child(), vec, 1, vec, 1, 0))" },
+    "writing memory": { off: SECCOMP, code: "call(system('process_vm_writev', child(), vec, 1, vec, 1, 0))" },
     "taking a descriptor": {
       off: SECCOMP,
-      code: "call(libc.syscall(NR['pidfd_getfd'], os.pidfd_open(child()), 0, 0))",
+      code: "call(system('pidfd_getfd', os.pidfd_open(child()), 0, 0))",
     },
   },
   io_uring: {
     "a ring": { off: SECCOMP, code: "ring(0)" },
     "a ring with a thread of the kernel": { off: SECCOMP, code: "ring(2)" },
-    "entering a ring": { off: SECCOMP, code: "call(libc.syscall(NR['io_uring_enter'], ring(0), 0, 0, 0, None, 0))" },
+    "entering a ring": { off: SECCOMP, code: "call(system('io_uring_enter', ring(0), 0, 0, 0, None, 0))" },
     "what a ring can do": {
       off: SECCOMP,
-      code: "call(libc.syscall(NR['io_uring_register'], ring(0), 8, ctypes.create_string_buffer(4096), 256))",
+      code: "call(system('io_uring_register', ring(0), 8, ctypes.create_string_buffer(4096), 256))",
     },
   },
   "unix sockets": {
