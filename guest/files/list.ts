@@ -5,6 +5,9 @@ import type { FileEntry, FileListParams, FileListResult } from "../rpc.ts";
 import { compileGlob, reachesBelow } from "./glob.ts";
 import { walk } from "./walk.ts";
 
+/** What a JavaScript date can hold, on both sides of 1970. */
+const LAST_DATE_MS = 8.64e15;
+
 export async function listFiles(
   workspace: Workspace,
   params: FileListParams,
@@ -34,12 +37,17 @@ function describe(place: string | Buffer): Omit<FileEntry, "path"> | undefined {
     const found = lstatSync(place);
     const type = typeOf(found);
     const linkTarget = type === "symlink" ? { linkTarget: readlinkSync(place) } : {};
-    const times = { modifiedAt: found.mtime.toISOString(), changedAtMs: found.ctimeMs };
+    const times = { modifiedAt: isoTime(found.mtimeMs), changedAtMs: found.ctimeMs };
     return { type, sizeBytes: found.size, ...times, ...linkTarget };
   } catch {
     // It was removed since the folder was read.
     return undefined;
   }
+}
+
+/** Some file systems take times that dates do not reach: such a file is there all the same. */
+function isoTime(ms: number): string {
+  return new Date(Math.max(-LAST_DATE_MS, Math.min(ms, LAST_DATE_MS))).toISOString();
 }
 
 function typeOf(found: Stats): FileEntry["type"] {

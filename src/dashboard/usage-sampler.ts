@@ -1,5 +1,6 @@
 /** So many are looked at in one go: with more of them, each is looked at more seldom. */
 const MAX_AT_ONCE = 50;
+const MIN_APART_MS = 500;
 
 export interface SandboxUsage {
   readonly cpuPercent?: number;
@@ -45,11 +46,16 @@ export class UsageSampler {
 
   async #look(cellId: string): Promise<void> {
     // One that is just ending cannot be asked.
+    const askedAt = performance.now();
     const usage = await this.#usageOf(cellId).catch(() => undefined);
     if (usage === undefined) return void this.#samples.delete(cellId);
     const { cpuMs, memoryBytes } = usage;
-    const atMs = performance.now();
     const before = this.#samples.get(cellId);
+    // Nobody knows when exactly it was read: over a short while that would be most of the answer.
+    if (before !== undefined && askedAt - before.atMs < MIN_APART_MS) {
+      return void this.#samples.set(cellId, { ...before, shown: { ...before.shown, memoryBytes } });
+    }
+    const atMs = (askedAt + performance.now()) / 2;
     const cpuPercent =
       before === undefined ? undefined : Math.max(0, Math.round(((cpuMs - before.cpuMs) / (atMs - before.atMs)) * 100));
     this.#samples.set(cellId, { atMs, cpuMs, shown: { memoryBytes, ...(cpuPercent !== undefined && { cpuPercent }) } });

@@ -45,7 +45,7 @@ export class Pauses {
   }
 
   list(): readonly Pause[] {
-    return [...this.#pauses.values()].toSorted((a, b) => (a.since < b.since ? -1 : 1));
+    return [...this.#pauses.values()].toSorted((a, b) => a.since.localeCompare(b.since));
   }
 
   /** Whether others may have paused somebody and we would not know: then `look` before `check`. */

@@ -16,8 +16,8 @@ export function keepInformed(
 ): Informed {
   const startedAt = performance.now();
   const tick = (): void => {
-    const seconds = Math.round((performance.now() - startedAt) / 1000);
-    call.conversation.progress(seconds, { message: `${what} has been running for ${seconds} s` });
+    const seconds = (performance.now() - startedAt) / 1000;
+    call.conversation.progress(seconds, { message: `${what} has been running for ${Math.round(seconds)} s` });
   };
   const timer = setInterval(tick, afterMs);
   timer.unref();

@@ -135,10 +135,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
         "a signature of a moment ago",
         (envelope) => seal.write({ ...envelope, timeMs: Date.now() - TOLERANCE_MS - 1000 }),
       ],
-      [
-        "a signature of the future",
-        (envelope) => seal.write({ ...envelope, timeMs: Date.now() + TOLERANCE_MS + 1000 }),
-      ],
+      ["a signature of the future", (envelope) => seal.write({ ...envelope, timeMs: Date.now() + 10 * TOLERANCE_MS })],
       ["a time that was changed", (envelope) => seal.write(envelope).replace(/ \d+ /, ` ${Date.now() + 5} `)],
       ["an envelope sent twice in one", (envelope) => `${seal.write(envelope)}, ${seal.write(envelope)}`],
     ])("with %s are refused", async (_name, header) => {

@@ -10,12 +10,14 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { CancellationTokenSource } from "vscode-jsonrpc/node";
 import type { FileListParams, FileReadParams, FileSearchParams, FileWriteParams } from "../../guest/rpc.ts";
+import { memoryDisk } from "../services/private-folder.ts";
 import { startGuest, type Guest } from "./guest-process.ts";
 
 const read = (guest: Guest, path: string, options: Partial<FileReadParams> = {}) =>
@@ -140,6 +142,13 @@ test.each([
   await expect(replace(guest, path, "a", "b")).rejects.toMatchObject(failure("outside_workspace"));
   await expect(search(guest, "root", { path })).rejects.toMatchObject(failure("outside_workspace"));
   expect(existsSync(outside)).toBe(false);
+});
+
+test("a file whose time no date can hold is listed all the same", async () => {
+  const guest = await startGuest({ place: memoryDisk() });
+  writeFileSync(join(guest.workspace, "late"), "x");
+  utimesSync(join(guest.workspace, "late"), 9e12, 9e12);
+  expect((await list(guest)).entries).toMatchObject([{ path: "late", modifiedAt: "+275760-09-13T00:00:00.000Z" }]);
 });
 
 /** Swaps a folder of the workspace with a link to `outside`, as fast as the system can. */

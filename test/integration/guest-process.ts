@@ -28,6 +28,8 @@ async function buildOnce(): Promise<string> {
 }
 
 export interface GuestOptions {
+  /** Where its workspace is made; default: the machine's folder for temporary files. */
+  readonly place?: string;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -46,9 +48,9 @@ export interface Guest {
 }
 
 /** The real guest as a plain process, with a workspace of its own. It does not outlive the test. */
-export async function startGuest({ env = {} }: GuestOptions = {}): Promise<Guest> {
+export async function startGuest({ env = {}, place = tmpdir() }: GuestOptions = {}): Promise<Guest> {
   const script = await buildOnce();
-  const workspace = realpathSync(mkdtempSync(join(tmpdir(), "guest-")));
+  const workspace = realpathSync(mkdtempSync(join(place, "guest-")));
   const child = spawn(process.execPath, [script], {
     cwd: workspace,
     env: { PATH: process.env["PATH"], HOME: workspace, LANG: "C.UTF-8", OWLCLAW_WORKSPACE: workspace, ...env },

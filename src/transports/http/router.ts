@@ -298,7 +298,8 @@ function endStreamWithToken({ expiresAt }: Principal, response: ServerResponse):
   const end = (): void => {
     if (response.getHeader("content-type") === EVENT_STREAM_HEADERS["content-type"]) response.end();
   };
-  const timer = setTimeout(end, Math.min(Math.max(expiresAt * 1000 - Date.now(), 0), MAX_TIMER_MS));
+  // Clock and timers both leave out parts of a millisecond: without one more, it would end a little too early at times.
+  const timer = setTimeout(end, Math.min(Math.max(expiresAt * 1000 - Date.now() + 1, 0), MAX_TIMER_MS));
   timer.unref();
   response.once("close", () => clearTimeout(timer));
 }
