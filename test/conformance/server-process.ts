@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
@@ -16,10 +18,11 @@ export interface ServerProcess {
 
 /** Starts the built server as a user would, on a free port, and waits until it says where it listens. */
 export async function startServer(): Promise<ServerProcess> {
+  const data = await mkdtemp(path.join(tmpdir(), "owlclaw-conformance-"));
   const child = spawn(
     process.execPath,
     [path.join(ROOT, "dist/main.js"), "mcp-server", "start", "--transport", "http", "--port", "0", "--config", CONFIG],
-    { cwd: ROOT, stdio: ["ignore", "ignore", "pipe"] },
+    { cwd: ROOT, stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, SANDBOX_ROOT: data } },
   );
   const origin = await listeningOrigin(child);
   return {
@@ -29,6 +32,7 @@ export async function startServer(): Promise<ServerProcess> {
       const exited = once(child, "exit");
       child.kill("SIGTERM");
       await exited;
+      await rm(data, { recursive: true, force: true });
     },
   };
 }

@@ -18,13 +18,13 @@ async function attackNeighbour(off: readonly Control[]): Promise<string[]> {
   lab = await openLab({ off });
   const [victim, attacker] = [await lab.start(), await lab.start()];
   const marker = newMarker();
-  const port = 20_000 + Math.floor(Math.random() * 10_000);
   await victim.run("bash", "-c", "echo secret > file");
   const offer = `import os, socket, time
-a = socket.socket(); a.bind(("127.0.0.1", ${port})); a.listen()
+a = socket.socket(); a.bind(("127.0.0.1", 0)); a.listen()
 b = socket.socket(socket.AF_UNIX); b.bind("\\0${marker}"); b.listen()
-open("ready", "w").close(); time.sleep(1000)`;
-  await victim.run("bash", "-c", 'python3 -I -c "$0" > /dev/null 2>&1 & until [ -e ready ]; do :; done', offer);
+open("port", "w").write(str(a.getsockname()[1])); time.sleep(1000)`;
+  const wait = 'python3 -I -c "$0" > /dev/null 2>&1 & until [ -s port ]; do :; done; cat port';
+  const { stdout: port } = await victim.run("bash", "-c", wait, offer);
   const pid = (await findProcess(marker))?.slice("/proc/".length);
   const workspace = join(victim.spec.folder, "files", "workspace", "file");
   const { stdout } = await attacker.python(`

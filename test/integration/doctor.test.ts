@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { freePort } from "../services/free-port.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { runCli } from "./cli-process.ts";
 import { BIN, startHttp } from "./harness.ts";
@@ -63,10 +64,10 @@ test("a busy port fails, with what to do, and the exit code says so", async () =
 });
 
 test("a busy ::1 fails for localhost, which stands for both addresses", async (context) => {
-  const busy = createServer().listen(0, "::1");
+  const port = await freePort();
+  const busy = createServer().listen(port, "::1");
   await once(busy, "listening").catch(() => context.skip("no IPv6 here"));
   onTestFinished(() => void busy.close());
-  const { port } = busy.address() as AddressInfo;
   const { code, checks } = await doctor(["--transport", "http", "--port", String(port)]);
   expect(code).toBe(1);
   expect(named(checks, "port")).toMatchObject({ status: "failed", message: `[::1]:${port} is in use` });

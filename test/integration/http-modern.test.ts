@@ -191,7 +191,7 @@ describe.each(["http", "stdio"])("over %s", (transport) => {
       const { result } = await call("ask_name", {}, {}, ASKABLE);
       const inputResponses = { question_1: { action: "accept", content: { name: "Eve" } } };
       const state = String(result?.["requestState"]);
-      const changed = `${state.slice(0, -4)}AAAA`;
+      const changed = `${state.slice(0, -4)}${state.endsWith("AAAA") ? "BBBB" : "AAAA"}`;
       const tampered = await call("ask_name", {}, { inputResponses, requestState: changed }, ASKABLE);
       expect(tampered.error).toMatchObject({ code: -32602, data: expectedData("invalid_params") });
       const other = await call("ask_model", { prompt: "x" }, { inputResponses, requestState: state }, ASKABLE);

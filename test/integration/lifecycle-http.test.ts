@@ -275,7 +275,9 @@ export const late = defineHandler({ name: "late", description: "Loads late", run
 
 describe("the address", () => {
   test("[000-R6.1] MCP_SERVER_HOST binds it, and no other", async () => {
-    const server = await start({ env: { MCP_SERVER_HOST: "127.0.0.2" } });
+    // One that nobody else has at 127.0.0.1, where it is looked for.
+    const env = { MCP_SERVER_HOST: "127.0.0.2", MCP_SERVER_PORT: String(await freePort()) };
+    const server = await start({ env });
     expect(server.origin).toBe(`http://127.0.0.2:${server.port}`);
     expect((await send(`${server.origin}/health`)).status).toBe(200);
     expect(await isRefused(server.port)).toBe(true);

@@ -77,7 +77,7 @@ for name in ${JSON.stringify(sockets)}: attempt("line", lambda: reach(socket.AF_
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 for name, number in ${JSON.stringify(numbers)}.items():
-    result = libc.syscall(number, -1, 0, 0, 0, 0, 0)
+    result = libc.syscall(number, *map(ctypes.c_long, (-1, 0, 0, 0, 0, 0)))
     print(name, "refused" if result == -1 and ctypes.get_errno() in (1, 38) else f"gave {result}, {ctypes.get_errno()}")
 `);
     expect(linesOf(seen)).toEqual(ORDERS.map((name) => `${name} refused`));
