@@ -107,10 +107,8 @@ test("one call that waits, a changed file and what is left of a sandbox have add
   await expect
     .poll(() => other.page.locator("summary[aria-current]").innerText(), { timeout: 20_000 })
     .toContain("file-9.txt");
-  const top = await other.page.evaluate<number>(
-    "document.querySelector('summary[aria-current]').getBoundingClientRect().top",
-  );
-  expect(top).toBeLessThan(900);
+  const top = "document.querySelector('summary[aria-current]').getBoundingClientRect().top";
+  expect(await other.page.evaluate<number>(top)).toBeLessThan(900);
   await other.page
     .getByRole("group", { name: /file-9\.txt/ })
     .last()

@@ -295,6 +295,7 @@ test("the client's browser is seen as it is, and whoever took the sandbox over c
   await anna.page.getByRole("button", { name: "Type", exact: true }).click();
   await expect.poll(() => title.innerText(), { timeout: 20_000 }).toBe("typed the quick brown foxPg l?/ jumps");
   expect(most()).toBe(1);
+  await anna.page.unrouteAll({ behavior: "wait" });
   expect(await anna.obstacles()).toEqual([]);
   await anna.page.getByRole("button", { name: "Destroy" }).click();
   await anna.page.getByRole("dialog").getByRole("button", { name: "Destroy" }).click();

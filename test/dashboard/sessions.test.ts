@@ -20,7 +20,7 @@ describe("with tokens", () => {
     await anna.shows("Ledger");
     expect(await anna.heading()).toBe("Ledger");
     expect(await anna.page.getByLabel("Client").inputValue()).toBe("ada");
-    expect(await anna.page.title()).toBe("Ledger · OwlClaw");
+    await expect.poll(() => anna.page.title()).toBe("Ledger · OwlClaw");
     await anna.page.getByRole("button", { name: "Sign out" }).click();
     await anna.shows("Token of an operator");
     await anna.page.reload();

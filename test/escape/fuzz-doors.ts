@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { Agent, type IncomingMessage, request as httpRequest } from "node:http";
 import { bearer, EventReader, openResponse, openSession } from "./http-client.ts";
 import { type CorpusRequest, INITIALIZE, mirrorHeaders, withEnvelope } from "./corpus.ts";
+import { type Due, dueFor } from "./json-rpc-oracle.ts";
 import { readLines } from "./read-lines.ts";
 
 // oxlint-disable-next-line typescript/no-explicit-any -- hostile input has answers of every shape
@@ -61,7 +62,7 @@ export async function sseDoor(origin: string): Promise<Door> {
     shape: (request) => request,
     async send(body) {
       let status: number | undefined;
-      const messages = await line.after(async (sentinel) => {
+      const messages = await line.after(isAnswerDue(dueFor(body)), async (sentinel) => {
         const response = await postTo(`${origin}${endpoint}`, body, {
           headers: { "content-type": "application/json" },
           agent,
@@ -94,7 +95,10 @@ export async function stdioDoor(child: ChildProcess, kind: "plain" | "session" |
     shape: (request) => (kind === "modern" ? withEnvelope(request) : request),
     async send(body) {
       const bytes = Buffer.from(body.map((byte) => (byte === 0x0a ? 0x20 : byte)));
+      // A line of nothing but spaces is no message.
+      const isDue = body.toString("latin1").trim() !== "" && isAnswerDue(dueFor(body));
       const messages = await line.after(
+        isDue,
         async (sentinel) => void stdin.write(Buffer.concat([bytes, Buffer.from(`\n${sentinel}\n`)])),
       );
       return { status: undefined, messages };
@@ -121,16 +125,16 @@ class AnsweringLine {
     this.#wake();
   }
 
-  async after(deliver: (sentinel: string) => Promise<void>): Promise<Message[]> {
+  async after(isDue: boolean, deliver: (sentinel: string) => Promise<void>): Promise<Message[]> {
     const id = `sentinel ${++this.#sent}`;
     this.#received = [];
     await deliver(JSON.stringify({ jsonrpc: "2.0", id, ...this.envelope }));
     const isOver = (): boolean => this.#received.some((message) => message?.id === id);
-    const until = Date.now() + ANSWER_WITHIN_MS;
-    while (!isOver() && Date.now() < until) await this.#next(until);
-    if (!isOver()) throw new Error(`the line is dead: ${JSON.stringify(this.#received).slice(0, 500)}`);
     // The answer to a slower request may still come after that of the sentinel.
-    if (!this.#received.some((message) => isAnswer(message) && message.id !== id)) await this.#next(Date.now() + 100);
+    const isMissing = (): boolean => isDue && !this.#received.some((message) => isAnswer(message) && message.id !== id);
+    const until = Date.now() + ANSWER_WITHIN_MS;
+    while ((!isOver() || isMissing()) && Date.now() < until) await this.#next(until);
+    if (!isOver()) throw new Error(`the line is dead: ${JSON.stringify(this.#received).slice(0, 500)}`);
     return this.#received.filter((message) => message?.id !== id && !isNotification(message));
   }
 
@@ -188,4 +192,8 @@ function isNotification(message: Message): boolean {
 
 function isAnswer(message: Message): boolean {
   return Array.isArray(message) || (typeof message === "object" && message !== null && !("method" in message));
+}
+
+function isAnswerDue(due: Due): boolean {
+  return due.kind === "batch" ? due.items.some(isAnswerDue) : due.kind !== "silence";
 }

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { FileChange, FileChanges } from "../../../../src/dashboard/contract-files.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { CodeBlock } from "../../parts/code-block.tsx";
@@ -46,8 +46,8 @@ function ChangeView({ change, isOpenAtFirst }: ChangeViewProps): JSX.Element {
   const isMeant = place.value.query.get("path") === change.path;
   const [isOpen, setOpen] = useState(isMeant || (isOpenAtFirst && (change.before ?? change.after) !== undefined));
   const element = useRef<HTMLDetailsElement>(null);
-  useEffect(() => {
-    // What the address names is looked for once, when the page comes.
+  useLayoutEffect(() => {
+    // What the address names is looked for once, before the page is first seen.
     if (isMeant) element.current?.scrollIntoView();
   }, []);
   return (
