@@ -29,4 +29,5 @@ if (output === undefined) {
   const transport = new StdioTransport({ mcp, clientId, maxLineBytes, input: process.stdin, output });
   void transport.ended.then(() => process.exit(0));
 }
+assembly.opened();
 process.once("SIGTERM", () => void assembly.close().finally(() => process.exit(0)));

@@ -5,6 +5,7 @@ import { checkFiles } from "./check-files.ts";
 import { checkRules } from "./check-rules.ts";
 import { ConfigError, type ConfigIssue, type ConfigLayer } from "./config-error.ts";
 import { deepFreeze } from "./deep-freeze.ts";
+import { fileState, type FileStates } from "./file-state.ts";
 import { readConfigFile } from "./file-layer.ts";
 import { CONFIG_KEYS } from "./keys.ts";
 import { defaultDataFolder, resolvePaths } from "./resolve-paths.ts";
@@ -34,6 +35,8 @@ export interface LoadedConfig {
   readonly sources: ReadonlyMap<string, ConfigSource>;
   /** The config file that was read, as an absolute path. */
   readonly file?: string;
+  /** That file as it was read; empty when there was none. */
+  readonly read: FileStates;
   /** Reads everything again, as it is now. */
   readonly reload: () => Promise<LoadedConfig>;
 }
@@ -45,6 +48,7 @@ export interface LoadedConfig {
 export async function loadConfig(options: LoadOptions = {}): Promise<LoadedConfig> {
   const { flags = [], env = process.env, cwd = process.cwd() } = options;
   const file = findFile(options.file ?? env[CONFIG_FILE_VARIABLE], cwd);
+  const read = new Map(file === undefined ? [] : [[file, await fileState(file)]]);
   const nothing: LayerValues = { candidates: [], issues: [] };
   const layers = [
     inFolder(file === undefined ? nothing : await readConfigFile(file), file === undefined ? cwd : dirname(file)),
@@ -70,6 +74,7 @@ export async function loadConfig(options: LoadOptions = {}): Promise<LoadedConfi
   return {
     config: deepFreeze(config),
     sources: toSources(originOf),
+    read,
     reload: () => loadConfig(options),
     ...(file === undefined ? {} : { file }),
   };

@@ -42,6 +42,8 @@ export interface Assembly {
   dashboardRoutes(): Promise<readonly ApiRoute[]>;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
+  /** Begins what is left for the time after that. */
+  opened(): void;
   /** Looks again at everything that may change while the server runs. */
   refresh(): Promise<void>;
   close(): Promise<void>;
@@ -52,7 +54,7 @@ export interface AssembleOptions {
   readonly logger: Logger;
   readonly openRuntime?: OpenRuntime | undefined;
   /** Where the configuration came from, so that a changed policy can be read again. */
-  readonly loaded?: Pick<LoadedConfig, "file" | "reload"> | undefined;
+  readonly loaded?: Pick<LoadedConfig, "read" | "reload"> | undefined;
   /** false only in the benchmark that measures what governance costs. */
   readonly isGoverned?: boolean;
   /** Default: yes. */
@@ -96,6 +98,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
     operations,
     dashboardRoutes: () => routesFor({ ...looked, ...seen, operations, capabilities }),
     start: () => capabilities.start(),
+    opened: () => capabilities.opened(),
     refresh: async () => {
       await governance?.reload();
       await capabilities.refresh();

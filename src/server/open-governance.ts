@@ -10,8 +10,7 @@ import { SharedLimitStore } from "../governance/limits/shared/shared-limit-store
 import { SqliteLimitStore } from "../governance/limits/sqlite-limit-store.ts";
 import { PauseFiles } from "../governance/pause-files.ts";
 import { Pauses } from "../governance/pauses.ts";
-import { PolicyError } from "../governance/policy/policy-error.ts";
-import { PolicySource } from "../governance/policy/policy-source.ts";
+import type { PolicySource } from "../governance/policy/policy-source.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import type { GovernanceParts } from "../pipeline/governed-call.ts";
 import { RunningCalls } from "../pipeline/running-calls.ts";
@@ -38,7 +37,7 @@ export interface OpenGovernanceOptions {
   readonly config: Config;
   readonly logger: Logger;
   /** Where the configuration came from, to read it again. */
-  readonly loaded?: Pick<LoadedConfig, "file" | "reload"> | undefined;
+  readonly loaded?: Pick<LoadedConfig, "read" | "reload"> | undefined;
   /** Where calls are counted together with other servers. */
   readonly engine?: LimitEngine | undefined;
   readonly alerts: Alerts;
@@ -48,9 +47,8 @@ export interface OpenGovernanceOptions {
 export async function openGovernance(options: OpenGovernanceOptions): Promise<OpenGovernance> {
   const { config, logger, loaded, alerts } = options;
   const { governance, sandbox } = config;
-  const source = await PolicySource.open({ origin: governance, logger }).catch((error: unknown) => {
-    throw error instanceof PolicyError ? new Error(`the policy cannot be used:\n${error.message}`) : error;
-  });
+  const policy = await PolicyWatch.open({ origin: governance, logger, loaded });
+  const { source } = policy;
   const inFlight = new CallsInFlight();
   const limits = openLimits(options, { source, inFlight });
   const approvals = new Approvals({ timeoutMs: governance.approvalTimeoutSeconds * 1000 });
@@ -64,7 +62,6 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
     const ledger = await openLedger({ config, dataFolder: sandbox.root, logger, alerts, inFlight });
     const { failOpen } = governance;
     const governor = new Governor({ source, limits, approvals, pauses: paused, logger, alerts, failOpen });
-    const policy = new PolicyWatch({ source, origin: governance, loaded });
     return {
       governor,
       ledger,

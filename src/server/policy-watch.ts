@@ -1,27 +1,40 @@
+import { fileState, type FileStates } from "../config/file-state.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import type { PolicyOrigin, PolicySource } from "../governance/policy/policy-source.ts";
+import { PolicyError } from "../governance/policy/policy-error.ts";
+import { type PolicyOrigin, PolicySource, type PolicySourceOptions } from "../governance/policy/policy-source.ts";
 import { FilesInView } from "../watching/look-at-files.ts";
 
-export interface PolicyWatchOptions {
-  readonly source: PolicySource;
-  /** What the server started with. */
-  readonly origin: PolicyOrigin;
-  readonly loaded: Pick<LoadedConfig, "file" | "reload"> | undefined;
+export interface PolicyWatchOptions extends PolicySourceOptions {
+  /** The configuration that `origin` is part of. */
+  readonly loaded: Pick<LoadedConfig, "read" | "reload"> | undefined;
 }
 
 /** Has the policy read again when its file, or the configuration that names it, changes. */
 export class PolicyWatch {
+  readonly source: PolicySource;
   readonly #options: PolicyWatchOptions;
+  /** What the server started with, so that no change between its reading and the first look is missed. */
+  readonly #read: FileStates;
   readonly #files = new FilesInView(() => void this.reload());
   #isOn = false;
 
-  constructor(options: PolicyWatchOptions) {
+  private constructor(source: PolicySource, read: FileStates, options: PolicyWatchOptions) {
+    this.source = source;
+    this.#read = read;
     this.#options = options;
+  }
+
+  static async open(options: PolicyWatchOptions): Promise<PolicyWatch> {
+    const read = await filesOf(options.origin, options.loaded?.read);
+    const source = await PolicySource.open(options).catch((error: unknown) => {
+      throw error instanceof PolicyError ? new Error(`the policy cannot be used:\n${error.message}`) : error;
+    });
+    return new PolicyWatch(source, read, options);
   }
 
   start(): void {
     this.#isOn = true;
-    this.#lookAt(this.#options.origin);
+    this.#files.look(this.#read);
   }
 
   stop(): void {
@@ -30,17 +43,19 @@ export class PolicyWatch {
   }
 
   reload(): Promise<void> {
-    const { source, origin, loaded } = this.#options;
-    return source.reload(async () => {
-      const next = (await loaded?.reload())?.config.governance ?? origin;
+    const { origin, loaded } = this.#options;
+    return this.source.reload(async () => {
+      const again = await loaded?.reload();
+      const next = again?.config.governance ?? origin;
+      const read = await filesOf(next, again?.read);
       // Also a file that cannot be used yet: it counts as soon as it is repaired.
-      if (this.#isOn) this.#lookAt(next);
+      if (this.#isOn) this.#files.look(read);
       return next;
     });
   }
+}
 
-  #lookAt({ policyFile }: PolicyOrigin): void {
-    const { loaded } = this.#options;
-    this.#files.look([policyFile, loaded?.file ?? ""].filter((file) => file !== ""));
-  }
+/** Before the policy's file is read. */
+async function filesOf({ policyFile }: PolicyOrigin, ofConfig: FileStates = new Map()): Promise<FileStates> {
+  return policyFile === "" ? ofConfig : new Map([...ofConfig, [policyFile, await fileState(policyFile)]]);
 }

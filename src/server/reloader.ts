@@ -5,7 +5,7 @@ import type { Config } from "../config/schema.ts";
 import { PolicyError } from "../governance/policy/policy-error.ts";
 import { readPolicy, type Reload } from "../governance/policy/policy-source.ts";
 import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
-import { lookAtFiles } from "../watching/look-at-files.ts";
+import { FilesInView } from "../watching/look-at-files.ts";
 
 const MAX_PROBLEMS = 20;
 
@@ -13,7 +13,7 @@ const MAX_PROBLEMS = 20;
 const RELOADED = /^(?:logging\.level$|governance\.(?!failOpen$|approvalTimeoutSeconds$))/;
 
 export interface ReloaderOptions {
-  readonly loaded: Pick<LoadedConfig, "config" | "file" | "reload">;
+  readonly loaded: Pick<LoadedConfig, "config" | "read" | "reload">;
   readonly logger: Logger;
   readonly setLevel: (level: LoggerLevel) => void;
   /** Has policy, skills, handlers and the certificate looked at again. */
@@ -23,14 +23,13 @@ export interface ReloaderOptions {
 /** Reads the configuration again, on a signal or when its file changed. What is wrong anywhere changes nothing at all. */
 export class Reloader {
   readonly #options: ReloaderOptions;
-  readonly #stopLooking: () => void;
+  readonly #files = new FilesInView(() => void this.#apply());
   #turn: Promise<void> = Promise.resolve();
   #last: Reload | undefined;
 
   constructor(options: ReloaderOptions) {
     this.#options = options;
-    const { file } = options.loaded;
-    this.#stopLooking = lookAtFiles(file === undefined ? [] : [file], () => void this.#apply());
+    this.#files.look(options.loaded.read);
   }
 
   /** What came of the last read. */
@@ -48,7 +47,7 @@ export class Reloader {
   }
 
   close(): void {
-    this.#stopLooking();
+    this.#files.stop();
   }
 
   /** One after the other, so that an older read never replaces a newer one. Says whether the configuration was good. */

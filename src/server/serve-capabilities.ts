@@ -44,6 +44,8 @@ export interface Capabilities {
   readonly skillProblems: readonly SkillProblem[];
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
+  /** Begins what is left for the time after that. */
+  opened(): void;
   /** Looks at skills and handlers again. */
   refresh(): Promise<void>;
   /** No more news for clients. */
@@ -78,8 +80,8 @@ export async function serveCapabilities(options: CapabilityOptions): Promise<Cap
       await layer?.start();
       skills?.start();
       if (config.handlers.watch) handlers?.watch();
-      handlers?.loadRest();
     },
+    opened: () => handlers?.loadRest(),
     refresh: async () => {
       await skills?.refresh();
       await handlers?.refresh();

@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import { isatty } from "node:tty";
 import type { Logger } from "../telemetry/logger.ts";
 
 const PARENT_POLL_MS = 1000;
@@ -26,11 +27,33 @@ function dieOf(signal: NodeJS.Signals): void {
   process.exit(128 + constants.signals[signal]);
 }
 
-/** Calls back when the operator wants files read again. At a terminal the signal means that it was closed, and ends the server. */
-export function onReloadSignal(reload: () => void, stop: (reason: string) => void): () => void {
-  const onSignal = (): void => (process.stdin.isTTY ? stop("the terminal was closed") : reload());
+export interface ReloadSignal {
+  /** Calls back when the operator wants files read again, also for a wish that came before. */
+  follow(reload: () => void, stop: (reason: string) => void): void;
+  off(): void;
+}
+
+/**
+ * Listens from now on: a server that starts must not die of a wish, but cannot fulfil it yet. At a terminal the signal
+ * means that it was closed, and ends the server; one that starts ends as if nobody had listened.
+ */
+export function hearReloadSignal(): ReloadSignal {
+  // Asked now: a terminal that was closed is none any more.
+  const isAtTerminal = isatty(0);
+  let isWished = false;
+  let act = (): void => {
+    if (isAtTerminal) dieOf("SIGHUP");
+    isWished = true;
+  };
+  const onSignal = (): void => act();
   process.on("SIGHUP", onSignal);
-  return () => void process.off("SIGHUP", onSignal);
+  return {
+    follow(reload, stop) {
+      act = isAtTerminal ? () => stop("the terminal was closed") : reload;
+      if (isWished) act();
+    },
+    off: () => void process.off("SIGHUP", onSignal),
+  };
 }
 
 /** A stdio server whose parent died without closing the pipe would live on with nobody to talk to. */

@@ -9,7 +9,7 @@ import type { DashboardAddress } from "./open-dashboard.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
 import type { SandboxHealth } from "./sandbox-health.ts";
 import { Reloader } from "./reloader.ts";
-import { onParentDeath, onReloadSignal, onStopSignal, onStrayErrors } from "./signals.ts";
+import { hearReloadSignal, onParentDeath, onStopSignal, onStrayErrors, type ReloadSignal } from "./signals.ts";
 
 /** A stdio client that closed its end waits for nothing any more. */
 const STDIO_DEADLINE_MS = 4000;
@@ -38,6 +38,16 @@ export interface RunningServer {
 
 /** Starts what calls need before any is taken, and stops in reverse on a signal, on EOF or on `close`. */
 export async function startServer(options: StartOptions): Promise<RunningServer> {
+  const reloadSignal = hearReloadSignal();
+  try {
+    return await started(options, reloadSignal);
+  } catch (error) {
+    reloadSignal.off();
+    throw error;
+  }
+}
+
+async function started(options: StartOptions, reloadSignal: ReloadSignal): Promise<RunningServer> {
   const { loaded, logger, openRuntime } = options;
   const output = loaded.config.transport === "stdio" ? claimStdout() : undefined;
   const { assembly, door } = await assembled({ config: loaded.config, logger, openRuntime, loaded });
@@ -48,7 +58,8 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
       output === undefined
         ? await startHttp(loaded, { assembly, logger, door })
         : await startStdio(loaded, { assembly, logger, output });
-    followChanges(options, assembly, running);
+    assembly.opened();
+    followChanges(options, { assembly, running, reloadSignal });
     const dashboard = (): DashboardAddress | undefined => assembly.operations.dashboard?.address();
     return { ...running, sandboxes: assembly.operator?.health(), dashboard };
   } catch (error) {
@@ -82,19 +93,28 @@ async function assembled(options: AssembleOptions): Promise<Opened> {
   }
 }
 
-function followChanges({ loaded, logger, setLevel }: StartOptions, assembly: Assembly, running: RunningServer): void {
+interface Followed {
+  readonly assembly: Assembly;
+  readonly running: RunningServer;
+  readonly reloadSignal: ReloadSignal;
+}
+
+function followChanges(
+  { loaded, logger, setLevel }: StartOptions,
+  { assembly, running, reloadSignal }: Followed,
+): void {
   const refresh = async (): Promise<void> => {
     running.refresh?.();
     await assembly.refresh();
   };
   const reloader = new Reloader({ loaded, logger, setLevel: (level) => setLevel?.(level), refresh });
   assembly.operations.reloader = reloader;
-  const off = onReloadSignal(
+  reloadSignal.follow(
     () => void reloader.reload("SIGHUP"),
     (reason) => void running.close(reason),
   );
   void running.closed.then(() => {
-    off();
+    reloadSignal.off();
     reloader.close();
   });
 }

@@ -1,41 +1,54 @@
-import { unwatchFile, watchFile } from "node:fs";
+import { fileState, type FileStates } from "../config/file-state.ts";
 
 const LOOK_MS = 500;
 
 /**
  * Files of settings may be swapped in ways that no event tells of, such as a link above them: they are looked at instead.
- * Keeps no process alive. Gives back how to stop.
+ * Keeps no process alive.
  */
-export function lookAtFiles(paths: readonly string[], onChange: () => void): () => void {
-  // Others may look at the same file: each stops its own look alone.
-  const listener = (): void => onChange();
-  for (const path of paths) watchFile(path, { interval: LOOK_MS, persistent: false }, listener);
-  return () => {
-    for (const path of paths) unwatchFile(path, listener);
-  };
-}
-
-/** The same for files whose paths may change while they are looked at. */
 export class FilesInView {
   readonly #onChange: () => void;
-  #paths: readonly string[] = [];
-  #stop: (() => void) | undefined;
+  readonly #stops = new Map<string, () => void>();
 
   constructor(onChange: () => void) {
     this.#onChange = onChange;
   }
 
-  /** Looks at these and no others. Those that it looks at already it does not lose sight of. */
-  look(paths: readonly string[]): void {
-    if (this.#stop !== undefined && JSON.stringify(paths) === JSON.stringify(this.#paths)) return;
-    const stopBefore = this.#stop;
-    this.#paths = paths;
-    this.#stop = lookAtFiles(paths, this.#onChange);
-    stopBefore?.();
+  /**
+   * Looks at these and no others, and tells when one is no longer what it was when it was read. Those that it looks at
+   * already it does not lose sight of.
+   */
+  look(read: FileStates): void {
+    for (const [path, stop] of this.#stops) {
+      if (read.has(path)) continue;
+      stop();
+      this.#stops.delete(path);
+    }
+    for (const [path, state] of read) {
+      if (!this.#stops.has(path)) this.#stops.set(path, lookAtFile(path, state, this.#onChange));
+    }
   }
 
   stop(): void {
-    this.#stop?.();
-    this.#stop = undefined;
+    this.look(new Map());
   }
+}
+
+function lookAtFile(path: string, read: string, onChange: () => void): () => void {
+  let last = read;
+  let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
+  const look = async (): Promise<void> => {
+    const state = await fileState(path);
+    if (isStopped) return;
+    timer = setTimeout(() => void look(), LOOK_MS).unref();
+    if (state === last) return;
+    last = state;
+    onChange();
+  };
+  void look();
+  return () => {
+    isStopped = true;
+    clearTimeout(timer);
+  };
 }

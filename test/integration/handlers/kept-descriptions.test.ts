@@ -1,10 +1,12 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { BIN, environment, type HttpServer, startHttp, until, writeConfig } from "../harness.ts";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { BIN, environment, type HttpServer, type LogLine, startHttp, until, writeConfig } from "../harness.ts";
 import { plain, plainCall } from "../http-client.ts";
 import { text, type Unchecked } from "../wire-messages.ts";
 
@@ -93,10 +95,28 @@ async function described(name: string): Promise<string | undefined> {
   return tools.find((tool) => tool.name === name)?.description;
 }
 
+function loadedOf(logs: readonly LogLine[]): string[] {
+  return logs.flatMap((line) => (JSON.stringify(line).match(/loaded \w+/) ?? []).slice(0, 1));
+}
+
 /** What handlers had said before the server opened its door. */
-function loadedBeforeTheDoor(): string[] {
-  const opened = server.logs.findIndex((line) => line["message"] === "listening");
-  return server.logs.slice(0, opened).flatMap((line) => (JSON.stringify(line).match(/loaded \w+/) ?? []).slice(0, 1));
+function loadedBeforeTheDoor({ logs } = server): string[] {
+  return loadedOf(
+    logs.slice(
+      0,
+      logs.findIndex((line) => line["message"] === "listening"),
+    ),
+  );
+}
+
+const ALL = new Set(["loaded typed", "loaded defined", "loaded shop"]);
+
+/** What they have said when all have spoken. */
+async function loadedInTheEnd({ logs } = server): Promise<Set<string>> {
+  return until(
+    () => new Set(loadedOf(logs)),
+    ({ size }) => size === ALL.size,
+  );
 }
 
 beforeAll(async () => {
@@ -148,11 +168,21 @@ describe("a start with files that are as they were", () => {
   });
 
   test("loads the rest by itself after a while", async () => {
-    const loaded = (): Set<string> =>
-      new Set(server.logs.flatMap((line) => JSON.stringify(line).match(/loaded \w+/) ?? []));
-    expect(await until(loaded, ({ size }) => size === 3)).toEqual(
-      new Set(["loaded typed", "loaded defined", "loaded shop"]),
-    );
+    expect(await loadedInTheEnd()).toEqual(ALL);
+  });
+
+  test("loads nothing before the door is open, however late that is", async () => {
+    // It takes connections and says nothing: for some seconds the server waits for keys, with everything else done.
+    const silent = createServer().listen(0, "127.0.0.1");
+    onTestFinished(() => void silent.close());
+    await once(silent, "listening");
+    const { port } = silent.address() as AddressInfo;
+    const auth = { enabled: true, jwt: { jwksUrl: `http://127.0.0.1:${port}/keys` } };
+    const late = await startHttp({ config: { ...CONFIG, auth }, env: ENVIRONMENT });
+    onTestFinished(() => late.stop());
+    expect(late.logs).toContainEqual(expect.objectContaining({ message: "The JWKS cannot be fetched." }));
+    expect(loadedBeforeTheDoor(late)).toEqual([]);
+    expect(await loadedInTheEnd(late)).toEqual(ALL);
   });
 
   test("tells again of a file that cannot be loaded", async () => {

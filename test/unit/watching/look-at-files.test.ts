@@ -1,11 +1,24 @@
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { lookAtFiles } from "../../../src/watching/look-at-files.ts";
+import { fileState, type FileStates } from "../../../src/config/file-state.ts";
+import { FilesInView } from "../../../src/watching/look-at-files.ts";
 import { temporaryFolder } from "../config/temporary-folder.ts";
 
-/** What changes before the first look is taken for what was there: so it changes again with every try. */
-const AGAIN = { timeout: 20_000, interval: 700 };
+interface View {
+  readonly told: ReturnType<typeof vi.fn<() => void>>;
+  readonly files: FilesInView;
+}
+
+function viewOf(read: FileStates): View {
+  const told = vi.fn<() => void>();
+  const files = new FilesInView(told);
+  onTestFinished(() => files.stop());
+  files.look(read);
+  return { told, files };
+}
+
+const timesTold = ({ told }: View): number => told.mock.calls.length;
 
 test("tells of a file behind a link that was swapped above it, and of nothing once stopped", async () => {
   const folder = temporaryFolder();
@@ -14,28 +27,49 @@ test("tells of a file behind a link that was swapped above it, and of nothing on
     writeFileSync(join(folder, name, "policy.yaml"), name);
   }
   symlinkSync("one", join(folder, "current"));
-  const [told, kept] = [vi.fn<() => void>(), vi.fn<() => void>()];
-  const paths = [join(folder, "current", "policy.yaml")];
-  const stop = lookAtFiles(paths, told);
-  onTestFinished(lookAtFiles(paths, kept));
-  onTestFinished(stop);
-
-  const swap = (turn: number): void => {
-    symlinkSync(turn % 2 === 0 ? "two" : "one", join(folder, "next"));
+  const swapFor = (name: string): void => {
+    symlinkSync(name, join(folder, "next"));
     renameSync(join(folder, "next"), join(folder, "current"));
   };
-  const seen = async (listener: typeof told, change: (turn: number) => void): Promise<void> => {
-    const before = listener.mock.calls.length;
-    let turn = 0;
-    await vi.waitFor(() => {
-      change(turn++);
-      expect(listener.mock.calls.length).toBeGreaterThan(before);
-    }, AGAIN);
-  };
-  await seen(told, swap);
+  const path = join(folder, "current", "policy.yaml");
+  const read = new Map([[path, await fileState(path)]]);
+  const [stopped, kept] = [viewOf(read), viewOf(read)];
 
-  stop();
-  const last = told.mock.calls.length;
-  await seen(kept, swap);
-  expect(told).toHaveBeenCalledTimes(last);
+  swapFor("two");
+  await expect.poll(() => timesTold(stopped)).toBe(1);
+  await expect.poll(() => timesTold(kept)).toBe(1);
+
+  stopped.files.stop();
+  swapFor("one");
+  await expect.poll(() => timesTold(kept)).toBe(2);
+  expect(timesTold(stopped)).toBe(1);
+});
+
+test("tells of what changed after it was read and before it was looked at", async () => {
+  const folder = temporaryFolder({ changed: "a", removed: "a" });
+  const read = new Map<string, string>();
+  for (const name of ["changed", "removed", "made"]) read.set(join(folder, name), await fileState(join(folder, name)));
+  writeFileSync(join(folder, "changed"), "other");
+  renameSync(join(folder, "removed"), join(folder, "made"));
+  const view = viewOf(read);
+  await expect.poll(() => timesTold(view)).toBe(3);
+});
+
+test("does not lose sight of a file when others come and go", async () => {
+  const folder = temporaryFolder({ stays: "a", goes: "a", comes: "a" });
+  const read = async (...names: string[]): Promise<FileStates> => {
+    const paths = names.map((name) => join(folder, name));
+    return new Map(await Promise.all(paths.map(async (path) => [path, await fileState(path)] as const)));
+  };
+  // At once, so that no look finds it half written.
+  const swap = (name: string): void => {
+    writeFileSync(join(folder, "next"), "other");
+    renameSync(join(folder, "next"), join(folder, name));
+  };
+  const view = viewOf(await read("stays", "goes"));
+  swap("stays");
+  view.files.look(await read("stays", "comes"));
+  await expect.poll(() => timesTold(view)).toBe(1);
+  swap("comes");
+  await expect.poll(() => timesTold(view)).toBe(2);
 });
