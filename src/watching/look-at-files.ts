@@ -1,6 +1,8 @@
 import { fileState, type FileStates } from "../config/file-state.ts";
 
 const LOOK_MS = 500;
+/** A file that was just written may not be whole yet, and half a policy can be a valid one that allows more. */
+const SETTLE_MS = 100;
 
 /**
  * Files of settings may be swapped in ways that no event tells of, such as a link above them: they are looked at instead.
@@ -35,15 +37,19 @@ export class FilesInView {
 }
 
 function lookAtFile(path: string, read: string, onChange: () => void): () => void {
+  let told = read;
   let last = read;
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
   const look = async (): Promise<void> => {
     const state = await fileState(path);
     if (isStopped) return;
-    timer = setTimeout(() => void look(), LOOK_MS).unref();
-    if (state === last) return;
+    const isNew = state !== told;
+    const isWhole = state === last;
+    timer = setTimeout(() => void look(), isNew && !isWhole ? SETTLE_MS : LOOK_MS).unref();
     last = state;
+    if (!isNew || !isWhole) return;
+    told = state;
     onChange();
   };
   void look();

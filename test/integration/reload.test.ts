@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
@@ -16,7 +16,11 @@ async function startChanging(values: Record<string, unknown> = {}): Promise<Chan
   const before = JSON.parse(readFileSync(file, "utf8")) as Record<string, unknown>;
   // A server that has started has read its file; what is written now is a change.
   await server.logged("server started");
-  return { server, change: (next) => writeFileSync(file, JSON.stringify({ ...before, ...next })) };
+  const change: Changing["change"] = (next) => {
+    writeFileSync(`${file}.next`, JSON.stringify({ ...before, ...next }));
+    renameSync(`${file}.next`, file);
+  };
+  return { server, change };
 }
 
 async function list<Item>(server: HttpServer, kind: "tools" | "resources"): Promise<readonly Item[]> {

@@ -1,5 +1,6 @@
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { fileState, type FileStates } from "../../../src/config/file-state.ts";
 import { FilesInView } from "../../../src/watching/look-at-files.ts";
@@ -72,4 +73,28 @@ test("does not lose sight of a file when others come and go", async () => {
   await expect.poll(() => timesTold(view)).toBe(1);
   swap("comes");
   await expect.poll(() => timesTold(view)).toBe(2);
+});
+
+test("waits for a file that is still being written: half a policy must not be in force", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const path = join(temporaryFolder({ policy: "a" }), "policy");
+  const view = viewOf(new Map([[path, await fileState(path)]]));
+  // Between two looks it waits, and for nothing else.
+  const lookDone = async (): Promise<void> => {
+    while (vi.getTimerCount() === 0) await nextTurn();
+  };
+  await lookDone();
+  for (const [text, waitMs] of [
+    ["half", 500],
+    ["half and more", 100],
+  ] as const) {
+    writeFileSync(path, text);
+    vi.advanceTimersByTime(waitMs);
+    await lookDone();
+    expect(timesTold(view)).toBe(0);
+  }
+  vi.advanceTimersByTime(100);
+  await lookDone();
+  expect(timesTold(view)).toBe(1);
 });
