@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { egressEnv } from "../../src/network/egress-env.ts";
+import { wholeBody } from "../services/whole-body.ts";
 import { startForwarder } from "./egress/forwarder.ts";
 import { openLoopbackDoor } from "./egress/loopback-door.ts";
 import { type Site, startSite } from "./egress/stand-in-site.ts";
@@ -27,9 +28,9 @@ async function startSites(): Promise<{ plain: Site; secure: Site }> {
     const to = url.searchParams.get("to");
     if (to !== null) return void response.writeHead(302, { Location: to }).end();
     if (url.pathname === "/endless") return void response.write("first");
-    void text(request).then((body) =>
-      response.end(`${request.method} ${request.headers.host} ${url.pathname} (${body})`),
-    );
+    void wholeBody(request).then((body) => {
+      if (body !== undefined) response.end(`${request.method} ${request.headers.host} ${url.pathname} (${body})`);
+    });
   };
   return { plain: await startSite(answer), secure: await startSite(answer, { isSecure: true }) };
 }

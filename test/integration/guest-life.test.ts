@@ -3,14 +3,12 @@ import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
+import { freePort } from "../services/free-port.ts";
 import { startGuest, type Guest } from "./guest-process.ts";
+import { isAlive } from "./is-alive.ts";
 
 const exec = (guest: Guest, command: string, background = false) =>
   guest.call("shell.exec", { callId: "c", command, timeoutMs: 20_000, maxOutputChars: 1_000, background });
-
-function isAlive(pid: number): boolean {
-  return existsSync(`/proc/${pid}`) && !/^State:\s+Z/mu.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-}
 
 function childrenOf(pid: number | undefined): number[] {
   return readdirSync("/proc")
@@ -146,7 +144,7 @@ test("forwards the proxy's port to the socket outside", async () => {
   const outside = createServer((client) => client.on("data", (chunk) => client.end(`echo ${chunk.toString()}`)));
   outside.listen(socketPath);
   try {
-    const port = 20_000 + (process.pid % 20_000);
+    const port = await freePort();
     const guest = await startGuest({ env: { OWLCLAW_EGRESS: socketPath, OWLCLAW_EGRESS_PORT: String(port) } });
     await guest.call("guest.hello", {});
     const client = connect(port, "127.0.0.1");

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -5,18 +6,11 @@ import { expect, test, vi } from "vitest";
 import { CancellationTokenSource } from "vscode-jsonrpc/node";
 import type { ShellExecParams } from "../../guest/rpc.ts";
 import { startGuest, type Guest } from "./guest-process.ts";
+import { isAlive } from "./is-alive.ts";
 
 function exec(guest: Guest, command: string, options: Partial<ShellExecParams> = {}) {
   const params = { callId: "call", command, timeoutMs: 20_000, maxOutputChars: 10_000, background: false, ...options };
   return guest.call("shell.exec", params);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/mu.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return false;
-  }
 }
 
 async function pidFrom(guest: Guest, name: string): Promise<number> {
@@ -131,9 +125,11 @@ test("ends what is left when a command kills its own supervisor", async () => {
 
 test("ends a command that forks faster than it dies", async () => {
   const guest = await startGuest();
-  const bomb = "for i in 1 2 3 4 5 6 7 8; do (while :; do sleep 4242 & sleep 0.005; done) & done; wait";
+  // Everybody's processes are looked at: nobody else sleeps just as long.
+  const sleep = `sleep ${randomInt(1_000_000, 10_000_000)}`;
+  const bomb = `for i in 1 2 3 4 5 6 7 8; do (while :; do ${sleep} & sleep 0.005; done) & done; wait`;
   expect(await exec(guest, bomb, { timeoutMs: 500 })).toMatchObject({ status: "timeout" });
-  const left = await exec(guest, "ps -eo args | grep -c '[s]leep 4242'");
+  const left = await exec(guest, `ps -eo args | grep -c '[s]${sleep.slice(1)}'`);
   expect(left.stdout.text).toBe("0\n");
 });
 
@@ -221,14 +217,14 @@ test("commands run beside each other", async () => {
 
 test("a background process is read by cursor and killed", async () => {
   const guest = await startGuest();
-  const started = await exec(guest, "echo one; read -t 0.3 < <(sleep 5); echo two >&2; setsid sleep 300 & sleep 300", {
-    background: true,
-  });
+  const command = "echo one; until [ -e go ]; do sleep 0.01; done; echo two >&2; setsid sleep 300 & sleep 300";
+  const started = await exec(guest, command, { background: true });
   expect(started).toMatchObject({ status: "running", exitCode: null, processId: expect.any(String) });
   const processId = started.processId ?? "";
-  const first = await guest.call("shell.output", { processId, cursor: 0, maxChars: 1_000, waitMs: 5_000 });
+  const first = await guest.call("shell.output", { processId, cursor: 0, maxChars: 1_000, waitMs: 20_000 });
   expect(first).toEqual({ text: "one\n", cursor: 4, skippedChars: 0, isRunning: true, exitCode: null, signal: null });
-  const second = await guest.call("shell.output", { processId, cursor: 4, maxChars: 1_000, waitMs: 5_000 });
+  writeFileSync(join(guest.workspace, "go"), "");
+  const second = await guest.call("shell.output", { processId, cursor: 4, maxChars: 1_000, waitMs: 20_000 });
   expect(second).toMatchObject({ text: "two\n", cursor: 8, isRunning: true });
   const killed = await guest.call("shell.kill", { processId, signal: "SIGTERM" });
   expect(killed).toMatchObject({ isRunning: false, exitCode: null, signal: "SIGTERM" });

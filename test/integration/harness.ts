@@ -149,6 +149,9 @@ export function writeConfig({ config = {}, handlers = "handlers" }: ServerOption
     sandbox: { root: path.join(folder, "data"), enabled: false },
     // One process: what a held call is known by is in its memory, and a busy machine may look like a blocked worker.
     handlers: { paths: [path.join(FIXTURES, handlers)], ...(handlers === "handlers" ? { workers: 1 } : {}) },
+    // Tests call faster than people do, and all servers of a file count in one folder. Who says anything of governance
+    // says this as well, and `{}` is what an operator has who says nothing.
+    governance: { defaults: { callsPerMinute: 100_000 } },
     ...rest,
   };
   writeFileSync(file, JSON.stringify(content));

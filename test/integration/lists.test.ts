@@ -11,7 +11,8 @@ let many: HttpServer;
 let few: HttpServer;
 
 beforeAll(async () => {
-  [many, few] = await Promise.all([startHttp({ handlers: "many" }), startHttp()]);
+  // What is told of limits is what a server has when nobody sets any.
+  [many, few] = await Promise.all([startHttp({ handlers: "many" }), startHttp({ config: { governance: {} } })]);
 });
 
 afterAll(async () => {

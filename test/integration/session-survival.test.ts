@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { storedNameOf } from "../../src/cluster/session-seal.ts";
+import { parseEventId } from "../../src/transports/http/resumable-stream.ts";
 import { startServices, SERVICES_MISSING, type Services } from "../services/cluster.ts";
 import { type HttpServer, until } from "./harness.ts";
 import { closeStreams, HttpSession } from "./http-client.ts";
@@ -32,6 +34,17 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
   };
   const methods = (messages: readonly { method?: string; id?: unknown }[]): unknown[] =>
     messages.map(({ method, id }) => method ?? id);
+  const keyOf = (session: HttpSession): string => `owlclaw:session:${storedNameOf(session.id)}`;
+  /** The keys of one session: servers keep those of other tests as well, and write them when they like. */
+  const keysOf = async (session: HttpSession): Promise<readonly string[]> =>
+    (await services.redis?.keys(`${keyOf(session)}*`)) ?? [];
+  /** Waits until Redis has this event, and with it all that the server told before: it writes in order. */
+  const stored = async (session: HttpSession, eventId = ""): Promise<void> => {
+    const { streamId = "", sequence } = parseEventId(eventId) ?? {};
+    const newest = async (): Promise<unknown> =>
+      services.redis?.command("LINDEX", `${keyOf(session)}:${streamId}`, "-1");
+    await until(newest, (event) => String(event).startsWith(`${sequence}:`));
+  };
 
   test("outlive the server that has them: killed, another goes on with all that was settled", async () => {
     const home = await services.start({ config: CONFIG });
@@ -47,10 +60,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
     const call = await hold(near, "killed");
     const { id: told = "" } = await call.event(({ data }) => data.includes("holding"));
     // What it tells is in Redis a moment later.
-    await until(
-      async () => (await session.at(servers[1].url).request("ping")).status,
-      (status) => status === 200,
-    );
+    await stored(session, told);
     home.child.kill("SIGKILL");
     await Promise.all([stream.ended(), call.ended()]);
     const [missed, rest] = await Promise.all([near.listen(seen), session.at(servers[1].url).listen(told)]);
@@ -106,8 +116,14 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
     );
     await near.request("logging/setLevel", { level: "error" });
     home.child.kill("SIGCONT");
+    // What the one that hung had asked Redis before is too late now: it refuses calls until it has a new line.
+    await until(
+      async () => (await session.request("ping")).status,
+      (status) => status !== 503,
+    );
     // The one that hung sends them where the session is.
     const logged = await session.call("log_lines");
+    expect(logged.body.error).toBeUndefined();
     expect(logged.messages.flatMap(({ params }) => params?.["level"] ?? [])).toEqual(["error"]);
     await home.stop();
   });
@@ -140,10 +156,9 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
     await session.call("announce", { list: "tools" });
     const { id = "" } = await stream.event(({ data }) => data.includes("tools/list_changed"));
     await session.call("announce", { list: "prompts" });
-    await stream.message(({ method }) => method === "notifications/prompts/list_changed");
+    const last = await stream.event(({ data }) => data.includes("prompts/list_changed"));
     await services.redis?.forget();
-    const keys = (): Promise<readonly string[]> => services.redis?.keys("owlclaw:session:*") ?? Promise.resolve([]);
-    await until(keys, (names) => names.length >= 2);
+    await stored(session, last.id);
     home.child.kill("SIGKILL");
     const next = await session.at(servers[0].url).listen(id);
     expect(await next.message(() => true)).toMatchObject({ method: "notifications/prompts/list_changed" });
@@ -156,22 +171,18 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
 
   test("leave nothing behind in Redis when they end, and nothing that somebody could read while they live", async () => {
     const session = await HttpSession.open(servers[0].url);
-    const before = await services.redis?.keys("owlclaw:session:*");
     const params = { name: "echo", arguments: { text: "walls have ears" }, _meta: { progressToken: "p" } };
     await session.send({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
     const call = await hold(session, "walls have ears");
-    await call.event(({ data }) => data.includes("holding"));
-    await until(
-      async () => services.redis?.keys("owlclaw:session:*"),
-      (names) => (names?.length ?? 0) > (before?.length ?? 0),
-    );
+    const { id } = await call.event(({ data }) => data.includes("holding"));
+    await stored(session, id);
     const dump = await services.redis?.dump("owlclaw:session:*");
     expect(dump).not.toMatch(/walls|holding|anonymous|progress|clientInfo/);
     expect(dump).not.toContain(session.id);
     await session.delete();
     await until(
-      async () => services.redis?.keys("owlclaw:session:*"),
-      (names) => (names?.length ?? 0) < (before?.length ?? 0),
+      () => keysOf(session),
+      (names) => names.length === 0,
     );
   });
 });

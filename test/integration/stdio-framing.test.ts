@@ -139,7 +139,10 @@ describe("what is written", () => {
 
   test("a client that reads late gets every answer", async () => {
     const line = new StdioLine({
-      config: { tools: { maxResultChars: 1_000_000 }, governance: { defaults: { concurrency: 300 } } },
+      config: {
+        tools: { maxResultChars: 1_000_000 },
+        governance: { defaults: { callsPerMinute: 100_000, concurrency: 300 } },
+      },
     });
     await line.initialize();
     line.pauseReading();
@@ -265,7 +268,10 @@ test("[004-R2.1] [003-FR-001] without a transport named, JSON-RPC is served over
 /** A server that has more to say than the pipe holds, to a client that has stopped reading. */
 async function unreadLine(): Promise<StdioLine> {
   const line = new StdioLine({
-    config: { tools: { maxResultChars: 1_000_000 }, governance: { defaults: { concurrency: 300 } } },
+    config: {
+      tools: { maxResultChars: 1_000_000 },
+      governance: { defaults: { callsPerMinute: 100_000, concurrency: 300 } },
+    },
   });
   await line.initialize();
   line.pauseReading();

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
+import { wholeBody } from "./whole-body.ts";
 
 export interface CollectedSpan {
   readonly traceId: string;
@@ -73,12 +74,11 @@ export class OtlpCollector {
   async receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.requests += 1;
     this.headers.push(request.headers);
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const text = await wholeBody(request);
+    if (text === undefined) return;
     if (this.behaviour === "hangs") return;
     if (this.behaviour !== "takes") return void response.writeHead(this.behaviour === "refuses" ? 400 : 503).end();
     if (request.method !== "POST" || request.url !== "/v1/traces") return void response.writeHead(404).end();
-    const text = Buffer.concat(chunks).toString();
     this.raw += text;
     for (const { resource, scopeSpans } of (JSON.parse(text) as Body).resourceSpans) {
       this.resources.push(toRecord(resource.attributes));

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { json } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
+import { wholeBody } from "./whole-body.ts";
 
 export interface ReceivedAlert {
   readonly event: string;
@@ -22,8 +22,9 @@ export async function startWebhook(): Promise<Webhook> {
   const received: ReceivedAlert[] = [];
   const server = createServer((request, response) => {
     if (webhook.isDead) return void request.destroy();
-    void json(request).then((body) => {
-      received.push(body as ReceivedAlert);
+    void wholeBody(request).then((body) => {
+      if (body === undefined) return;
+      received.push(JSON.parse(body) as ReceivedAlert);
       response.end();
     });
   });

@@ -1,7 +1,8 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type HttpServer, scratchFile, startHttp, until } from "../harness.ts";
 import { closeStreams, HttpSession, plain, plainCall } from "../http-client.ts";
+import { isAlive } from "../is-alive.ts";
 import { expectedData, text } from "../wire-messages.ts";
 
 let server: HttpServer;
@@ -156,12 +157,3 @@ test("constraints of a tool are in its _meta", async () => {
 });
 
 const fixture = new URL("../../fixtures/workers", import.meta.url).pathname;
-
-/** A process that ended and waits for its parent to notice is no longer alive. */
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return false;
-  }
-}

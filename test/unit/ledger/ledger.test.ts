@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
-import { text } from "node:stream/consumers";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { parseHead } from "../../../src/ledger/checkpoint.ts";
+import { wholeBody } from "../../services/whole-body.ts";
 import { entry } from "./ledger-entry.ts";
 import { appendMany, dataFolder, openTestLedger, REFUSED } from "./ledger-fixture.ts";
 
@@ -58,7 +58,8 @@ test("two servers on one data folder make one chain", async () => {
 test("signs the chain every so many rows and at the end, and tells log and webhook", async () => {
   const posts: Record<string, unknown>[] = [];
   const server = createServer((request, response) => {
-    void text(request).then((body) => {
+    void wholeBody(request).then((body) => {
+      if (body === undefined) return;
       posts.push(JSON.parse(body) as Record<string, unknown>);
       response.end();
     });

@@ -1,8 +1,8 @@
 import { createServer, type RequestListener } from "node:http";
-import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type Alert, createAlerts } from "../../../src/telemetry/alerts.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { wholeBody } from "../../services/whole-body.ts";
 
 const ALERT: Alert = { event: "ledger_failed", severity: "error", message: "The disk is full.", facts: { hint: "x" } };
 
@@ -21,7 +21,8 @@ function logged(): { lines: string[]; logger: ReturnType<typeof createLogger> } 
 test("posts alerts as JSON, in their order", async () => {
   const bodies: Record<string, unknown>[] = [];
   const webhook = await listen((request, response) => {
-    void text(request).then((body) => {
+    void wholeBody(request).then((body) => {
+      if (body === undefined) return;
       bodies.push(JSON.parse(body) as Record<string, unknown>);
       response.end();
     });
@@ -68,7 +69,8 @@ test("of the ledger's heads that wait the newest stands for all, so that trouble
   const events: string[] = [];
   const webhook = await listen((request, response) => {
     if (isDead) return void request.destroy();
-    void text(request).then((body) => {
+    void wholeBody(request).then((body) => {
+      if (body === undefined) return;
       const { event, message } = JSON.parse(body) as Alert;
       events.push(`${event} ${message}`);
       response.end();

@@ -264,7 +264,7 @@ describe("when microsandbox refuses to remove a machine (with an SDK of the test
       await letTimePass();
       expect(existsSync(spec.folder)).toBe(false);
       expect(readdirSync(join(dataFolder, "microsandbox", "cells"))).toEqual([]);
-    });
+    }, 20_000);
     expect(microsandbox.destroyed).toBe(1);
     await runtime.close();
   });
@@ -293,7 +293,7 @@ test.each([
   await vi.waitFor(async () => {
     await letTimePass();
     expect(runtime.trouble?.()).toBeUndefined();
-  });
+  }, 20_000);
   await expect(
     runtime.start({ ...spec, template: "science" }, AbortSignal.timeout(60_000)).then((cell) => cell.stop()),
   ).resolves.toBeUndefined();
