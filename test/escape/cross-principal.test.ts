@@ -14,7 +14,7 @@ import {
   rpc,
   send,
 } from "./http-client.ts";
-import { type HttpServerProcess, startHttp } from "./server.ts";
+import { HANDLERS, type HttpServerProcess, startHttp } from "./server.ts";
 import { attackedServerAuth, goodToken } from "./token-attacks.ts";
 
 const keys = createTokenKeys();
@@ -323,9 +323,21 @@ describe("a cursor", () => {
 });
 
 describe("cancelling another's request by its id", () => {
+  let calm: HttpServerProcess;
+  beforeAll(async () => {
+    calm = await startHttp({
+      config: {
+        auth: attackedServerAuth("secret", keys),
+        // What is held is in the handlers' memory: on a busy machine a second worker may answer, which holds nothing.
+        handlers: { paths: [HANDLERS], isolation: "none" },
+      },
+    });
+  });
+  afterAll(() => calm.stop());
+
   const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "same-id" } };
   const stateOfHold = async (key: string): Promise<string | undefined> =>
-    (await callTool(origin, "held", {}, { token: alice })).json.result.structuredContent.holds[key];
+    (await callTool(calm.origin, "held", {}, { token: alice })).json.result.structuredContent.holds[key];
   const whenHeld = (key: string): Promise<string | undefined> =>
     eventually(
       () => stateOfHold(key),
@@ -334,39 +346,39 @@ describe("cancelling another's request by its id", () => {
 
   test.each(["plain", "session", "modern"])("does nothing to a call that is %s", async (kind) => {
     const key = `cancel ${kind}`;
-    const headers = kind === "session" ? await openSession(origin, { token: alice }) : {};
+    const headers = kind === "session" ? await openSession(calm.origin, { token: alice }) : {};
     const params = { name: "hold", arguments: { key } };
     const running =
       kind === "modern"
-        ? modern(origin, "tools/call", params, { token: alice, id: "same-id" })
-        : rpc(origin, "tools/call", params, { token: alice, headers, id: "same-id" });
+        ? modern(calm.origin, "tools/call", params, { token: alice, id: "same-id" })
+        : rpc(calm.origin, "tools/call", params, { token: alice, headers, id: "same-id" });
     await whenHeld(key);
-    const foreign = await openSession(origin, { token: mallory });
-    await post(origin, cancel, { token: mallory });
-    await post(origin, cancel, { token: mallory, headers: foreign });
-    await post(origin, cancel, { token: mallory, headers });
-    await modern(origin, "notifications/cancelled", { requestId: "same-id" }, { token: mallory });
+    const foreign = await openSession(calm.origin, { token: mallory });
+    await post(calm.origin, cancel, { token: mallory });
+    await post(calm.origin, cancel, { token: mallory, headers: foreign });
+    await post(calm.origin, cancel, { token: mallory, headers });
+    await modern(calm.origin, "notifications/cancelled", { requestId: "same-id" }, { token: mallory });
     // A request with the same id in another's hands must not take its place either.
-    await rpc(origin, "ping", {}, { token: mallory, id: "same-id" });
+    await rpc(calm.origin, "ping", {}, { token: mallory, id: "same-id" });
     expect(await stateOfHold(key)).toBe("waiting");
-    await callTool(origin, "release", { key }, { token: alice });
+    await callTool(calm.origin, "release", { key }, { token: alice });
     expect((await running).json).toMatchObject({ id: "same-id", result: { content: [{ text: `${key} done` }] } });
   });
 
   test("works for the owner, in the session that the request is in", async () => {
-    const headers = await openSession(origin, { token: alice });
+    const headers = await openSession(calm.origin, { token: alice });
     const key = "own cancel";
     const running = rpc(
-      origin,
+      calm.origin,
       "tools/call",
       { name: "hold", arguments: { key } },
       { token: alice, headers, id: "same-id" },
     );
     await whenHeld(key);
-    const elsewhere = await openSession(origin, { token: alice });
-    await post(origin, cancel, { token: alice, headers: elsewhere });
+    const elsewhere = await openSession(calm.origin, { token: alice });
+    await post(calm.origin, cancel, { token: alice, headers: elsewhere });
     expect(await stateOfHold(key)).toBe("waiting");
-    await post(origin, cancel, { token: alice, headers });
+    await post(calm.origin, cancel, { token: alice, headers });
     await eventually(
       () => stateOfHold(key),
       (state) => state === "cancelled",

@@ -37,7 +37,17 @@ function report(fact: string, value: unknown): void {
 
 /** Groups of others come and go during the walk. */
 function entriesOf(folder: string): Dirent[] {
-  return existsSync(folder) ? readdirSync(folder, { withFileTypes: true }) : [];
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch (error) {
+    // The second: it was removed between being opened and being read.
+    if (isErrnoException(error) && (error.code === "ENOENT" || error.code === "ENODEV")) return [];
+    throw error;
+  }
+}
+
+function isErrnoException(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && "code" in error;
 }
 
 /** Folders of the hierarchy that are ours. */

@@ -42,10 +42,12 @@ export async function launchInSandbox(
   return {
     stream: cell.stream,
     outputs: [{ name: "stderr", stream: cell.diagnostics }],
-    exited: cell.exited.then(async ({ code, signal, reason }) => {
-      await place.close();
-      return { code, signal, ...(reason === "memory" && { reason: "it used more memory than its sandbox allows" }) };
-    }),
+    exited: cell.exited.then(({ code, signal, reason }) => ({
+      code,
+      signal,
+      ...(reason === "memory" && { reason: "it used more memory than its sandbox allows" }),
+    })),
+    cleared: cell.exited.then(() => place.close()),
     pathPrefix: SANDBOXED_FILES,
     kill: () => void cell.stop(),
   };

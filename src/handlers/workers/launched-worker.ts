@@ -15,6 +15,8 @@ export interface LaunchedWorker {
   /** What it prints, for the log. */
   readonly outputs: readonly { readonly name: "stdout" | "stderr"; readonly stream: Readable }[];
   readonly exited: Promise<WorkerExit>;
+  /** After its end, when nothing of it is left; where that takes longer than the end itself. */
+  readonly cleared?: Promise<void>;
   readonly journal?: CallJournal;
   /** Stands before every path inside, where the files are elsewhere. */
   readonly pathPrefix?: string;

@@ -1,6 +1,6 @@
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { LaunchWorker, WorkerExit } from "./launched-worker.ts";
+import type { LaunchedWorker, LaunchWorker, WorkerExit } from "./launched-worker.ts";
 import { RemoteCall, type RemoteCallOptions, type RemoteTarget, type UseSandbox } from "./remote-call.ts";
 import { RestartPause } from "./restart-pause.ts";
 import { WorkerProcess } from "./worker-process.ts";
@@ -36,6 +36,7 @@ export class WorkerPool {
   readonly #queue: RemoteCall[] = [];
   readonly #sources = new Map<string, string>();
   readonly #launches = new Set<Promise<void>>();
+  readonly #clearings = new Set<Promise<void>>();
   #launching = 0;
   #failedStarts = 0;
   readonly #pause = new RestartPause();
@@ -84,7 +85,8 @@ export class WorkerPool {
     const error = new OwlError("shutting_down", "the server is stopping");
     for (const call of this.#queue.splice(0)) call.fail(error);
     const gone = Promise.all([...this.#workers.map((worker) => worker.close()), ...this.#launches]);
-    await Promise.race([gone, this.#patience()]);
+    const cleared = gone.then(() => Promise.all(this.#clearings));
+    await Promise.race([cleared, this.#patience()]);
     this.isOver = true;
   }
 
@@ -202,9 +204,20 @@ export class WorkerPool {
       onUnloaded: (call) => this.#tryAgain(call),
       onExit: (gone, exit) => this.#onExit(gone, exit, performance.now() - startedAt),
     });
+    this.#followClearing(launched);
     this.#launching -= 1;
     this.#workers.push(worker);
     if (this.#isClosed) await worker.close();
+  }
+
+  /** The disk of a sandbox may take its time: neither the calls of a worker that is gone nor the next one wait for it. */
+  #followClearing({ cleared }: LaunchedWorker): void {
+    if (cleared === undefined) return;
+    const clearing = cleared.catch((error: unknown) =>
+      this.#options.logger.error("the sandbox of handlers was not cleared up", { error }),
+    );
+    this.#clearings.add(clearing);
+    void clearing.then(() => this.#clearings.delete(clearing));
   }
 
   #onExit(worker: WorkerProcess, { reason }: WorkerExit, livedMs: number): void {

@@ -11,7 +11,10 @@ import type { FromWorker, ToWorker, WireContext } from "./worker-protocol.ts";
 const CANCEL_GRACE_MS = 500;
 /** A call that runs on for so long after its end costs its worker: that takes no more, and ends when the others are done. */
 export const RUN_ON_MS = 300_000;
-/** A worker that is no longer wanted ends by itself when its stream does. */
+/**
+ * A worker ends by itself when its stream does; one that lives on is ended after this time, since its calls wait for that.
+ * One that is on its way out keeps its exit code, however long that takes: the kernel kills nothing that exits already.
+ */
 const END_GRACE_MS = 1000;
 const KEPT_LINES = 5;
 
@@ -50,6 +53,9 @@ export class WorkerProcess implements CallRunner {
   #heard = 0;
   #pingedAt: number | undefined;
   #killedFor: string | undefined;
+  #isCutOff = false;
+  /** It closed its stream and lived on: the server ended it. */
+  #wasLeft = false;
   isReady = false;
   isStuck = false;
   #leavingFor: string | undefined;
@@ -65,7 +71,7 @@ export class WorkerProcess implements CallRunner {
       stream: launched.stream,
       maxLineChars,
       onMessage: (message) => this.#receive(message),
-      onEnd: () => setTimeout(() => launched.kill(), END_GRACE_MS).unref(),
+      onEnd: () => this.#onLineEnd(),
     });
     this.keep(options.sources);
     logOutputs(launched, logger, (line) => {
@@ -84,7 +90,7 @@ export class WorkerProcess implements CallRunner {
   }
 
   get canTake(): boolean {
-    return this.isReady && !this.isOver && !this.isStuck && this.#leavingFor === undefined;
+    return this.isReady && !this.isOver && !this.#isCutOff && !this.isStuck && this.#leavingFor === undefined;
   }
 
   /** Whether somebody still waits for something that runs here. */
@@ -139,6 +145,17 @@ export class WorkerProcess implements CallRunner {
     this.#lines.flush();
     this.#lines.end("it is not needed any more");
     await this.#options.launched.exited;
+  }
+
+  /** Nothing reaches it any more: a call that came now would be lost with it, and never have run. */
+  #onLineEnd(): void {
+    this.#isCutOff = true;
+    if (this.isOver) return;
+    const endIt = (): void => {
+      this.#wasLeft = !this.#isClosing && !this.isOver;
+      this.#options.launched.kill();
+    };
+    setTimeout(endIt, END_GRACE_MS).unref();
   }
 
   #receive(message: unknown): void {
@@ -270,7 +287,7 @@ export class WorkerProcess implements CallRunner {
     const started = journal === undefined ? this.#lastId : journal.revoke();
     journal?.close();
     this.#lines.end("it ended");
-    const reason = this.#killedFor ?? exit.reason ?? describeExit(exit);
+    const reason = this.#killedFor ?? exit.reason ?? describeExit(exit, this.#wasLeft);
     const calls = this.#calls.entries();
     for (const [id] of calls) this.#calls.delete(id);
     this.#options.onExit(this, { ...exit, reason });
@@ -288,7 +305,9 @@ function wireContext({ context, traceparent, tracestate }: RemoteCall): WireCont
   return { principal, traceId, sessionId, protocolVersion, traceparent, tracestate };
 }
 
-function describeExit({ code, signal }: WorkerExit): string {
+function describeExit({ code, signal }: WorkerExit, wasLeft: boolean): string {
+  // An exit code is its own, also when it was killed in the meantime.
+  if (wasLeft && signal === "SIGKILL") return "it closed its line to the server, and was ended";
   return signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`;
 }
 

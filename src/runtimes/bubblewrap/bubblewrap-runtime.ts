@@ -27,6 +27,9 @@ import { writeOwnEtc } from "./system-tree.ts";
 import { createUidRange } from "./uid-range.ts";
 import { createWorkspaceWatch } from "../workspace-watch.ts";
 
+/** When a server stops, each cell has had its time already: what has not ended by then is left to the next server. */
+const LAST_LOOK_MS = 5000;
+
 export interface BubblewrapOptions {
   readonly dataFolder: string;
   readonly logger: Logger;
@@ -82,7 +85,8 @@ export async function assembleRuntime(options: BubblewrapOptions, controlsOff: C
       await Promise.all([...cells].map(async (cell) => await cell.stop()));
       host.workspaceWatch.close();
       await host.guestCopies.remove(options.serverId);
-      if (await endServerGroups(host.controlGroups?.folders ?? [])) await host.records.removeServer(options.serverId);
+      const groups = host.controlGroups?.folders ?? [];
+      if (await endServerGroups(groups, LAST_LOOK_MS)) await host.records.removeServer(options.serverId);
     },
   };
 }

@@ -4,13 +4,14 @@ import type { Cell, CellExit } from "../runtime.ts";
 import type { CellHost } from "./cell-host.ts";
 import type { ControlGroup } from "./cgroups/control-group.ts";
 import { endGroups, tryKill } from "./end-groups.ts";
+import { LET_GO_TIMEOUT_MS } from "./loop-devices.ts";
 import { type LaunchedProcess, readBounded } from "./launched-process.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "../../processes/identity.ts";
 import { processTreeUsage } from "./process-tree.ts";
 import type { CellRecord } from "./records.ts";
 
 const MAX_ERROR_CHARS = 4096;
-const END_TIMEOUT_MS = 5000;
+const MAX_PAUSE_MS = 20;
 /** How a shell, and bwrap, tell that a program was ended by SIGKILL. */
 const KILLED_CODE = 128 + 9;
 
@@ -88,11 +89,11 @@ async function clear(host: CellHost, running: RunningCell, init: ProcessIdentity
 
 async function waitUntilGone(init: ProcessIdentity | undefined): Promise<boolean> {
   if (init === undefined) return true;
-  const deadline = Date.now() + END_TIMEOUT_MS;
-  while (isAlive(init)) {
-    if (Date.now() > deadline) return false;
+  const deadline = performance.now() + LET_GO_TIMEOUT_MS;
+  for (let pauseMs = 1; isAlive(init); pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
+    if (performance.now() > deadline) return false;
     tryKill(init.pid);
-    await delay(1);
+    await delay(pauseMs);
   }
   return true;
 }

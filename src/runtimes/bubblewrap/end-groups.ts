@@ -1,30 +1,30 @@
 import { readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { LET_GO_TIMEOUT_MS } from "./loop-devices.ts";
 
-const END_TIMEOUT_MS = 5000;
 const MAX_PAUSE_MS = 20;
 
 /** Ends every process in a cell's control groups, and removes the groups. `false`: something would not end in time. */
-export async function endGroups(folders: readonly string[]): Promise<boolean> {
-  const deadline = Date.now() + END_TIMEOUT_MS;
-  for (let pauseMs = 1; Date.now() < deadline; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
+export async function endGroups(folders: readonly string[], timeoutMs: number = LET_GO_TIMEOUT_MS): Promise<boolean> {
+  const deadline = performance.now() + timeoutMs;
+  for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
     const removed = await Promise.all(folders.map(async (folder) => await killAndRemove(folder)));
     if (removed.every(Boolean)) return true;
+    if (performance.now() > deadline) return false;
     await delay(pauseMs);
   }
-  return false;
 }
 
 /** The same for a server's own groups, with whatever is left below them. */
-export async function endServerGroups(folders: readonly string[]): Promise<boolean> {
+export async function endServerGroups(folders: readonly string[], timeoutMs?: number): Promise<boolean> {
   const below = await Promise.all(
     folders.map(async (folder) => {
       const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
       return entries.filter((entry) => entry.isDirectory()).map((entry) => join(folder, entry.name));
     }),
   );
-  return (await endGroups(below.flat())) && (await endGroups(folders));
+  return (await endGroups(below.flat(), timeoutMs)) && (await endGroups(folders, timeoutMs));
 }
 
 async function killAndRemove(folder: string): Promise<boolean> {

@@ -30,7 +30,7 @@ const remote: RemoteTarget = {
 };
 
 /** A worker's two sides, and handlers that end when they are told. */
-async function startWorker() {
+async function startWorker(killed: WorkerExit = { code: null, signal: "SIGKILL" }) {
   const [near, far] = duplexPair();
   const going = new Map<string, () => void>();
   const waits = (name: string): Promise<string> =>
@@ -44,7 +44,7 @@ async function startWorker() {
   const host = new WorkerHost({ importFile: () => Promise.resolve({ waits }), send: (message) => line.send(message) });
   let end: (exit: WorkerExit) => void = () => undefined;
   const exited = new Promise<WorkerExit>((resolve) => (end = resolve));
-  const kill = vi.fn<() => void>(() => end({ code: null, signal: "SIGKILL" }));
+  const kill = vi.fn<() => void>(() => end(killed));
   const worker = new WorkerProcess({
     launched: { stream: near, outputs: [], exited, kill },
     logger: SILENT_LOGGER,
@@ -71,7 +71,7 @@ async function startWorker() {
     await vi.waitFor(() => expect(going.has(name)).toBe(true), 20_000);
     return { result, lost, stop: () => life.end(), finish: () => going.get(name)?.() };
   };
-  return { worker, kill, start };
+  return { worker, kill, start, hangUp: () => far.end() };
 }
 
 /** Lets both sides say what they have to say, then time goes by: half a second after a stop its worker is looked at. */
@@ -106,4 +106,24 @@ test("a call that ends late, but in time, costs nobody anything", async () => {
   await vi.waitFor(() => expect(worker.size).toBe(0), 20_000);
   await pass(RUN_ON_MS);
   expect([worker.canTake, kill.mock.calls.length, slow.lost.mock.calls.length]).toEqual([true, 0, 0]);
+});
+
+test("one whose stream ended takes no more calls: they would be lost with it", async () => {
+  const { worker, kill, start, hangUp } = await startWorker();
+  await start("last");
+  hangUp();
+  await vi.waitFor(() => expect(worker.canTake).toBe(false), 20_000);
+  expect([worker.isOver, kill.mock.calls.length]).toEqual([false, 0]);
+});
+
+test.each<[string, WorkerExit, string]>([
+  ["lives on is ended, and its calls are told so", { code: null, signal: "SIGKILL" }, "closed its line to the server"],
+  ["was about to exit keeps its exit code, though it was killed in the meantime", { code: 3, signal: null }, "code 3"],
+])("one that closed its stream and %s", async (_name, killed, reason) => {
+  const { kill, start, hangUp } = await startWorker(killed);
+  const { result } = await start("last");
+  hangUp();
+  await pass(1000);
+  expect(kill).toHaveBeenCalledOnce();
+  await expect(result).rejects.toThrow(reason);
 });
