@@ -28,5 +28,7 @@ export function cutToWidth(text: string, width: number): string {
 
 function graphemeWidth(grapheme: string): number {
   if (INVISIBLE.test(grapheme)) return 0;
+  // A mark that follows a space makes no wide character of it.
+  if (grapheme.startsWith(" ")) return 1;
   return WIDE.test(grapheme) ? 2 : 1;
 }

@@ -71,9 +71,7 @@ class AlertQueue implements WebhookAlerts {
       return;
     }
     this.#waiting.push({ event: alert.event, body: JSON.stringify({ time: new Date().toISOString(), ...alert }) });
-    this.#delivering ??= this.#deliverAll().finally(() => {
-      this.#delivering = undefined;
-    });
+    this.#delivering ??= this.#deliverAll();
   }
 
   /** The first in line is under way. */
@@ -96,10 +94,12 @@ class AlertQueue implements WebhookAlerts {
         pauseMs = this.#firstPauseMs;
         continue;
       }
-      if (this.#isClosing) return;
+      if (this.#isClosing) break;
       await this.#pause(pauseMs);
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
     }
+    // In the same step as the last look: whatever is sent from now on begins anew.
+    this.#delivering = undefined;
   }
 
   async #isDelivered({ event, body }: Waiting): Promise<boolean> {

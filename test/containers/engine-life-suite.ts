@@ -66,10 +66,9 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     expect((await containersOf(place)).map((each) => each.slice(0, 12))).toContain(id);
     const created = server.log.find(({ message }) => message === "sandbox created");
     expect(created).toMatchObject({ container: id, sandbox: expect.stringMatching(/^owl-/) });
-    expect(server.log.find(({ tool }) => tool === "shell_exec")).toMatchObject({
-      container: id,
-      sandbox: created?.["sandbox"],
-    });
+    const told = { container: id, sandbox: created?.["sandbox"] };
+    const line = (): unknown => server.log.find(({ tool }) => tool === "shell_exec");
+    await vi.waitFor(() => expect(line()).toMatchObject(told), PATIENCE);
     await inside.call("sandbox_destroy");
     expect(containerIn(server.log, "container removed")).toBe(id);
     expect(await containersOf(place, "-a")).toEqual([]);
@@ -109,7 +108,8 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     const read = await inside.call("file_read", { path: "kept.txt" });
     expect(read.structuredContent).toMatchObject({ content: "kept", sandbox_restarted: true });
     const [next = ""] = await containersOf(place);
-    expect(server.log.findLast(({ tool }) => tool === "file_read")).toMatchObject({ container: next.slice(0, 12) });
+    const line = (): unknown => server.log.findLast(({ tool }) => tool === "file_read");
+    await vi.waitFor(() => expect(line()).toMatchObject({ container: next.slice(0, 12) }), PATIENCE);
     await server.stop();
   });
 

@@ -16,7 +16,8 @@ describe.each([false, true])("the shop, with inlineSkills: %s", (inlineSkills) =
   let client: TestClient;
 
   beforeAll(async () => {
-    server = await startHttp({ config: { ...files, handlers: { paths, inlineSkills } } });
+    // The limits of somebody who says nothing of them, as the command has: tools tell theirs.
+    server = await startHttp({ config: { ...files, handlers: { paths, inlineSkills }, governance: {} } });
     client = await connect({ client: "v2", transport: "http", version: "2025-11-25" }, server.url);
   });
 

@@ -78,8 +78,10 @@ export class SqliteStore implements LedgerStore {
   }
 
   async close(): Promise<void> {
+    // Told first, so that long work ends at once. What empties the log was asked before and is still done.
+    const ended = this.#thread.close();
     await this.#log.close();
-    await this.#thread.close();
+    await ended;
     this.#writer.close();
   }
 

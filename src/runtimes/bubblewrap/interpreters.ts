@@ -20,7 +20,8 @@ const VISIBLE = /^\/(usr|bin|sbin|lib|lib32|lib64|libx32)\//;
 
 const PYTHON_QUESTION = "import sys,json;print(json.dumps([sys.executable,sys.prefix,sys.base_prefix]))";
 const pythonAnswerSchema = z.tuple([z.string(), z.string(), z.string()]);
-const PYTHON_TIMEOUT_MS = 5000;
+/** Long, since a server that gets no answer has no Python for its whole life. */
+const PYTHON_TIMEOUT_MS = 30_000;
 
 /** The Node that runs the server also runs the guest, wherever a version manager put it. */
 export async function findNode(executable: string): Promise<Interpreter> {

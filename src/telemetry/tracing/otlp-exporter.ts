@@ -13,6 +13,8 @@ export interface OtlpExporterOptions {
   /** Default: ten seconds for one request. */
   readonly timeoutMs?: number;
   readonly firstPauseMs?: number;
+  /** Default: two seconds for everything that waits when the server stops. */
+  readonly lastWordsMs?: number;
 }
 
 /** Spans that wait; those that come when so many do are lost. With their attributes they are about 4 MB. */
@@ -62,7 +64,7 @@ export class OtlpExporter {
       this.#isStopping = true;
       this.#request?.abort();
       this.#wakeUp?.();
-    }, LAST_WORDS_MS);
+    }, this.#options.lastWordsMs ?? LAST_WORDS_MS);
     await this.#sending;
     clearTimeout(timer);
     this.#isStopping = true;

@@ -32,6 +32,13 @@ test("no line is wider than the terminal, whatever is in the cells", () => {
   );
 });
 
+test("a mark that a cell begins with makes nothing of the space before it", () => {
+  for (const mark of ["\ufe0f", "\u3099", "\u302a"]) {
+    expect(displayWidth(mark)).toBe(0);
+    expect(displayWidth(`a  ${mark}b`)).toBe(4);
+  }
+});
+
 test("Chinese text takes two columns a character, and an emoji too", () => {
   expect(["技能", "a技", "👩‍💻", "é", "e\u0301", "❤️"].map(displayWidth)).toEqual([4, 3, 2, 1, 1, 2]);
   const table = renderTable({ columns, rows: [["订单", "查询订单的状态和物流信息"]], width: 30, color: false });

@@ -97,4 +97,4 @@ test("the real tools of this machine name an index without any configuration", a
   const homeFolder = temporaryFolder();
   expect(await presetHosts("npm", { env, homeFolder })).toEqual([expect.stringMatching(/^[a-z0-9.-]+:\d+$/)]);
   expect((await presetHosts("pip", { env, homeFolder })).length).toBeGreaterThan(0);
-}, 60_000);
+});

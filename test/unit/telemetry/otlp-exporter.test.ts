@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { type LogFields, SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
-import { OtlpExporter } from "../../../src/telemetry/tracing/otlp-exporter.ts";
+import { OtlpExporter, type OtlpExporterOptions } from "../../../src/telemetry/tracing/otlp-exporter.ts";
 import { Tracer } from "../../../src/telemetry/tracing/tracer.ts";
 import { until } from "../../integration/harness.ts";
 import { OtlpCollector } from "../../services/otlp-collector.ts";
 
 const SOURCE = { serviceName: "owlclaw", version: "0", instanceId: "test" };
 
-function exporting(endpoint: string, timeoutMs = 8000) {
+function exporting(endpoint: string, times: Pick<OtlpExporterOptions, "timeoutMs" | "lastWordsMs"> = {}) {
   const counts = { exported: 0, dropped: 0 };
   const said: [string, LogFields | undefined][] = [];
   const logger = {
@@ -25,8 +25,8 @@ function exporting(endpoint: string, timeoutMs = 8000) {
     source: SOURCE,
     logger,
     onSpans: (outcome, count) => (counts[outcome] += count),
-    timeoutMs,
     firstPauseMs: 10,
+    ...times,
   });
   const tracer = new Tracer({ sink: exporter.add, sampleRatio: 1 });
   const emit = (count: number): void => {
@@ -37,7 +37,7 @@ function exporting(endpoint: string, timeoutMs = 8000) {
 
 test("spans arrive in batches, with the headers of the operator, and all of them before the end", async () => {
   const collector = await OtlpCollector.start();
-  const { exporter, emit, counts } = exporting(collector.endpoint);
+  const { exporter, emit, counts } = exporting(collector.endpoint, { lastWordsMs: 60_000 });
   emit(1200);
   await exporter.close();
   expect(collector.spans).toHaveLength(1200);
@@ -49,7 +49,7 @@ test("spans arrive in batches, with the headers of the operator, and all of them
 test("a collector that is overloaded gets the same spans again, once each, and the log hears of it once", async () => {
   const collector = await OtlpCollector.start();
   collector.behaviour = "overloaded";
-  const { exporter, emit, counts, said } = exporting(collector.endpoint);
+  const { exporter, emit, counts, said } = exporting(collector.endpoint, { lastWordsMs: 60_000 });
   emit(600);
   await until(
     () => collector.requests,
@@ -71,26 +71,22 @@ test("a collector that is overloaded gets the same spans again, once each, and t
 test("what a collector refuses is not sent again", async () => {
   const collector = await OtlpCollector.start();
   collector.behaviour = "refuses";
-  const { exporter, emit, counts } = exporting(collector.endpoint);
+  const { exporter, emit, counts } = exporting(collector.endpoint, { lastWordsMs: 60_000 });
   emit(5);
   await exporter.close();
   expect(collector.requests).toBe(1);
   expect(counts).toEqual({ exported: 0, dropped: 5 });
 });
 
-test(
-  "with a collector that hangs or is gone the spans that wait have an end, and the end of the server does not wait for it",
-  { timeout: 30_000 },
-  async () => {
-    const collector = await OtlpCollector.start();
-    collector.behaviour = "hangs";
-    for (const endpoint of [collector.endpoint, "http://127.0.0.1:9"]) {
-      const { exporter, emit, counts } = exporting(endpoint, 300);
-      emit(10_000);
-      expect(counts.dropped).toBe(10_000 - 8192 - 512);
-      await exporter.close();
-      emit(1);
-      expect(counts).toEqual({ exported: 0, dropped: 10_001 });
-    }
-  },
-);
+test("with a collector that hangs or is gone the spans that wait have an end, and the end of the server does not wait for it", async () => {
+  const collector = await OtlpCollector.start();
+  collector.behaviour = "hangs";
+  for (const endpoint of [collector.endpoint, "http://127.0.0.1:9"]) {
+    const { exporter, emit, counts } = exporting(endpoint, { timeoutMs: 300 });
+    emit(10_000);
+    expect(counts.dropped).toBe(10_000 - 8192 - 512);
+    await exporter.close();
+    emit(1);
+    expect(counts).toEqual({ exported: 0, dropped: 10_001 });
+  }
+});

@@ -82,11 +82,14 @@ describe("watchFiles", () => {
   it("tells of a disk that never is quiet", async () => {
     const { changes } = await watching({ paths: [folder], settleMs: 20 });
     let count = 0;
-    const writer = setInterval(() => void writeFile(join(folder, `${count++ % 5}.txt`), `${count}`), 5);
+    const written: Promise<void>[] = [];
+    const write = (): void => void written.push(writeFile(join(folder, `${count++ % 5}.txt`), `${count}`));
+    const writer = setInterval(write, 5);
     try {
       await vi.waitFor(() => expect(changes.length).toBeGreaterThan(0), PATIENT);
     } finally {
       clearInterval(writer);
+      await Promise.all(written);
     }
   });
 

@@ -10,7 +10,8 @@ import { TYPE_CORPUS } from "./type-corpus.ts";
 
 const VALUES_PER_TYPE = 40;
 const CASES = TYPE_CORPUS.filter((entry) => entry.judge !== false);
-const SEED = Math.trunc(Math.random() * 2 ** 31);
+/** Values that nobody has tried yet are for the long run: there a find is no riddle. */
+const SEED = process.env["OWLCLAW_TEST_LONG"] === "1" ? Math.trunc(Math.random() * 2 ** 31) : 1;
 
 interface Row {
   readonly type: string;

@@ -6,7 +6,6 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { describeTypeScript } from "../../../../src/handlers/typescript/describe-files.ts";
 import { HandlerFiles } from "./handler-files.ts";
 
-const TIMEOUT_MS = 60_000;
 const ORDER = 'import type { Item } from "./item.ts";\n/** Orders. */\nexport function order(item: Item): void {}';
 const GREET = "/** Greets. */\nexport function greet(name: string): string { return name; }";
 
@@ -32,7 +31,7 @@ afterEach(async () => {
   await files.remove();
 });
 
-test("what did not change is described without the compiler", { timeout: TIMEOUT_MS }, async () => {
+test("what did not change is described without the compiler", async () => {
   const first = await files.describe("order.ts", "greet.ts");
   expect(started).toBe(1);
   expect(await files.describe("order.ts", "greet.ts")).toEqual(first);
@@ -43,7 +42,7 @@ test("what did not change is described without the compiler", { timeout: TIMEOUT
   expect(started).toBe(1);
 });
 
-test("200 handlers in 40 files start no compiler the second time", { timeout: TIMEOUT_MS }, async () => {
+test("200 handlers in 40 files start no compiler the second time", async () => {
   const names = Array.from({ length: 40 }, (_, index) => `many-${index}.ts`);
   for (const [index, name] of names.entries()) {
     const functions = Array.from(
@@ -59,7 +58,7 @@ test("200 handlers in 40 files start no compiler the second time", { timeout: TI
   expect(started).toBe(1);
 });
 
-test("a change of an import describes its users anew, and nobody else", { timeout: TIMEOUT_MS }, async () => {
+test("a change of an import describes its users anew, and nobody else", async () => {
   await files.describe("order.ts", "greet.ts");
   await markCached();
   await files.write("item.ts", "export interface Item { id: string; size: number }");
@@ -71,7 +70,7 @@ test("a change of an import describes its users anew, and nobody else", { timeou
   expect(greet?.dependencies).not.toContain(files.path("item.ts"));
 });
 
-test("a change of the same length at the same time is noticed", { timeout: TIMEOUT_MS }, async () => {
+test("a change of the same length at the same time is noticed", async () => {
   const time = new Date();
   await utimes(files.path("greet.ts"), time, time);
   await files.describe("greet.ts");
@@ -80,14 +79,14 @@ test("a change of the same length at the same time is noticed", { timeout: TIMEO
   expect((await files.describe("greet.ts"))[0]?.handlers[0]?.description).toBe("Grates.");
 });
 
-test("a missing import that appears is noticed", { timeout: TIMEOUT_MS }, async () => {
+test("a missing import that appears is noticed", async () => {
   await rm(files.path("item.ts"));
   expect((await files.describe("order.ts"))[0]).toMatchObject({ handlers: [], problems: [{ line: 3 }] });
   await files.write("item.ts", "export interface Item { id: string }");
   expect((await files.describe("order.ts"))[0]).toMatchObject({ handlers: [{ name: "order" }], problems: [] });
 });
 
-test("a tsconfig.json that appears or changes is noticed", { timeout: TIMEOUT_MS }, async () => {
+test("a tsconfig.json that appears or changes is noticed", async () => {
   await files.write("maybe.ts", "/** Maybe. */\nexport function maybe(name: string | null, last: number): void {}");
   const nameSchema = async (): Promise<unknown> =>
     Object(Object((await files.describe("maybe.ts"))[0]?.handlers[0]?.inputSchema["properties"])["name"]);
@@ -99,7 +98,7 @@ test("a tsconfig.json that appears or changes is noticed", { timeout: TIMEOUT_MS
   expect(await nameSchema()).toEqual({ anyOf: [{ type: "string" }, { type: "null" }] });
 });
 
-test("a cache that is broken, cut or empty is made again without a word", { timeout: TIMEOUT_MS }, async () => {
+test("a cache that is broken, cut or empty is made again without a word", async () => {
   const first = await files.describe("greet.ts");
   const path = join(files.cacheFolder, "typescript-handlers.json");
   const whole = await readFile(path, "utf8");
@@ -112,13 +111,13 @@ test("a cache that is broken, cut or empty is made again without a word", { time
   expect(started).toBe(4);
 });
 
-test("a cache folder that cannot be written costs time only", { timeout: TIMEOUT_MS }, async () => {
+test("a cache folder that cannot be written costs time only", async () => {
   const cacheFolder = await files.write("not-a-folder", "");
   const [greet] = await describeTypeScript({ files: [files.path("greet.ts")], cacheFolder });
   expect(greet?.handlers).toHaveLength(1);
 });
 
-test("an aborted description ends at once and stores nothing", { timeout: TIMEOUT_MS }, async () => {
+test("an aborted description ends at once and stores nothing", async () => {
   const abort = new AbortController();
   const pending = describeTypeScript({
     files: [files.path("greet.ts")],

@@ -108,7 +108,7 @@ beforeAll(async () => {
   const [described] = await files.describe("all.ts");
   handlers = new Map(described?.handlers.map((handler) => [handler.name, handler]));
   problems = described?.problems ?? [];
-}, 60_000);
+});
 afterAll(() => files.remove());
 
 describe("[004-R4.5] [004-R14.3] the doc comment of a function", () => {

@@ -50,7 +50,7 @@ let described: FileDescription | undefined;
 beforeAll(async () => {
   files = await HandlerFiles.make({ "all.mjs": JAVASCRIPT });
   [described] = await files.describe("all.mjs");
-}, 60_000);
+});
 afterAll(() => files.remove());
 
 function handler(name: string) {

@@ -82,7 +82,7 @@ export function body(a: string): number { const x: number = "no"; return nowhere
     "good.ts": "/** Good. */\nexport function good(a: string): void {}",
   });
   described = await files.describe("refused.ts", "odd.ts", "uses.ts", "syntax.ts", "good.ts", "absent.ts");
-}, 60_000);
+});
 afterAll(() => files.remove());
 
 function at(name: string): FileDescription {

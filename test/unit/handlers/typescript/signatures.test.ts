@@ -128,7 +128,7 @@ beforeAll(async () => {
   const [described] = await files.describe("all.ts");
   handlers = new Map(described?.handlers.map((handler) => [handler.name, handler]));
   problems = described?.problems ?? [];
-}, 60_000);
+});
 afterAll(() => files.remove());
 
 describe("[004-R4.4] [004-R14.1] parameters as the input of a tool", () => {

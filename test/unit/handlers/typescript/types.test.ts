@@ -24,7 +24,7 @@ beforeAll(async () => {
   const names = TYPE_CORPUS.map((_, index) => `case-${index}.ts`);
   files = await HandlerFiles.make(Object.fromEntries(TYPE_CORPUS.map((entry, index) => [names[index], source(entry)])));
   described = await files.describe(...names);
-}, 60_000);
+});
 afterAll(() => files.remove());
 
 describe("[004-R14.2] [004-R14.4] a type as JSON Schema", () => {
