@@ -7,7 +7,7 @@ import { type Approver, type ConfirmRequest, confirmed } from "./approval/confir
 import { type Consumption, costOf } from "./cost.ts";
 import { DearestCalls } from "./dearest-calls.ts";
 import { FloodGuard, floodLimitFor } from "./flood-guard.ts";
-import type { Crossing, Lease, LimitStore, Used } from "./limits/limit-store.ts";
+import type { Admission, Crossing, Lease, LimitStore, Used } from "./limits/limit-store.ts";
 import type { AskerPolicy } from "./policy/asker-policy.ts";
 import type { PolicySource } from "./policy/policy-source.ts";
 import type { RuleVerdict } from "./policy/rule.ts";
@@ -42,8 +42,8 @@ export interface Grant {
 export interface Settlement {
   readonly costMicros: number;
   readonly flags: readonly string[];
-  /** Rejects when it could not be booked now. */
-  readonly booked: Promise<void>;
+  /** Rejects when it could not be booked now. Not there where there was nothing to book. */
+  readonly booked: Promise<unknown> | undefined;
 }
 
 const ALLOWED = "default";
@@ -110,22 +110,28 @@ export class Governor {
     if (objection !== undefined) throw deniedBy(objection, subject, policy.revision);
   }
 
-  /** Rules, cost, limits and approval, in this order. @throws OwlError that names what stands against the call. */
-  async admit(
-    policy: AskerPolicy,
-    call: { readonly subject: Subject; readonly args: unknown; readonly approver: () => Approver },
-  ): Promise<Grant> {
-    const { subject, args, approver } = call;
-    const terms = policy.termsOf(subject);
+  /**
+   * Rules, cost, limits and approval, in this order: at once where nobody has to be waited for.
+   * @throws OwlError that names what stands against the call.
+   */
+  admit(policy: AskerPolicy, call: AskedCall): Grant | Promise<Grant> {
+    const terms = policy.termsOf(call.subject);
     const verdict = judged(policy, terms, call);
     const confirm = confirmationOf(terms, verdict);
-    const held = await this.#hold(policy, terms, this.#dearest.reserveOf(terms));
-    if (confirm === undefined) return this.#grant({ policy, terms, held, rule: ruleOf(verdict), restore: undefined });
+    const held = this.#hold(policy, terms, this.#dearest.reserveOf(terms));
+    if (confirm !== undefined) return this.#confirmed(call, { policy, terms, confirm, held });
+    const parts = { policy, terms, rule: ruleOf(verdict), restore: undefined };
+    return held instanceof Promise ? held.then((known) => this.#grant(parts, known)) : this.#grant(parts, held);
+  }
+
+  async #confirmed({ subject, args, approver }: AskedCall, asked: Confirming): Promise<Grant> {
+    const { policy, terms, confirm } = asked;
+    const held = await asked.held;
     activeSpan()?.stage("approval", { "owlclaw.approval.by": confirm.by });
     try {
       const yes = await this.#agreed({ confirm, subject, args, policy, approver: approver() });
       const flags = [...held.flags, CONFIRMED_FLAG];
-      return this.#grant({ terms, held: { ...held, flags }, ...yes });
+      return this.#grant({ terms, ...yes }, { ...held, flags });
     } catch (error) {
       await this.#book(held.lease, 0);
       throw error;
@@ -159,27 +165,29 @@ export class Governor {
     return this.#options.limits.usage(this.policyFor(asker).counters);
   }
 
-  async #hold(policy: AskerPolicy, terms: Terms, reserveMicros: number): Promise<Held> {
+  #hold(policy: AskerPolicy, terms: Terms, reserveMicros: number): Held | Promise<Held> {
     const { counters } = terms;
     if (counters.length === 0) return NOTHING_HELD;
     activeSpan()?.stage("limits");
-    try {
-      const { limits } = this.#options;
-      const admission =
-        reserveMicros > terms.reserveMicros
-          ? await this.#dearest.admit(limits, { counters, reserveMicros }, terms.reserveMicros)
-          : await limits.admit({ counters, reserveMicros });
-      if (admission.ok) return { lease: admission.lease, used: admission.used, flags: NO_FLAGS };
-      throw limitedBy(admission.refusal, policy.revision, reserveMicros);
-    } catch (error) {
-      if (!this.failOpen || !isOwlError(error) || error.kind !== "store_unavailable") throw error;
-      this.#options.logger.error("a call was let through uncounted, as governance.failOpen says", { error });
-      return { ...NOTHING_HELD, flags: ["uncounted"] };
-    }
+    const { limits } = this.#options;
+    const asked =
+      reserveMicros > terms.reserveMicros
+        ? this.#dearest.admit(limits, { counters, reserveMicros }, terms.reserveMicros)
+        : limits.admit({ counters, reserveMicros });
+    if (!(asked instanceof Promise)) return heldBy(asked, policy, reserveMicros);
+    return asked.then(
+      (admission) => heldBy(admission, policy, reserveMicros),
+      (error: unknown) => this.#uncounted(error),
+    );
   }
 
-  #grant(parts: GrantParts): Grant {
-    const { policy, terms, held, rule, restore } = parts;
+  #uncounted(error: unknown): Held {
+    if (!this.failOpen || !isOwlError(error) || error.kind !== "store_unavailable") throw error;
+    this.#options.logger.error("a call was let through uncounted, as governance.failOpen says", { error });
+    return { ...NOTHING_HELD, flags: ["uncounted"] };
+  }
+
+  #grant({ policy, terms, rule, restore }: GrantParts, held: Held): Grant {
     const settle: Grant["settle"] = (consumption) => {
       if (consumption.isSuspended) restore?.();
       const known = costOf(terms.price, consumption);
@@ -195,12 +203,18 @@ export class Governor {
   }
 
   /** Money is booked before the answer leaves; a place that is given back need not be waited for. */
-  async #book(lease: Lease | undefined, costMicros: number): Promise<void> {
-    if (lease === undefined) return;
+  #book(lease: Lease | undefined, costMicros: number): Promise<unknown> | undefined {
+    if (lease === undefined) return undefined;
+    const { month, counted } = lease;
     const settled = this.#options.limits.settle(lease, costMicros);
-    if (costMicros > 0) this.#alert(await settled, lease.month);
-    else settled.catch((error: unknown) => this.#options.logger.error("a call could not be settled yet", { error }));
-    if (lease.counted !== undefined) await lease.counted;
+    if (costMicros === 0) {
+      settled.catch((error: unknown) => this.#options.logger.error("a call could not be settled yet", { error }));
+      return counted;
+    }
+    return settled.then((crossings) => {
+      if (crossings.length > 0) this.#alert(crossings, month);
+      return counted;
+    });
   }
 
   /** What a month has cost only grows, and one booking alone passes each share of it: it is told once, by whoever booked. */
@@ -234,10 +248,23 @@ function factsOf({ key, rule, percent, spentMicros, limitMicros }: Crossing): Re
   return { of: key, rule, percent, spent: fromMicros(spentMicros), limit: fromMicros(limitMicros) };
 }
 
+/** A call that somebody wants to make. */
+interface AskedCall {
+  readonly subject: Subject;
+  readonly args: unknown;
+  readonly approver: () => Approver;
+}
+
+interface Confirming {
+  readonly policy: AskerPolicy;
+  readonly terms: Terms;
+  readonly confirm: Confirmation;
+  readonly held: Held | Promise<Held>;
+}
+
 interface GrantParts {
   readonly policy: AskerPolicy;
   readonly terms: Terms;
-  readonly held: Held;
   readonly rule: string;
   readonly restore: (() => void) | undefined;
 }
@@ -252,6 +279,12 @@ const NO_FLAGS: readonly string[] = [];
 /** Stopped by force before it could say what it cost: it costs what was set aside. */
 const FORFEIT: readonly string[] = ["max_cost_charged"];
 const NOTHING_HELD: Held = { lease: undefined, used: [], flags: NO_FLAGS };
+
+/** @throws OwlError that names the limit. */
+function heldBy(admission: Admission, { revision }: AskerPolicy, reserveMicros: number): Held {
+  if (admission.ok) return { lease: admission.lease, used: admission.used, flags: NO_FLAGS };
+  throw limitedBy(admission.refusal, revision, reserveMicros);
+}
 
 /** What the rules say of the call. @throws OwlError when that, or what it may cost, is a no. */
 function judged(

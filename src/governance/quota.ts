@@ -53,16 +53,21 @@ export function quotaOfFailure(error: Error): Quota | undefined {
 
 /** The fields of the IETF's draft on rate limit headers: whole seconds and whole calls. */
 export function quotaHeaders({ per_minute: minute, per_day: day }: Quota): Record<string, string> {
-  const policies: string[] = [];
-  const states: string[] = [];
-  const add = (name: string, windowSeconds: number, entry: QuotaEntry | undefined): void => {
-    if (entry === undefined) return;
-    policies.push(`"${name}";q=${entry.limit};w=${windowSeconds}`);
-    states.push(
-      `"${name}";r=${entry.remaining}${entry.reset_seconds === undefined ? "" : `;t=${entry.reset_seconds}`}`,
-    );
+  if (minute === undefined && day === undefined) return {};
+  return {
+    "ratelimit-policy": joined(minute && policyField("minute", 60, minute), day && policyField("day", 86_400, day)),
+    ratelimit: joined(minute && stateField("minute", minute), day && stateField("day", day)),
   };
-  add("minute", 60, minute);
-  add("day", 86_400, day);
-  return policies.length === 0 ? {} : { "ratelimit-policy": policies.join(", "), ratelimit: states.join(", ") };
+}
+
+function policyField(name: string, windowSeconds: number, { limit }: QuotaEntry): string {
+  return `"${name}";q=${limit};w=${windowSeconds}`;
+}
+
+function stateField(name: string, { remaining, reset_seconds: seconds }: QuotaEntry): string {
+  return seconds === undefined ? `"${name}";r=${remaining}` : `"${name}";r=${remaining};t=${seconds}`;
+}
+
+function joined(first: string | undefined, second: string | undefined): string {
+  return first === undefined || second === undefined ? (first ?? second ?? "") : `${first}, ${second}`;
 }

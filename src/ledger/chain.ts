@@ -1,4 +1,5 @@
-import { createHmac, type KeyObject } from "node:crypto";
+import type { KeyObject } from "node:crypto";
+import { ChainMac } from "./chain-mac.ts";
 import { signCheckpoint, type Checkpoint } from "./checkpoint.ts";
 import type { LedgerKeys } from "./keys.ts";
 import type { LedgerHead } from "./ledger.ts";
@@ -36,7 +37,15 @@ export function encodeRow(seq: number, draft: readonly Value[]): string {
 
 /** HMAC-SHA256 over the hash before and the row, so that nobody without the key can make a row that fits. */
 export function linkHash(key: KeyObject, previousHash: string, encodedRow: string): string {
-  return createHmac("sha256", key).update(`${previousHash}\n${encodedRow}`).digest("hex");
+  return macOf(key).of(previousHash, "\n", encodedRow);
+}
+
+const macs = new WeakMap<KeyObject, ChainMac>();
+
+function macOf(key: KeyObject): ChainMac {
+  const known = macs.get(key) ?? new ChainMac(key);
+  if (!macs.has(key)) macs.set(key, known);
+  return known;
 }
 
 /** Puts drafts behind the head, with a checkpoint wherever one is due. */

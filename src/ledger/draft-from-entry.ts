@@ -52,14 +52,19 @@ const remembered = new WeakMap<Redactor, Map<string, string>>();
 
 /** Names of tools, rules and clients come again and again. */
 function cleanName(text: string, redactor: Redactor): string {
-  const names = remembered.get(redactor) ?? new Map<string, string>();
-  remembered.set(redactor, names);
+  const names = namesOf(redactor);
   const known = names.get(text);
   if (known !== undefined) return known;
   const clean = plainText(redactor.text(text.slice(0, MAX_NAME_CHARS)));
   if (names.size >= MAX_REMEMBERED_NAMES) names.clear();
   if (text.length <= MAX_NAME_CHARS) names.set(text, clean);
   return clean;
+}
+
+function namesOf(redactor: Redactor): Map<string, string> {
+  let names = remembered.get(redactor);
+  if (names === undefined) remembered.set(redactor, (names = new Map<string, string>()));
+  return names;
 }
 
 function integer(value: number): number {

@@ -36,7 +36,7 @@ export interface LedgerEntry {
   /** How many calls it stands for: none, where a call has a row already. Default 1. */
   readonly count?: number;
   /** Texts that are taken out wherever they stand: ids that open something. */
-  readonly secrets?: readonly string[];
+  readonly secrets?: readonly string[] | undefined;
 }
 
 /** A point of the chain that can be published and held against the ledger later. */

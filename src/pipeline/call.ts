@@ -20,9 +20,9 @@ export interface Call {
   readonly requestId?: string | number | undefined;
   readonly life: Lifeline;
   readonly conversation: Conversation;
-  readonly wish?: ReadWish;
+  readonly wish?: ReadWish | undefined;
   /** Hears, once or twice, that rules and limits let the call through: it runs now, or waits for somebody's yes. */
-  readonly onPassed?: () => void;
+  readonly onPassed?: (() => void) | undefined;
   /** Takes what the capability says it cost, where somebody keeps count. */
   readonly charge?: (amount: number) => void;
   /** Counts what the call's sandbox moves over its network, where somebody keeps count. */

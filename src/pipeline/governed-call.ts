@@ -1,56 +1,18 @@
 import type { UsedSandbox } from "../capabilities/context.ts";
-import type { Approver } from "../governance/approval/confirm.ts";
-import type { Governor, Grant, Settlement } from "../governance/governor.ts";
+import type { Grant, Settlement } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import { type Quota, rememberQuota, toQuota } from "../governance/quota.ts";
-import type { Subject } from "../governance/subject.ts";
-import type { Ledger, LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
+import type { LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
+import type { CallInFlight } from "../telemetry/calls-in-flight.ts";
 import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";
 import type { Span } from "../telemetry/tracing/span.ts";
-import type { CallInFlight, CallsInFlight } from "../telemetry/calls-in-flight.ts";
-import { approverOf } from "./approver.ts";
 import { type Call, CallSuspended } from "./call.ts";
-import type { CallObserver } from "./call-observer.ts";
 import { EgressMeter } from "./egress-meter.ts";
+import { type Entered, enterCall } from "./enter-call.ts";
+import type { Governed, GovernanceParts, GovernedWork } from "./governed-work.ts";
 import { sandboxFacts, verdictAtDoor, verdictOf } from "./ledger-facts.ts";
-import { probeLedger } from "./probe-ledger.ts";
-import type { CallStage, RunningCall, RunningCalls } from "./running-calls.ts";
+import type { CallStage, RunningCall } from "./running-calls.ts";
 import { LONGEST_RUN_ON_MS, RAN_ON_FLAG, RUNS_ON_FLAG, STOP_GRACE_MS, WatchedRun } from "./watched-run.ts";
-
-export interface GovernanceParts {
-  readonly governor: Governor;
-  readonly ledger: Ledger;
-  /** For whoever writes something down for each of them. */
-  readonly inFlight?: CallsInFlight;
-  readonly observer?: CallObserver | undefined;
-  /** For whoever wants to see or end what is under way. */
-  readonly running?: RunningCalls;
-}
-
-/** One thing that somebody wants to have done. */
-export interface GovernedWork<I, T> {
-  readonly kind: LedgerKind;
-  readonly subject: Subject;
-  readonly calledAs: string;
-  readonly args: unknown;
-  readonly call: Call;
-  /** Reads the arguments. What it throws is the caller's mistake, and counts as a call. */
-  readonly check: () => I | Promise<I>;
-  /** What rules see, where that is not what `check` gives. */
-  readonly judged?: unknown;
-  readonly perform: (input: I, call: Call) => Promise<T>;
-  /** Hears what is left to the caller before the work begins, for doors that answer while it runs. */
-  readonly onAdmitted?: (quota: Quota) => void;
-  /** For doors whose arguments may not show what is done. @throws OwlError before an operator is asked. */
-  readonly assertShown?: ((rule: string) => void) | undefined;
-  /** What the ledger keeps of the value. Default: all of it, bounded. */
-  readonly toRecord?: ((value: T) => unknown) | undefined;
-}
-
-export interface Governed<T> {
-  readonly value: T;
-  readonly quota: Quota | undefined;
-}
 
 /**
  * Takes work through governance: open to the caller, arguments read, rules, limits, budget, approval, then run, settle
@@ -62,29 +24,16 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
   const policy = governor.policyFor(work.call.caller);
   const span = activeSpan();
   span?.stage("policy");
-  let started: { readonly input: I; readonly grant: Grant };
+  let entered: Entered<I>;
   try {
-    started = await enter(parts, policy, work);
+    const entering = enterCall(parts, policy, work);
+    entered = entering instanceof Promise ? await entering : entering;
   } catch (thrown) {
     span?.endStage(errorTypeOf(thrown));
     await record.close({ thrown, policy, span });
     throw thrown;
   }
-  const { input, grant } = started;
-  let charged = 0;
-  const charge = (amount: number): void => {
-    if (Number.isFinite(amount) && amount > 0) charged += amount;
-  };
-  const egress = new EgressMeter();
-  const meter = (used: UsedSandbox): void => egress.add(used);
-  const startMs = performance.now();
-  const spent = (isSuspended: boolean): Spent => {
-    const egressBytes = egress.bytes();
-    // No more time is paid for than was set aside: what runs beyond its limit is on its way to its end.
-    const durationMs = Math.min(performance.now() - startMs, work.subject.timeoutMs);
-    const used = { durationMs, egressBytes, charged, isSuspended, isLost: record.isLost };
-    return { grant, settled: grant.settle(used), egressBytes, sandbox: egress.sandbox };
-  };
+  const { input, grant } = entered;
   span?.stage("run");
   record.runs();
   let value: T;
@@ -96,48 +45,30 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
     hasBegun = true;
     work.call.onPassed?.();
     if (work.onAdmitted !== undefined) work.onAdmitted(toQuota(grant.used, Date.now()));
-    value = await work.perform(input, { ...work.call, charge, meter, watch: record });
+    value = await work.perform(input, record.watchedCall());
   } catch (thrown) {
     span?.endStage(errorTypeOf(thrown));
-    await record.closeFailed({ thrown, policy, span, grant }, (isSuspended) => spent(isSuspended || !hasBegun));
+    const spent = (isSuspended: boolean): Spent => record.spent(grant, isSuspended || !hasBegun);
+    await record.closeFailed({ thrown, policy, span, grant }, spent);
     rememberQuota(thrown, grant.used);
     throw thrown;
   }
-  await record.close({ value, policy, span, ...spent(false) });
+  await record.close({ value, policy, span, grant, spent: record.spent(grant, false) });
   return { value, quota: grant.used.length === 0 ? undefined : toQuota(grant.used, Date.now()) };
-}
-
-async function enter<I, T>(
-  { governor, ledger }: GovernanceParts,
-  policy: AskerPolicy,
-  { subject, call, check, judged, assertShown }: GovernedWork<I, T>,
-): Promise<{ readonly input: I; readonly grant: Grant }> {
-  if (governor.pauses.isStale) await governor.askWhoIsPaused();
-  governor.pauses.check(call.caller.principal.id);
-  if (!ledger.isHealthy && !governor.failOpen) await probeLedger(ledger, policy, call);
-  governor.assertOpen(policy, subject);
-  let input: I;
-  try {
-    const checked = check();
-    input = checked instanceof Promise ? await checked : checked;
-  } catch (mistake) {
-    rememberQuota(mistake, await governor.count(policy, subject));
-    throw mistake;
-  }
-  const approver = (): Approver => ({ ...approverOf(call), assertShown });
-  return { input, grant: await governor.admit(policy, { subject, args: judged ?? input, approver }) };
 }
 
 /** What a call that ran has used. */
 interface Spent {
-  readonly grant: Grant;
   readonly settled: Settlement;
   readonly egressBytes: number;
   readonly sandbox: UsedSandbox | undefined;
 }
 
-interface Ending<T> extends Partial<Spent> {
+interface Ending<T> {
   readonly policy: AskerPolicy;
+  /** Not there where the call was not let in. */
+  readonly grant?: Grant;
+  readonly spent?: Spent;
   readonly value?: T;
   readonly thrown?: unknown;
   readonly span: Span | undefined;
@@ -151,6 +82,8 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
   readonly #startMs = performance.now();
   readonly #inFlight: CallInFlight | undefined;
   readonly #slot: number | undefined;
+  readonly #egress = new EgressMeter();
+  #charged = 0;
   #runsMs: number | undefined;
   #stage: CallStage = "policy";
 
@@ -178,17 +111,40 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     return this.#stage;
   }
 
+  readonly charge = (amount: number): void => {
+    if (Number.isFinite(amount) && amount > 0) this.#charged += amount;
+  };
+
+  readonly meter = (used: UsedSandbox): void => this.#egress.add(used);
+
+  /** The call as its work sees it. Field by field: copies of objects are what calls spend most of their time on. */
+  watchedCall(): Call {
+    const { caller, traceId, requestId, life, conversation, wish, onPassed } = this.#work.call;
+    const { charge, meter } = this;
+    return { caller, traceId, requestId, life, conversation, wish, onPassed, charge, meter, watch: this };
+  }
+
   runs(): void {
     this.#stage = "running";
     this.#runsMs = performance.now();
   }
 
+  /** Settles what the call has used until now. */
+  spent(grant: Grant, isSuspended: boolean): Spent {
+    const egressBytes = this.#egress.bytes();
+    const nowMs = performance.now();
+    // No more time is paid for than was set aside: what runs beyond its limit is on its way to its end.
+    const durationMs = Math.min(nowMs - (this.#runsMs ?? nowMs), this.#work.subject.timeoutMs);
+    const used = { durationMs, egressBytes, charged: this.#charged, isSuspended, isLost: this.isLost };
+    return { settled: grant.settle(used), egressBytes, sandbox: this.#egress.sandbox };
+  }
+
   /** A refusal stays what it is; what nobody could record must not leave, unless the operator wants it so. */
   async close(ending: Ending<T>): Promise<void> {
     const { ledger, governor } = this.#parts;
-    const { booked } = ending.settled ?? {};
-    const entry = this.#entry(ending);
+    const booked = ending.spent?.settled.booked;
     const startMs = performance.now();
+    const entry = this.#entry(ending, startMs);
     this.#stage = "recording";
     ending.span?.stage("ledger");
     // Both are waited for, one after the other: whoever fails first must not go unheard.
@@ -213,7 +169,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     spent: (isSuspended: boolean) => Spent,
   ): Promise<void> {
     if (this.isRunning && !(await this.endsWithin(STOP_GRACE_MS))) await this.#closeTwice(ending, () => spent(false));
-    else await this.close({ ...ending, ...spent(ending.thrown instanceof CallSuspended) });
+    else await this.close({ ...ending, spent: spent(ending.thrown instanceof CallSuspended) });
   }
 
   /**
@@ -227,7 +183,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
   }
 
   async #closeLate(ending: Ending<T>, spent: Spent): Promise<void> {
-    const entry = this.#entry({ ...ending, ...spent });
+    const entry = this.#entry({ ...ending, spent }, performance.now());
     const { ledger, observer } = this.#parts;
     const flags = joined(entry.flags, [RAN_ON_FLAG]);
     const late = { ...entry, time: Date.now(), args: {}, result: undefined, flags, count: 0 };
@@ -238,7 +194,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
 
   #end(
     entry: LedgerEntry,
-    { grant, egressBytes = 0, sandbox }: Ending<T>,
+    { grant, spent }: Ending<T>,
     { startMs, thrown }: { readonly startMs: number; readonly thrown: unknown },
   ): void {
     const { observer, running } = this.#parts;
@@ -249,14 +205,16 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     const stages = { policyMs: runsMs - this.#startMs, runMs: startMs - runsMs };
     const quota = (): Quota | undefined => (grant === undefined ? undefined : toQuota(grant.used, Date.now()));
     const { call } = this.#work;
+    const { egressBytes = 0, sandbox } = spent ?? {};
     observer.finished({ entry, call, thrown, quota, egressBytes, sandbox, ledgerMs, stages });
   }
 
-  #entry({ policy, value, thrown, grant, settled }: Ending<T>): LedgerEntry {
+  #entry({ policy, value, thrown, grant, spent }: Ending<T>, endMs: number): LedgerEntry {
     const { kind, subject, calledAs, args, call } = this.#work;
     const { caller, traceId } = call;
     const verdict = grant === undefined ? verdictAtDoor(thrown) : verdictOf(thrown, this.#kept(value));
     const { outcome, errorKind, decision, rule, result } = verdict;
+    const { sandbox, secrets } = sandboxFacts(args, value);
     return {
       time: this.time,
       principal: caller.principal.id,
@@ -272,11 +230,12 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
       decision,
       rule: rule ?? grant?.rule ?? "default",
       policyRevision: grant?.revision ?? verdict.revision ?? policy.revision,
-      durationMs: Math.round((performance.now() - this.#startMs) * 1000) / 1000,
-      costMicros: settled?.costMicros ?? 0,
+      durationMs: Math.round((endMs - this.#startMs) * 1000) / 1000,
+      costMicros: spent?.settled.costMicros ?? 0,
       traceId,
-      ...sandboxFacts(args, value),
-      flags: joined(policy.groupFlags, joined(grant?.flags, settled?.flags)),
+      sandbox,
+      secrets,
+      flags: joined(policy.groupFlags, joined(grant?.flags, spent?.settled.flags)),
     };
   }
 

@@ -1,6 +1,6 @@
 import type { OwlError } from "../errors/owl-error.ts";
 import type { LedgerEntry } from "../ledger/ledger.ts";
-import type { GovernanceParts } from "./governed-call.ts";
+import type { GovernanceParts } from "./governed-work.ts";
 import type { Call } from "./call.ts";
 import { sandboxFacts, verdictAtDoor } from "./ledger-facts.ts";
 

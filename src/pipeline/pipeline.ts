@@ -1,4 +1,5 @@
 import type { ResourceContents, ToolResult } from "../capabilities/content.ts";
+import { withFields } from "../collections/with-fields.ts";
 import type { Completer } from "../capabilities/define.ts";
 import type { Registry, Resource, Tool } from "../capabilities/registry.ts";
 import { isOwlError, OwlError } from "../errors/owl-error.ts";
@@ -6,7 +7,8 @@ import { QUOTA_META_KEY } from "../governance/quota.ts";
 import { type Subject, unknownSubject } from "../governance/subject.ts";
 import { type Call, contextOf } from "./call.ts";
 import type { Caller } from "./caller.ts";
-import { type Governed, type GovernanceParts, type GovernedWork, runGoverned } from "./governed-call.ts";
+import { runGoverned } from "./governed-call.ts";
+import type { Governed, GovernanceParts, GovernedWork } from "./governed-work.ts";
 import { keepInformed } from "./keep-informed.ts";
 import { ListRecords, type Look, recordTaskWord, recordUnwatchable, type TaskWord } from "./list-records.ts";
 import { type PromptResult, toContents, toPromptResult } from "./render-contents.ts";
@@ -88,7 +90,7 @@ export class Pipeline {
       check: () => validateArguments(tool, args),
       perform: (input, charged) => this.#runTool(tool, input, charged),
     });
-    return quota === undefined ? value : { ...value, _meta: { ...value._meta, [QUOTA_META_KEY]: quota } };
+    return quota === undefined ? value : withFields(value, { _meta: { ...value._meta, [QUOTA_META_KEY]: quota } });
   }
 
   async readResource(uri: string, call: Call): Promise<Governed<readonly ResourceContents[]>> {

@@ -4,6 +4,7 @@ import {
   LOG_LEVEL_META_KEY,
   SERVER_INFO_META_KEY,
 } from "@modelcontextprotocol/server";
+import { withFields } from "../collections/with-fields.ts";
 import { toOwlError } from "../errors/owl-error.ts";
 import type { Conversation } from "../pipeline/call.ts";
 import type { Caller } from "../pipeline/caller.ts";
@@ -126,13 +127,10 @@ export async function answerFastCall(
 
 function stamped({ serverInfo }: Mcp, result: Record<string, unknown>): Record<string, unknown> {
   const meta = isObject(result["_meta"]) ? result["_meta"] : {};
-  return {
-    ...result,
-    // What is read may be kept for no time at all, unless it says otherwise.
-    ...(isCacheable(result) && { ttlMs: 0, cacheScope: "private" }),
-    resultType: result["resultType"] ?? "complete",
-    _meta: { ...meta, [SERVER_INFO_META_KEY]: meta[SERVER_INFO_META_KEY] ?? serverInfo },
-  };
+  const info = { [SERVER_INFO_META_KEY]: meta[SERVER_INFO_META_KEY] ?? serverInfo };
+  const stamp = { resultType: result["resultType"] ?? "complete", _meta: withFields(meta, info) };
+  // What is read may be kept for no time at all, unless it says otherwise.
+  return withFields(result, isCacheable(result) ? { ttlMs: 0, cacheScope: "private", ...stamp } : stamp);
 }
 
 /** Lists and contents say how long they hold; results of calls do not. */

@@ -12,7 +12,7 @@ import { PauseFiles } from "../governance/pause-files.ts";
 import { Pauses } from "../governance/pauses.ts";
 import type { PolicySource } from "../governance/policy/policy-source.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
-import type { GovernanceParts } from "../pipeline/governed-call.ts";
+import type { GovernanceParts } from "../pipeline/governed-work.ts";
 import { RunningCalls } from "../pipeline/running-calls.ts";
 import type { Alerts } from "../telemetry/alerts.ts";
 import { CallsInFlight } from "../telemetry/calls-in-flight.ts";

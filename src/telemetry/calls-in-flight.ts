@@ -1,23 +1,44 @@
+/** One call: `end` says that it has nothing more to bring. To be said once. */
+export interface CallInFlight {
+  end(): void;
+}
+
 /** Calls that began in the same moment and have not ended. */
-interface Moment {
+class Moment implements CallInFlight {
   readonly startedMs: number;
-  running: number;
+  readonly #onOver: () => void;
+  #running = 0;
+
+  constructor(startedMs: number, onOver: () => void) {
+    this.startedMs = startedMs;
+    this.#onOver = onOver;
+  }
+
+  get isOver(): boolean {
+    return this.#running === 0;
+  }
+
+  begin(): void {
+    this.#running += 1;
+  }
+
+  end(): void {
+    this.#running -= 1;
+    if (this.isOver) this.#onOver();
+  }
 }
 
 interface Waiter {
   readonly moments: readonly Moment[];
   readonly resolve: () => void;
+  /** Ends its patience. */
+  timer?: NodeJS.Timeout;
 }
 
 const MOMENT_MS = 1;
 /** What takes longer is not worth waiting for. */
 const YOUNG_MS = 5;
 const MAX_WAIT_MS = 1;
-
-/** One call: `end` says that it has nothing more to bring. */
-export interface CallInFlight {
-  end(): void;
-}
 
 /**
  * Knows which calls are about to end. Whatever is written for every call costs a hundred times as much alone as with
@@ -31,13 +52,8 @@ export class CallsInFlight {
     const now = performance.now();
     const last = this.#moments.at(-1);
     const moment = last !== undefined && now - last.startedMs < MOMENT_MS ? last : this.#newMoment(now);
-    moment.running += 1;
-    return {
-      end: () => {
-        moment.running -= 1;
-        if (moment.running === 0) this.#wake();
-      },
-    };
+    moment.begin();
+    return moment;
   }
 
   /** Resolves when the calls of the last moments have ended, or a millisecond is over. */
@@ -48,29 +64,31 @@ export class CallsInFlight {
     // Whoever comes from now on belongs to another moment.
     this.#newMoment(now);
     return new Promise((resolve) => {
-      const waiting = { moments, resolve };
+      const waiting: Waiter = { moments, resolve };
       this.#waiting = [...this.#waiting, waiting];
-      setTimeout(() => this.#release(waiting), MAX_WAIT_MS);
+      waiting.timer = setTimeout(() => this.#release(waiting), MAX_WAIT_MS);
     });
   }
 
   #newMoment(now: number): Moment {
-    const moment = { startedMs: now, running: 0 };
+    const moment = new Moment(now, () => this.#wake());
     this.#moments = [...this.#young(now), moment];
     return moment;
   }
 
   #young(now: number): readonly Moment[] {
-    return this.#moments.filter(({ running, startedMs }) => running > 0 && now - startedMs < YOUNG_MS);
+    return this.#moments.filter(({ isOver, startedMs }) => !isOver && now - startedMs < YOUNG_MS);
   }
 
   #wake(): void {
     for (const waiting of this.#waiting) {
-      if (waiting.moments.every(({ running }) => running === 0)) this.#release(waiting);
+      if (waiting.moments.every(({ isOver }) => isOver)) this.#release(waiting);
     }
   }
 
   #release(waiting: Waiter): void {
+    // A timer that is left would wake the server for nothing.
+    clearTimeout(waiting.timer);
     this.#waiting = this.#waiting.filter((one) => one !== waiting);
     waiting.resolve();
   }

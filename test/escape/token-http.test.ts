@@ -222,18 +222,22 @@ describe("[003-FR-012] MCP_AUTH_* variables", () => {
 });
 
 describe("an open stream", () => {
-  test.each(["GET /mcp", "GET /mcp/sse", "POST /mcp subscriptions/listen"])(
-    "ends when its token expires: %s",
-    async (door) => {
-      const { origin } = serverOf("rsa");
-      const nowSeconds = Math.floor(Date.now() / 1000);
-      const token = goodToken("rsa", keys, { ...goodClaims(keys), exp: nowSeconds + 2 });
-      const stream = await openStream(door, origin, token);
-      expect(stream.statusCode).toBe(200);
-      for await (const _chunk of stream);
-      expect(Date.now() / 1000).toBeGreaterThanOrEqual(nowSeconds + 2);
-    },
-  );
+  test.each([
+    "GET /mcp",
+    "GET /mcp/sse",
+    "POST /mcp subscriptions/listen",
+    "POST /mcp of a session",
+    "POST /mcp without a session",
+  ])("ends when its token expires: %s", async (door) => {
+    const { origin } = serverOf("rsa");
+    const nowSeconds = Math.floor(Date.now() / 1000);
+    const token = goodToken("rsa", keys, { ...goodClaims(keys), exp: nowSeconds + 2 });
+    const stream = await openStream(door, origin, token);
+    expect(stream.statusCode).toBe(200);
+    expect(stream.headers["content-type"]).toBe("text/event-stream");
+    for await (const _chunk of stream);
+    expect(Date.now() / 1000).toBeGreaterThanOrEqual(nowSeconds + 2);
+  });
 });
 
 async function openStream(door: string, origin: string, token: string) {
@@ -242,7 +246,25 @@ async function openStream(door: string, origin: string, token: string) {
     const headers = await openSession(origin, { token });
     return openResponse(`${origin}/mcp`, { headers: { ...headers, ...EVENTS, ...bearer(token) } });
   }
+  if (door === "POST /mcp of a session") {
+    const headers = await openSession(origin, { token, capabilities: { elicitation: {} } });
+    return openCall(origin, { ...headers, ...bearer(token) }, { name: "ask", arguments: {} });
+  }
+  if (door === "POST /mcp without a session") {
+    const talking = { name: "chatter", arguments: { messages: 1_000_000, chars: 10 }, _meta: { progressToken: 1 } };
+    return openCall(origin, { ...EVENTS, ...bearer(token) }, talking);
+  }
   return openListening(origin, token);
+}
+
+/** A call that says something before its answer, and then does not come to an end by itself. */
+function openCall(origin: string, headers: Record<string, string>, params: object) {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+  return openResponse(`${origin}/mcp`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body,
+  });
 }
 
 async function openListening(origin: string, token: string) {

@@ -55,7 +55,7 @@ class TestServer {
   readonly pipeline: Pipeline;
   readonly gates: Gate[] = [];
   /** Settle when the calls so far are on file. */
-  readonly counted: Promise<void>[] = [];
+  readonly counted: Promise<unknown>[] = [];
   readonly #tools: ReadonlyMap<string, Tool>;
 
   private constructor(source: PolicySource, limits: TestStore, ledger: Ledger, pauses: Pauses) {

@@ -1,5 +1,6 @@
 import type { Cap, Counter } from "../policy/terms.ts";
 import type { Day } from "./calendar.ts";
+import type { CallCount } from "./counts.ts";
 import type { LimitRefusal, Used } from "./limit-store.ts";
 
 export const WINDOW_MS = 60_000;
@@ -31,9 +32,8 @@ export interface KeyState {
   /** What other processes hold. */
   othersRunning: number;
   othersReservedMicros: number;
-  trimmedAt: number;
-  /** What has come since the file was last written: it is added there, so that what others wrote stays. */
-  unsaved: { chunks: Chunk[]; readonly days: Map<string, number> };
+  /** What has come and is not on file yet. */
+  uncounted: CallCount[];
 }
 
 /** What this process holds under one key. */
@@ -58,18 +58,15 @@ export function forgetExpired(state: KeyState, steadyMs: number): void {
 }
 
 export function addCall(state: KeyState, steadyMs: number): void {
-  const { chunks, unsaved, day } = state;
-  addTo(chunks, steadyMs);
-  addTo(unsaved.chunks, steadyMs);
-  unsaved.days.set(day, (unsaved.days.get(day) ?? 0) + 1);
+  const { key, chunks, uncounted, day } = state;
+  const last = chunks.at(-1);
+  if (last !== undefined && last.at === steadyMs) last.n += 1;
+  else chunks.push({ at: steadyMs, n: 1 });
+  const lastUncounted = uncounted.at(-1);
+  if (lastUncounted !== undefined && lastUncounted.at === steadyMs && lastUncounted.day === day) lastUncounted.n += 1;
+  else uncounted.push({ key, day, at: steadyMs, n: 1 });
   state.inWindow += 1;
   state.dayCount += 1;
-}
-
-function addTo(chunks: Chunk[], at: number): void {
-  const last = chunks.at(-1);
-  if (last !== undefined && last.at === at) last.n += 1;
-  else chunks.push({ at, n: 1 });
 }
 
 interface Question {
@@ -83,7 +80,9 @@ interface Question {
 export function objectionOf(question: Question, reserveMicros: number): LimitRefusal | undefined {
   if (fits(question, reserveMicros)) return undefined;
   const { state, counter, moment } = question;
-  for (const each of usedOf(question)) {
+  const used: Used[] = [];
+  addUsed(used, question);
+  for (const each of used) {
     if (each.name === "monthlyBudget") {
       if (reserveMicros > 0 && each.used + reserveMicros > each.limit)
         return { ...each, retryAfterMs: moment.day.monthEndsAtMs - moment.wallMs };
@@ -107,21 +106,26 @@ function reservedOf({ othersReservedMicros, month }: KeyState, { reservedMicros 
   return othersReservedMicros + (reservedMicros.get(month) ?? 0);
 }
 
-export function usedOf({ state, held, counter, moment }: Question): Used[] {
+/** Adds to a list: it is asked for every counter of every call. */
+export function addUsed(list: Used[], { state, held, counter, moment }: Question): void {
   const { perMinute, perDay, concurrency, budget } = counter;
   const { day, wallMs, steadyMs } = moment;
-  const used: Used[] = [];
-  const add = (name: Used["name"], { limit, rule }: Cap, count: number, resetsAtMs: number | undefined): void =>
-    void used.push({ name, rule, limit, used: count, resetsAtMs });
   if (perMinute !== undefined) {
     const first = state.chunks[state.first];
-    add("callsPerMinute", perMinute, state.inWindow, first && wallMs + first.at + WINDOW_MS - steadyMs);
+    const resetsAtMs = first && wallMs + first.at + WINDOW_MS - steadyMs;
+    list.push(usedOf("callsPerMinute", perMinute, state.inWindow, resetsAtMs));
   }
-  if (perDay !== undefined) add("callsPerDay", perDay, state.dayCount, day.endsAtMs);
-  if (concurrency !== undefined) add("concurrency", concurrency, state.othersRunning + held.running, undefined);
-  if (budget !== undefined)
-    add("monthlyBudget", budget, state.spentMicros + reservedOf(state, held), day.monthEndsAtMs);
-  return used;
+  if (perDay !== undefined) list.push(usedOf("callsPerDay", perDay, state.dayCount, day.endsAtMs));
+  if (concurrency !== undefined)
+    list.push(usedOf("concurrency", concurrency, state.othersRunning + held.running, undefined));
+  if (budget !== undefined) {
+    const used = state.spentMicros + reservedOf(state, held);
+    list.push(usedOf("monthlyBudget", budget, used, day.monthEndsAtMs));
+  }
+}
+
+function usedOf(name: Used["name"], { limit, rule }: Cap, used: number, resetsAtMs: number | undefined): Used {
+  return { name, rule, limit, used, resetsAtMs };
 }
 
 function waitFor(

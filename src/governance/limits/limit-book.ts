@@ -1,5 +1,6 @@
 import type { Counter } from "../policy/terms.ts";
-import { addCall, forgetExpired, type Held, type KeyState, type Moment, objectionOf, usedOf } from "./key-state.ts";
+import type { CallCount, Counts, SpentCount } from "./counts.ts";
+import { addCall, addUsed, forgetExpired, type Held, type KeyState, type Moment, objectionOf } from "./key-state.ts";
 import type { Admission, AdmitRequest, Crossing, Lease, LimitRefusal, Used } from "./limit-store.ts";
 import type { LimitTables } from "./limit-tables.ts";
 import { crossingsOf } from "./thresholds.ts";
@@ -17,8 +18,9 @@ export class LimitBook {
   readonly #held = new Map<string, Held>();
   readonly #touched = new Set<string>();
   readonly #dirty = new Set<KeyState>();
-  readonly #undo: (() => void)[] = [];
-  readonly #unsavedSpent: { readonly key: string; readonly month: string; micros: number }[] = [];
+  /** What a transaction that fails gives back; nothing is given back of what was done in memory. */
+  #undo: Hold[] | undefined;
+  #spent: SpentCount[] = [];
   #moment: Moment;
 
   constructor(tables: LimitTables, process: number, moment: Moment) {
@@ -29,6 +31,7 @@ export class LimitBook {
 
   open(moment: Moment): void {
     this.#moment = moment;
+    this.#undo = [];
     if (this.#tables.hasForeignChanges() || this.#states.size > MAX_KEPT_KEYS) this.#states.clear();
   }
 
@@ -38,24 +41,34 @@ export class LimitBook {
   }
 
   knows(counters: readonly Counter[], { day }: Moment): boolean {
-    return counters.every(({ key }) => {
+    for (const { key } of counters) {
       const state = this.#states.get(key);
-      return state !== undefined && state.day === day.day && state.month === day.month;
-    });
+      if (state === undefined || state.day !== day.day || state.month !== day.month) return false;
+    }
+    return true;
   }
 
   get hasUncounted(): boolean {
-    return this.#dirty.size > 0 || this.#unsavedSpent.length > 0;
+    return this.#dirty.size > 0 || this.#spent.length > 0;
   }
 
-  /** What was done in memory stands, whether or not it can be saved at once. */
-  stand(): void {
-    this.#undo.length = 0;
+  /** What must outlive this process. What it holds ends with it, and is of interest only to others. */
+  uncounted(): Counts {
+    const calls: CallCount[] = [];
+    for (const state of this.#dirty) calls.push(...state.uncounted);
+    return { calls, spent: this.#spent };
+  }
+
+  /** All of it is on file. */
+  counted(): void {
+    for (const state of this.#dirty) state.uncounted = [];
+    this.#dirty.clear();
+    this.#spent = [];
   }
 
   /** What was read before something else was changed in the file is read again. */
   forget(): void {
-    this.#settleDirty();
+    this.counted();
     for (const key of this.#touched) this.#heldOf(key).isStored = true;
     this.#states.clear();
   }
@@ -64,66 +77,57 @@ export class LimitBook {
     const refusal = this.#objection(counters, reserveMicros);
     if (refusal !== undefined) return { ok: false, refusal, used: this.used(counters) };
     const { month } = this.#moment.day;
+    const step = { month, running: 1, micros: reserveMicros };
     for (const counter of counters) {
       const state = this.#stateOf(counter.key);
       addCall(state, this.#moment.steadyMs);
       this.#dirty.add(state);
-      this.#hold(counter, month, { running: 1, micros: reserveMicros });
+      this.#hold(counter, step);
     }
     return { ok: true, lease: { counters, month, reserveMicros }, used: this.used(counters) };
   }
 
   settle({ counters, month, reserveMicros }: Lease, costMicros: number): readonly Crossing[] {
-    return counters.flatMap((counter) => {
-      this.#hold(counter, month, { running: -1, micros: -reserveMicros });
-      return counter.budget === undefined || costMicros === 0 ? [] : this.#spend(counter, month, costMicros);
-    });
+    const crossings: Crossing[] = [];
+    const step = { month, running: -1, micros: -reserveMicros };
+    for (const counter of counters) {
+      this.#hold(counter, step);
+      if (counter.budget !== undefined && costMicros !== 0) crossings.push(...this.#spend(counter, month, costMicros));
+    }
+    return crossings;
   }
 
   used(counters: readonly Counter[]): readonly Used[] {
-    return counters.flatMap((counter) => {
+    const used: Used[] = [];
+    for (const counter of counters) {
       const { key } = counter;
-      return usedOf({ state: this.#stateOf(key), held: this.#heldOf(key), counter, moment: this.#moment });
-    });
+      addUsed(used, { state: this.#stateOf(key), held: this.#heldOf(key), counter, moment: this.#moment });
+    }
+    return used;
   }
 
   save(): void {
-    this.saveCounted();
+    this.#tables.add([this.uncounted()], this.#moment.steadyMs);
     for (const key of this.#touched) this.#tables.saveHeld(this.#process, key, this.#heldOf(key));
-  }
-
-  /** What must outlive this process. What it holds ends with it, and is of interest only to others. */
-  saveCounted(): void {
-    for (const state of this.#dirty) this.#tables.saveCalls(state, this.#moment);
-    for (const { key, month, micros } of this.#unsavedSpent) this.#tables.addSpent(key, month, micros);
   }
 
   /** The transaction stands: nothing of it can be taken back any more, and nothing has to be saved again. */
   keep(): void {
-    this.keepCounted();
+    this.counted();
     for (const key of this.#touched) this.#keepHeld(key);
     this.#touched.clear();
-  }
-
-  /** The same after `saveCounted`. */
-  keepCounted(): void {
-    this.#settleDirty();
-    for (const key of this.#touched) this.#forgetUnheld(key);
-    this.#undo.length = 0;
+    this.#undo = undefined;
   }
 
   /** Nothing of the transaction counts: what was kept of it in memory goes too. */
   undo(): void {
-    while (this.#undo.length > 0) this.#undo.pop()?.();
-    this.#dirty.clear();
-    this.#unsavedSpent.length = 0;
+    for (const { held, counter, month, running, micros } of this.#undo?.toReversed() ?? []) {
+      change(held, counter, { month, running: -running, micros: -micros });
+      this.#held.set(counter.key, held);
+    }
+    this.#undo = undefined;
+    this.counted();
     this.#states.clear();
-  }
-
-  #settleDirty(): void {
-    for (const state of this.#dirty) state.unsaved = { chunks: [], days: new Map() };
-    this.#dirty.clear();
-    this.#unsavedSpent.length = 0;
   }
 
   #keepHeld(key: string): void {
@@ -131,13 +135,6 @@ export class LimitBook {
     for (const [month, micros] of held.reservedMicros) if (micros === 0) held.reservedMicros.delete(month);
     if (isNothing(held)) this.#held.delete(key);
     else held.isStored = true;
-  }
-
-  #forgetUnheld(key: string): void {
-    const held = this.#heldOf(key);
-    if (held.isStored || !isNothing(held)) return;
-    this.#held.delete(key);
-    this.#touched.delete(key);
   }
 
   #objection(counters: readonly Counter[], reserveMicros: number): LimitRefusal | undefined {
@@ -153,32 +150,24 @@ export class LimitBook {
   #spend(counter: Counter, month: string, micros: number): readonly Crossing[] {
     const { key } = counter;
     const state = this.#stateOf(key);
-    const unsaved = this.#unsavedSpent.find((spent) => spent.key === key && spent.month === month);
+    const spent = this.#spent.find((each) => each.key === key && each.month === month);
     // What many calls spent is one row, and is written once.
-    if (unsaved === undefined) this.#unsavedSpent.push({ key, month, micros });
-    else unsaved.micros += micros;
+    if (spent === undefined) this.#spent.push({ key, month, micros });
+    else spent.micros += micros;
     if (state.month !== month) return [];
     const before = state.spentMicros;
     state.spentMicros += micros;
     return crossingsOf(counter, before, state.spentMicros);
   }
 
-  #hold(counter: Counter, month: string, change: { readonly running: number; readonly micros: number }): void {
+  #hold(counter: Counter, step: Step): void {
     const { key, concurrency, budget } = counter;
+    if (concurrency === undefined && (budget === undefined || step.micros === 0)) return;
     const held = this.#heldOf(key);
-    const step = (sign: 1 | -1): void => {
-      if (concurrency !== undefined) held.running = Math.max(0, held.running + sign * change.running);
-      if (budget === undefined || change.micros === 0) return;
-      held.reservedMicros.set(month, Math.max(0, (held.reservedMicros.get(month) ?? 0) + sign * change.micros));
-    };
-    if (concurrency === undefined && (budget === undefined || change.micros === 0)) return;
-    step(1);
+    change(held, counter, step);
     this.#held.set(key, held);
     this.#touched.add(key);
-    this.#undo.push(() => {
-      step(-1);
-      this.#held.set(key, held);
-    });
+    this.#undo?.push({ held, counter, ...step });
   }
 
   #heldOf(key: string): Held {
@@ -194,20 +183,31 @@ export class LimitBook {
     }
     forgetExpired(state, moment.steadyMs);
     const { day, month } = moment.day;
-    if (state.day !== day) this.#turnDay(state, day);
+    if (state.day !== day) Object.assign(state, this.#tables.loadDay(key, day));
     if (state.month !== month) {
       Object.assign(state, this.#tables.loadMonth(key, month));
-      for (const spent of this.#unsavedSpent)
-        if (spent.key === key && spent.month === month) state.spentMicros += spent.micros;
       state.othersReservedMicros = this.#tables.others(key, month, this.#process)[1];
     }
     return state;
   }
+}
 
-  #turnDay(state: KeyState, day: string): void {
-    Object.assign(state, this.#tables.loadDay(state.key, day));
-    state.dayCount += state.unsaved.days.get(day) ?? 0;
-  }
+/** What a call begins or ends to hold. */
+interface Step {
+  readonly month: string;
+  readonly running: number;
+  readonly micros: number;
+}
+
+interface Hold extends Step {
+  readonly held: Held;
+  readonly counter: Counter;
+}
+
+function change(held: Held, { concurrency, budget }: Counter, { month, running, micros }: Step): void {
+  if (concurrency !== undefined) held.running = Math.max(0, held.running + running);
+  if (budget === undefined || micros === 0) return;
+  held.reservedMicros.set(month, Math.max(0, (held.reservedMicros.get(month) ?? 0) + micros));
 }
 
 function isNothing({ running, reservedMicros }: Held): boolean {

@@ -30,7 +30,7 @@ export interface Lease {
   /** Under whose name a shared store keeps it. */
   readonly holder?: string;
   /** Where calls are counted in memory first: settles when this one is on file. No answer leaves before. */
-  readonly counted?: Promise<void>;
+  readonly counted?: Promise<unknown>;
 }
 
 export type Admission =
@@ -51,8 +51,8 @@ export interface Crossing {
  * `store_unavailable` when the store does not answer.
  */
 export interface LimitStore {
-  /** Takes a place under every counter, or none under any. */
-  admit(request: AdmitRequest): Promise<Admission>;
+  /** Takes a place under every counter, or none under any: at once where that can be known at once. */
+  admit(request: AdmitRequest): Admission | Promise<Admission>;
   /** Gives the places back and books what the call has cost. */
   settle(lease: Lease, costMicros: number): Promise<readonly Crossing[]>;
   usage(counters: readonly Counter[]): Promise<readonly Used[]>;

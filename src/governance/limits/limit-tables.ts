@@ -1,13 +1,17 @@
 import type { Clock } from "./clock.ts";
+import { type Counts, sumsOf } from "./counts.ts";
 import type { Held, KeyState, Moment } from "./key-state.ts";
 import { WINDOW_MS } from "./key-state.ts";
 import { firstNumber, type LimitsDatabase } from "./limits-database.ts";
 
 const TRIM_MS = 1000;
+const MAX_TRIMMED_KEYS = 10_000;
 const KEPT_DAYS = 400;
 const DAY_MS = 86_400_000;
 /** Keys of counters are JSON, so this is none of them. Like all that a process holds it ends with the process. */
 const CLAIM_KEY = "";
+/** A process that was taken for dead may wake and ask which of its lines count: after so many others it does not. */
+const KEPT_LAST_LINES = 1000;
 
 interface Statement {
   run(...values: (string | number)[]): unknown;
@@ -15,10 +19,11 @@ interface Statement {
   all(...values: (string | number)[]): unknown[];
 }
 
-/** The statements of the store, each prepared once. All of them run inside a transaction of its own. */
+/** The statements of the store, each prepared once. All of them run inside `transact`. */
 export class LimitTables {
   readonly #db: LimitsDatabase;
   readonly #statements: Readonly<Record<keyof typeof SQL, Statement>>;
+  readonly #trimmedAt = new Map<string, number>();
   #version: number | undefined;
 
   constructor(db: LimitsDatabase) {
@@ -37,6 +42,8 @@ export class LimitTables {
       addSpent: write(SQL.addSpent),
       putHeld: write(SQL.putHeld),
       dropHeld: write(SQL.dropHeld),
+      lastLine: read(SQL.lastLine),
+      putLastLine: write(SQL.putLastLine),
       elsewhere: read(SQL.elsewhere),
       neighbour: read(SQL.neighbour),
       ownClaim: read(SQL.ownClaim),
@@ -46,16 +53,19 @@ export class LimitTables {
     };
   }
 
-  begin(): void {
-    this.#statements.begin.run();
-  }
-
-  commit(): void {
-    this.#statements.commit.run();
-  }
-
-  rollback(): void {
-    if (this.#db.inTransaction) this.#db.exec("ROLLBACK");
+  /** All of what `run` does, or nothing when it throws. */
+  transact<T>(run: () => T): T {
+    try {
+      this.#statements.begin.run();
+      const result = run();
+      this.#statements.commit.run();
+      return result;
+    } catch (error) {
+      // What this transaction has asked and nobody acted on is asked again.
+      this.distrust();
+      this.#rollBack();
+      throw error;
+    }
   }
 
   /** Whether another process has written since this was last asked. Inside a transaction only. */
@@ -64,6 +74,11 @@ export class LimitTables {
     const isSame = version === this.#version;
     this.#version = version;
     return !isSame;
+  }
+
+  /** Something was written that nobody has in memory: it counts as foreign. */
+  distrust(): void {
+    this.#version = undefined;
   }
 
   /** The same ahead of the transaction that asks. A file that cannot be read is disturbed, too. */
@@ -91,8 +106,7 @@ export class LimitTables {
       ...this.loadMonth(key, day.month),
       othersRunning,
       othersReservedMicros,
-      trimmedAt: steadyMs,
-      unsaved: { chunks: [], days: new Map() },
+      uncounted: [],
     };
   }
 
@@ -104,13 +118,34 @@ export class LimitTables {
     return { month, spentMicros: firstNumber(this.#statements.spent.get(key, month)) ?? 0 };
   }
 
-  saveCalls(state: KeyState, { steadyMs }: Moment): void {
-    const { key, unsaved, trimmedAt } = state;
-    for (const { at, n } of unsaved.chunks) this.#statements.putCall.run(key, at, n);
-    for (const [day, n] of unsaved.days) this.#statements.putDay.run(key, day, n);
-    if (steadyMs - trimmedAt < TRIM_MS) return;
-    this.#statements.trim.run(key, steadyMs - WINDOW_MS);
-    state.trimmedAt = steadyMs;
+  /** To what is there, so that what others wrote stays. Who tells the time of this boot has old rows removed. */
+  add(counts: readonly Counts[], steadyMs?: number): void {
+    const { putCall, putDay, addSpent } = this.#statements;
+    const { moments, days, months } = sumsOf(counts);
+    for (const [key, sums] of moments) {
+      for (const [at, n] of sums) putCall.run(key, at, n);
+      if (steadyMs !== undefined) this.#trim(key, steadyMs);
+    }
+    for (const [key, sums] of days) for (const [day, n] of sums) putDay.run(key, day, n);
+    for (const [key, sums] of months) for (const [month, micros] of sums) addSpent.run(key, month, micros);
+  }
+
+  /** The number of the last line of a process's journal that is in the tables. */
+  lastLineOf(process: number): number {
+    return firstNumber(this.#statements.lastLine.get(`${LAST_LINE}${process}`)) ?? 0;
+  }
+
+  setLastLine(process: number, number: number): void {
+    this.#statements.putLastLine.run(`${LAST_LINE}${process}`, String(number));
+  }
+
+  dropLastLine(process: number): void {
+    this.#db.prepare("DELETE FROM facts WHERE name = ?").run(`${LAST_LINE}${process}`);
+  }
+
+  processes(): number[] {
+    const rows = this.#db.prepare("SELECT id FROM processes").raw().all();
+    return rows.map((row) => firstNumber(row) ?? 0);
   }
 
   saveHeld(process: number, key: string, { running, reservedMicros, isStored }: Held): void {
@@ -129,6 +164,12 @@ export class LimitTables {
     return this.#statements.elsewhere.get(process) !== undefined;
   }
 
+  /** Who counts in memory, as far as the file knows. */
+  claimants(): number[] {
+    const rows = this.#db.prepare("SELECT process FROM held WHERE key = ''").raw().all();
+    return rows.map((row) => firstNumber(row) ?? 0);
+  }
+
   /** Whether nobody else shares the file. */
   isOnlyProcess(process: number): boolean {
     return this.#statements.neighbour.get(process) === undefined;
@@ -144,10 +185,6 @@ export class LimitTables {
 
   dropClaims(): void {
     this.#statements.dropClaims.run();
-  }
-
-  addSpent(key: string, month: string, micros: number): void {
-    this.#statements.addSpent.run(key, month, micros);
   }
 
   /** After a restart of the machine the steady clock starts anew: what was counted before counts as if it came now. */
@@ -169,13 +206,34 @@ export class LimitTables {
     this.#db.prepare("DELETE FROM calls WHERE at <= ?").run(steadyMs - WINDOW_MS);
     this.#db.prepare("DELETE FROM days WHERE day < ?").run(day);
     this.#db.prepare("DELETE FROM spent WHERE month < ?").run(day.slice(0, 7));
+    this.#db.prepare(PRUNE_LAST_LINES).run(LAST_LINE, KEPT_LAST_LINES);
   }
 
   others(key: string, month: string, process: number): readonly [running: number, reservedMicros: number] {
     const row = this.#statements.others.get(month, key, process);
     return Array.isArray(row) ? [Number(row[0] ?? 0), Number(row[1] ?? 0)] : [0, 0];
   }
+
+  #rollBack(): void {
+    try {
+      if (this.#db.inTransaction) this.#db.exec("ROLLBACK");
+    } catch {
+      // A connection that cannot roll back has nothing to roll back any more.
+    }
+  }
+
+  #trim(key: string, steadyMs: number): void {
+    if (steadyMs - (this.#trimmedAt.get(key) ?? Number.NEGATIVE_INFINITY) < TRIM_MS) return;
+    this.#statements.trim.run(key, steadyMs - WINDOW_MS);
+    if (this.#trimmedAt.size > MAX_TRIMMED_KEYS) this.#trimmedAt.clear();
+    this.#trimmedAt.set(key, steadyMs);
+  }
 }
+
+/** Before the number of a process: the name of a fact. */
+const LAST_LINE = "counted:";
+const PRUNE_LAST_LINES = `WITH old AS (SELECT name, CAST(substr(name, 1 + length(?1)) AS INTEGER) AS id FROM facts WHERE substr(name, 1, length(?1)) = ?1)
+  DELETE FROM facts WHERE name IN (SELECT name FROM old WHERE id NOT IN (SELECT id FROM processes) AND id < (SELECT max(seq) FROM sqlite_sequence) - ?2)`;
 
 const SQL = {
   version: "PRAGMA data_version",
@@ -192,6 +250,8 @@ const SQL = {
     "INSERT INTO spent (key, month, micros) VALUES (?, ?, ?) ON CONFLICT (key, month) DO UPDATE SET micros = micros + excluded.micros",
   putHeld:
     "INSERT INTO held (process, key, month, n, micros) VALUES (?, ?, ?, ?, ?) ON CONFLICT (process, key, month) DO UPDATE SET n = excluded.n, micros = excluded.micros",
+  lastLine: "SELECT value FROM facts WHERE name = ?",
+  putLastLine: "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)",
   dropHeld: "DELETE FROM held WHERE process = ? AND key = ? AND month = ?",
   elsewhere: "SELECT process FROM held WHERE key = '' AND process <> ?",
   ownClaim: "SELECT process FROM held WHERE key = '' AND process = ?",

@@ -7,6 +7,8 @@ const BEAT_MS = 5000;
 
 export interface ProcessTableOptions {
   readonly steadyMs: () => number;
+  /** What a dead one has left is taken over with its going. */
+  readonly onDead: (id: number) => void;
   /** For tests: who lives and who does not. */
   readonly isAlive?: (identity: SharerIdentity, id: number) => boolean | undefined;
 }
@@ -18,12 +20,13 @@ export class ProcessTable {
   readonly #options: ProcessTableOptions;
   readonly #seen = new Map<number, { beat: number; atMs: number }>();
   readonly #timer: NodeJS.Timeout;
+  readonly #self: SharerIdentity = identifySelf();
 
   /** Inside a transaction. */
   constructor(db: LimitsDatabase, options: ProcessTableOptions) {
     this.#db = db;
     this.#options = options;
-    const { pid, startedAt, namespace } = identifySelf();
+    const { pid, startedAt, namespace } = this.#self;
     const insert = db.prepare("INSERT INTO processes (pid, started, namespace, beat) VALUES (?, ?, ?, 0)");
     this.id = Number(insert.run(pid, startedAt, namespace).lastInsertRowid);
     const beat = db.prepare("UPDATE processes SET beat = beat + 1 WHERE id = ?");
@@ -41,12 +44,23 @@ export class ProcessTable {
       const identity = { pid: Number(pid), startedAt: String(startedAt), namespace: String(namespace) };
       return this.#isDead(Number(id), identity, Number(beat)) ? [Number(id)] : [];
     });
-    for (const id of dead) this.#forget(id);
+    for (const id of dead) {
+      this.#options.onDead(id);
+      this.#forget(id);
+    }
     return dead.length > 0;
   }
 
-  close(): void {
-    clearInterval(this.#timer);
+  /** One that was silent for long and is taken for dead says that it is not. Inside a transaction. */
+  enlist(): void {
+    if (this.#db.prepare("SELECT id FROM processes WHERE id = ?").get(this.id) !== undefined) return;
+    const { pid, startedAt, namespace } = this.#self;
+    const insert = "INSERT INTO processes (id, pid, started, namespace, beat) VALUES (?, ?, ?, ?, 0)";
+    this.#db.prepare(insert).run(this.id, pid, startedAt, namespace);
+  }
+
+  /** Inside a transaction. */
+  leave(): void {
     this.#forget(this.id);
   }
 

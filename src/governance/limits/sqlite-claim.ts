@@ -1,8 +1,9 @@
+import type { LeftJournals } from "./left-journals.ts";
 import type { LimitTables } from "./limit-tables.ts";
 import type { ProcessTable } from "./process-table.ts";
 
 /** A neighbour that counts in memory hands over within milliseconds; one that is frozen loses its right to. */
-const HANDOVER_MS = 1000;
+export const HANDOVER_MS = 1000;
 
 /** Agents think between their calls. */
 const KEPT_MS = 2000;
@@ -13,11 +14,17 @@ export class FileClaim {
   isHeld = false;
   readonly #tables: LimitTables;
   readonly #processes: ProcessTable;
+  readonly #journals: LeftJournals;
   #waitingSinceMs: number | undefined;
 
-  constructor(tables: LimitTables, processes: ProcessTable) {
-    this.#tables = tables;
-    this.#processes = processes;
+  constructor(options: {
+    readonly tables: LimitTables;
+    readonly processes: ProcessTable;
+    readonly journals: LeftJournals;
+  }) {
+    this.#tables = options.tables;
+    this.#processes = options.processes;
+    this.#journals = options.journals;
   }
 
   /** Whether a neighbour has it. */
@@ -28,9 +35,10 @@ export class FileClaim {
       return false;
     }
     this.#processes.reap();
+    this.#processes.enlist();
     const now = performance.now();
     this.#waitingSinceMs ??= now;
-    if (now - this.#waitingSinceMs > HANDOVER_MS) this.#tables.dropClaims();
+    if (now - this.#waitingSinceMs > HANDOVER_MS) this.#takeAway();
     return this.#tables.isCountedElsewhere(id);
   }
 
@@ -43,8 +51,19 @@ export class FileClaim {
   renew(): boolean {
     const { id } = this.#processes;
     const isOnly = this.#tables.isOnlyProcess(id);
-    if (isOnly && !this.#tables.hasClaim(id)) this.#tables.claim(id);
+    if (isOnly && !this.#tables.hasClaim(id)) this.#take(id);
     else if (!isOnly && this.isHeld) this.#tables.dropClaims();
     return isOnly;
+  }
+
+  #take(id: number): void {
+    this.#processes.enlist();
+    this.#tables.claim(id);
+  }
+
+  /** What its owner has on file counts from now on; what it has in memory it adds when it wakes. */
+  #takeAway(): void {
+    for (const owner of this.#tables.claimants()) this.#journals.fold(owner);
+    this.#tables.dropClaims();
   }
 }

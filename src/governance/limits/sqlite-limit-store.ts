@@ -1,16 +1,20 @@
-import { OwlError } from "../../errors/owl-error.ts";
+import { realpathSync } from "node:fs";
+import { withFields } from "../../collections/with-fields.ts";
+import type { OwlError } from "../../errors/owl-error.ts";
 import type { CallsInFlight } from "../../telemetry/calls-in-flight.ts";
 import type { Counter } from "../policy/terms.ts";
 import { Calendar } from "./calendar.ts";
 import { type Clock, systemClock } from "./clock.ts";
+import { CountJournal } from "./count-journal.ts";
 import type { Moment } from "./key-state.ts";
+import { LeftJournals } from "./left-journals.ts";
 import { LimitBook } from "./limit-book.ts";
 import type { Admission, AdmitRequest, Crossing, Lease, LimitStore, Used } from "./limit-store.ts";
 import { LimitTables } from "./limit-tables.ts";
 import { type LimitsDatabase, openLimitsDatabase } from "./limits-database.ts";
 import { ProcessTable, type ProcessTableOptions } from "./process-table.ts";
+import { SoleCounting, unavailable } from "./sole-counting.ts";
 import { FileClaim } from "./sqlite-claim.ts";
-import { WriteBehind } from "./sqlite-write-behind.ts";
 
 export interface SqliteLimitStoreOptions {
   readonly path: string;
@@ -24,9 +28,6 @@ export interface SqliteLimitStoreOptions {
 
 const REAP_MS = 200;
 const MAX_UNBOOKED = 100_000;
-
-/** A process that hangs for longer than this may count for others as if it held what it held then. */
-const HELD_MS = 100;
 
 /** Places that are given back: others see it a moment later, this process at once. */
 const LATER_MS = 5;
@@ -58,6 +59,8 @@ export class SqliteLimitStore implements LimitStore {
   readonly #processes: ProcessTable;
   readonly #book: LimitBook;
   readonly #claim: FileClaim;
+  readonly #sole: SoleCounting;
+  readonly #left: LeftJournals;
   /** What was spent and could not be booked: it goes into the next transaction that works. */
   #unbooked: { readonly lease: Lease; readonly costMicros: number }[] = [];
   #queue: Operation[] = [];
@@ -65,14 +68,7 @@ export class SqliteLimitStore implements LimitStore {
   #later: NodeJS.Timeout | undefined;
   #calendar: Calendar;
   #reapedAtMs = Number.NEGATIVE_INFINITY;
-  #heldSavedAtMs = Number.NEGATIVE_INFINITY;
-  /** What cannot be written is not counted on in memory either. */
-  #isBehind = false;
-  readonly #behind = new WriteBehind({
-    write: () => this.#writeDown(),
-    onIdle: (idleMs) => this.#claim.outlasts(idleMs) || this.#release(),
-    gathered: () => this.#options.inFlight?.settled() ?? Promise.resolve(),
-  });
+  #isLittered = true;
   #isClosed = false;
 
   constructor(options: SqliteLimitStoreOptions) {
@@ -81,18 +77,35 @@ export class SqliteLimitStore implements LimitStore {
     this.#clock = clock;
     this.#calendar = new Calendar(timeZone());
     this.#db = openLimitsDatabase(path);
-    this.#tables = new LimitTables(this.#db);
-    this.#tables.begin();
-    this.#tables.adoptBoot(clock);
-    this.#tables.prune(this.#moment());
-    this.#processes = new ProcessTable(this.#db, {
-      steadyMs: () => clock.steadyMs(),
-      ...(isAlive !== undefined && { isAlive }),
+    const tables = new LimitTables(this.#db);
+    const steadyMs = (): number => clock.steadyMs();
+    const journals = { path: realpathSync(path), tables, steadyMs };
+    this.#tables = tables;
+    this.#left = new LeftJournals(journals);
+    this.#processes = tables.transact(() => {
+      // Their moments are of the same boot as those in the tables.
+      this.#left.foldAll();
+      tables.adoptBoot(clock);
+      tables.prune(this.#moment());
+      const processes = new ProcessTable(this.#db, {
+        steadyMs,
+        onDead: (id) => this.#takeOver(id),
+        ...(isAlive !== undefined && { isAlive }),
+      });
+      processes.reap();
+      return processes;
     });
-    this.#processes.reap();
-    this.#tables.commit();
-    this.#claim = new FileClaim(this.#tables, this.#processes);
-    this.#book = new LimitBook(this.#tables, this.#processes.id, this.#moment());
+    this.#sweep();
+    this.#claim = new FileClaim({ tables, processes: this.#processes, journals: this.#left });
+    this.#book = new LimitBook(tables, this.#processes.id, this.#moment());
+    this.#sole = new SoleCounting({
+      tables,
+      book: this.#book,
+      claim: this.#claim,
+      journal: new CountJournal({ ...journals, process: this.#processes.id }),
+      moment: () => this.#moment(),
+      gathered: () => options.inFlight?.settled() ?? Promise.resolve(),
+    });
   }
 
   /** As the table of processes knows this one. */
@@ -100,13 +113,11 @@ export class SqliteLimitStore implements LimitStore {
     return this.#processes.id;
   }
 
-  admit(request: AdmitRequest): Promise<Admission> {
-    if (this.#isInMemory(request.counters)) {
+  admit(request: AdmitRequest): Admission | Promise<Admission> {
+    if (this.#sole.open(request.counters)) {
       const admission = this.#book.admit(request);
-      this.#book.stand();
-      if (!admission.ok) return Promise.resolve(admission);
-      const lease = { ...admission.lease, counted: this.#behind.add() };
-      return Promise.resolve({ ...admission, lease });
+      if (!admission.ok) return admission;
+      return { ok: true, lease: withFields(admission.lease, { counted: this.#sole.counted() }), used: admission.used };
     }
     return this.#enqueue(() => {
       const admission = this.#book.admit(request);
@@ -115,12 +126,10 @@ export class SqliteLimitStore implements LimitStore {
   }
 
   settle(lease: Lease, costMicros: number): Promise<readonly Crossing[]> {
-    if (this.#isInMemory(lease.counters)) {
+    if (this.#sole.open(lease.counters)) {
       const crossings = this.#book.settle(lease, costMicros);
-      this.#book.stand();
-      const booked = this.#behind.add();
-      this.#behind.hurry();
-      return booked.then(() => crossings);
+      const booked = this.#sole.booked();
+      return crossings.length === 0 ? booked : booked.then(() => crossings);
     }
     return this.#enqueue(() => this.#book.settle(lease, costMicros), {
       isUrgent: costMicros > 0,
@@ -135,11 +144,11 @@ export class SqliteLimitStore implements LimitStore {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#flush();
-    this.#behind.flush();
-    this.#behind.stop();
-    this.#isClosed = true;
+    const isSaved = this.#sole.end();
+    this.#stop();
     try {
-      this.#processes.close();
+      // One that could not hand over stays on file, and so does its journal: the next one takes both in.
+      if (isSaved) this.#tables.transact(() => this.#leave());
     } finally {
       this.#db.close();
     }
@@ -147,10 +156,14 @@ export class SqliteLimitStore implements LimitStore {
 
   /** Leaves everything as a killed process would; for tests. */
   abandon(): void {
-    this.#isClosed = true;
-    this.#behind.stop();
-    this.#processes.stop();
+    this.#stop();
     this.#db.close();
+  }
+
+  #stop(): void {
+    this.#isClosed = true;
+    this.#sole.stop();
+    this.#processes.stop();
   }
 
   /** What is not urgent goes with the next transaction, or makes one of its own in a moment. */
@@ -180,8 +193,8 @@ export class SqliteLimitStore implements LimitStore {
     this.#soon = undefined;
     if (operations.length === 0 || this.#isClosed) return;
     try {
-      // What is only in memory must be in the file before anything of the file is believed again.
-      if (this.#book.hasUncounted && !this.#behind.flush()) throw new Error("counts could not be written");
+      // What is in memory or in the journal must be in the tables before anything of the tables is believed again.
+      if (!this.#sole.save()) throw new Error("counts could not be written");
       if (!this.#transact(operations)) {
         this.#queue = [...operations, ...this.#queue];
         this.#later ??= setTimeout(() => this.#flush(), HANDOVER_POLL_MS);
@@ -198,108 +211,48 @@ export class SqliteLimitStore implements LimitStore {
   #transact(operations: readonly Operation[]): boolean {
     const late = this.#unbooked;
     try {
-      this.#tables.begin();
-      if (this.#claim.mustWait()) {
-        this.#tables.commit();
-        return false;
-      }
-      this.#book.open(this.#moment());
-      this.#unbooked = [];
-      for (const { lease, costMicros } of late) this.#book.settle(lease, costMicros);
-      for (const { run } of operations) run();
-      this.#book.save();
-      const isHeld = this.#claim.renew();
-      this.#tables.commit();
+      const isHeld = this.#tables.transact(() => (this.#claim.mustWait() ? undefined : this.#run(operations)));
+      if (isHeld === undefined) return false;
       this.#book.keep();
-      this.#claim.isHeld = isHeld;
-      if (isHeld) this.#behind.watch();
-      else this.#behind.stop();
+      this.#sole.goOn(isHeld);
+      this.#sweep();
       return true;
     } catch (error) {
       this.#unbooked = late;
-      this.#rollBack();
+      this.#book.undo();
       throw error;
     }
   }
 
-  #isInMemory(counters: readonly Counter[]): boolean {
-    if (!this.#claim.isHeld || this.#isBehind || this.#isClosed) return false;
-    const moment = this.#moment();
-    if (!this.#book.knows(counters, moment)) return false;
-    this.#book.resume(moment);
-    return true;
+  /** Whether this process may count in memory from now on. */
+  #run(operations: readonly Operation[]): boolean {
+    this.#book.open(this.#moment());
+    const late = this.#unbooked;
+    this.#unbooked = [];
+    for (const { lease, costMicros } of late) this.#book.settle(lease, costMicros);
+    for (const { run } of operations) run();
+    this.#book.save();
+    return this.#claim.renew();
   }
 
-  /** Puts what was counted in memory into the file, and makes room when somebody else has come. */
-  #writeDown(): void {
-    if (this.#isClosed || !this.#claim.isHeld) return;
-    this.#transactAlone(({ steadyMs }) => {
-      const isDisturbed = this.#tables.hasForeignChanges();
-      // Nobody looks at what is held as long as the claim is; only a process that hangs loses it without a word.
-      const isWhole = isDisturbed || steadyMs - this.#heldSavedAtMs >= HELD_MS;
-      if (isWhole) this.#book.save();
-      else this.#book.saveCounted();
-      const staysAlone = !isDisturbed || this.#claim.renew();
-      return () => {
-        if (isWhole) this.#book.keep();
-        else this.#book.keepCounted();
-        if (isWhole) this.#heldSavedAtMs = steadyMs;
-        if (isDisturbed) this.#book.forget();
-        if (!staysAlone) this.#giveUpClaim();
-      };
-    });
+  #leave(): void {
+    this.#processes.leave();
+    this.#tables.dropLastLine(this.#processes.id);
   }
 
-  /** Nobody calls, or a neighbour has come: it need not wait. */
-  #release(): void {
-    if (!this.#claim.isHeld) return;
+  #takeOver(id: number): void {
+    this.#left.fold(id);
+    this.#isLittered = true;
+  }
+
+  #sweep(): void {
+    if (!this.#isLittered) return;
     try {
-      this.#transactAlone(() => {
-        this.#book.save();
-        this.#tables.dropClaims();
-        return () => {
-          this.#book.keep();
-          this.#giveUpClaim();
-        };
-      });
+      this.#tables.transact(() => this.#left.sweep());
+      this.#isLittered = false;
     } catch {
-      // The claim stays, and the next round tries again; whoever calls meanwhile finds out.
+      // Nobody reads what is left of the dead, and the next transaction tries again.
     }
-  }
-
-  /** `write` returns what holds when the transaction stands. */
-  #transactAlone(write: (moment: Moment) => () => void): void {
-    try {
-      const moment = this.#moment();
-      this.#tables.begin();
-      this.#book.resume(moment);
-      const stands = write(moment);
-      this.#tables.commit();
-      stands();
-      this.#isBehind = false;
-    } catch (error) {
-      this.#isBehind = true;
-      this.#rollBackFile();
-      throw unavailable(error);
-    }
-  }
-
-  #giveUpClaim(): void {
-    this.#claim.isHeld = false;
-    this.#behind.stop();
-  }
-
-  #rollBackFile(): void {
-    try {
-      this.#tables.rollback();
-    } catch {
-      // A connection that cannot roll back has nothing to roll back any more.
-    }
-  }
-
-  #rollBack(): void {
-    this.#book.undo();
-    this.#rollBackFile();
   }
 
   /** Before somebody is refused for what others hold, the others are looked at. */
@@ -320,8 +273,4 @@ export class SqliteLimitStore implements LimitStore {
     const wallMs = this.#clock.wallMs();
     return { wallMs, steadyMs: Math.floor(this.#clock.steadyMs()), day: this.#calendar.at(wallMs) };
   }
-}
-
-function unavailable(cause: unknown): OwlError {
-  return new OwlError("store_unavailable", "calls cannot be counted at the moment, so none is let through", { cause });
 }

@@ -1,6 +1,7 @@
 /** Counts that are in memory and on their way to the file. */
 interface Batch {
-  readonly counted: Promise<void>;
+  /** Of nothing: one promise is the answer to all that have nothing to be told. */
+  readonly counted: Promise<readonly never[]>;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
@@ -32,7 +33,7 @@ export class WriteBehind {
   }
 
   /** Something was counted in memory: settles when it is on file. */
-  add(): Promise<void> {
+  add(): Promise<readonly never[]> {
     this.#changes += 1;
     this.#batch ??= newBatch();
     this.#latest ??= setTimeout(() => this.flush(), LATEST_MS);
@@ -46,15 +47,15 @@ export class WriteBehind {
     setImmediate(() => void this.#gather());
   }
 
-  /** Whether everything is on file now. */
-  flush(): boolean {
+  /** Whether everything is on file now, or as safe as `write` makes it. */
+  flush(write: () => void = this.#options.write): boolean {
     clearTimeout(this.#latest);
     this.#latest = undefined;
     this.#isGathering = false;
     const batch = this.#batch;
     this.#batch = undefined;
     try {
-      this.#options.write();
+      write();
     } catch (error) {
       batch?.reject(error instanceof Error ? error : new Error(String(error)));
       return false;
@@ -91,8 +92,8 @@ export class WriteBehind {
 function newBatch(): Batch {
   let resolve: () => void = () => undefined;
   let reject: (error: Error) => void = () => undefined;
-  const counted = new Promise<void>((yes, no) => {
-    resolve = yes;
+  const counted = new Promise<readonly never[]>((yes, no) => {
+    resolve = () => yes([]);
     reject = no;
   });
   // A call may end without anybody asking.

@@ -7,10 +7,13 @@ const ALERT_PERCENTS = [50, 80, 100];
 export function crossingsOf({ key, budget }: Counter, beforeMicros: number, afterMicros: number): Crossing[] {
   if (budget === undefined) return [];
   const { limit: limitMicros, rule } = budget;
-  return ALERT_PERCENTS.filter((percent) => {
+  const crossings: Crossing[] = [];
+  for (const percent of ALERT_PERCENTS) {
     const line = (limitMicros * percent) / 100;
-    return beforeMicros < line && afterMicros >= line;
-  }).map((percent) => ({ key, rule, percent, spentMicros: afterMicros, limitMicros }));
+    if (beforeMicros < line && afterMicros >= line)
+      crossings.push({ key, rule, percent, spentMicros: afterMicros, limitMicros });
+  }
+  return crossings;
 }
 
 /** The highest share that is spent; 0 below all of them. */

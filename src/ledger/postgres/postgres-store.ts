@@ -5,7 +5,7 @@ import { type Cut, signCut } from "../checkpoint.ts";
 import type { LedgerKeys } from "../keys.ts";
 import type { LedgerHead } from "../ledger.ts";
 import type { DayShift, LedgerFilter, LedgerStats, Page, TimelineCount, TimelineSpan } from "../query.ts";
-import { COLUMNS, type Draft, type LedgerRow, systemDraft } from "../row.ts";
+import { COLUMNS, type Draft, type LedgerRow, systemDraft, type Value } from "../row.ts";
 import { type Appended, CUT_ROWS, type LedgerReader, type LedgerStore } from "../store.ts";
 import type { VerifyOptions, VerifyReport } from "../verify.ts";
 import { PostgresReader, toHead } from "./reader.ts";
@@ -151,13 +151,16 @@ class PostgresStore implements LedgerStore {
   }
 }
 
+/** `seq` is no part of a draft. */
+const DRAFT_COLUMNS = COLUMNS.slice(1);
+
 function toJson(rows: ChainedBatch["rows"]): string {
   return JSON.stringify(
-    rows.map(({ seq, draft, hash }) => ({
-      ...Object.fromEntries(COLUMNS.slice(1).map((column, index) => [column, draft[index]])),
-      seq,
-      hash,
-    })),
+    rows.map(({ seq, draft, hash }) => {
+      const row: Record<string, Value> = { seq, hash };
+      for (const [index, value] of draft.entries()) row[DRAFT_COLUMNS[index] ?? ""] = value;
+      return row;
+    }),
   );
 }
 

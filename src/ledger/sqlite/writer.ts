@@ -151,7 +151,7 @@ export class SqliteWriter {
 }
 
 function readHead({ selectHead }: OpenFile): LedgerHead {
-  const [row] = selectHead.all([]);
+  const row: unknown = selectHead.get([]);
   return Array.isArray(row) ? { seq: Number(row[0]), hash: String(row[1]) } : GENESIS;
 }
 

@@ -17,7 +17,11 @@ export function addCorsHeaders(request: IncomingMessage, response: ServerRespons
 }
 
 /** Answers a preflight; says whether it was one. */
-export function answerPreflight(request: IncomingMessage, response: ServerResponse, allowedMethods: string): boolean {
+export function answerPreflight(
+  request: IncomingMessage,
+  response: ServerResponse,
+  allowedMethods: () => string,
+): boolean {
   if (request.method !== "OPTIONS" || request.headers["access-control-request-method"] === undefined) return false;
   if (!response.hasHeader("access-control-allow-origin")) return false;
   const asked = request.headers["access-control-request-headers"];
@@ -27,7 +31,7 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
       .map((name) => name.trim())
       .filter((name) => /^mcp-param-[a-z0-9-]{1,64}$/i.test(name)) ?? [];
   sendEmpty(response, 204, {
-    "access-control-allow-methods": `${allowedMethods}, OPTIONS`,
+    "access-control-allow-methods": `${allowedMethods()}, OPTIONS`,
     "access-control-allow-headers": [REQUEST_HEADERS, ...custom].join(", "),
     "access-control-max-age": ONE_DAY_SECONDS,
   });

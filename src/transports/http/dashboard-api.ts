@@ -90,7 +90,9 @@ export class DashboardApi {
   #stream(events: Events, response: ServerResponse, session: OperatorSession): void {
     // Whoever has gone already is not told of it again.
     if (response.destroyed) return;
-    const stream = new EventStream(response, { headers: {}, keepAliveMs: this.#options.keepAliveMs });
+    const { keepAliveMs } = this.#options;
+    // It ends with the operator's session, which ends with the token.
+    const stream = new EventStream(response, { headers: {}, keepAliveMs, reader: undefined });
     const stop = events.start({
       send: (event, data, id) => stream.send({ event, data, ...(id !== undefined && { id }) }),
       end: () => stream.end(),

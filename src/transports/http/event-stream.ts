@@ -1,3 +1,5 @@
+import type { Principal } from "../../auth/principal.ts";
+import { MAX_TIMER_MS } from "../../config/timer-limit.ts";
 import type { AnswerSink } from "./exchange-io.ts";
 
 /** A client that reads this much too slowly is cut off: its memory is ours. */
@@ -17,18 +19,35 @@ export interface ServerEvent {
   readonly retryMs?: number;
 }
 
+export interface EventStreamOptions {
+  readonly headers: Record<string, string>;
+  readonly keepAliveMs: number;
+  /** Whose token the stream ends with; nobody's, where something else ends it. */
+  readonly reader: Principal | undefined;
+}
+
+/**
+ * A stream must not go on telling things to somebody whose token has ended. For streams alone: an answer under way may
+ * finish, and a timer for each call would cost more than all else that a known token does.
+ */
+export function endWithToken(response: AnswerSink, expiresAt: number | undefined): void {
+  if (expiresAt === undefined) return;
+  // Clock and timers both leave out parts of a millisecond: without one more, it would end a little too early at times.
+  const afterMs = Math.min(Math.max(expiresAt * 1000 - Date.now() + 1, 0), MAX_TIMER_MS);
+  const timer = setTimeout(() => response.end(), afterMs).unref();
+  response.once("close", () => clearTimeout(timer));
+}
+
 /** Server-sent events on an open response, kept alive with comments. */
 export class EventStream {
   readonly #response: AnswerSink;
   readonly #keepAlive: NodeJS.Timeout;
 
-  constructor(
-    response: AnswerSink,
-    { headers, keepAliveMs }: { readonly headers: Record<string, string>; readonly keepAliveMs: number },
-  ) {
+  constructor(response: AnswerSink, { headers, keepAliveMs, reader }: EventStreamOptions) {
     this.#response = response;
     response.writeHead(200, { ...EVENT_STREAM_HEADERS, ...headers });
     response.flushHeaders();
+    endWithToken(response, reader?.expiresAt);
     this.#keepAlive = setInterval(() => this.#write(": keep-alive\n\n"), keepAliveMs);
     this.#keepAlive.unref();
     response.once("close", () => clearInterval(this.#keepAlive));

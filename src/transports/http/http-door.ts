@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import type { Config } from "../../config/schema.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { startingHandler } from "./starting-handler.ts";
+import { TracedResponse } from "./traced-response.ts";
 import { readTls, type TlsPair, toContext } from "./tls.ts";
 
 export interface HttpHandler {
@@ -91,6 +92,7 @@ export class HttpDoor {
       joinDuplicateHeaders: true,
       keepAliveTimeout: 65_000,
       maxHeaderSize: 32 * 1024,
+      ServerResponse: TracedResponse,
     };
     const server =
       this.pair === undefined

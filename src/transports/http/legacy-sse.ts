@@ -55,7 +55,7 @@ export class LegacySse {
     if (this.#lines.size >= maxStreams)
       throw new OwlError("overloaded", `all ${maxStreams} event streams are in use`, { facts: { limit: maxStreams } });
     const id = cluster?.homes.newId() ?? secretId();
-    const stream = new EventStream(response, { headers: {}, keepAliveMs });
+    const stream = new EventStream(response, { headers: {}, keepAliveMs, reader: principal });
     const send = (message: JsonRpcMessage | readonly JsonRpcMessage[]): void =>
       stream.send({ event: "message", data: serializeMessage(message) });
     const connection = new Connection({

@@ -28,6 +28,7 @@ import { stoppedAnswer } from "../../protocol/peer-transport.ts";
 import { traceIdIn } from "../../protocol/trace-id.ts";
 import { isModern, MODERN_VERSIONS } from "../../protocol/versions.ts";
 import { completeWireError } from "../../protocol/wire-error.ts";
+import { endWithToken } from "./event-stream.ts";
 import { acceptsEventStream, lifeOf, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
 
@@ -261,9 +262,10 @@ function webHeaders({ headers }: IncomingMessage): Headers {
   return result;
 }
 
-async function pipe(answer: Response, { response }: HttpExchange): Promise<void> {
+async function pipe(answer: Response, { response, principal }: HttpExchange): Promise<void> {
   response.writeHead(answer.status, Object.fromEntries([...answer.headers].filter(([name]) => name !== "connection")));
   response.flushHeaders();
+  endWithToken(response, principal.expiresAt);
   const reader = answer.body?.getReader();
   response.once("close", () => void reader?.cancel().catch(() => undefined));
   let chunk = await reader?.read();

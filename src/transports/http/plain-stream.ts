@@ -14,9 +14,9 @@ export class PlainStream {
   }
 
   send(message: JsonRpcMessage): void {
-    const { request, response } = this.#exchange;
+    const { request, response, principal } = this.#exchange;
     if (!acceptsEventStream(request)) return;
-    this.#stream ??= new EventStream(response, { headers: {}, keepAliveMs: this.#keepAliveMs });
+    this.#stream ??= new EventStream(response, { headers: {}, keepAliveMs: this.#keepAliveMs, reader: principal });
     this.#stream.send({ event: "message", data: serializeMessage(message) });
   }
 

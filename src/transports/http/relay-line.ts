@@ -1,11 +1,13 @@
+import type { Principal } from "../../auth/principal.ts";
 import type { ForwardNews } from "../../cluster/forward-message.ts";
 import type { ForwardCall } from "../../cluster/forwarder.ts";
 import type { Lifeline } from "../../pipeline/lifeline.ts";
-import { EVENT_STREAM_HEADERS, MAX_UNREAD_BYTES } from "./event-stream.ts";
+import { endWithToken, EVENT_STREAM_HEADERS, MAX_UNREAD_BYTES } from "./event-stream.ts";
 import type { AnswerSink } from "./exchange-io.ts";
 
 export interface RelayLineOptions {
   readonly response: AnswerSink;
+  readonly principal: Principal;
   /** Ends when the client hangs up. */
   readonly gone: Lifeline;
   /** How long the other server may say nothing at all. */
@@ -15,14 +17,16 @@ export interface RelayLineOptions {
 /** Writes to a client what the server with its session tells, and hangs up there when the client does, or when nobody is there. */
 export class RelayLine implements ForwardCall {
   readonly #response: AnswerSink;
+  readonly #principal: Principal;
   readonly #silenceMs: number;
   readonly #controller = new AbortController();
   #watchdog: NodeJS.Timeout;
   readonly #unlink: () => void;
   #isStream = false;
 
-  constructor({ response, gone, silenceMs }: RelayLineOptions) {
+  constructor({ response, principal, gone, silenceMs }: RelayLineOptions) {
     this.#response = response;
+    this.#principal = principal;
     this.#silenceMs = silenceMs;
     this.#watchdog = this.#watch();
     this.#unlink = gone.onEnd(() => this.hangUp());
@@ -52,7 +56,9 @@ export class RelayLine implements ForwardCall {
   #begin(status: number, headers: Readonly<Record<string, string>>): void {
     this.#isStream = headers["content-type"] === EVENT_STREAM_HEADERS["content-type"];
     this.#response.writeHead(status, headers);
-    if (this.#isStream) this.#response.flushHeaders();
+    if (!this.#isStream) return;
+    this.#response.flushHeaders();
+    endWithToken(this.#response, this.#principal.expiresAt);
   }
 
   #write(text: string): void {

@@ -76,8 +76,8 @@ export class RemoteSessions {
   /** Says no when nothing was done there, so that it can be tried again. */
   async #try(place: ServerPlace, relayed: Relayed): Promise<boolean> {
     const { gone, message } = relayed;
-    const { response } = relayed.exchange;
-    const line = new RelayLine({ response, gone, silenceMs: this.#homes.leaseMs });
+    const { response, principal } = relayed.exchange;
+    const line = new RelayLine({ response, principal, gone, silenceMs: this.#homes.leaseMs });
     this.#lines.add(line);
     let outcome: ForwardOutcome | number;
     try {

@@ -6,7 +6,6 @@ import { protectedResourceMetadata } from "../../auth/protected-resource-metadat
 import { requireScope } from "../../auth/require-scope.ts";
 import { FORWARD_PATH } from "../../cluster/forward-line.ts";
 import type { Config } from "../../config/schema.ts";
-import { MAX_TIMER_MS } from "../../config/timer-limit.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
@@ -14,7 +13,6 @@ import { traceIdFrom } from "../../protocol/trace-id.ts";
 import { SUPPORTED_VERSIONS } from "../../protocol/versions.ts";
 import { OpenRequests } from "../open-requests.ts";
 import { addCorsHeaders, answerPreflight } from "./cors.ts";
-import { EVENT_STREAM_HEADERS } from "./event-stream.ts";
 import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
 import type { DashboardGate } from "./dashboard-gate.ts";
 import type { ForwardEndpoint } from "./forward-endpoint.ts";
@@ -30,6 +28,7 @@ import type { McpEndpoint } from "./mcp-endpoint.ts";
 import { type OperatorSandboxesEndpoint, SANDBOX_PATH, SANDBOXES_PATH } from "./operator-sandboxes.ts";
 import { onlyHeader, readTarget, type RequestTarget } from "./request-target.ts";
 import { FILE_PATH, type SandboxFilesEndpoint } from "./sandbox-files.ts";
+import { tellTraceId } from "./traced-response.ts";
 
 export interface RouterOptions {
   readonly mcp: Mcp;
@@ -98,7 +97,7 @@ export class Router {
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const traceId = traceIdFrom(request.headers["traceparent"]);
-    response.setHeader("x-trace-id", traceId);
+    tellTraceId(response, traceId);
     // Shutdown waits for calls. A stream is open as long as its client likes: shutdown ends it, it does not wait.
     const isCall = request.method === "POST" || request.method === "PUT";
     const release = isCall ? this.#open.open() : () => undefined;
@@ -114,7 +113,7 @@ export class Router {
 
   async #serve(incoming: Pick<HttpExchange, "request" | "response" | "traceId" | "release">): Promise<void> {
     const { guard, authenticator } = this.#options;
-    const { request, response, traceId } = incoming;
+    const { request, response, traceId, release } = incoming;
     const target = readTarget(request);
     const guarded = this.#takeGuarded(incoming, target);
     if (guarded !== undefined) return guarded;
@@ -124,17 +123,15 @@ export class Router {
     if (route === undefined) {
       throw new OwlError("route_not_found", `there is nothing at ${JSON.stringify(target.path.slice(0, 128))}`);
     }
-    const allowed = Object.keys(route.methods).join(", ");
-    if (answerPreflight(request, response, allowed)) return;
+    if (answerPreflight(request, response, () => methodsOf(route))) return;
     const serve = route.methods[request.method ?? ""];
-    if (serve === undefined) return this.#refuseMethod(request, response, { allowed, traceId });
+    if (serve === undefined) return this.#refuseMethod(request, response, { allowed: methodsOf(route), traceId });
     if (route.isAlwaysServed !== true) this.#assertServing();
     const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyHeader(request, "authorization"));
     const principal = known instanceof Promise ? await known : known;
     const label = labelOf(request);
     this.#admit(route, { principal, label });
-    endStreamWithToken(principal, response);
-    await serve({ ...incoming, principal, label }, target);
+    await serve({ request, response, traceId, release, principal, label }, target);
   }
 
   /** What has guards of its own. Servers know each other by their key, operators are known by a session: no token counts. */
@@ -292,18 +289,6 @@ export class Router {
   }
 }
 
-/** A stream must not go on telling things to somebody whose token has ended. An answer under way may finish. */
-function endStreamWithToken({ expiresAt }: Principal, response: ServerResponse): void {
-  if (expiresAt === undefined) return;
-  const end = (): void => {
-    if (response.getHeader("content-type") === EVENT_STREAM_HEADERS["content-type"]) response.end();
-  };
-  // Clock and timers both leave out parts of a millisecond: without one more, it would end a little too early at times.
-  const timer = setTimeout(end, Math.min(Math.max(expiresAt * 1000 - Date.now() + 1, 0), MAX_TIMER_MS));
-  timer.unref();
-  response.once("close", () => clearTimeout(timer));
-}
-
 function refusalFacts(
   { kind, message }: OwlError,
   { method, url = "" }: IncomingMessage,
@@ -311,6 +296,10 @@ function refusalFacts(
 ): Record<string, unknown> {
   const [path = ""] = url.slice(0, MAX_LABEL_CHARS).split("?");
   return { kind, reason: message, http_method: method, path, trace_id: traceId };
+}
+
+function methodsOf({ methods }: Route): string {
+  return Object.keys(methods).join(", ");
 }
 
 function labelOf(request: IncomingMessage): string | undefined {

@@ -3,7 +3,7 @@ import type { Principal } from "../../auth/principal.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import { quotaHeaders } from "../../governance/quota.ts";
 import { UNAPPROVED_MESSAGE } from "../../governance/refusal.ts";
-import type { GovernedWork } from "../../pipeline/governed-call.ts";
+import type { GovernedWork } from "../../pipeline/governed-work.ts";
 import { silentConversation } from "../../protocol/conversations/silent.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { PLAIN_VERSION } from "../../protocol/versions.ts";

@@ -45,7 +45,7 @@ export class SessionReply {
     if (this.#stream !== undefined || !acceptsEventStream(request) || response.destroyed) return this.#stream;
     const stream = this.#session.streams.open({ requestIds: this.#requestIds, onAbandoned: () => this.gone.end() });
     this.#stream = stream;
-    stream.connect(this.#session.openSink(response, stream));
+    stream.connect(this.#session.openSink(this.#exchange, stream));
     if (hasResumableStreams(this.#session.connection.version)) stream.prime();
     return stream;
   }

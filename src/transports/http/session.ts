@@ -9,7 +9,7 @@ import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../..
 import type { Mcp } from "../../protocol/mcp.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
 import { EventStream } from "./event-stream.ts";
-import { type AnswerSink, sendEmpty, sendJson, type SessionExchange } from "./exchange-io.ts";
+import { sendEmpty, sendJson, type SessionExchange } from "./exchange-io.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
 import type { ResumableStream } from "./resumable-stream.ts";
 import { requestsFor, SessionMemory } from "./session-memory.ts";
@@ -105,19 +105,20 @@ export class Session {
   }
 
   /** Opens the stream for what belongs to no request; says no when there is one. */
-  listen({ response }: SessionExchange): boolean {
+  listen(exchange: SessionExchange): boolean {
     const stream = this.streams.standalone();
-    stream?.connect(this.openSink(response, stream));
+    stream?.connect(this.openSink(exchange, stream));
     return stream !== undefined;
   }
 
   /** Goes on with a stream after the event that the client saw last; says no when there is no such stream. */
-  resume(lastEventId: string, { response }: SessionExchange): boolean {
-    return this.streams.resume(lastEventId, (stream) => this.openSink(response, stream));
+  resume(lastEventId: string, exchange: SessionExchange): boolean {
+    return this.streams.resume(lastEventId, (stream) => this.openSink(exchange, stream));
   }
 
-  openSink(response: AnswerSink, stream: ResumableStream): EventStream {
-    const sink = new EventStream(response, { headers: this.headers(), keepAliveMs: this.#options.keepAliveMs });
+  openSink({ response, principal }: SessionExchange, stream: ResumableStream): EventStream {
+    const { keepAliveMs } = this.#options;
+    const sink = new EventStream(response, { headers: this.headers(), keepAliveMs, reader: principal });
     response.once("close", () => stream.disconnect(sink));
     return sink;
   }

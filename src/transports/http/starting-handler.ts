@@ -6,6 +6,7 @@ import { sendError, sendJson } from "./exchange-io.ts";
 import { guardOf } from "./guards.ts";
 import type { HttpHandler } from "./http-door.ts";
 import { readTarget } from "./request-target.ts";
+import { tellTraceId } from "./traced-response.ts";
 
 const LIVE = "/health/live";
 const NOT_READY: ReadonlySet<string> = new Set(["/health", "/health/ready"]);
@@ -25,7 +26,7 @@ export function startingHandler(http: Config["http"]): HttpHandler {
     mayLast: () => false,
     handle(request, response) {
       const traceId = traceIdFrom(request.headers["traceparent"]);
-      response.setHeader("x-trace-id", traceId);
+      tellTraceId(response, traceId);
       // Nobody reads what came with it, and the next request must find who serves by then.
       response.shouldKeepAlive = false;
       try {

@@ -9,7 +9,7 @@ const five = counter({ minute: 5, day: 1000, atOnce: 1000, budget: 1000 });
 
 async function passedOf(store: TestStore, tries: number): Promise<number> {
   const request = { counters: [five], reserveMicros: 1 };
-  const admissions = await Promise.all(Array.from({ length: tries }, () => store.admit(request)));
+  const admissions = await Promise.all(Array.from({ length: tries }, async () => store.admit(request)));
   return admissions.filter(({ ok }) => ok).length;
 }
 

@@ -79,7 +79,13 @@ export interface LimitLab {
   kill(store: TestStore): Promise<void>;
 }
 
-export function sqliteLab(): LimitLab & { open(options?: StoreOptions): SqliteLimitStore } {
+export interface SqliteLab extends LimitLab {
+  open(options?: StoreOptions): SqliteLimitStore;
+  /** The others take it for dead from now on; it is not. */
+  bury(store: TestStore): void;
+}
+
+export function sqliteLab(): SqliteLab {
   // Numbers of processes begin anew in every file.
   const dead = new Set<string>();
   const names = new WeakMap<TestStore, string>();
@@ -95,6 +101,7 @@ export function sqliteLab(): LimitLab & { open(options?: StoreOptions): SqliteLi
       names.set(store, `${place} ${store.processId}`);
       return store;
     },
+    bury: (store) => void dead.add(names.get(store) ?? ""),
     kill: async (store) => {
       store.abandon();
       dead.add(names.get(store) ?? "");
