@@ -75,21 +75,34 @@ for _, holder in ipairs(input.drop) do
 end
 redis.call('ZREMRANGEBYSCORE', P .. 'alive', '-inf', int(steady - DAY * 1000))
 
+-- What a batch asks of one key again and again is read once, and written once at its end: nobody else runs meanwhile.
+local helds, windows, months = {}, {}, {}
+
 local function held(name)
+  local known = helds[name]
+  if known then return known end
+  known = {sum = 0, of = {}, changed = {}}
   local all = redis.call('HGETALL', name)
-  local sum = 0
   for i = 1, #all, 2 do
-    if is_alive(all[i]) then sum = sum + num(all[i + 1]) else redis.call('HDEL', name, all[i]) end
+    local holder, n = all[i], num(all[i + 1])
+    if is_alive(holder) then
+      known.of[holder] = n
+      known.sum = known.sum + n
+    else
+      redis.call('HDEL', name, holder)
+    end
   end
-  return sum
+  helds[name] = known
+  return known
 end
-local function take(name, n)
-  redis.call('HINCRBY', name, input.holder, int(n))
-end
-local function give(name, holder, n)
-  local has = redis.call('HGET', name, holder)
-  if not has then return end
-  if num(has) > n then redis.call('HSET', name, holder, int(num(has) - n)) else redis.call('HDEL', name, holder) end
+local function change(name, holder, n)
+  local known = held(name)
+  local had = known.of[holder] or 0
+  local has = math.max(0, had + n)
+  if has == had then return end
+  known.of[holder] = has
+  known.sum = known.sum + has - had
+  known.changed[holder] = true
 end
 
 local function chunk(item)
@@ -98,45 +111,82 @@ local function chunk(item)
   return tonumber(at), tonumber(n)
 end
 local function window(key)
+  local known = windows[key]
+  if known then return known end
   local list, sum = P .. 'w:' .. key, P .. 'n:' .. key
-  local count = num(redis.call('GET', sum))
-  local has_changed = false
+  known = {count = num(redis.call('GET', sum)), added = 0, is_shorter = false}
   local at, n = chunk(redis.call('LINDEX', list, 0))
   while at and at <= steady - WINDOW do
     redis.call('LPOP', list)
-    count = count - n
-    has_changed = true
+    known.count = known.count - n
+    known.is_shorter = true
     at, n = chunk(redis.call('LINDEX', list, 0))
   end
-  if not at then count = 0 end
-  if has_changed then redis.call('SET', sum, int(count), 'KEEPTTL') end
-  return count, at or -1
+  if not at then known.count = 0 end
+  known.first = at or -1
+  known.day = num(redis.call('GET', P .. 'd:' .. input.day .. ':' .. key))
+  windows[key] = known
+  return known
+end
+local function month(name)
+  local known = months[name]
+  if not known then
+    known = {spent = num(redis.call('GET', P .. 'm:' .. name)), added = 0}
+    months[name] = known
+  end
+  return known
 end
 local function look(c)
   local key = c[1]
-  local count, first = window(key)
-  local day = num(redis.call('GET', P .. 'd:' .. input.day .. ':' .. key))
+  local seen = window(key)
   local running, money = 0, 0
-  if c[4] >= 0 then running = held(P .. 'r:' .. key) end
+  if c[4] >= 0 then running = held(P .. 'r:' .. key).sum end
   if c[5] >= 0 then
-    money = num(redis.call('GET', P .. 'm:' .. input.month .. ':' .. key)) + held(P .. 'v:' .. input.month .. ':' .. key)
+    local name = input.month .. ':' .. key
+    money = month(name).spent + held(P .. 'v:' .. name).sum
   end
-  return {count, first, day, running, money}
+  return {seen.count, seen.first, seen.day, running, money}
 end
-local function add(c, seen)
-  local key = c[1]
-  local list = P .. 'w:' .. key
-  local at, n = chunk(redis.call('LINDEX', list, -1))
-  if at == steady then
-    redis.call('LSET', list, -1, int(at) .. ':' .. int(n + 1))
-  else
-    redis.call('RPUSH', list, int(steady) .. ':1')
+local function add(c)
+  local seen = window(c[1])
+  seen.count = seen.count + 1
+  seen.day = seen.day + 1
+  seen.added = seen.added + 1
+  if seen.first < 0 then seen.first = steady end
+end
+
+local function write_window(key, seen)
+  local list, sum = P .. 'w:' .. key, P .. 'n:' .. key
+  if seen.added > 0 then
+    local at, n = chunk(redis.call('LINDEX', list, -1))
+    if at == steady then
+      redis.call('LSET', list, -1, int(at) .. ':' .. int(n + seen.added))
+    else
+      redis.call('RPUSH', list, int(steady) .. ':' .. int(seen.added))
+    end
+    redis.call('PEXPIRE', list, 2 * WINDOW)
+    redis.call('SET', sum, int(seen.count), 'PX', 2 * WINDOW)
+    local day = P .. 'd:' .. input.day .. ':' .. key
+    redis.call('INCRBY', day, int(seen.added))
+    redis.call('EXPIRE', day, 40 * DAY)
+  elseif seen.is_shorter then
+    redis.call('SET', sum, int(seen.count), 'KEEPTTL')
   end
-  redis.call('PEXPIRE', list, 2 * WINDOW)
-  redis.call('SET', P .. 'n:' .. key, int(seen[1] + 1), 'PX', 2 * WINDOW)
-  local day = P .. 'd:' .. input.day .. ':' .. key
-  redis.call('INCR', day)
-  redis.call('EXPIRE', day, 40 * DAY)
+end
+local function write_all()
+  for key, seen in pairs(windows) do write_window(key, seen) end
+  for name, known in pairs(helds) do
+    for holder in pairs(known.changed) do
+      local n = known.of[holder]
+      if n > 0 then redis.call('HSET', name, holder, int(n)) else redis.call('HDEL', name, holder) end
+    end
+  end
+  for name, known in pairs(months) do
+    if known.added > 0 then
+      redis.call('INCRBY', P .. 'm:' .. name, int(known.added))
+      redis.call('EXPIRE', P .. 'm:' .. name, 400 * DAY)
+    end
+  end
 end
 
 local function wait_of(key, count, limit)
@@ -174,9 +224,9 @@ function ops.admit(op)
   local answer = which and {0, at - 1, which - 1, wait} or {1, 0, 0, 0}
   for i, c in ipairs(op.counters) do
     if not which then
-      add(c, seen[i])
-      if c[4] >= 0 then take(P .. 'r:' .. c[1], 1) end
-      if c[5] >= 0 and op.reserve > 0 then take(P .. 'v:' .. input.month .. ':' .. c[1], op.reserve) end
+      add(c)
+      if c[4] >= 0 then change(P .. 'r:' .. c[1], input.holder, 1) end
+      if c[5] >= 0 and op.reserve > 0 then change(P .. 'v:' .. input.month .. ':' .. c[1], input.holder, op.reserve) end
       local count, first, day, running, money = unpack(seen[i])
       seen[i] = {count + 1, first >= 0 and first or steady, day + 1, running + 1, money + op.reserve}
     end
@@ -199,14 +249,16 @@ function ops.settle(op)
   local answer = {}
   for _, c in ipairs(op.counters) do
     local key = c[1]
-    if c[4] >= 0 and not op.is_last then give(P .. 'r:' .. key, op.holder, 1) end
+    if c[4] >= 0 and not op.is_last then change(P .. 'r:' .. key, op.holder, -1) end
     if c[5] >= 0 then
-      if gives then give(P .. 'v:' .. op.month .. ':' .. key, op.holder, op.reserve) end
+      local name = op.month .. ':' .. key
+      if gives then change(P .. 'v:' .. name, op.holder, -op.reserve) end
       local after = -1
       if op.cost > 0 and is_counted then
-        local month = P .. 'm:' .. op.month .. ':' .. key
-        after = redis.call('INCRBY', month, int(op.cost))
-        redis.call('EXPIRE', month, 400 * DAY)
+        local paid = month(name)
+        paid.spent = paid.spent + op.cost
+        paid.added = paid.added + op.cost
+        after = paid.spent
       end
       answer[#answer + 1] = op.month == input.month and after or -1
     end
@@ -216,6 +268,7 @@ end
 
 local answers = {}
 for i, op in ipairs(input.ops) do answers[i] = ops[op.op](op) end
+write_all()
 redis.call('SET', P .. 'seq:' .. input.holder, int(input.seq), 'EX', DAY)
 for _, holder in ipairs(input.fence) do redis.call('SET', P .. 'fenced:' .. holder, 1, 'EX', DAY) end
 return {'ok', wall, steady, answers}
