@@ -107,6 +107,7 @@ async function runSpeed(): Promise<void> {
 }
 
 async function runShared(): Promise<void> {
+  await setUp("databases");
   const { checkSharedGoals, measureShared, sharedReport } = await import("./shared.ts");
   const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
   const secondsPerRound = Number(values.seconds ?? (values.quick ? 1 : 3));

@@ -5,6 +5,7 @@
 //   node scripts/setup.mjs bench      what npm run bench needs
 //   node scripts/setup.mjs engines    what its --runtimes needs beside that
 //   node scripts/setup.mjs machines   what its --microvms needs beside that
+//   node scripts/setup.mjs databases  what its --shared needs beside that
 //   node scripts/setup.mjs test       what npm test needs: all of it, and what only tests use
 import { join } from "node:path";
 import { announce, SetupError } from "./setup/announce.mjs";
@@ -32,6 +33,7 @@ const STAGES = {
   },
   engines: async () => await ensureSystemPackages(ROOT, ["engines"]),
   machines: async () => await ensureSystemPackages(ROOT, ["machines"]),
+  databases: async () => await ensureSystemPackages(ROOT, ["databases"]),
   test: async () => {
     await prepareRun();
     for (const folder of TEST_FOLDERS) await ensureDependencies(ROOT, join(ROOT, folder));
