@@ -78,8 +78,12 @@ async function untilReady({ serial, exited }: RunningMachine): Promise<void> {
   const said = (file: string): string => (existsSync(file) ? readFileSync(file, "utf8") : "");
   for (const deadline = Date.now() + READY_MS; !said(serial.results).includes("ready"); await delay(200)) {
     if (!isOver && Date.now() < deadline) continue;
-    throw new Error(
-      `the machine did not get ready: ${said(serial.log).slice(-4000)} ${said(serial.console).slice(-1000)}`,
-    );
+    throw new Error(`the machine did not get ready: ${said(serial.log).slice(-4000)} ${troubleIn(said(serial.console))}`);
   }
+}
+
+/** A kernel that fails says why in its first lines of many. */
+function troubleIn(console: string): string {
+  const at = console.search(/BUG:|WARNING:|Oops:|Kernel panic/);
+  return at < 0 ? console.slice(-1000) : console.slice(at, at + 8000);
 }
