@@ -78,7 +78,9 @@ async function untilReady({ serial, exited }: RunningMachine): Promise<void> {
   const said = (file: string): string => (existsSync(file) ? readFileSync(file, "utf8") : "");
   for (const deadline = Date.now() + READY_MS; !said(serial.results).includes("ready"); await delay(200)) {
     if (!isOver && Date.now() < deadline) continue;
-    throw new Error(`the machine did not get ready: ${said(serial.log).slice(-4000)} ${troubleIn(said(serial.console))}`);
+    throw new Error(
+      `the machine did not get ready: ${said(serial.log).slice(-4000)} ${troubleIn(said(serial.console))}`,
+    );
   }
 }
 
