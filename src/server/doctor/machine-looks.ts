@@ -1,4 +1,5 @@
 import { accessSync, constants, statSync } from "node:fs";
+import { version } from "node:os";
 import { delimiter, join } from "node:path";
 import { userEnvironment } from "../../config/user-environment.ts";
 import { type DoctorCheck, type DoctorLook, failed, ok, warning } from "./check.ts";
@@ -44,7 +45,19 @@ export function machineLooks(use: HostUse, dataFolder?: string): readonly Doctor
   // Where another runtime may do the work, that row says whether one does.
   const soften = (check: DoctorCheck): DoctorCheck =>
     use === "possible" && check.status === "failed" ? { ...check, status: "warning" } : check;
-  return [...looks, { look: async () => PROGRAMS.map(program).map(soften) }];
+  return [...looks, { look: async () => [...kernelFaults(version()), ...PROGRAMS.map(program).map(soften)] }];
+}
+
+/**
+ * Debian's 6.1.192-1 reads through a null pointer when a sandbox that runs out of memory makes the kernel forget what it
+ * knew of the free blocks of a workspace's disk: what is written there then hangs.
+ */
+export function kernelFaults(kernel: string): readonly DoctorCheck[] {
+  const [named] = /Debian 6\.1\.192-1(?!\d)/.exec(kernel) ?? [];
+  if (named === undefined) return [];
+  const message = `the kernel ${named} fails when a sandbox runs out of memory: its disk may hang until the machine restarts`;
+  const fix = "boot another one: apt-get update && apt-get upgrade, or the kernel before it";
+  return [warning({ category: "machine", name: "kernel" }, message, fix)];
 }
 
 export function nodeVersion(version: string): DoctorCheck {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type ClockFacts, clockCheck } from "../../../src/server/doctor/clock-look.ts";
-import { nodeVersion } from "../../../src/server/doctor/machine-looks.ts";
+import { kernelFaults, nodeVersion } from "../../../src/server/doctor/machine-looks.ts";
 import { userNamespaces } from "../../../src/server/doctor/user-namespaces.ts";
 
 describe("Node's version", () => {
@@ -68,4 +68,11 @@ describe("the clock", () => {
     expect(check).toMatchObject({ name: "clock", status, message: expect.stringMatching(message) });
     expect(check.fix !== undefined).toBe(status !== "ok");
   });
+});
+
+test("a kernel that is known to fail under sandboxes is named, and no other", () => {
+  const text = (version: string): string => `#1 SMP PREEMPT_DYNAMIC Debian ${version} (2026-11-10)`;
+  expect(kernelFaults(text("6.1.192-1"))).toMatchObject([{ name: "kernel", status: "warning" }]);
+  for (const version of ["6.1.176-1", "6.1.192-10", "6.1.193-1", "6.12.192-1"])
+    expect(kernelFaults(text(version))).toEqual([]);
 });
