@@ -14,9 +14,11 @@ export interface Consumption {
 }
 
 const MEGABYTE = 1_000_000;
+/** Ten million units. Whatever a handler reports, sums of calls stay numbers that every store can hold. */
+const MAX_COST_MICROS = 1e13;
 
 export function costOf({ fixed, perSecond, perEgressMb }: SubjectPrice, consumption: Consumption): number {
   const { durationMs, egressBytes, charged, isSuspended } = consumption;
   const running = (perSecond * durationMs) / 1000 + (perEgressMb * egressBytes) / MEGABYTE;
-  return toMicros((isSuspended ? 0 : fixed) + running + charged);
+  return Math.min(toMicros((isSuspended ? 0 : fixed) + running + charged), MAX_COST_MICROS);
 }

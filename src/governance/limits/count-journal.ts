@@ -104,6 +104,10 @@ export class CountJournal {
     this.#isWhole = false;
     const file = this.#file;
     this.#file = undefined;
-    if (file !== undefined) closeSync(file);
+    try {
+      if (file !== undefined) closeSync(file);
+    } catch {
+      // Whatever was written is in the file, closed well or not.
+    }
   }
 }

@@ -9,8 +9,8 @@ const MAX_READ_BYTES = 1 << 24;
 /** A pipe must not keep the reader waiting, and a link leads to what is not ours. */
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** What is there and no journal: a link, a socket, somebody else's file. */
-const NOT_OURS = new Set(["ENOENT", "ELOOP", "EMLINK", "ENXIO", "EACCES", "EPERM"]);
+/** What is there and no journal: a link, a socket. */
+const NOT_OURS = new Set(["ENOENT", "ELOOP", "EMLINK", "ENXIO"]);
 
 /** No name that SQLite gives to a file of its own. */
 export function journalPath(database: string, process: number): string {

@@ -73,6 +73,11 @@ export class LimitBook {
     this.#states.clear();
   }
 
+  /** What the others have forgotten is told again with the next `save`. */
+  tellHeldAgain(): void {
+    for (const key of this.#held.keys()) this.#touched.add(key);
+  }
+
   admit({ counters, reserveMicros }: AdmitRequest): Admission {
     const refusal = this.#objection(counters, reserveMicros);
     if (refusal !== undefined) return { ok: false, refusal, used: this.used(counters) };

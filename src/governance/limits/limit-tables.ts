@@ -47,7 +47,6 @@ export class LimitTables {
       elsewhere: read(SQL.elsewhere),
       neighbour: read(SQL.neighbour),
       ownClaim: read(SQL.ownClaim),
-      dropClaims: write(SQL.dropClaims),
       begin: write(SQL.begin),
       commit: write(SQL.commit),
     };
@@ -183,8 +182,8 @@ export class LimitTables {
     return this.#statements.ownClaim.get(process) !== undefined;
   }
 
-  dropClaims(): void {
-    this.#statements.dropClaims.run();
+  dropClaim(process: number): void {
+    this.#statements.dropHeld.run(process, CLAIM_KEY, "");
   }
 
   /** After a restart of the machine the steady clock starts anew: what was counted before counts as if it came now. */
@@ -255,6 +254,5 @@ const SQL = {
   dropHeld: "DELETE FROM held WHERE process = ? AND key = ? AND month = ?",
   elsewhere: "SELECT process FROM held WHERE key = '' AND process <> ?",
   ownClaim: "SELECT process FROM held WHERE key = '' AND process = ?",
-  dropClaims: "DELETE FROM held WHERE key = ''",
   neighbour: "SELECT id FROM processes WHERE id <> ? LIMIT 1",
 } as const;

@@ -21,11 +21,13 @@ export class ProcessTable {
   readonly #seen = new Map<number, { beat: number; atMs: number }>();
   readonly #timer: NodeJS.Timeout;
   readonly #self: SharerIdentity = identifySelf();
+  readonly #listed: { get(id: number): unknown };
 
   /** Inside a transaction. */
   constructor(db: LimitsDatabase, options: ProcessTableOptions) {
     this.#db = db;
     this.#options = options;
+    this.#listed = db.prepare<[number]>("SELECT id FROM processes WHERE id = ?");
     const { pid, startedAt, namespace } = this.#self;
     const insert = db.prepare("INSERT INTO processes (pid, started, namespace, beat) VALUES (?, ?, ?, 0)");
     this.id = Number(insert.run(pid, startedAt, namespace).lastInsertRowid);
@@ -51,12 +53,16 @@ export class ProcessTable {
     return dead.length > 0;
   }
 
-  /** One that was silent for long and is taken for dead says that it is not. Inside a transaction. */
-  enlist(): void {
-    if (this.#db.prepare("SELECT id FROM processes WHERE id = ?").get(this.id) !== undefined) return;
+  /**
+   * One that was silent for long and was taken for dead says that it is not. Inside a transaction.
+   * Whether that was so: then the others have forgotten what it holds.
+   */
+  enlist(): boolean {
+    if (this.#listed.get(this.id) !== undefined) return false;
     const { pid, startedAt, namespace } = this.#self;
     const insert = "INSERT INTO processes (id, pid, started, namespace, beat) VALUES (?, ?, ?, ?, 0)";
     this.#db.prepare(insert).run(this.id, pid, startedAt, namespace);
+    return true;
   }
 
   /** Inside a transaction. */

@@ -20,6 +20,8 @@ export interface SoleCountingOptions {
   readonly claim: FileClaim;
   readonly journal: CountJournal;
   readonly moment: () => Moment;
+  /** Says that this process lives, where it was taken for dead. Inside a transaction. */
+  readonly enlist: () => void;
   /** Resolves when nothing more is about to come. */
   readonly gathered: () => Promise<void>;
 }
@@ -34,6 +36,7 @@ export class SoleCounting {
   readonly #claim: FileClaim;
   readonly #journal: CountJournal;
   readonly #moment: () => Moment;
+  readonly #enlist: () => void;
   readonly #behind: WriteBehind;
   #savedAtMs = Number.NEGATIVE_INFINITY;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
@@ -42,12 +45,13 @@ export class SoleCounting {
   /** Others have counted: what memory knows is not all. */
   #isStale = false;
 
-  constructor({ tables, book, claim, journal, moment, gathered }: SoleCountingOptions) {
+  constructor({ tables, book, claim, journal, moment, enlist, gathered }: SoleCountingOptions) {
     this.#tables = tables;
     this.#book = book;
     this.#claim = claim;
     this.#journal = journal;
     this.#moment = moment;
+    this.#enlist = enlist;
     this.#behind = new WriteBehind({
       write: () => this.#writeDown(),
       onIdle: (idleMs) => this.#rest(idleMs),
@@ -78,7 +82,8 @@ export class SoleCounting {
 
   /** Whether the tables have everything now. */
   save(): boolean {
-    return (!this.#book.hasUncounted && !this.#journal.hasLines) || this.#behind.flush(() => this.#save());
+    const isSaved = !this.#book.hasUncounted && !this.#journal.hasLines && !this.#behind.isAwaited;
+    return isSaved || this.#behind.flush(() => this.#save());
   }
 
   /** Whether the tables have everything and others may count now. */
@@ -156,7 +161,7 @@ export class SoleCounting {
   #handOver(): void {
     if (!this.#claim.isHeld) return;
     this.#transact(() => {
-      this.#tables.dropClaims();
+      this.#claim.drop();
       return () => this.goOn(false);
     });
   }
@@ -176,6 +181,7 @@ export class SoleCounting {
     this.#book.resume(moment);
     try {
       const stands = this.#tables.transact(() => {
+        this.#enlist();
         this.#journal.save(moment.steadyMs);
         this.#book.save();
         return write();

@@ -10,7 +10,7 @@ const KEPT_MS = 2000;
 
 /** The right of the only process at a file to count in its own memory. Methods run inside a transaction. */
 export class FileClaim {
-  /** As of the last transaction that stands. */
+  /** As of the last transaction that stands. A process that was frozen since then may have lost it. */
   isHeld = false;
   readonly #tables: LimitTables;
   readonly #processes: ProcessTable;
@@ -30,12 +30,11 @@ export class FileClaim {
   /** Whether a neighbour has it. */
   mustWait(): boolean {
     const { id } = this.#processes;
-    if (this.isHeld || !this.#tables.isCountedElsewhere(id)) {
+    if (!this.#tables.isCountedElsewhere(id)) {
       this.#waitingSinceMs = undefined;
       return false;
     }
     this.#processes.reap();
-    this.#processes.enlist();
     const now = performance.now();
     this.#waitingSinceMs ??= now;
     if (now - this.#waitingSinceMs > HANDOVER_MS) this.#takeAway();
@@ -51,19 +50,21 @@ export class FileClaim {
   renew(): boolean {
     const { id } = this.#processes;
     const isOnly = this.#tables.isOnlyProcess(id);
-    if (isOnly && !this.#tables.hasClaim(id)) this.#take(id);
-    else if (!isOnly && this.isHeld) this.#tables.dropClaims();
+    if (isOnly && !this.#tables.hasClaim(id)) this.#tables.claim(id);
+    else if (!isOnly && this.isHeld) this.drop();
     return isOnly;
   }
 
-  #take(id: number): void {
-    this.#processes.enlist();
-    this.#tables.claim(id);
+  /** One's own: somebody else may have it, since this process was taken for dead. */
+  drop(): void {
+    this.#tables.dropClaim(this.#processes.id);
   }
 
   /** What its owner has on file counts from now on; what it has in memory it adds when it wakes. */
   #takeAway(): void {
-    for (const owner of this.#tables.claimants()) this.#journals.fold(owner);
-    this.#tables.dropClaims();
+    for (const owner of this.#tables.claimants()) {
+      this.#journals.fold(owner);
+      this.#tables.dropClaim(owner);
+    }
   }
 }

@@ -104,6 +104,7 @@ export class SqliteLimitStore implements LimitStore {
       claim: this.#claim,
       journal: new CountJournal({ ...journals, process: this.#processes.id }),
       moment: () => this.#moment(),
+      enlist: () => this.#enlist(),
       gathered: () => options.inFlight?.settled() ?? Promise.resolve(),
     });
   }
@@ -146,6 +147,8 @@ export class SqliteLimitStore implements LimitStore {
     this.#flush();
     const isSaved = this.#sole.end();
     this.#stop();
+    // A neighbour who counts in memory had not made room for them yet.
+    for (const { failed } of this.#queue.splice(0)) failed(unavailable(new Error("it is closed")));
     try {
       // One that could not hand over stays on file, and so does its journal: the next one takes both in.
       if (isSaved) this.#tables.transact(() => this.#leave());
@@ -211,7 +214,10 @@ export class SqliteLimitStore implements LimitStore {
   #transact(operations: readonly Operation[]): boolean {
     const late = this.#unbooked;
     try {
-      const isHeld = this.#tables.transact(() => (this.#claim.mustWait() ? undefined : this.#run(operations)));
+      const isHeld = this.#tables.transact(() => {
+        this.#enlist();
+        return this.#claim.mustWait() ? undefined : this.#run(operations);
+      });
       if (isHeld === undefined) return false;
       this.#book.keep();
       this.#sole.goOn(isHeld);
@@ -233,6 +239,10 @@ export class SqliteLimitStore implements LimitStore {
     for (const { run } of operations) run();
     this.#book.save();
     return this.#claim.renew();
+  }
+
+  #enlist(): void {
+    if (this.#processes.enlist()) this.#book.tellHeldAgain();
   }
 
   #leave(): void {

@@ -40,6 +40,11 @@ export class WriteBehind {
     return this.#batch.counted;
   }
 
+  /** Whether somebody may wait for the next write. */
+  get isAwaited(): boolean {
+    return this.#batch !== undefined;
+  }
+
   /** Somebody waits for it. */
   hurry(): void {
     if (this.#batch === undefined || this.#isGathering) return;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import Database from "libsql";
 import { describe, expect, test, vi } from "vitest";
-import { lease } from "./limit-store-contract.ts";
+import { admit, lease } from "./limit-store-contract.ts";
 import { counter, sqliteLab, type TestStore } from "./limits.ts";
 
 const lab = sqliteLab();
@@ -108,4 +108,31 @@ describe("a process that counts in memory", () => {
     expect(await passedOf(store, 10)).toBe(5);
     await store.close();
   });
+});
+
+test("a cost without a budget is settled though a neighbour comes in the same moment", async () => {
+  const place = lab.newPlace();
+  const store = lab.open({ place });
+  const unpaid = counter({ day: 1000, atOnce: 20 });
+  await lease(store, unpaid);
+  const running = await lease(store, unpaid);
+  // Everything is on file: what comes now is all there is to write.
+  await store.usage([unpaid]);
+  const neighbour = lab.open({ place });
+  const asked = admit(store, counter({ key: "bob", day: 1000 }));
+  const settled = store.settle(running, 5);
+  expect((await asked).ok).toBe(true);
+  expect(await settled).toEqual([]);
+  await Promise.all([store.close(), neighbour.close()]);
+});
+
+test("who closes while a neighbour counts in memory says no to whoever still waits", async () => {
+  const place = lab.newPlace();
+  const store = lab.open({ place });
+  await lease(store, five);
+  const late = lab.open({ place });
+  const refused = expect(admit(late, five)).rejects.toMatchObject({ kind: "store_unavailable" });
+  await late.close();
+  await refused;
+  await store.close();
 });

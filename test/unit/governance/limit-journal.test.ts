@@ -15,7 +15,7 @@ import { basename, dirname } from "node:path";
 import Database from "libsql";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { SqliteLimitStore } from "../../../src/governance/limits/sqlite-limit-store.ts";
-import { lease } from "./limit-store-contract.ts";
+import { admit, lease } from "./limit-store-contract.ts";
 import { counter, HandClock, sqliteLab, type TestStore } from "./limits.ts";
 
 const NOON = "2026-11-15T12:00:00Z";
@@ -188,6 +188,48 @@ describe("a process that was frozen", () => {
     expect(readFileSync(asleep.journal, "utf8")).not.toBe("");
     await lab.kill(store);
     expect(await usedAfter(asleep)).toEqual(used(11));
+  });
+});
+
+describe("a process that was taken for dead and wakes", () => {
+  test("waits for whoever counts in memory now, and lets through what is left", async () => {
+    const { place, clock, store } = await life(3);
+    lab.bury(store);
+    const neighbour = lab.open({ place, clock });
+    await calls(neighbour, 6);
+    expect(readFileSync(`${place}.counts-${neighbour.processId}`, "utf8")).not.toBe("");
+    freeze();
+    const ten = counter({ minute: 1000, day: 10, atOnce: 10, budget: 1000 });
+    const admissions = [await admit(store, ten), await admit(store, ten), await admit(store, ten)];
+    expect(admissions.map(({ ok }) => ok)).toEqual([true, false, false]);
+    expect(await usedAt(neighbour)).toEqual([10, 10, 1, 27]);
+    await Promise.all([store.close(), neighbour.close()]);
+  });
+
+  test("has what it takes then given back when it dies", async () => {
+    const { place, clock, store } = await life(3);
+    lab.bury(store);
+    const neighbour = lab.open({ place, clock });
+    freeze();
+    await lease(store, limited, 500);
+    expect(await usedAt(neighbour)).toEqual([4, 4, 1, 509]);
+    store.abandon();
+    const next = lab.open({ place, clock });
+    expect(await usedAt(next)).toEqual([4, 4, 0, 9]);
+    await Promise.all([neighbour.close(), next.close()]);
+  });
+
+  test("tells again what its calls hold that still run", async () => {
+    const { place, clock, store } = await life(3);
+    const running = await lease(store, limited, 900);
+    await running.counted;
+    lab.bury(store);
+    const neighbour = lab.open({ place, clock });
+    expect(await usedAt(neighbour)).toEqual([4, 4, 0, 9]);
+    freeze();
+    await lease(store, counter({ key: "bob", day: 9 }));
+    expect(await usedAt(neighbour)).toEqual([4, 4, 1, 909]);
+    await Promise.all([store.close(), neighbour.close()]);
   });
 });
 
