@@ -43,9 +43,9 @@ export function linkHash(key: KeyObject, previousHash: string, encodedRow: strin
 const macs = new WeakMap<KeyObject, ChainMac>();
 
 function macOf(key: KeyObject): ChainMac {
-  const known = macs.get(key) ?? new ChainMac(key);
-  if (!macs.has(key)) macs.set(key, known);
-  return known;
+  let mac = macs.get(key);
+  if (mac === undefined) macs.set(key, (mac = new ChainMac(key)));
+  return mac;
 }
 
 /** Puts drafts behind the head, with a checkpoint wherever one is due. */

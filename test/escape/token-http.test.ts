@@ -126,6 +126,45 @@ describe.each(KINDS)("[003-FR-009] a good token (%s)", (kind) => {
   });
 });
 
+describe("a client that hangs up while its token is looked at", () => {
+  const TIMES = 100;
+
+  /** Asks with tokens that the server has not seen, and is gone before they are verified. */
+  async function knockAndRun(port: number, head: string): Promise<void> {
+    for (let time = 0; time < TIMES; time += 1) {
+      const connection = await RawConnection.open(port);
+      const fresh = goodToken("secret", keys, { ...goodClaims(keys), jti: `${head} ${time}` });
+      connection.write(`${head}Host: 127.0.0.1:${port}\r\nAuthorization: Bearer ${fresh}\r\n`);
+      await new Promise((resolve) => connection.socket.write("Accept: text/event-stream\r\n\r\n", resolve));
+      connection.socket.resetAndDestroy();
+    }
+  }
+
+  test("leaves no stream of GET /mcp/sse behind", async () => {
+    const { origin, port } = serverOf("secret");
+    const token = goodToken("secret", keys);
+    const sessions = async (): Promise<number> =>
+      (await send(`${origin}/mcp`, { headers: bearer(token) })).json.sessions;
+    const before = await sessions();
+    await knockAndRun(port, "GET /mcp/sse HTTP/1.1\r\n");
+    await expect.poll(sessions).toBe(before);
+  });
+
+  test("leaves the stream of its session free", async () => {
+    const { origin, port } = serverOf("secret");
+    const token = goodToken("secret", keys);
+    const session = await openSession(origin, { token });
+    const lines = Object.entries(session).map(([name, value]) => `${name}: ${value}\r\n`);
+    await knockAndRun(port, `GET /mcp HTTP/1.1\r\n${lines.join("")}`);
+    const again = async (): Promise<number | undefined> => {
+      const stream = await openResponse(`${origin}/mcp`, { headers: { ...EVENTS, ...session, ...bearer(token) } });
+      stream.destroy();
+      return stream.statusCode;
+    };
+    await expect.poll(again).toBe(200);
+  });
+});
+
 describe("the Authorization header", () => {
   const good = `Bearer ${goodToken("secret", keys)}`;
   const bad = "Bearer a.b.c";

@@ -4,7 +4,7 @@ import type { OperatorSession } from "../../dashboard/operator-sessions.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { DashboardLogin } from "./dashboard-login.ts";
 import { EventStream } from "./event-stream.ts";
-import { sendJson } from "./exchange-io.ts";
+import { onClose, sendJson } from "./exchange-io.ts";
 import { readBody } from "./read-body.ts";
 import { sendAttachment } from "./send-attachment.ts";
 import { steadyBody } from "./steady-body.ts";
@@ -68,7 +68,7 @@ export class DashboardApi {
   async #answer(exchange: DashboardExchange, { route, parts }: Found, session: OperatorSession): Promise<void> {
     const { request, response, query } = exchange;
     const gone = new AbortController();
-    response.once("close", () => gone.abort());
+    onClose(response, () => gone.abort());
     const body: unknown = route.method === "POST" ? await readJson(request) : undefined;
     const answer = await route.answer({
       operator: session.operator,
@@ -98,7 +98,7 @@ export class DashboardApi {
       end: () => stream.end(),
     });
     const off = session.onEnd(() => stream.end());
-    response.once("close", () => {
+    onClose(response, () => {
       off();
       stop();
     });

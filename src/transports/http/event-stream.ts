@@ -1,6 +1,6 @@
 import type { Principal } from "../../auth/principal.ts";
 import { MAX_TIMER_MS } from "../../config/timer-limit.ts";
-import type { AnswerSink } from "./exchange-io.ts";
+import { type AnswerSink, onClose } from "./exchange-io.ts";
 
 /** A client that reads this much too slowly is cut off: its memory is ours. */
 export const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
@@ -35,7 +35,7 @@ export function endWithToken(response: AnswerSink, expiresAt: number | undefined
   // Clock and timers both leave out parts of a millisecond: without one more, it would end a little too early at times.
   const afterMs = Math.min(Math.max(expiresAt * 1000 - Date.now() + 1, 0), MAX_TIMER_MS);
   const timer = setTimeout(() => response.end(), afterMs).unref();
-  response.once("close", () => clearTimeout(timer));
+  onClose(response, () => clearTimeout(timer));
 }
 
 /** Server-sent events on an open response, kept alive with comments. */
@@ -50,7 +50,7 @@ export class EventStream {
     endWithToken(response, reader?.expiresAt);
     this.#keepAlive = setInterval(() => this.#write(": keep-alive\n\n"), keepAliveMs);
     this.#keepAlive.unref();
-    response.once("close", () => clearInterval(this.#keepAlive));
+    onClose(response, () => clearInterval(this.#keepAlive));
   }
 
   send({ event, id, data, retryMs }: ServerEvent): void {

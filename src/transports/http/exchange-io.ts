@@ -126,8 +126,14 @@ export function acceptsEventStream(request: Pick<IncomingMessage, "headers">): b
 /** Ends when the client hangs up before it has its answer. */
 export function lifeOf(response: AnswerSink): Lifeline {
   const life = new Lifeline();
-  response.once("close", () => {
+  onClose(response, () => {
     if (!response.writableFinished) life.end();
   });
   return life;
+}
+
+/** A client may have hung up while its token was looked at: that is told once, and nobody hears it who listens later. */
+export function onClose(response: AnswerSink, listener: () => void): void {
+  if (response.destroyed) queueMicrotask(listener);
+  else response.once("close", listener);
 }

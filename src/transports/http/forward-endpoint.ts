@@ -35,7 +35,7 @@ export class ForwardEndpoint {
         return response.writableLength;
       },
       write(piece) {
-        if (response.destroyed) return;
+        if (response.destroyed || response.writableEnded) return;
         if (!response.headersSent) response.writeHead(200, { "content-type": "application/octet-stream" });
         response.write(piece);
       },

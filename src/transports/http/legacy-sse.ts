@@ -14,7 +14,7 @@ import type { Mcp } from "../../protocol/mcp.ts";
 import { hasBatches } from "../../protocol/versions.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
 import { EventStream } from "./event-stream.ts";
-import { type HttpExchange, sendEmpty, type SessionExchange } from "./exchange-io.ts";
+import { type HttpExchange, onClose, sendEmpty, type SessionExchange } from "./exchange-io.ts";
 import { readBody } from "./read-body.ts";
 import type { RemoteSessions } from "./remote-sessions.ts";
 import type { SessionRequest } from "./session-door.ts";
@@ -65,7 +65,7 @@ export class LegacySse {
       attach: (transport) => attachServer(mcp, transport, { followsChanges: true }),
     });
     this.#lines.set(id, { ownerId: principal.id, connection, send });
-    response.once("close", () => {
+    onClose(response, () => {
       this.#lines.delete(id);
       void connection.close();
     });

@@ -28,8 +28,8 @@ import { stoppedAnswer } from "../../protocol/peer-transport.ts";
 import { traceIdIn } from "../../protocol/trace-id.ts";
 import { isModern, MODERN_VERSIONS } from "../../protocol/versions.ts";
 import { completeWireError } from "../../protocol/wire-error.ts";
-import { endWithToken } from "./event-stream.ts";
-import { acceptsEventStream, lifeOf, header, type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
+import { acceptsEventStream, header, type HttpExchange, lifeOf, onClose, sendEmpty, sendJson } from "./exchange-io.ts";
+import { pipeAnswer } from "./pipe-answer.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
 
 const NEWEST = MODERN_VERSIONS[0];
@@ -155,12 +155,12 @@ export class ModernLeg {
     if (message.method === "subscriptions/listen") {
       const listening = { message, exchange };
       this.#listeners.add(listening);
-      response.once("close", () => this.#listeners.delete(listening));
+      onClose(response, () => this.#listeners.delete(listening));
     }
     const parsedBody = acceptsEventStream(request) ? message : withoutStreaming(message);
     const answer = await this.#handler.fetch(web, { parsedBody });
     if (answer.headers.get("content-type")?.startsWith("text/event-stream") === true) {
-      await pipe(answer, exchange);
+      await pipeAnswer(answer, exchange);
       return undefined;
     }
     const text = await answer.text();
@@ -260,19 +260,4 @@ function webHeaders({ headers }: IncomingMessage): Headers {
     result.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
   return result;
-}
-
-async function pipe(answer: Response, { response, principal }: HttpExchange): Promise<void> {
-  response.writeHead(answer.status, Object.fromEntries([...answer.headers].filter(([name]) => name !== "connection")));
-  response.flushHeaders();
-  endWithToken(response, principal.expiresAt);
-  const reader = answer.body?.getReader();
-  response.once("close", () => void reader?.cancel().catch(() => undefined));
-  let chunk = await reader?.read();
-  while (chunk !== undefined && !chunk.done && !response.destroyed) {
-    if (!response.write(chunk.value))
-      await new Promise((resolve) => response.once("drain", resolve).once("close", resolve));
-    chunk = await reader?.read();
-  }
-  response.end();
 }

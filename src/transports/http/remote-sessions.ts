@@ -6,7 +6,7 @@ import type { SessionHomes } from "../../cluster/session-homes.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { Lifeline } from "../../pipeline/lifeline.ts";
 import { isObject } from "../../protocol/json-rpc.ts";
-import { header, type HttpExchange } from "./exchange-io.ts";
+import { header, type HttpExchange, onClose } from "./exchange-io.ts";
 import { RelayLine } from "./relay-line.ts";
 import { onlyHeader } from "./request-target.ts";
 import type { SessionKeeper } from "./session-keeper.ts";
@@ -37,7 +37,7 @@ export class RemoteSessions {
   /** Says no when it is for this server to answer: the session is here, or nowhere. */
   async relay(request: SessionRequest, exchange: HttpExchange, options: RelayOptions): Promise<boolean> {
     const gone = new Lifeline();
-    exchange.response.once("close", () => gone.end());
+    onClose(exchange.response, () => gone.end());
     const relayed = { exchange, gone, message: messageOf(request, exchange, options.door), keeper: options.keeper };
     const until = performance.now() + PATIENCE_LEASES * this.#homes.leaseMs;
     for (;;) {

@@ -1,7 +1,7 @@
 import { Lifeline } from "../../pipeline/lifeline.ts";
 import type { JsonRpcMessage, JsonRpcRequest, JsonRpcResponse, RequestId } from "../../protocol/json-rpc.ts";
 import { hasResumableStreams } from "../../protocol/versions.ts";
-import { acceptsEventStream, type SessionExchange } from "./exchange-io.ts";
+import { acceptsEventStream, onClose, type SessionExchange } from "./exchange-io.ts";
 import type { ResumableStream } from "./resumable-stream.ts";
 import type { Session } from "./session.ts";
 
@@ -17,7 +17,7 @@ export class SessionReply {
     this.#session = session;
     this.#exchange = exchange;
     this.#requestIds = requests.map(({ id }) => id);
-    exchange.response.once("close", () => this.#onClose());
+    onClose(exchange.response, () => this.#onClose());
   }
 
   stream(message: JsonRpcMessage): void {

@@ -9,7 +9,7 @@ import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../..
 import type { Mcp } from "../../protocol/mcp.ts";
 import { toWireError } from "../../protocol/wire-error.ts";
 import { EventStream } from "./event-stream.ts";
-import { sendEmpty, sendJson, type SessionExchange } from "./exchange-io.ts";
+import { onClose, sendEmpty, sendJson, type SessionExchange } from "./exchange-io.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
 import type { ResumableStream } from "./resumable-stream.ts";
 import { requestsFor, SessionMemory } from "./session-memory.ts";
@@ -119,7 +119,7 @@ export class Session {
   openSink({ response, principal }: SessionExchange, stream: ResumableStream): EventStream {
     const { keepAliveMs } = this.#options;
     const sink = new EventStream(response, { headers: this.headers(), keepAliveMs, reader: principal });
-    response.once("close", () => stream.disconnect(sink));
+    onClose(response, () => stream.disconnect(sink));
     return sink;
   }
 

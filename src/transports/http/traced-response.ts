@@ -1,4 +1,5 @@
 import { type IncomingMessage, type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { traceIdFrom } from "../../protocol/trace-id.ts";
 
 const TRACE_HEADER = "x-trace-id";
 
@@ -12,6 +13,8 @@ export class TracedResponse<R extends IncomingMessage = IncomingMessage> extends
   traceId = "";
 
   override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
+    // Node answers by itself what it cannot read.
+    this.traceId ||= traceIdFrom(this.req.headers["traceparent"]);
     if (typeof reason === "string" || Array.isArray(reason) || this.getHeaderNames().length > 0) {
       this.setHeader(TRACE_HEADER, this.traceId);
       return typeof reason === "string" ? super.writeHead(status, reason, headers) : super.writeHead(status, reason);
