@@ -285,6 +285,19 @@ describe("headers", () => {
     for (const bad of ["x", `00-${id}-b7ad6b7169203331-01 <script>`, `00-${"0".repeat(32)}-b7ad6b7169203331-01`])
       expect(await traceOf(bad)).toMatch(/^(?!0{32})[0-9a-f]{32}$/);
   });
+
+  test.each([
+    ["no Host", "GET /health HTTP/1.1\r\nConnection: close\r\n\r\n", 400],
+    [
+      "an expectation that nobody knows",
+      "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nExpect: nonsense\r\nConnection: close\r\n\r\n",
+      417,
+    ],
+  ])("what Node answers by itself has a trace id, too: %s", async (_name, text, status) => {
+    const answer = await exchange(text);
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(answer.match(/^x-trace-id: [0-9a-f]{32}\r$/gim)).toHaveLength(1);
+  });
 });
 
 describe("targets", () => {
