@@ -84,6 +84,7 @@ test("a pause of everybody refuses calls at once, stands on every page of every 
   await expect.poll(() => spokenTo(bob)).toBe("anna has paused all clients: something is odd");
   await expect.poll(() => spokenTo(anna)).toBe("All clients are paused.");
   await bob.page.getByRole("link", { name: "Spend" }).click();
+  await bob.page.getByRole("heading", { level: 1, name: "Spend and limits" }).waitFor();
   await bob.shows("something is odd");
   expect(await bob.obstacles()).toEqual([]);
   await expect(call(ada, "sandbox_list")).rejects.toThrow(/paused|something is odd/);
