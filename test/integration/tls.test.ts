@@ -277,22 +277,23 @@ describe.concurrent("[004-R3.10] [000-R7.5] a certificate that cannot be used st
     expect(log).toMatch(/fix: .+/);
     expect(log).not.toContain("PRIVATE KEY");
   });
+});
 
-  test("because it may not be read", async () => {
-    const pair = await pairOf("forbidden");
-    await chmod(folder, 0o755);
-    await chmod(pair.keyFile, 0);
-    const flags = [
-      { path: "http.tls.certFile", name: "--set", value: pair.certFile },
-      { path: "http.tls.keyFile", name: "--set", value: pair.keyFile },
-    ];
-    const refusal = await asOrdinaryUser(() =>
-      loadConfig({ flags, env: {}, cwd: folder }).catch((error: unknown) => error),
-    );
-    expect(refusal).toBeInstanceOf(ConfigError);
-    expect(String(refusal)).toContain(`http.tls.keyFile = ${JSON.stringify(pair.keyFile)}`);
-    expect(String(refusal)).toContain("may not be read");
-  });
+// Not beside others: who asks is the whole process for a while.
+test("[004-R3.10] [000-R7.5] a certificate that may not be read stops the start", async () => {
+  const pair = await pairOf("forbidden");
+  await chmod(folder, 0o755);
+  await chmod(pair.keyFile, 0);
+  const flags = [
+    { path: "http.tls.certFile", name: "--set", value: pair.certFile },
+    { path: "http.tls.keyFile", name: "--set", value: pair.keyFile },
+  ];
+  const refusal = await asOrdinaryUser(() =>
+    loadConfig({ flags, env: {}, cwd: folder }).catch((error: unknown) => error),
+  );
+  expect(refusal).toBeInstanceOf(ConfigError);
+  expect(String(refusal)).toContain(`http.tls.keyFile = ${JSON.stringify(pair.keyFile)}`);
+  expect(String(refusal)).toContain("may not be read");
 });
 
 test("the image's health check is for servers with TLS and without, and for none at all", async () => {
