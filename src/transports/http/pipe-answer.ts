@@ -21,9 +21,14 @@ export async function pipeAnswer(
   response.end();
 }
 
+/** Leaves no listener behind: a long answer waits many times. */
 function drained(response: HttpExchange["response"]): Promise<void> {
   return new Promise((resolve) => {
-    response.once("drain", resolve);
-    onClose(response, resolve);
+    const goOn = (): void => {
+      response.off("drain", goOn).off("close", goOn);
+      resolve();
+    };
+    response.once("drain", goOn);
+    onClose(response, goOn);
   });
 }

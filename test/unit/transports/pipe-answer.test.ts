@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import { IncomingMessage, ServerResponse } from "node:http";
-import { Socket } from "node:net";
+import { createServer, IncomingMessage, ServerResponse } from "node:http";
+import { type AddressInfo, Socket } from "node:net";
 import { expect, test } from "vitest";
 import { ANONYMOUS } from "../../../src/auth/principal.ts";
 import { pipeAnswer } from "../../../src/transports/http/pipe-answer.ts";
@@ -40,4 +40,29 @@ test("an answer that goes on after its token has ended is cut off, though its cl
   await ended;
   expect(errors).toEqual([]);
   connection.destroy();
+});
+
+test("a long answer leaves nothing to listen for behind each of its pieces", async () => {
+  const piece = Buffer.alloc(1_000_000, "x");
+  let waits = 0;
+  let mostListeners = 0;
+  const server = createServer((_request, response) => {
+    let count = 0;
+    response.on("drain", () => (waits += 1));
+    const body = new ReadableStream({
+      pull(controller) {
+        mostListeners = Math.max(mostListeners, response.listenerCount("close"));
+        if ((count += 1) > 30) controller.close();
+        else controller.enqueue(piece);
+      },
+    });
+    void pipeAnswer(new Response(body), { response, principal: ANONYMOUS });
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  const received = await (await fetch(`http://127.0.0.1:${port}/`)).arrayBuffer();
+  server.close();
+  expect(received.byteLength).toBe(30 * piece.length);
+  expect(waits).toBeGreaterThan(10);
+  expect(mostListeners).toBeLessThan(5);
 });
