@@ -2,16 +2,8 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { LOCK_FILES } from "../setup/lock-entries.mjs";
 import type { Generator } from "./generator.ts";
-
-const LOCK_FILES = [
-  "package-lock.json",
-  "bench/package-lock.json",
-  "test/clients/package-lock.json",
-  "test/conformance/runner/package-lock.json",
-  "test/nodes/package-lock.json",
-  "test/vm/microsandbox/package-lock.json",
-];
 
 const lockedPackage = z.object({
   dev: z.boolean().optional(),
@@ -26,7 +18,7 @@ type Packages = z.infer<typeof lockFile>["packages"];
 
 /**
  * Completes lock files with the binaries for other systems. A registry mirror may hold only those for its own; npm then leaves the
- * others out of the lock file without a word, and `npm ci` refuses that file everywhere.
+ * others out of the lock file without a word, and `npm ci` refuses that file everywhere. `scripts/lock-integrity.mjs` adds their integrity.
  */
 export const lockFiles: Generator = async (root) => {
   const files = new Map<string, string>();

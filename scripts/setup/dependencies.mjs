@@ -2,9 +2,10 @@ import { readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { announce, mayInstall, SetupError } from "./announce.mjs";
 import { findOnPath } from "./find-on-path.mjs";
+import { isFor, nameOf, withoutIntegrity } from "./lock-entries.mjs";
 import { runCommand } from "./run-command.mjs";
 
-/** @typedef {{ version?: string, optional?: boolean, link?: boolean }} LockedPackage */
+/** @typedef {import("./lock-entries.mjs").LockedPackage} LockedPackage */
 
 /**
  * Makes `node_modules` of a folder what its lock file says; does nothing when it is already so.
@@ -20,6 +21,7 @@ Run this, then try again: npm ci --prefix ${folder}`);
   }
   if (findOnPath("npm") === undefined)
     throw new SetupError("npm is needed to install packages, and it is not on the PATH");
+  await warnOfUnverifiable(folder, place);
   announce(`installing npm packages in ${place}`);
   // No package here needs its install script, and what does not run cannot do harm.
   const args = [
@@ -34,6 +36,19 @@ Run this, then try again: npm ci --prefix ${folder}`);
   if (!(await runCommand("npm", args, { cwd: folder }))) {
     throw new SetupError(`npm ci failed in ${place}; its own message is above`);
   }
+}
+
+/**
+ * npm installs a package without integrity unseen. Only binaries for systems other than Linux on x64 and arm64 may lack it.
+ * @param {string} folder @param {string} place
+ */
+async function warnOfUnverifiable(folder, place) {
+  const packages = (await packagesOf(join(folder, "package-lock.json"))) ?? {};
+  const machine = { os: process.platform, cpu: process.arch };
+  const unverifiable = withoutIntegrity(packages).filter((path) => isFor(packages[path] ?? {}, machine));
+  if (unverifiable.length === 0) return;
+  announce(`warning: the lock file in ${place} has no integrity for ${unverifiable.map(nameOf).join(", ")}`);
+  announce("they are installed as the registry sends them; node scripts/lock-integrity.mjs adds it");
 }
 
 /**
