@@ -24,6 +24,17 @@ async function open(path: string, content: string): Promise<void> {
   await call(client, "browser_goto", { url: `file:///workspace/${path}` });
 }
 
+test("an area of a picture is in the snapshot and leads where it points, unless the picture is hidden", async () => {
+  const area = (style: string): string =>
+    `<img usemap="#m" style="${style}" alt="" width="40" height="40" src="data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAAC">
+     <map name="m"><area href="#reached" alt="Area" shape="rect" coords="0,0,40,40"></map>`;
+  await open("area.html", area(""));
+  const clicked = await call(client, "browser_click", { selector: refOf(await snapshot(client), 'link "Area"') });
+  expect(clicked.structuredContent?.["url"]).toMatch(/#reached$/);
+  await open("no-area.html", area("display: none"));
+  expect((await snapshot(client)).elements).not.toContain("Area");
+});
+
 test("fields are described with their labels, values and states, and a password is never shown", async () => {
   await goto(client, "/form.html");
   const { elements } = await snapshot(client);

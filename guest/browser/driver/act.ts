@@ -43,12 +43,26 @@ export async function click(
   const { button, clickCount, acceptDialogs } = params;
   session.acceptsDialogs = acceptDialogs;
   try {
-    return await act(session, { ...params, signal }, async ({ locator }, options) => {
-      await locator.click({ ...options, button, clickCount });
-    });
+    const use = async ({ locator }: Located, options: object): Promise<void> => {
+      if (!(await clickArea(locator, options))) await locator.click({ ...options, button, clickCount });
+    };
+    return await session.acting(async () => await act(session, { ...params, signal }, use));
   } finally {
     session.acceptsDialogs = false;
   }
+}
+
+/** The area of a picture has no box, so no pointer finds it: it is clicked as a keyboard would. Says whether it is one. */
+async function clickArea(locator: Located["locator"], options: object): Promise<boolean> {
+  return await locator.evaluate(
+    (element: { readonly localName: string; click(): void }) => {
+      if (element.localName !== "area") return false;
+      element.click();
+      return true;
+    },
+    undefined,
+    options,
+  );
 }
 
 export async function type(
@@ -57,10 +71,12 @@ export async function type(
   signal: AbortSignal,
 ): Promise<rpc.BrowserActResult> {
   const { text, clear, submit } = params;
-  return await act(session, { ...params, signal }, async (located, options) => {
-    await (clear ? fill : append)(located, text, options);
-    if (submit) await located.locator.press("Enter", options);
-  });
+  const typing = async (): Promise<rpc.BrowserActResult> =>
+    await act(session, { ...params, signal }, async (located, options) => {
+      await (clear ? fill : append)(located, text, options);
+      if (submit) await located.locator.press("Enter", options);
+    });
+  return submit ? await session.acting(typing) : await typing();
 }
 
 export async function hover(
@@ -99,6 +115,14 @@ export async function upload(
 }
 
 export async function press(
+  session: BrowserSession,
+  params: rpc.BrowserPressParams,
+  signal: AbortSignal,
+): Promise<rpc.BrowserActResult> {
+  return await session.acting(async () => await pressed(session, params, signal));
+}
+
+async function pressed(
   session: BrowserSession,
   params: rpc.BrowserPressParams,
   signal: AbortSignal,

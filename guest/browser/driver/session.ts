@@ -38,7 +38,12 @@ export class BrowserSession {
   readonly openingTabs: OpeningTabs;
   readonly #context: BrowserContext;
   readonly #tabs: Tab[] = [];
-  #current: Tab | undefined;
+  /** Tabs that were current, the current one last: when it closes, the one before is current again. */
+  #chosen: Tab[] = [];
+  /** The tab in which the agent does something now that may open another. */
+  #acting: Tab | undefined;
+  #isOpening = false;
+  readonly #openers = new WeakMap<Page, Tab>();
   #lastTab = 0;
   #lastPicture = 0;
   #events: string[] = [];
@@ -53,7 +58,7 @@ export class BrowserSession {
     const onRefused = (reason: string): void => this.note(`a file was refused to the page: ${reason}`);
     this.files = new FileGuard({ browser, workspace: options.workspace, onRefused });
     this.openingTabs = new OpeningTabs(context);
-    context.on("page", (page) => this.#adopt(page));
+    context.on("page", (page) => this.#onPage(page));
     browser.on("disconnected", options.onGone);
   }
 
@@ -86,10 +91,29 @@ export class BrowserSession {
   }
 
   async open(): Promise<Tab> {
-    const page = await this.#context.newPage();
-    const tab = this.#adopt(page);
-    this.#current = tab;
-    return tab;
+    this.#isOpening = true;
+    try {
+      const page = await this.#context.newPage();
+      const tab = this.#tabs.find((known) => known.page === page) ?? this.#add(page);
+      this.select(tab);
+      return tab;
+    } finally {
+      this.#isOpening = false;
+    }
+  }
+
+  /** The first tab that the current page opens meanwhile is opened by the agent, and becomes the current one. */
+  async acting<T>(work: () => Promise<T>): Promise<T> {
+    this.#acting = await this.tab();
+    try {
+      return await work();
+    } finally {
+      this.#acting = undefined;
+    }
+  }
+
+  get #current(): Tab | undefined {
+    return this.#chosen.at(-1);
   }
 
   nextPicture(): number {
@@ -98,7 +122,7 @@ export class BrowserSession {
   }
 
   select(tab: Tab): void {
-    this.#current = tab;
+    this.#chosen = [...this.#chosen.filter((other) => other !== tab), tab];
   }
 
   /** Ends a tab, also one that does not answer any more. */
@@ -130,27 +154,49 @@ export class BrowserSession {
     return { tab: tab.number, url, title: title.slice(0, TEXT_MAX), isCurrent: tab === this.#current };
   }
 
-  /** A tab that a page opens is what the user looks at next. */
-  #adopt(page: Page): Tab {
-    const known = this.#tabs.find((tab) => tab.page === page);
-    if (known !== undefined) return known;
+  /**
+   * A page may open tabs whenever it likes. Only one that the agent's own action opens becomes the current one: what the agent types
+   * next would otherwise go to a page that it does not know. Whose tab it is, is told right after that there is one.
+   */
+  #onPage(page: Page): void {
+    const tab = this.#add(page);
+    const [acting, isOpening] = [this.#acting, this.#isOpening];
+    queueMicrotask(() => {
+      const opener = this.#openers.get(page);
+      const isOurs = opener === undefined ? isOpening : opener === acting && acting === this.#acting;
+      // One action opens one tab: what a page opens beside it, it opens by itself.
+      if (isOurs) this.#acting = undefined;
+      this.#tellOpened(tab, isOurs);
+    });
+  }
+
+  #tellOpened(tab: Tab, isOurs: boolean): void {
+    if (!this.#tabs.includes(tab)) return;
+    if (isOurs) this.select(tab);
+    if (isOurs && this.#tabs.length === 1) return;
+    if (isOurs) this.note(`a new tab opened: tab ${tab.number}, which is now the current one`);
+    else this.note(`a page opened a popup by itself: tab ${tab.number}, which is not the current one`);
+    if (this.#tabs.length > TABS_MAX) this.#closeOne(isOurs ? undefined : tab);
+  }
+
+  #add(page: Page): Tab {
     this.#lastTab += 1;
     const tab = new Tab(this.#lastTab, page);
     const mishap = this.openingTabs.take(page);
     if (mishap !== undefined) tab.begin(mishap);
-    if (this.#tabs.length > 0) this.note(`a new tab opened: tab ${tab.number}, which is now the current one`);
     this.#tabs.push(tab);
-    this.#current = tab;
+    page.on("popup", (popup) => this.#openers.set(popup, tab));
     page.on("dialog", (dialog) => void this.#answer(dialog));
     page.on("download", (download) => this.downloads.save(download));
     page.on("crash", () => this.note(`tab ${tab.number} crashed; it may have used too much memory`));
-    page.on("close", () => this.#forget(tab));
-    if (this.#tabs.length > TABS_MAX) this.#closeOldest();
+    page.on("close", () => this.#onClosed(tab));
     return tab;
   }
 
-  #closeOldest(): void {
-    const oldest = this.#tabs.find((tab) => tab !== this.#current);
+  /** Popups go first: pages must not close the agent's tabs by opening others. */
+  #closeOne(popup: Tab | undefined): void {
+    const oldest =
+      popup ?? this.#tabs.find((tab) => !this.#chosen.includes(tab)) ?? this.#tabs.find((tab) => tab !== this.#current);
     if (oldest === undefined) return;
     this.note(`tab ${oldest.number} was closed: there are at most ${TABS_MAX}`);
     void this.close(oldest);
@@ -159,7 +205,20 @@ export class BrowserSession {
   #forget(tab: Tab): void {
     const index = this.#tabs.indexOf(tab);
     if (index >= 0) this.#tabs.splice(index, 1);
-    if (this.#current === tab) this.#current = this.#tabs.at(-1);
+    this.#chosen = this.#chosen.filter((other) => other !== tab);
+  }
+
+  /** By its page: one that the agent closes is forgotten before. */
+  #onClosed(tab: Tab): void {
+    const wasCurrent = tab === this.#current;
+    this.#forget(tab);
+    if (!wasCurrent) return;
+    const current = this.#current;
+    const now =
+      current === undefined
+        ? "a new one is opened for the next call"
+        : `tab ${current.number} is the current one again`;
+    this.note(`the page closed its tab ${tab.number}: ${now}`);
   }
 
   /**

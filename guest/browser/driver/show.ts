@@ -29,7 +29,7 @@ export async function showPage(
 export async function takeInput(session: BrowserSession, params: BrowserInputParams): Promise<Record<string, never>> {
   const tab = await session.tab();
   await assertAllowedPage(session, tab);
-  await give(tab.page, params);
+  await session.acting(async () => await give(tab.page, params));
   return {};
 }
 

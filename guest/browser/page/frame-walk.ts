@@ -118,6 +118,7 @@ export class FrameWalk {
   #visitElement(element: Element, outer: Surroundings, depth: number): void {
     if (SKIPPED.has(element.tagName)) return;
     if (element.tagName === "BR") return this.#lines.breakLine();
+    if (element instanceof HTMLAreaElement) return this.#visitArea(element, outer);
     const style = getComputedStyle(element);
     // Each question to a computed style costs: there are as many as there are elements.
     const { display } = style;
@@ -132,6 +133,16 @@ export class FrameWalk {
     this.#describePicture(element, place);
     if (ref !== undefined) this.#closeWidget(element, ref, place);
     this.#lines.close(layout);
+  }
+
+  /** An area has no box of its own (`display: none` in newer browsers): it is seen where the picture of its map is. */
+  #visitArea(area: HTMLAreaElement, outer: Surroundings): void {
+    const picture = pictureOf(area);
+    if (picture === undefined || !picture.checkVisibility()) return;
+    const style = getComputedStyle(picture);
+    const place = { style, outer, around: surroundingsWithin(picture, style, outer) };
+    const ref = this.#openWidget(area, place);
+    if (ref !== undefined) this.#closeWidget(picture, ref, place);
   }
 
   #openWidget(element: Element, { style, outer }: Place): number | undefined {
@@ -193,6 +204,12 @@ function isWrittenAway(element: Element, style: CSSStyleDeclaration, { backgroun
 function isFoldedAway(child: Node, parent: Element): boolean {
   if (!(parent instanceof HTMLDetailsElement) || parent.open) return false;
   return child !== parent.querySelector(":scope > summary");
+}
+
+function pictureOf(area: HTMLAreaElement): Element | undefined {
+  const name = area.closest("map")?.name;
+  const pictures = area.ownerDocument.querySelectorAll("img[usemap], object[usemap]");
+  return [...pictures].find((picture) => picture.getAttribute("usemap") === `#${name}`);
 }
 
 function isRendered(element: Element, display: string): boolean {
