@@ -1,3 +1,4 @@
+import { withoutControls } from "../telemetry/without-controls.ts";
 import type { LedgerFilter } from "./query.ts";
 import { COLUMNS, type LedgerRow } from "./row.ts";
 import type { LedgerReader } from "./store.ts";
@@ -45,7 +46,8 @@ export function isoTime(timeMs: number): string {
 }
 
 function toJsonLine(row: LedgerRow): string {
-  return `${JSON.stringify(toReadable(row))}\n`;
+  // Escaped where a terminal would obey them; JSON has the same value then.
+  return `${withoutControls(JSON.stringify(toReadable(row)))}\n`;
 }
 
 function toCsvLine(row: LedgerRow): string {
@@ -57,7 +59,9 @@ function toCell(value: string | number | null): string {
   if (value === null) return "";
   if (typeof value === "number") return String(value);
   // A spreadsheet would run what begins like a formula.
-  const harmless = /^[=+\-@\t\r\n]/.test(value) ? `'${value}` : value;
+  // Control characters, which a terminal would obey, are escaped as in JSON.
+  const shown = value.replaceAll(/[^\t\n]+/g, withoutControls);
+  const harmless = /^[=+\-@\t\r\n]/.test(shown) ? `'${shown}` : shown;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
 

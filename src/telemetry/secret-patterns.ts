@@ -6,6 +6,10 @@ export interface SecretPattern {
 
 const GONE = "[redacted]";
 
+/** What the names of secrets end with. */
+const NAMES =
+  "(?:passw(?:or)?ds?|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization|cookie)";
+
 /** What common secrets look like. Order matters: the wider ones come first. */
 export const SECRET_PATTERNS: readonly SecretPattern[] = [
   // A key whose end was cut off is a key all the same.
@@ -36,20 +40,62 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   { pattern: /\bage-secret-key-1[a-z0-9]{40,80}/gi, replacement: GONE },
   { pattern: /\b(bearer|basic)\s{1,4}[\w.~+/=-]{8,}/gi, replacement: `$1 ${GONE}` },
   // scheme://user:password@host
-  { pattern: /(:\/\/[^\s:@/"'<>]{0,128}:)[^\s@/"'<>]{1,256}@/g, replacement: `$1${GONE}@` },
+  { pattern: /(:\/\/[^\s:/"'<>]{0,128}:)[^\s/"'<>]{1,256}@/g, replacement: `$1${GONE}@` },
   { pattern: /\b(AccountKey|SharedAccessKey)=[^\s;"']{8,256}/g, replacement: `$1=${GONE}` },
   { pattern: /(\s(?:-u|--user)[ =]["']?[^\s:"']{1,64}:)[^\s"']{1,256}/g, replacement: `$1${GONE}` },
   // Ids that open sandboxes: session_id abc…, "session_id":"abc…", sandbox://abc…/path, sandbox://%61bc…/path
   { pattern: /(session_?id(?:\\?["'])?[\s=:]{1,4}(?:\\?["'])?)[\w.-]{8,128}/gi, replacement: `$1${GONE}` },
   { pattern: /(\bsandbox:\/\/)[\w.%-]{8,256}/gi, replacement: `$1${GONE}` },
-  // password = "…", API_KEY: …, {"token":"…"} inside a text, ?access_token=…
+  // mysql -uroot -phunter2: what follows -p at once is the password.
   {
     pattern:
-      /((?:passw(?:or)?ds?|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization|cookie)(?:\\?["'])?\s{0,4}(?:=|:)\s{0,4}(?:\\?["'])?)[^\s"'\\&;,]{4,}/gi,
+      /(\b(?:mysql|mariadb)[\w-]{0,32}\b[^\n|;&]{0,256}?\s-p)(?:"[^"]{1,256}"?|'[^']{1,256}'?|[^\s"'=-][^\s"']{0,256})/g,
+    replacement: `$1${GONE}`,
+  },
+  {
+    pattern:
+      /(\b(?:sshpass|redis-cli|(?:docker|podman) login)\b[^\n|;&]{0,256}?\s-[pa][ =]?)(?:"[^"]{1,256}"?|'[^']{1,256}'?|[^\s"'=-][^\s"']{0,256})/g,
+    replacement: `$1${GONE}`,
+  },
+  // --password hunter2, --api-key "two words"
+  {
+    pattern: new RegExp(
+      String.raw`((?:^|[\s"'(])--?[\w-]{0,40}(?:${NAMES}|pwd)(?:\s{1,4}|=))(?:"[^"]{1,1024}"?|'[^']{1,1024}'?|[^\s"'-][^\s"']{0,1024})`,
+      "gi",
+    ),
+    replacement: `$1${GONE}`,
+  },
+  // password = "two words", token: 'a;b', environ["DB_PASSWORD"] = "x"
+  {
+    pattern: new RegExp(
+      String.raw`(${NAMES}(?:\\?["'])?\]?\s{0,4}(?:=>?|:)\s{0,4})(["'])(?:\\[\s\S]|(?!\2)[^\\]){1,1024}\2?`,
+      "gi",
+    ),
+    replacement: `$1$2${GONE}$2`,
+  },
+  // The same in JSON inside of a text: {\"token\":\"a;b\"}
+  {
+    pattern: new RegExp(
+      String.raw`(${NAMES}(?:\\?["'])?\]?\s{0,4}(?:=>?|:)\s{0,4})(\\["'])(?:(?!\2)[\s\S]){1,1024}(?:\2)?`,
+      "gi",
+    ),
+    replacement: `$1$2${GONE}$2`,
+  },
+  // setenv("DB_PASSWORD", "x")
+  {
+    pattern: new RegExp(
+      String.raw`(\b(?:env|set|put|add)\w{0,16}\(\s{0,4}["'][\w.-]{0,64}?${NAMES}["']\s{0,4},\s{0,4})(["'])(?:\\[\s\S]|(?!\2)[^\\]){1,1024}\2?`,
+      "gi",
+    ),
+    replacement: `$1$2${GONE}$2`,
+  },
+  // password = …, API_KEY: …, {"token":"…"} inside a text, ?access_token=…
+  {
+    pattern: new RegExp(String.raw`(${NAMES}(?:\\?["'])?\]?\s{0,4}(?:=>?|:)\s{0,4}(?:\\?["'])?)[^\s"'\\&;,]{4,}`, "gi"),
     replacement: `$1${GONE}`,
   },
 ];
 
 /** Stands in every text that one of the patterns could fit. Not in every URI: those of skills are in each line about one. */
 export const SECRET_MARKS: RegExp =
-  /eyJ|-BEGIN|A[KSRIGN][IOGP]A|gh[pousr]_|_pat_|glpat-|xox|xapp-|slack\.com|sk-|k_live_|k_test_|whsec_|AIza|ya29\.|npm_|pypi-|hf_|SG\.|dop_v1|age-s|bearer|basic|:\/\/[^\s:@/"'<>]{0,128}:|sandbox:\/\/|Key=|-u|passw|passph|secret|token|api.?key|access.?key|private.?key|authoriz|cookie|session.?id/i;
+  /eyJ|-BEGIN|A[KSRIGN][IOGP]A|gh[pousr]_|_pat_|glpat-|xox|xapp-|slack\.com|sk-|k_live_|k_test_|whsec_|AIza|ya29\.|npm_|pypi-|hf_|SG\.|dop_v1|age-s|bearer|basic|:\/\/[^\s:/"'<>]{0,128}:|mysql|mariadb|sshpass|redis-cli|login|pwd|sandbox:\/\/|Key=|-u|passw|passph|secret|token|api.?key|access.?key|private.?key|authoriz|cookie|session.?id/i;

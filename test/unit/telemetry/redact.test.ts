@@ -43,6 +43,22 @@ describe("takes out of a text what looks like a secret", () => {
     ['{\\"token\\":\\"hunter22\\"}', "hunter22"],
     ["https://x/?access_token=hunter22&b=1", "hunter22"],
     ["AccountKey=hunter22hunter22;Endpoint=x", "hunter22"],
+    ["tool --password hunter22 --verbose", "hunter22"],
+    ["tool --db-password='two hunter22'", "hunter22"],
+    ["tool --api-key hunter22", "hunter22"],
+    ['password="two hunter22"', "hunter22"],
+    ["password='a;hunter22'", "hunter22"],
+    ['password="a\\"hunter22"', "hunter22"],
+    ['{\\"token\\":\\"two hunter22\\"}', "hunter22"],
+    ['os.environ["DB_PASSWORD"] = "hunter22"', "hunter22"],
+    ["os.environ['DB_PASSWORD']='hun;hunter22'", "hunter22"],
+    ['os.environ.setdefault("DB_PASSWORD", "hunter22")', "hunter22"],
+    ["mysql -u root -phunter22 shop", "hunter22"],
+    ["mysqldump --host=db -p'two hunter22' shop", "hunter22"],
+    ["sshpass -p hunter22 ssh ada@host", "hunter22"],
+    ["docker login -u ada -p hunter22", "hunter22"],
+    ["postgres://ada:p@hunter22@db/owl", "hunter22"],
+    ["postgres://ada@example.com:p@hunter22@db/owl", "hunter22"],
   ])("%s", (text, secret) => {
     expect(redactor.text(text)).not.toContain(secret);
   });
@@ -61,6 +77,12 @@ describe("takes out of a text what looks like a secret", () => {
     "ls -user x",
     "the secretary",
     "tokenize(x)",
+    "mysql -p shop",
+    "mysql -P 3306 -h db",
+    "docker login --password-stdin",
+    "http://localhost:8080/users/@me",
+    "--max-tokens 100",
+    '["token", "email"]',
   ])("%s stays as it is", (text) => expect(redactor.text(text)).toBe(text));
 });
 

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { assembleGoverned } from "../integration/assembled-lab.ts";
+import { exportRows } from "../../src/ledger/export.ts";
+
+/** Ways to write a secret, of which none may be in the ledger. */
+const COMMANDS: readonly string[] = [
+  "deploy --password hunter22-secret",
+  "deploy --db-password 'two hunter22-secret'",
+  'password="two hunter22-secret" deploy',
+  "password='a;hunter22-secret' deploy",
+  `python -c 'os.environ["DB_PASSWORD"] = "hunter22-secret"'`,
+  "mysql -uroot -phunter22-secret shop",
+  "psql postgres://ada:p@hunter22-secret@db/owl",
+];
+
+test.each(COMMANDS)("the ledger does not hold the secret of %s", async (command) => {
+  const { pipeline, call } = await assembleGoverned({ governance: { defaults: { deny: ["shell_exec"] } } });
+  await expect(Promise.resolve(pipeline.findTool("shell_exec", call, { command }))).rejects.toThrow("refuses");
+  const rows = (await pipeline.governance?.ledger.reader.list({}, { limit: 10 })) ?? [];
+  expect(rows).toHaveLength(1);
+  expect(JSON.stringify(rows)).not.toContain("hunter22");
+  expect(JSON.stringify(rows)).toContain("[redacted]");
+});
+
+test.each(["csv", "jsonl"] as const)("an export as %s holds no character that steers a terminal", async (format) => {
+  const { pipeline, call } = await assembleGoverned({});
+  const name = "x\u001b[2J\u009b31m\u202etxt\rmore";
+  await Promise.resolve(pipeline.findTool(name, call, {})).catch(() => undefined);
+  const reader = pipeline.governance?.ledger.reader;
+  if (reader === undefined) throw new Error("the ledger is there");
+  let text = "";
+  for await (const page of exportRows(reader, { format, filter: {} })) text += page;
+  expect(text).toContain("[2J");
+  expect(text.replaceAll("\r\n", "\n")).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/);
+});
