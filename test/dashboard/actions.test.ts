@@ -259,6 +259,31 @@ test("everything is reached with keys, on a narrow screen too", async () => {
   }
 });
 
+test("the heading takes the focus with the view, and not from a link that was reached after it", async () => {
+  await newSandbox();
+  const { page } = anna;
+  await page.getByRole("main").getByRole("link", { name: /^owl-/ }).first().click();
+  await page.getByRole("link", { name: "Files", exact: true }).waitFor();
+  const focused = await page.evaluate<string>(`(async () => {
+    const links = document.querySelector("nav[aria-label='Views of this sandbox']");
+    const link = (title) => [...links.querySelectorAll("a")].find((each) => each.textContent === title);
+    const isShown = new Promise((resolve) => {
+      new MutationObserver((_, observer) => {
+        if (link("Code").getAttribute("aria-current") === null) return;
+        observer.disconnect();
+        link("Files").focus();
+        resolve();
+      }).observe(links, { attributes: true, subtree: true });
+    });
+    link("Code").focus();
+    link("Code").click();
+    await isShown;
+    await new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(resolve)), 200));
+    return document.activeElement.textContent;
+  })()`);
+  expect(focused).toBe("Files");
+});
+
 test("a sandbox, a call and a tool's form are opened and used with keys alone, on a narrow screen", async () => {
   const { page } = anna;
   const id = await newSandbox();

@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { approvalCount } from "../live/now-store.ts";
 import { hasMoved, place } from "../routing/router.ts";
 
@@ -18,7 +18,9 @@ export function Page({ title, actions, children }: PageProps): JSX.Element {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${title} · OwlClaw`;
   }, [title, waiting]);
   const { path } = place.value;
-  useEffect(() => {
+  // In the commit itself: an effect runs up to 100 ms after the view is visible, and would take the focus from the
+  // link that a keyboard user has reached by then.
+  useLayoutEffect(() => {
     const { activeElement } = document;
     const isFree = activeElement === document.body || activeElement?.tagName === "A";
     if (hasMoved && isFree) heading.current?.focus({ preventScroll: true });
