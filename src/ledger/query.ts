@@ -131,6 +131,8 @@ function whereClause(filter: LedgerFilter, dialect: SqlDialect, kinds: string = 
     add(`${everything} ${dialect.likeOperator}`, `%${filter.text.replace(/[\\%_]/g, String.raw`\$&`)}%`);
     conditions[conditions.length - 1] += String.raw` ESCAPE '\'`;
   }
+  // No server writes a row before the first. The sign keeps databases from reading in the order of seq for it.
+  conditions.push("+seq > 0");
   if (filter.kind === undefined) conditions.push(kinds);
   else add("kind =", filter.kind);
   return { sql: conditions.join(" AND "), values };

@@ -50,7 +50,9 @@ export interface ChainSource {
   latestCut(): Promise<Cut | undefined>;
   /** Which chain key the store was made with. */
   chainKeyId(): Promise<string | undefined>;
-  /** What the database itself finds wrong with its files. */
+  /** Rows before the first, which no server writes. */
+  strayRows(): Promise<number>;
+  /** What the database itself finds wrong with its files, and what others have put into it. */
   integrityProblems(): Promise<readonly string[]>;
 }
 
@@ -75,6 +77,9 @@ export async function verifyChain(
     });
   } else {
     await walk.run();
+    const stray = await source.strayRows();
+    if (stray > 0)
+      walk.report({ seq: 0, fault: "store", detail: `${stray} rows stand before row 1: no server wrote them` });
     for (const detail of await source.integrityProblems()) walk.report({ seq: 0, fault: "store", detail });
   }
   return walk.result();

@@ -42,6 +42,12 @@ export type Parsed =
 /** Deep enough for any real arguments; far below what would exhaust the stack of a recursive reader. */
 const MAX_DEPTH = 200;
 const MAX_BATCH = 1000;
+/** Each value costs time in every step of a call: parsing, copying, checking, recording. */
+const MAX_VALUES = 50_000;
+
+/** What a number beyond the largest double has at least. */
+const MAY_OVERFLOW = /\d[eE]|\d{309}/;
+const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/gs;
 
 /** Parses one line or body. Throws only what stands for the whole input: a parse error or an empty batch. */
 export function parseMessages(text: string): Parsed {
@@ -55,12 +61,26 @@ export function parseMessages(text: string): Parsed {
 }
 
 export function parseJson(text: string): unknown {
-  assertDepth(text);
+  assertBounded(text);
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
     const { position, reason } = findJsonFault(text);
     throw atPosition(text, position, reason);
+  }
+  if (MAY_OVERFLOW.test(text)) assertFinite(text);
+  return value;
+}
+
+/**
+ * JavaScript reads `1e999` as Infinity, and writes that as `null`: rules, approvals, handlers and the ledger would each see
+ * another value.
+ */
+function assertFinite(text: string): void {
+  for (const { 0: token, index } of text.matchAll(STRING_OR_NUMBER)) {
+    if (token.startsWith('"') || Number.isFinite(Number(token))) continue;
+    throw atPosition(text, index, "the number is too large");
   }
 }
 
@@ -125,10 +145,20 @@ function describe(value: unknown): string {
   return typeof value === "object" ? "an object" : `the ${typeof value} ${JSON.stringify(value).slice(0, 40)}`;
 }
 
-/** Brackets inside strings count for nothing; a text too short to be that deep is not looked at. */
-function assertDepth(text: string): void {
+/**
+ * Brackets and commas inside strings count for nothing; a text too short to be that deep is not looked at. Every value but the
+ * first stands behind a comma or is the first in a list or object.
+ */
+function assertBounded(text: string): void {
   if (text.length < MAX_DEPTH * 2) return;
+  const values = countValues(text);
+  if (values > MAX_VALUES) throw tooManyValues();
+}
+
+/** Throws where the text is nested too deeply. */
+function countValues(text: string): number {
   let depth = 0;
+  let values = 1;
   let inString = false;
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);
@@ -137,9 +167,23 @@ function assertDepth(text: string): void {
       else if (code === 0x22) inString = false;
     } else if (code === 0x22) inString = true;
     else if (code === 0x7b || code === 0x5b) {
+      if (!isClosing(text.charCodeAt(index + 1))) values++;
       if (++depth > MAX_DEPTH) throw atPosition(text, index, `nested deeper than ${MAX_DEPTH} levels`);
-    } else if (code === 0x7d || code === 0x5d) depth--;
+    } else if (isClosing(code)) depth--;
+    else if (code === 0x2c) values++;
   }
+  return values;
+}
+
+function isClosing(code: number): boolean {
+  return code === 0x7d || code === 0x5d;
+}
+
+function tooManyValues(): OwlError {
+  return new OwlError("too_large", `the message holds more than ${MAX_VALUES} values`, {
+    facts: { limit: MAX_VALUES },
+    hint: "Send fewer values in one message, for example as one text or in several calls.",
+  });
 }
 
 function atPosition(text: string, position: number, reason: string): OwlError {

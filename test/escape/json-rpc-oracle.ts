@@ -18,6 +18,8 @@ export function dueFor(bytes: Buffer): Due {
     return refusal(null, PARSE_ERROR);
   }
   if (depthOf(value) > MAX_DEPTH) return refusal(null, PARSE_ERROR);
+  // JSON has no limit for numbers. One that no double can hold is refused by us, as the text allows.
+  if (holdsInfinity(value)) return refusal(null, PARSE_ERROR);
   if (!Array.isArray(value)) return dueForMessage(value);
   return value.length === 0 ? refusal(null, INVALID_REQUEST) : { kind: "batch", items: value.map(dueForMessage) };
 }
@@ -50,6 +52,11 @@ function isId(value: unknown): value is string | number {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function holdsInfinity(value: unknown): boolean {
+  if (typeof value === "object" && value !== null) return Object.values(value).some(holdsInfinity);
+  return typeof value === "number" && !Number.isFinite(value);
 }
 
 function depthOf(value: unknown): number {

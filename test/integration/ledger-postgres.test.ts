@@ -200,6 +200,30 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
       expect(problems.map(({ seq, fault }) => `${seq} ${fault}`)).toEqual(expect.arrayContaining(places));
     });
 
+    test("planted rows and triggers are found, and a row that a trigger swallows is not acknowledged", async () => {
+      const { ledger } = await openTestLedger(dataFolder(), { storeUrl });
+      await appendMany(ledger, 3);
+      const listed = await ledger.reader.list({}, { limit: 10 });
+      postgres.sql(
+        "CREATE TABLE copied AS SELECT * FROM ledger WHERE seq = 1; UPDATE copied SET seq = -5; INSERT INTO ledger SELECT * FROM copied; DROP TABLE copied",
+      );
+      expect(await ledger.reader.list({}, { limit: 10 })).toEqual(listed);
+      expect((await ledger.reader.verify({})).problems.map(({ detail }) => detail)).toEqual([
+        "1 rows stand before row 1: no server wrote them",
+      ]);
+      postgres.sql(`
+        CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+        CREATE TRIGGER quiet BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION swallow()`);
+      for (let times = 0; times < 2; times += 1)
+        await expect(ledger.append(entry({}))).rejects.toMatchObject({ kind: "store_unavailable" });
+      const { problems } = await ledger.reader.verify({});
+      expect(problems.map(({ detail }) => detail)).toContain(
+        "the table ledger has a trigger quiet that OwlClaw did not make",
+      );
+      postgres.sql("DROP TRIGGER quiet ON ledger; DROP FUNCTION swallow");
+      await ledger.append(entry({}));
+    });
+
     test("an edited cut is no cut: what it removed is missing, and its row is changed", async () => {
       const keys = loadLedgerKeys({ folder: join(dataFolder(), "keys"), create: true });
       const ledger = await openPostgresStore({ url: storeUrl, keys, checkpointEvery: 1000 });

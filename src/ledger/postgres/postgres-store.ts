@@ -143,7 +143,10 @@ class PostgresStore implements LedgerStore {
       const head = toHead(await beginLocked(client, "ledger", HEAD_SQL));
       if (head.seq < this.#acknowledgedSeq) throw shortened(head.seq, this.#acknowledgedSeq);
       const batch = await make(head, client);
-      if (batch.rows.length > 0) await client.query({ name: "append", text: INSERT_SQL, values: [toJson(batch.rows)] });
+      if (batch.rows.length > 0) {
+        const stored = await client.query({ name: "append", text: INSERT_SQL, values: [toJson(batch.rows)] });
+        if (stored.rowCount !== batch.rows.length) throw notStored();
+      }
       await client.query("COMMIT");
       this.#isAlone = head.seq === this.#lastHead?.seq && head.hash === this.#lastHead.hash;
       return this.#appended(batch);
@@ -189,6 +192,13 @@ async function claimKey(database: Database, keys: LedgerKeys): Promise<void> {
       retryable: false,
     },
   );
+}
+
+/** A trigger that another program has put on the table can swallow a row. */
+function notStored(): OwlError {
+  return new OwlError("store_unavailable", "the shared ledger did not store every row", {
+    hint: "Run `owlclaw mcp-server ledger verify`: it names what was put on the table.",
+  });
 }
 
 function shortened(seq: number, acknowledgedSeq: number): OwlError {

@@ -93,13 +93,28 @@ export class PostgresReader implements LedgerReader, ChainSource {
     return typeof row === "object" && row !== null ? String(Reflect.get(row, "value")) : undefined;
   }
 
+  async strayRows(): Promise<number> {
+    return Number(valueOf((await this.#database.query("SELECT count(*) AS found FROM ledger WHERE seq < 1"))[0]));
+  }
+
+  /** Triggers and rules can change what is written and shown. */
   async integrityProblems(): Promise<readonly string[]> {
-    return [];
+    const found = (await this.#database.query(FOREIGN_OBJECTS_SQL)).map(valueOf);
+    return found.map((name) => `the table ledger has a ${String(name)} that OwlClaw did not make`);
   }
 
   close(): Promise<void> {
     return this.#database.close();
   }
+}
+
+const FOREIGN_OBJECTS_SQL = `
+  SELECT 'trigger ' || tgname AS found FROM pg_trigger WHERE tgrelid = 'ledger'::regclass AND NOT tgisinternal
+  UNION ALL SELECT 'rule ' || rulename FROM pg_rewrite WHERE ev_class = 'ledger'::regclass
+  LIMIT 100`;
+
+function valueOf(row: unknown): unknown {
+  return typeof row === "object" && row !== null ? Reflect.get(row, "found") : undefined;
 }
 
 export function toHead(row: unknown): LedgerHead {

@@ -54,6 +54,28 @@ export const MIGRATIONS: readonly string[] = [
     ${POPULATE_SQL}, batch);
     RETURN TRUE;
   END $$`,
+  // A trigger can swallow rows: then none is stored, and the call fails.
+  `CREATE OR REPLACE FUNCTION owlclaw_ledger_append(known_seq BIGINT, known_hash TEXT, batch JSON) RETURNS BOOLEAN
+  LANGUAGE plpgsql VOLATILE AS $$
+  DECLARE
+    head RECORD;
+    stored INTEGER;
+  BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+      RETURN FALSE;
+    END IF;
+    PERFORM ${lockSql("ledger")};
+    ${HEAD_SQL.replace(" FROM", " INTO head FROM")};
+    IF head.seq IS DISTINCT FROM known_seq OR head.hash IS DISTINCT FROM known_hash THEN
+      RETURN FALSE;
+    END IF;
+    ${POPULATE_SQL}, batch);
+    GET DIAGNOSTICS stored = ROW_COUNT;
+    IF stored <> json_array_length(batch) THEN
+      RAISE EXCEPTION 'the shared ledger did not store every row';
+    END IF;
+    RETURN TRUE;
+  END $$`,
 ];
 
 /** Writes and leaves nothing: a database that only reads refuses it. */

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { existsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
+import Database from "libsql";
 import { OwlError } from "../../errors/owl-error.ts";
 import { GENESIS } from "../chain.ts";
 import { type Cut, readCut } from "../checkpoint.ts";
@@ -24,7 +25,7 @@ import { collectStats, toCount, toTimelineCount } from "../stats.ts";
 import type { LedgerReader } from "../store.ts";
 import { type ChainRecord, type ChainSource, verifyChain, type VerifyOptions, type VerifyReport } from "../verify.ts";
 import { openConnection, type SqliteConnection } from "./connection.ts";
-import { RECORDS_SQL, ROW_COLUMNS, WHOLE_ROW } from "./schema.ts";
+import { MIGRATIONS, RECORDS_SQL, ROW_COLUMNS, WHOLE_ROW } from "./schema.ts";
 import { storeError } from "./store-error.ts";
 
 export const SQLITE_DIALECT: SqlDialect = {
@@ -113,11 +114,29 @@ export class SqliteReader implements LedgerReader, ChainSource {
   async integrityProblems(): Promise<readonly string[]> {
     try {
       const found = this.#raw("PRAGMA integrity_check(10)").map(([text]) => String(text));
-      return found.filter((text) => text !== "ok");
+      return [...found.filter((text) => text !== "ok"), ...this.#foreignObjects()];
     } catch (error) {
       if (this.#isClosed) throw error;
       return [storeError(error, this.#options.path).message];
     }
+  }
+
+  async strayRows(): Promise<number> {
+    const [row] = this.#raw("SELECT count(*) FROM ledger WHERE seq < 1");
+    return Number(row?.[0] ?? 0);
+  }
+
+  /** Triggers, views and changed tables: what the migrations did not make can change what is written and shown. */
+  #foreignObjects(): readonly string[] {
+    const found = this.#raw(SCHEMA_SQL);
+    const own = new Map(ownSchema().map(([type, name, sql]) => [`${String(type)} ${String(name)}`, sql]));
+    const named = found.map(([type, name, sql]) => ({ key: `${String(type)} ${String(name)}`, sql }));
+    const foreign = named.filter(({ key, sql }) => own.get(key) !== sql).map(({ key }) => key);
+    const missing = [...own.keys()].filter((key) => !named.some((each) => each.key === key));
+    return [
+      ...foreign.map((key) => `the file holds a ${key} that OwlClaw did not make`),
+      ...missing.map((key) => `the ${key} is missing`),
+    ];
   }
 
   async close(): Promise<void> {
@@ -149,6 +168,23 @@ export class SqliteReader implements LedgerReader, ChainSource {
       if (!existsSync(path)) this.#letGo();
       throw storeError(error, path);
     }
+  }
+}
+
+const SCHEMA_SQL = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name LIMIT 1000";
+
+/** What the migrations make. */
+function ownSchema(): readonly (readonly unknown[])[] {
+  const db = new Database(":memory:");
+  try {
+    for (const step of MIGRATIONS) db.exec(step);
+    return db
+      .prepare(SCHEMA_SQL)
+      .raw()
+      .all()
+      .filter((row) => Array.isArray(row));
+  } finally {
+    db.close();
   }
 }
 

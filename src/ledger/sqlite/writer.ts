@@ -95,7 +95,10 @@ export class SqliteWriter {
       const head = readHead(file);
       if (head.seq < this.#acknowledgedSeq) throw shortened(this.#options.path, head.seq, this.#acknowledgedSeq);
       const batch = make(head, file);
-      for (const { seq, draft, hash } of batch.rows) file.insert.run([seq, ...draft, hash]);
+      for (const { seq, draft, hash } of batch.rows) {
+        const { changes } = file.insert.run([seq, ...draft, hash]);
+        if (changes !== 1) throw notStored(this.#options.path, seq);
+      }
       file.commit.run([]);
       this.#acknowledgedSeq = batch.head.seq;
       return { seqs: batch.seqs, checkpoints: batch.checkpoints, head: batch.head };
@@ -191,6 +194,13 @@ function firstValue(db: SqliteConnection, sql: string): unknown {
 
 function unchanged(head: LedgerHead): ChainedBatch {
   return { rows: [], seqs: [], checkpoints: [], head };
+}
+
+/** A trigger that another program has put into the file can swallow a row. */
+function notStored(path: string, seq: number): OwlError {
+  return new OwlError("store_unavailable", `the ledger ${path} did not store row ${seq}`, {
+    hint: "Run `owlclaw mcp-server ledger verify`: it names what was put into the file.",
+  });
 }
 
 function replaced(path: string): OwlError {
