@@ -13,6 +13,9 @@ export class Failure extends Error {
 /** The host sent something that is not as agreed. */
 export class BadParams extends Error {}
 
+const READ_ONLY_HINT =
+  "write to another path: what the server itself is configured with cannot be changed from a sandbox";
+
 const BY_ERRNO: Readonly<Record<string, readonly [kind: GuestFailure["kind"], reason: string, hint: string]>> = {
   ENOENT: ["not_found", "no such file or folder", "list the folder to see what is there"],
   ENOTDIR: ["not_a_directory", "a part of the path is a file", "list the parent folder to see what is there"],
@@ -20,7 +23,11 @@ const BY_ERRNO: Readonly<Record<string, readonly [kind: GuestFailure["kind"], re
   EEXIST: ["already_exists", "it exists already", "write with mode overwrite, or choose another path"],
   EACCES: ["permission_denied", "permission denied", "choose a path that you own, or change its permissions first"],
   EPERM: ["permission_denied", "not permitted", "choose a path that you own, or change its permissions first"],
-  EROFS: ["permission_denied", "it is read-only here", "write to another folder of the workspace"],
+  EROFS: ["permission_denied", "it is read-only here", READ_ONLY_HINT],
+  // A protected file is a mount point: it cannot be renamed or replaced.
+  EBUSY: ["permission_denied", "it is read-only here", READ_ONLY_HINT],
+  // It belongs to a user that does not exist in the sandbox.
+  EOVERFLOW: ["permission_denied", "it belongs to another user of the machine", "choose a path that you own"],
   ENOSPC: ["disk_full", "the disk quota is used up", "delete files that are no longer needed, then try again"],
   EDQUOT: ["disk_full", "the disk quota is used up", "delete files that are no longer needed, then try again"],
   EFBIG: ["disk_full", "the file would be too large", "write less, or to several files"],

@@ -41,7 +41,10 @@ export class Workspace {
 
   /** The path with every link resolved; its last parts need not exist. */
   resolve(path: string): string {
-    return this.#resolveLinks({ absolute: this.#toAbsolute(path), asked: path, depth: 0 });
+    const absolute = this.#toAbsolute(path);
+    // Rules of the policy see the path and no links: one outside that leads back in, such as /proc/self/cwd, passes them by.
+    if (!isWithin(this.#root, absolute)) throw this.#outside(path);
+    return this.#resolveLinks({ absolute, asked: path, depth: 0 });
   }
 
   /** As callers write it: relative to the workspace. */

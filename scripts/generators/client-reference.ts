@@ -8,8 +8,9 @@ const INTRODUCTION = `# Clients
 
 What \`owlclaw install CLIENT\` writes, for those who write it themselves. Put the \`owlclaw\` entry beside the servers that are there, and start the
 client again. \`SETTINGS\` is \`~/.config\`, on macOS \`~/Library/Application Support\`, on Windows \`%APPDATA%\`. From a clone, \`command\` is the path of its
-\`owlclaw\`, and \`args\` begin with \`mcp-server\`. \`--config\` names a file of yours; without it, \`mcp-server.yaml\` in the folder that the client starts
-the server in counts, if there is one.
+\`owlclaw\`, and \`args\` begin with \`mcp-server\`. \`--config\` names a file of yours. With \`--no-config\` in its place, an
+\`mcp-server.yaml\` in the folder that the client starts the server in is ignored; with neither, the server does not start until you have
+[trusted](../configuration.md#trust) that file.
 `;
 
 const PLACES: Places = { homeFolder: "~", settingsFolder: "SETTINGS", projectFolder: "." };

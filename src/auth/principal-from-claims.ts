@@ -7,10 +7,25 @@ export type Claims = Readonly<Record<string, unknown>>;
 const MAX_ID_CHARS = 256;
 
 /** Control, format (bidirectional overrides, zero width), surrogate, private and unassigned characters, and line separators. */
-const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/u;
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
-/** Ids that mean something to the server itself, or to JavaScript when an id becomes the key of an object. */
-const RESERVED_IDS = new Set([ANONYMOUS.id, "stdio", "__proto__", "constructor", "prototype"]);
+/**
+ * Names that the server itself writes where principals stand: callers without a token, the client on stdio, the operator with a link of
+ * the dashboard, the server's own rows, operators on the machine (`local:root`), sums over others (`(others)`). Those of JavaScript mean
+ * something when an id becomes the key of an object.
+ */
+const RESERVED_IDS = new Set([
+  ANONYMOUS.id,
+  "stdio",
+  "dashboard",
+  "owlclaw",
+  "local",
+  "*",
+  "__proto__",
+  "constructor",
+  "prototype",
+]);
+const RESERVED_BEGINNINGS: readonly string[] = ["local:", "("];
 
 /** RFC 6749: printable ASCII without space, quote and backslash. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
@@ -44,8 +59,14 @@ export function principalIdProblem(id: string): string | undefined {
   if (id.length > MAX_ID_CHARS) return `is longer than ${MAX_ID_CHARS} characters`;
   if (UNPRINTABLE.test(id)) return "has characters that cannot be shown";
   if (id.trim() !== id) return "begins or ends with white space";
-  if (RESERVED_IDS.has(id.toLowerCase())) return "is a reserved name";
+  if (isReserved(id)) return "is a reserved name";
   return undefined;
+}
+
+/** Also for characters that look the same, such as full-width letters. */
+function isReserved(id: string): boolean {
+  const name = id.normalize("NFKC").toLowerCase().trim();
+  return RESERVED_IDS.has(name) || RESERVED_BEGINNINGS.some((beginning) => name.startsWith(beginning));
 }
 
 export function isScope(value: string): boolean {

@@ -36,6 +36,8 @@ export interface Tool {
 export interface Operation {
   readonly name: string;
   readonly names: readonly string[];
+  /** For arguments that can be written in several ways for one thing, `a/../b` for `b`: the one that rules see. */
+  normalize?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
 }
 
 /** Longer than any path of a file with all of it escaped. Everybody can send more, and everything that looks at it takes its time. */

@@ -1,8 +1,5 @@
-import { createRequire } from "node:module";
-import type * as formatsModule from "ajv-formats";
-import type * as ajvModule from "ajv/dist/2020.js";
-import type { Ajv2020, ValidateFunction } from "ajv/dist/2020.js";
-import { toIssues } from "./schema-issues.ts";
+import { JsonSchemaChecker } from "./json-schema-checker.ts";
+import { assertSafePatterns } from "./schema-patterns.ts";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -56,6 +53,19 @@ export function compileSchema(source: SchemaSource, side: "input" | "output"): C
   return isSchemaLibrary(source) ? fromLibrary(source, side) : fromJsonSchema(source);
 }
 
+/** A schema that clients see, and whose values are checked elsewhere. */
+export function shownSchema(json: JsonSchema): SchemaLibrary {
+  const show = (): Record<string, unknown> => json;
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "shown",
+      validate: (value) => ({ value }),
+      jsonSchema: { input: show, output: show },
+    },
+  };
+}
+
 export function isSchemaLibrary(source: unknown): source is SchemaLibrary {
   return (typeof source === "object" || typeof source === "function") && source !== null && "~standard" in source;
 }
@@ -93,40 +103,7 @@ function formatPath(path: NonNullable<StandardIssue["path"]>): string {
 }
 
 function fromJsonSchema(json: JsonSchema): CompiledSchema {
-  let validate: ValidateFunction | undefined;
-  const hasDefaults = JSON.stringify(json).includes('"default"');
-  return {
-    json,
-    check(sent) {
-      validate ??= ajv().compile(json);
-      // Defaults are filled in where they are missing, which must not change what the caller sent.
-      const value: unknown = hasDefaults ? structuredClone(sent) : sent;
-      if (validate(value)) return { ok: true, value };
-      return { ok: false, issues: toIssues(validate.errors ?? [], json) };
-    },
-  };
-}
-
-let shared: Ajv2020 | undefined;
-
-/** Loaded when the first plain JSON Schema is checked: the validator would take a tenth of every start. */
-function ajv(): Ajv2020 {
-  if (shared === undefined) {
-    const load: (name: string) => unknown = createRequire(import.meta.url);
-    const validators = load("ajv/dist/2020.js");
-    const formats = load("ajv-formats");
-    if (!isAjvModule(validators) || !isFormatsModule(formats))
-      throw new Error("the JSON Schema validator is not what it was");
-    shared = new validators.Ajv2020({ allErrors: true, strict: false, useDefaults: true, verbose: true });
-    formats.default(shared);
-  }
-  return shared;
-}
-
-function isAjvModule(value: unknown): value is typeof ajvModule {
-  return typeof value === "function" && "Ajv2020" in value;
-}
-
-function isFormatsModule(value: unknown): value is typeof formatsModule.default {
-  return typeof value === "function" && "default" in value;
+  assertSafePatterns(json);
+  const checker = new JsonSchemaChecker(json);
+  return { json, check: (value) => checker.check(value) };
 }

@@ -1,5 +1,9 @@
+import { TimeExceeded, withinTime } from "../collections/within-time.ts";
 import type { Spelling } from "./uri-spelling.ts";
 
+/** A URI that takes longer to be divided into variables is one that does not fit. */
+const LONGEST_MS = 5;
+const QUICK_CHARS = 200;
 const EXPRESSION = /\{([^{}]+)\}/g;
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
@@ -51,7 +55,7 @@ export class UriPattern {
 
   /** The decoded variables, or `undefined` when the URI does not fit. */
   match(uri: string): Record<string, string> | undefined {
-    const match = this.#regex.exec(uri);
+    const match = this.#exec(uri);
     if (match === null) return undefined;
     const values: Record<string, string> = {};
     for (const [index, name] of this.variables.entries()) {
@@ -61,6 +65,17 @@ export class UriPattern {
     }
     const query = match[this.variables.length + 1];
     return query === undefined ? values : this.#withQuery(values, query);
+  }
+
+  /** Several variables in one part of a URI multiply the ways to divide it. */
+  #exec(uri: string): RegExpExecArray | null {
+    if (uri.length <= QUICK_CHARS || this.variables.length < 2) return this.#regex.exec(uri);
+    try {
+      return withinTime(LONGEST_MS, () => this.#regex.exec(uri));
+    } catch (error) {
+      if (error instanceof TimeExceeded) return null;
+      throw error;
+    }
   }
 
   /** The URI with these variables, up to its query: the same for the same variables. Undefined as long as one is missing. */

@@ -43,6 +43,7 @@ export function addConfigFlags(command: Command, which: keyof typeof FLAGS): Com
     "--config <file>",
     "Config file. Default: $MCP_SERVER_CONFIG, or mcp-server.yaml in the working directory.",
   );
+  command.option("--no-config", "Ignores the mcp-server.yaml of the working directory.");
   for (const keyFlag of FLAGS[which]) command.addOption(toOption(keyFlag));
   if (which === "all") {
     command.option("--dashboard [port]", "Serves the page for operators beside stdio, on a port of loopback.");
@@ -67,6 +68,7 @@ export function toLoadOptions(values: FlagValues): LoadOptions {
   return {
     flags: [...flags, ...dashboardFlags(dashboard), ...mounts, ...settings],
     ...(typeof config === "string" ? { file: config } : {}),
+    ...(config === false ? { ignoresWorkingDirectory: true } : {}),
   };
 }
 

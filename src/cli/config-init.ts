@@ -1,6 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { CONFIG_FILE_NAME } from "../config/load.ts";
 import { renderSampleYaml } from "../config/render-yaml.ts";
+import { TrustedFiles } from "../config/trusted-files.ts";
+import { userEnvironment } from "../config/user-environment.ts";
 import type { CommandCall } from "./command-action.ts";
 
 export async function configInitCommand({ terminal, args, flags }: CommandCall): Promise<number> {
@@ -19,6 +21,8 @@ export async function configInitCommand({ terminal, args, flags }: CommandCall):
     }
     throw error;
   }
+  // The user asked for this very text. What is changed in it later must be trusted again.
+  new TrustedFiles(userEnvironment().env).trust(file, text);
   terminal.err(`Wrote ${file}. Check it with: owlclaw mcp-server config validate --config ${file}\n`);
   return 0;
 }

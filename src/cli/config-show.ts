@@ -3,9 +3,11 @@ import { loadConfig } from "../config/load.ts";
 import type { CommandCall } from "./command-action.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import { renderTable } from "./table.ts";
+import { untrustedNote } from "./untrusted-note.ts";
 
 export async function configShowCommand({ terminal, flags }: CommandCall): Promise<number> {
-  const loaded = await loadConfig(toLoadOptions(flags));
+  const loaded = await loadConfig({ ...toLoadOptions(flags), acceptsUntrusted: true });
+  if (!loaded.isTrusted) terminal.err(untrustedNote(loaded));
   const values = effectiveValues(loaded);
   if (flags["json"] === true) {
     const rows = values.map(({ path, value, layer, source }) => ({ path, value, layer, source }));

@@ -1,27 +1,31 @@
-import { loadConfig } from "../config/load.ts";
-import type { Config } from "../config/schema.ts";
+import { type LoadedConfig, loadConfig } from "../config/load.ts";
 import type { CommandCall } from "./command-action.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import { EXIT } from "./exit-code.ts";
 import type { Terminal } from "./terminal.ts";
 import { paint, withoutTerminalControls } from "./text.ts";
+import { untrustedNote } from "./untrusted-note.ts";
 
 export async function configValidateCommand({ terminal, flags }: CommandCall): Promise<number> {
-  const { config, file } = await loadConfig(toLoadOptions(flags));
+  const loaded = await loadConfig({ ...toLoadOptions(flags), acceptsUntrusted: true });
+  const { config, file } = loaded;
   const subject =
     file ?? "No config file was found: the defaults, the environment and the flags are in force. The configuration";
   terminal.out(`${subject} is ${paint("valid", "green", terminal.outColor)}.\n`);
+  // Checking handlers runs their code.
+  const { isTrusted } = loaded;
+  if (!isTrusted) terminal.err(untrustedNote(loaded));
   const codes = [
     config.skills.dir === "" ? EXIT.ok : await checkSkills(terminal, config.skills.dir),
-    config.handlers.paths.length === 0 ? EXIT.ok : await checkHandlerFiles(terminal, config),
+    config.handlers.paths.length === 0 || !isTrusted ? EXIT.ok : await checkHandlerFiles(terminal, loaded),
   ];
   return codes.find((code) => code !== EXIT.ok) ?? EXIT.ok;
 }
 
 /** `orders.ts:14:29: error: …; …`, the form that the problems of skills have too. */
-async function checkHandlerFiles(terminal: Terminal, config: Config): Promise<number> {
+async function checkHandlerFiles(terminal: Terminal, loaded: LoadedConfig): Promise<number> {
   const { checkHandlers } = await import("../server/check-handlers.ts");
-  const problems = await checkHandlers(config);
+  const problems = await checkHandlers(loaded);
   for (const { file, line, column, message, fix } of problems) {
     const place = [file, line, line === undefined ? undefined : column].filter((part) => part !== undefined).join(":");
     const text = withoutTerminalControls(`${place}: error: ${message}${fix === undefined ? "" : `; ${fix}`}`);

@@ -60,6 +60,8 @@ async function looksFor(
     looks.push(portLook(config));
   }
   if (config.sandbox.enabled) {
+    const { volumeLooks } = await import("../server/doctor/volume-looks.ts");
+    looks.push(...volumeLooks(loaded));
     const { isolationLook } = await import("../server/doctor/isolation-look.ts");
     looks.push(isolationLook(config, quietLogger(loaded, terminal)));
   }
@@ -79,7 +81,7 @@ function serverCommand({ file }: LoadedConfig, { flags = [] }: LoadOptions): rea
   const settings = flags
     .filter(({ path }) => path !== "transport")
     .flatMap(({ path, value }) => ["--set", `${path}=${typeof value === "string" ? value : JSON.stringify(value)}`]);
-  const config = file === undefined ? [] : ["--config", file];
+  const config = file === undefined ? ["--no-config"] : ["--config", file];
   const start = ["mcp-server", "start", "--transport", "stdio", "--set", "stdio.clientId=doctor"];
   // Nobody may be there to say yes to a call that needs it.
   const impatient = ["--set", "governance.approvalTimeoutSeconds=1"];

@@ -8,7 +8,10 @@ type Examples = (...lines: readonly string[]) => string;
 export function addInstall(root: Command, runs: Runs, examples: Examples): void {
   const install = shared(root.command("install"))
     .description("Writes this server into an MCP client's own configuration, after showing what would change.")
-    .option("--config <file>", "The server's configuration file.")
+    .option(
+      "--config <file>",
+      "The server's configuration file. Default: none, also where the client's folder has one.",
+    )
     .addHelpText(
       "after",
       examples(

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { chmod, copyFile, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
-import { createInterface } from "node:readline/promises";
 import { userEnvironment } from "../config/user-environment.ts";
 import { PACKAGE_VERSION } from "../server/package-version.ts";
+import { askYesOrNo } from "./ask.ts";
 import type { CommandCall } from "./command-action.ts";
 import type { FlagValues } from "./config-flags.ts";
 import { editClientConfig } from "./edit-client-config.ts";
@@ -69,10 +69,7 @@ async function isWanted(terminal: Terminal): Promise<boolean> {
     terminal.err("Nothing was written. Say --yes to write it without being asked.\n");
     return false;
   }
-  const question = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await question.question("Write this? [y/N] ");
-  question.close();
-  return /^y(es)?$/i.test(answer.trim());
+  return askYesOrNo("Write this?");
 }
 
 /** In one step, so that a client that reads it at the same time finds the old or the new; the old one stays beside it. */
@@ -119,7 +116,8 @@ function places(): Places {
 /** This very program, in a form that holds tomorrow too: clients start without the PATH of a shell. */
 function serverEntry(flags: FlagValues): ServerEntry {
   const config = flags["config"];
-  const more = typeof config === "string" ? ["--config", resolve(config)] : [];
+  // Clients start it in the folder of a project: a configuration file that lies there must not count.
+  const more = typeof config === "string" ? ["--config", resolve(config)] : ["--no-config"];
   const start = ["mcp-server", "start", ...more];
   const main = resolve(process.argv[1] ?? "");
   // What npx has in its cache may be gone tomorrow.

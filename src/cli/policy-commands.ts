@@ -57,10 +57,12 @@ export function addApprovals(server: Command, runs: Runs, examples: Examples): v
 
   for (const decision of ["approve", "deny"] as const) {
     const command = addConfigFlags(approvals.command(decision), "common")
-      .description(decision === "approve" ? "Lets a call run, once." : "Refuses a call.")
+      .description(decision === "approve" ? "Shows a call that waits, asks, and lets it run, once." : "Refuses a call.")
       .argument("<id>", "Id of the call, as the list shows it.")
       .option("--reason <text>", "Told to the caller when it is refused, and kept in the ledger.")
       .addHelpText("after", examples(`owlclaw mcp-server approvals ${decision} 0123456789ab`));
+    if (decision === "approve")
+      command.option("--hash <hash>", "Approves without asking when the call has this hash, as the list shows it.");
     runs(command, async () => {
       const { approvalsDecide } = await import("./approvals-decide.ts");
       return approvalsDecide(decision);

@@ -5,6 +5,7 @@ import { addConfigFlags } from "./config-flags.ts";
 import { addDashboard, addDoctor, addPause } from "./operations-commands.ts";
 import { addInstall } from "./install-commands.ts";
 import { addLedger, addStats } from "./ledger-commands.ts";
+import { addTrust } from "./trust-commands.ts";
 import { addApprovals, addPolicy } from "./policy-commands.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -40,6 +41,7 @@ export function buildProgram({ terminal, finish }: ProgramOptions): Command {
     .description("The MCP server: start it, configure it, look at what it serves.");
   addStart(server, runs);
   addConfig(server, runs);
+  addTrust(server, runs, examples);
   addTools(server, runs);
   addResources(server, runs);
   addSkills(server, runs);

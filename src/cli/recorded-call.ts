@@ -1,4 +1,5 @@
 import type { SupposedCall } from "../governance/explain.ts";
+import { sentOf, withSent } from "../governance/policy/sent-arguments.ts";
 import type { LedgerRow } from "../ledger/row.ts";
 import type { LocalServer } from "../server/local-client.ts";
 import { parseJson } from "./parse-json.ts";
@@ -35,7 +36,7 @@ export async function recordedCall(server: Server, row: LedgerRow): Promise<Reco
   // Doors beside tools and reads give rules just what they record.
   const call: SupposedCall = found ?? { subject: server.named.subject(qualified(row, row.name)), args: fields };
   const isUnknown = !isObject(parsed) || "…" in fields || (call.mistake !== undefined && damaged.length > 0);
-  const { args, isMissed } = watched(call.args, damaged);
+  const { args, isMissed } = watchedCall(call.args, damaged);
   return {
     ...call,
     args,
@@ -74,11 +75,20 @@ function qualified({ kind }: LedgerRow, name: string): string {
   return kind === "prompt" ? `prompt:${name}` : name;
 }
 
+/** The arguments as rules see them and, beside them, as they were sent. */
+function watchedCall(judged: unknown, damaged: readonly string[]): Watched {
+  const seen = watched(judged, damaged);
+  const sent = isObject(judged) ? watched(sentOf(judged), damaged) : seen;
+  return { args: withSent(seen.args, sent.args), isMissed: () => seen.isMissed() || sent.isMissed() };
+}
+
+interface Watched {
+  readonly args: Fields;
+  readonly isMissed: () => boolean;
+}
+
 /** The arguments, which remember whether somebody looked at one that is not whole. */
-function watched(
-  judged: unknown,
-  damaged: readonly string[],
-): { readonly args: object; readonly isMissed: () => boolean } {
+function watched(judged: unknown, damaged: readonly string[]): Watched {
   let isMissed = false;
   const args = {};
   for (const [name, value] of Object.entries(isObject(judged) ? judged : {})) {

@@ -14,8 +14,8 @@ export interface Terminal {
 export function processTerminal(): Terminal {
   const { stdout, stderr } = process;
   return {
-    out: (text) => void stdout.write(text),
-    err: (text) => void stderr.write(text),
+    out: (text) => void stdout.write(stdout.isTTY ? withoutHiddenControls(text) : text),
+    err: (text) => void stderr.write(stderr.isTTY ? withoutHiddenControls(text) : text),
     outIsTty: stdout.isTTY,
     errIsTty: stderr.isTTY,
     // hasColors() reads NO_COLOR, FORCE_COLOR and TERM.
@@ -23,6 +23,11 @@ export function processTerminal(): Terminal {
     errColor: stderr.isTTY && stderr.hasColors(),
     width: stdout.isTTY ? columnsOf(stdout) : Number.POSITIVE_INFINITY,
   };
+}
+
+/** JSON does not escape these. Colours of our own need none of them. */
+function withoutHiddenControls(text: string): string {
+  return text.replace(/[\u0080-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 }
 
 /** A terminal that does not know its size says 0. */

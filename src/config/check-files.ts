@@ -1,16 +1,20 @@
 import { createPrivateKey, createPublicKey, X509Certificate, type KeyObject } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Origin } from "./candidate.ts";
 import type { ConfigIssue } from "./config-error.ts";
 import { showValue } from "./mask.ts";
 import { isPem } from "./resolve-paths.ts";
 import type { Config } from "./schema.ts";
+import { isVolumeProblem, type PlannedVolume, planVolume } from "./plan-volumes.ts";
 import { checkTemplate, templatesWithImage } from "./template-name.ts";
+import { trustedPaths, type TrustSurroundings } from "./trusted-paths.ts";
 import { checkVolume, parseVolume } from "./volume.ts";
 
-export interface FileContext {
-  readonly config: Config;
+export interface FileContext extends TrustSurroundings {
   readonly dataFolder: string;
+  /** Where this user's trusted configurations are kept. */
+  readonly trustFolder: string;
   readonly originOf: (path: string) => Origin;
 }
 
@@ -18,13 +22,15 @@ export interface FileVerdict {
   readonly issues: readonly ConfigIssue[];
   /** `auth.jwt.publicKey` as SPKI PEM text, whichever way it was given; empty when there is none. */
   readonly publicKeyPem: string;
+  readonly volumes: readonly PlannedVolume[];
 }
 
 /** Reads something, and notes what is wrong with it. */
 type Attempt = <T>(path: string, value: string, how: { readonly read: () => T; readonly fix: string }) => T | undefined;
 
 /** Reads the files that the configuration names, so that a wrong one stops the start and not the first caller. */
-export function checkFiles({ config, dataFolder, originOf }: FileContext): FileVerdict {
+export function checkFiles(context: FileContext): FileVerdict {
+  const { config, dataFolder, originOf } = context;
   const issues: ConfigIssue[] = [];
   const attempt: Attempt = (path, value, { read, fix }) => {
     try {
@@ -55,15 +61,34 @@ export function checkFiles({ config, dataFolder, originOf }: FileContext): FileV
   namesTemplate("sandbox.template", config.sandbox.template);
   for (const name of Object.keys(config.sandbox.network.templates)) namesTemplate("sandbox.network.templates", name);
   for (const name of Object.keys(config.sandbox.templates)) namesTemplate("sandbox.templates", name);
-  const surroundings = { dataFolder, workspacePath: config.sandbox.workspace };
-  for (const text of config.sandbox.volumes) {
-    const volume = parseVolume(text, config.sandbox.workspace);
-    attempt("sandbox.volumes", text, {
-      read: () => checkVolume(volume, surroundings),
+  return { issues, publicKeyPem: publicKeyPem ?? "", volumes: checkVolumes(context, attempt, issues) };
+}
+
+function checkVolumes(context: FileContext, attempt: Attempt, issues: ConfigIssue[]): readonly PlannedVolume[] {
+  const { config, dataFolder, trustFolder, originOf } = context;
+  const workspacePath = config.sandbox.workspace;
+  const surroundings = { dataFolders: [dataFolder, dirname(trustFolder)], workspacePath };
+  const volumes = config.sandbox.volumes.flatMap((text) => {
+    const volume = parseVolume(text, workspacePath);
+    const found = attempt("sandbox.volumes", text, {
+      read: () => {
+        checkVolume(volume, surroundings);
+        return { text, volume };
+      },
       fix: "name a folder of this machine and where it appears, as in /srv/data:/data:ro",
     });
-  }
-  return { issues, publicKeyPem: publicKeyPem ?? "" };
+    return found === undefined ? [] : [found];
+  });
+  if (volumes.length === 0) return [];
+  const trusted = trustedPaths(context);
+  return volumes.flatMap(({ text, volume }) => {
+    const others = volumes.map((each) => each.volume).filter((each) => each !== volume);
+    const planned = planVolume(volume, { others, trusted });
+    if (!isVolumeProblem(planned)) return [planned];
+    const path = "sandbox.volumes";
+    issues.push({ path, value: showValue(path, text), ...planned, ...originOf(path) });
+    return [];
+  });
 }
 
 function checkTls({ http }: Config, attempt: Attempt): void {

@@ -2,6 +2,7 @@ import type { ConfigIssue } from "./config-error.ts";
 import type { Origin } from "./candidate.ts";
 import { showValue } from "./mask.ts";
 import type { Config } from "./schema.ts";
+import { parseVolume } from "./volume.ts";
 import { isLoopbackHost } from "./value-rules.ts";
 
 /** A rule that joins several keys. It is silent while one of its keys has a problem of its own. */
@@ -26,6 +27,7 @@ export function checkRules({ config, originOf, isBroken }: RuleContext): ConfigI
     ...tlsFindings(config),
     ...timeFindings(config),
     ...sharingFindings(config),
+    ...volumeFindings(config),
   ];
   return findings
     .filter(({ path, involves }) => ![path, ...involves].some(isBroken))
@@ -33,6 +35,22 @@ export function checkRules({ config, originOf, isBroken }: RuleContext): ConfigI
       const { layer, source } = originOf(path);
       return { path, value: showValue(path, value), reason, fix, layer, source };
     });
+}
+
+/** What one sandbox writes to a shared folder, or to a socket in it, another one sends to the network. */
+function* volumeFindings({ sandbox }: Config): Iterable<Finding> {
+  const { allow, templates, shareVolumes } = sandbox.network;
+  const networks = [allow, ...Object.values(templates)];
+  const isMixed = networks.some((hosts) => hosts.length > 0) && networks.some((hosts) => hosts.length === 0);
+  const writable = sandbox.volumes.filter((text) => !parseVolume(text, sandbox.workspace).isReadOnly);
+  if (!isMixed || shareVolumes || writable.length === 0) return;
+  yield {
+    path: "sandbox.volumes",
+    value: writable,
+    involves: ["sandbox.network.allow", "sandbox.network.templates"],
+    reason: "some templates have a network and some have none, and all of them may write to these folders",
+    fix: "mount them read-only with :ro, give all templates a network or none, or set sandbox.network.shareVolumes to true",
+  };
 }
 
 const KEY_SOURCES = ["auth.jwt.secret", "auth.jwt.publicKey", "auth.jwt.jwksUrl"];

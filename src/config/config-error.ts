@@ -24,6 +24,27 @@ export class ConfigError extends Error {
   }
 }
 
+/** A file was found in the working directory, and this user has not trusted it, or not its present content. */
+export class UntrustedConfigError extends ConfigError {
+  readonly file: string;
+  readonly text: string;
+  /** What was trusted before; `undefined` when this path never was. */
+  readonly trustedText: string | undefined;
+
+  constructor({ file, text, trustedText }: Pick<UntrustedConfigError, "file" | "text" | "trustedText">) {
+    const reason =
+      trustedText === undefined
+        ? "it was found in the working directory, and you have not trusted it: it may start programs and lift every rule"
+        : "it was found in the working directory, and it has changed since you trusted it";
+    const fix = "read it and run `owlclaw mcp-server trust`; or name it with --config; or ignore it with --no-config";
+    super([{ path: file, reason, fix, layer: "file", source: file }]);
+    this.name = "UntrustedConfigError";
+    this.file = file;
+    this.text = text;
+    this.trustedText = trustedText;
+  }
+}
+
 function renderIssues(issues: readonly ConfigIssue[]): string {
   const head =
     issues.length === 1 ? "The configuration has a problem:" : `The configuration has ${issues.length} problems:`;

@@ -1,25 +1,31 @@
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import type { Document, LineCounter, YAMLParseError, YAMLWarning } from "yaml";
 import { contradictions, unknownKey, type Candidate, type LayerValues, type Origin } from "./candidate.ts";
-import type { ConfigIssue } from "./config-error.ts";
+import { ConfigError, type ConfigIssue } from "./config-error.ts";
 import { CONFIG_TREE, findKey, isSection, type ConfigSection } from "./keys.ts";
 import { MASK, showValue } from "./mask.ts";
 
 const MAX_FILE_BYTES = 1024 * 1024;
 const MAX_ALIASES = 20;
 
-export async function readConfigFile(file: string): Promise<LayerValues> {
-  let text: string;
+/** @throws ConfigError when it is missing, too large, not UTF-8 or may not be read. */
+export function readConfigText(file: string): string {
   try {
-    text = readBounded(file);
+    return readBounded(file);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return {
-      candidates: [],
-      issues: [fileIssue(file, `cannot be read: ${reason}`, "give the path of a readable YAML file")],
-    };
+    throw new ConfigError([fileIssue(file, `cannot be read: ${reason}`, "give the path of a readable YAML file")]);
   }
+}
+
+/** @throws ConfigError for anything but a regular file, such as a FIFO or a device. */
+export function assertFile(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() === true) return;
+  throw new ConfigError([fileIssue(file, "is not a regular file", "remove it, or ignore it with --no-config")]);
+}
+
+export async function parseConfigText(file: string, text: string): Promise<LayerValues> {
   // The parser is loaded only where there is a file: it is a noticeable part of the start-up time.
   const { parseDocument, LineCounter } = await import("yaml");
   const lines = new LineCounter();

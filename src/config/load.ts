@@ -3,14 +3,19 @@ import { dirname, resolve } from "node:path";
 import { checkCandidate, type Candidate, type LayerValues, type Origin } from "./candidate.ts";
 import { checkFiles } from "./check-files.ts";
 import { checkRules } from "./check-rules.ts";
-import { ConfigError, type ConfigIssue, type ConfigLayer } from "./config-error.ts";
+import { ConfigError, type ConfigIssue, type ConfigLayer, UntrustedConfigError } from "./config-error.ts";
 import { deepFreeze } from "./deep-freeze.ts";
 import { fileState, type FileStates } from "./file-state.ts";
-import { readConfigFile } from "./file-layer.ts";
+import { assertFile, parseConfigText, readConfigText } from "./file-layer.ts";
 import { CONFIG_KEYS } from "./keys.ts";
+import { isEmpty } from "./mask.ts";
+import { type Pins, pinsOf, replacedFiles } from "./pinned-files.ts";
+import type { PlannedVolume } from "./plan-volumes.ts";
 import { defaultDataFolder, resolvePaths } from "./resolve-paths.ts";
 import { configSchema, type Config } from "./schema.ts";
 import { CONFIG_FILE_VARIABLE, readEnvironment, readFlags, type Environment, type FlagSetting } from "./text-layers.ts";
+import { TrustedFiles } from "./trusted-files.ts";
+import { isConfigPlaceholder } from "./trusted-paths.ts";
 
 export const CONFIG_FILE_NAME = "mcp-server.yaml";
 
@@ -20,6 +25,10 @@ export interface LoadOptions {
   readonly cwd?: string;
   /** The file of `--config`. Default: `MCP_SERVER_CONFIG`, then `mcp-server.yaml` in the working directory if it is there. */
   readonly file?: string;
+  /** `--no-config`: an `mcp-server.yaml` in the working directory does not count. */
+  readonly ignoresWorkingDirectory?: boolean;
+  /** For commands that show or check the file and obey nothing in it. Default: an untrusted file is an error. */
+  readonly acceptsUntrusted?: boolean;
 }
 
 export interface ConfigSource {
@@ -35,7 +44,11 @@ export interface LoadedConfig {
   readonly sources: ReadonlyMap<string, ConfigSource>;
   /** The config file that was read, as an absolute path. */
   readonly file?: string;
-  /** That file as it was read; empty when there was none. */
+  /** false: the file was found in the working directory, and this user has not trusted its content. */
+  readonly isTrusted: boolean;
+  /** `sandbox.volumes`, with what is protected in them. */
+  readonly volumes: readonly PlannedVolume[];
+  /** That file as it was read, and the record that it is trusted; empty when there was none. */
   readonly read: FileStates;
   /** Reads everything again, as it is now. */
   readonly reload: () => Promise<LoadedConfig>;
@@ -46,44 +59,114 @@ export interface LoadedConfig {
  * @throws ConfigError with everything that is wrong in any of them.
  */
 export async function loadConfig(options: LoadOptions = {}): Promise<LoadedConfig> {
-  const { flags = [], env = process.env, cwd = process.cwd() } = options;
-  const file = findFile(options.file ?? env[CONFIG_FILE_VARIABLE], cwd);
-  const read = new Map(file === undefined ? [] : [[file, await fileState(file)]]);
-  const nothing: LayerValues = { candidates: [], issues: [] };
-  const layers = [
-    inFolder(file === undefined ? nothing : await readConfigFile(file), file === undefined ? cwd : dirname(file)),
-    inFolder(readEnvironment(env), cwd),
-    inFolder(readFlags(flags), cwd),
-  ];
-  const { values, issues } = mergeLayers(layers);
-  const tree = buildTree(values);
+  return load(options, undefined);
+}
+
+/** @param pins At a reload: the files of settings that are protected from sandboxes, as they were at the first load. */
+async function load(options: LoadOptions, pins: Pins | undefined): Promise<LoadedConfig> {
+  const { env = process.env, cwd = process.cwd() } = options;
+  const sources = await readSources(options, { env, cwd });
+  const { file, found, trusted, read } = sources;
+  if (found.untrusted !== undefined && options.acceptsUntrusted !== true) throw found.untrusted;
+  const { values, issues } = mergeLayers(sources.layers);
   const originOf = (path: string): Origin => values.get(path)?.origin ?? { layer: "default", source: "default" };
 
-  const config = configSchema.parse(tree);
+  const config = configSchema.parse(buildTree(values));
   const isBroken = (path: string): boolean =>
     issues.some(
       (issue) => issue.path === path || issue.path.startsWith(`${path}[`) || issue.path.startsWith(`${path}.`),
     );
   const dataFolder = config.sandbox.root === "" ? defaultDataFolder(env) : config.sandbox.root;
-  const files = checkFiles({ config, dataFolder, originOf });
-  const problems = [...issues, ...checkRules({ config, originOf, isBroken }), ...files.issues];
+  const holdsSecrets = found.values.candidates.some(({ key, value }) => key.secret && !isEmpty(value));
+  const trust = { file, holdsSecrets, lookedUp: resolve(cwd, CONFIG_FILE_NAME), env, trustFolder: trusted.folder };
+  const files = checkFiles({ config, dataFolder, originOf, ...trust });
+  const rules = checkRules({ config, originOf, isBroken });
+  const problems = [...issues, ...rules, ...files.issues];
+  const now = pinsOf([file ?? "", config.governance.policyFile], files.volumes);
+  if (pins !== undefined) problems.push(...replacedFiles(pins, now));
   if (problems.length > 0) throw new ConfigError(problems);
 
   config.auth.jwt.publicKey = files.publicKeyPem;
   config.sandbox.root = dataFolder;
+  const nextPins = pins ?? now;
   return {
     config: deepFreeze(config),
     sources: toSources(originOf),
+    isTrusted: found.untrusted === undefined,
+    volumes: files.volumes,
     read,
-    reload: () => loadConfig(options),
+    reload: () => load(options, nextPins),
     ...(file === undefined ? {} : { file }),
   };
 }
 
-function findFile(named: string | undefined, cwd: string): string | undefined {
-  if (named !== undefined && named !== "") return resolve(cwd, named);
+interface Sources {
+  readonly file: string | undefined;
+  readonly found: FileLayer;
+  readonly trusted: TrustedFiles;
+  readonly read: FileStates;
+  readonly layers: readonly LayerValues[];
+}
+
+async function readSources(options: LoadOptions, { env, cwd }: Surroundings): Promise<Sources> {
+  const { file, isNamed } = findFile(options, { env, cwd });
+  const trusted = new TrustedFiles(env);
+  const read = await statesOf(file === undefined ? [] : [file, ...(isNamed ? [] : [trusted.recordOf(file)])]);
+  const found = await readFileLayer(file, isNamed ? undefined : trusted);
+  const layers = [
+    inFolder(found.values, file === undefined ? cwd : dirname(file)),
+    inFolder(readEnvironment(env), cwd),
+    inFolder(readFlags(options.flags ?? []), cwd),
+  ];
+  return { file, found, trusted, read, layers };
+}
+
+async function statesOf(paths: readonly string[]): Promise<FileStates> {
+  return new Map(await Promise.all(paths.map(async (path) => [path, await fileState(path)] as const)));
+}
+
+interface FoundFile {
+  readonly file: string | undefined;
+  /** By `--config` or the environment: the user chose it, wherever it is. */
+  readonly isNamed: boolean;
+}
+
+interface Surroundings {
+  readonly env: Environment;
+  readonly cwd: string;
+}
+
+function findFile({ file, ignoresWorkingDirectory = false }: LoadOptions, { env, cwd }: Surroundings): FoundFile {
+  const named = file ?? env[CONFIG_FILE_VARIABLE];
+  if (named !== undefined && named !== "") return { file: resolve(cwd, named), isNamed: true };
   const usual = resolve(cwd, CONFIG_FILE_NAME);
-  return existsSync(usual) ? usual : undefined;
+  return { file: !ignoresWorkingDirectory && existsSync(usual) ? usual : undefined, isNamed: false };
+}
+
+interface FileLayer {
+  readonly values: LayerValues;
+  /** Set when the file was found and not named, and this user has not trusted its content. */
+  readonly untrusted?: UntrustedConfigError;
+}
+
+/** The file is read once: what is compared with the trusted content is what is parsed. `trusted` is absent for a named file. */
+async function readFileLayer(file: string | undefined, trusted: TrustedFiles | undefined): Promise<FileLayer> {
+  if (file === undefined) return { values: { candidates: [], issues: [] } };
+  let text: string;
+  try {
+    // A FIFO would keep the start waiting for its other end.
+    if (trusted !== undefined) assertFile(file);
+    text = readConfigText(file);
+  } catch (error) {
+    if (error instanceof ConfigError) return { values: { candidates: [], issues: error.issues } };
+    throw error;
+  }
+  const values = await parseConfigText(file, text);
+  if (trusted === undefined || isConfigPlaceholder(text)) return { values };
+  const trustedText = trusted.read(file);
+  return trustedText === text
+    ? { values }
+    : { values, untrusted: new UntrustedConfigError({ file, text, trustedText }) };
 }
 
 function inFolder({ candidates, issues }: LayerValues, folder: string): LayerValues {

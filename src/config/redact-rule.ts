@@ -6,6 +6,8 @@ export type RedactRule =
 const MAX_RULE_CHARS = 500;
 /** Repetitions in a row multiply: three of them over a bounded text are still quick. */
 const MAX_REPETITIONS = 3;
+/** Each doubles the ways in which a text can be tried. */
+const MAX_CHOICES = 10;
 const INNERMOST_GROUP = /\((?:\?(?:[:=!]|<[=!]|<\w+>))?([^()]*)\)(\*|\+|\{\d+,?\d*\})?/;
 
 /** Nothing when the text is no rule, or one that could take for ever on a text made for it. */
@@ -26,6 +28,13 @@ export function parseRedactRule(text: string): RedactRule | undefined {
   }
 }
 
+/** Groups with alternatives, and optional parts. */
+export function choicesOf(source: string): number {
+  const bare = source.replace(/\\./gs, "a").replace(/\[[^\]]*\]/g, "a");
+  // The question mark in `(?:` opens a group and makes nothing optional.
+  return (bare.replaceAll("(?", "(").match(/\([^()|]*\||\?/g) ?? []).length;
+}
+
 export function isRedactRule(text: string): boolean {
   return parseRedactRule(text) !== undefined;
 }
@@ -38,6 +47,7 @@ export function isLinear(source: string): boolean {
   if (/\\[1-9k]/.test(source)) return false;
   // Classes and escaped characters hold no structure.
   const bare = source.replace(/\\./gs, "a").replace(/\[[^\]]*\]/g, "a");
+  if (choicesOf(source) > MAX_CHOICES) return false;
   let rest = bare;
   for (;;) {
     const group = INNERMOST_GROUP.exec(rest);

@@ -40,6 +40,12 @@ const network = z
       .record(z.string().regex(TEMPLATE_NAME, "must be the name of a template"), z.array(allowRule))
       .default({})
       .describe("For sandboxes of a template, in place of allow: template to hosts."),
+    shareVolumes: z
+      .boolean()
+      .default(false)
+      .describe(
+        "Writable volumes are shared by sandboxes with a network and sandboxes without: one can pass data to the other.",
+      ),
   })
   .prefault({})
   .describe("What sandboxes may reach.");
@@ -152,10 +158,20 @@ export const sandbox = z
       .default(0)
       .describe("Most memory, in MiB, that all flavors together may promise. 0: twice what the machine has.")
       .register(fieldFacts, { env: ["MSB_MAX_TOTAL_MEMORY_MB"] }),
+    diskReserveMb: z
+      .int()
+      .min(0)
+      .max(1_000_000_000)
+      .default(1024)
+      .describe(
+        "Space, in MiB, on the disk of the data folder that no workspace gets: it is for the ledger. A sandbox whose workspace may not fit into what is left is refused.",
+      ),
     evictIdle: z
       .boolean()
       .default(true)
-      .describe("At one of these limits, the least recently used idle sandbox ends. false: the new one is refused.")
+      .describe(
+        "At one of these limits an idle sandbox ends: the caller's own first, then one of the client with the most. false: the new one is refused.",
+      )
       .register(fieldFacts, { env: ["MSB_ENABLE_LRU_EVICTION"] }),
     limits: z
       .enum(["required", "best-effort"])

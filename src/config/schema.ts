@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseAddressRange } from "./address-range.ts";
 import { count, fieldFacts, messageBytes, seconds } from "./field.ts";
 import { deepFreeze, type DeepReadonly } from "./deep-freeze.ts";
 import { cluster } from "./cluster-schema.ts";
@@ -71,8 +72,36 @@ const http = z
       .array(z.string().trim().min(1))
       .default([])
       .describe("Further host names accepted in the Host header, such as the public name behind a proxy."),
+    trustedProxies: z
+      .array(
+        z
+          .string()
+          .trim()
+          .refine(
+            (text) => parseAddressRange(text) !== undefined,
+            "must be an address such as 10.0.0.7 or a range such as 10.0.0.0/8",
+          ),
+      )
+      .default([])
+      .describe(
+        "Addresses and ranges of reverse proxies that are believed in X-Forwarded-For and Forwarded when they say which client they ask for.",
+      ),
     maxBodyBytes: messageBytes().default(4_194_304).describe("Largest request body; more is answered with 413."),
-    maxConnections: count().default(1000).describe("Most TCP connections at a time."),
+    maxConnections: count()
+      .default(1000)
+      .describe(
+        "Most TCP connections at a time. One in twenty, at least one, serves only /health and operators. A new connection replaces the one that has waited longest without a request.",
+      ),
+    maxConnectionsPerAddress: count()
+      .default(250)
+      .describe(
+        "Most TCP connections of one address at a time; an IPv6 /64 counts as one. Does not apply to loopback and to trustedProxies, which many clients share.",
+      ),
+    maxConnectionsPerClient: count()
+      .default(250)
+      .describe(
+        "Most connections on which one authenticated client has requests or event streams open. Operators are not limited.",
+      ),
     headersTimeoutSeconds: seconds().default(15).describe("Time a client has to send its request headers."),
     requestTimeoutSeconds: seconds()
       .default(30)

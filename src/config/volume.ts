@@ -1,5 +1,5 @@
 import { realpathSync, statSync } from "node:fs";
-import { isAbsolute, resolve, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, resolve, sep } from "node:path";
 import { isFreeGuestPath } from "./value-rules.ts";
 
 /** A folder of the host that is visible inside. */
@@ -31,14 +31,15 @@ export function resolveVolume(folder: string, text: string): string {
 }
 
 export interface VolumeSurroundings {
-  readonly dataFolder: string;
+  /** The server's own, and the one in which this user's trusted configurations are kept. */
+  readonly dataFolders: readonly string[];
   readonly workspacePath: string;
 }
 
 /** Throws with the reason when the folder must not be shown, or not there. */
 export function checkVolume(
   { hostPath, guestPath }: VolumeSetting,
-  { dataFolder, workspacePath }: VolumeSurroundings,
+  { dataFolders, workspacePath }: VolumeSurroundings,
 ): void {
   const isWorkspace = guestPath === workspacePath;
   if (!isWorkspace && (!isFreeGuestPath(guestPath) || overlaps(guestPath, workspacePath)))
@@ -50,15 +51,17 @@ export function checkVolume(
   if (real === "/") throw new Error("it would show the whole machine");
   if (KERNEL_FOLDERS.some((folder) => real === folder || real.startsWith(folder + sep)))
     throw new Error("it belongs to the kernel");
-  if (overlaps(real, realOf(dataFolder))) throw new Error("it would show the server's own data folder");
+  if (dataFolders.some((folder) => overlaps(real, realOf(folder))))
+    throw new Error("it would show the server's own data folder");
 }
 
-function realOf(path: string): string {
+/** Without links, also where the end of the path is made only at the first start. */
+export function realOf(path: string): string {
   try {
     return realpathSync(path);
   } catch {
-    // It is made at the first start.
-    return path;
+    const parent = dirname(path);
+    return parent === path ? path : join(realOf(parent), basename(path));
   }
 }
 

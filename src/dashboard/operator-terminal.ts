@@ -12,6 +12,9 @@ export interface OperatorTerminalOptions {
 
 const TIMEOUT_MS = 10_000;
 const MAX_LINE_CHARS = 2000;
+const PARTS = /\r\n|[\s\S]/gu;
+/** Every control character but tab, backspace, delete and escape, which begins the codes of keys such as the arrows. */
+const RUNS_A_LINE = /[\u0000-\u0007\u000b-\u001a\u001c-\u001f\u0080-\u009f]/;
 
 /** A shell of an operator's own in a sandbox. */
 export class OperatorTerminal {
@@ -21,7 +24,7 @@ export class OperatorTerminal {
   readonly #stopping = new AbortController();
   #callId: string | undefined;
   #isOpen = true;
-  #line = "";
+  #rest = "";
 
   constructor({ sandbox, size, show }: OperatorTerminalOptions) {
     this.#sandbox = sandbox;
@@ -54,12 +57,30 @@ export class OperatorTerminal {
     return this.#isOpen;
   }
 
-  /** The lines that this input completes, as they were typed: what a program made of them is not known. */
+  /**
+   * What is to be recorded before the shell gets this input: all that was typed up to the last character that may run it. A shell
+   * can run a line at any control character (Ctrl-O, Ctrl-J, Ctrl-D), and a program at any character: what stays behind is in `takeRest`.
+   */
   linesWith(input: string): string[] {
-    const [first = "", ...rest] = input.split(/\r\n|\r|\n/);
-    const parts = [this.#line + first, ...rest];
-    this.#line = (parts.pop() ?? "").slice(-MAX_LINE_CHARS);
-    return parts.map((line) => line.slice(0, MAX_LINE_CHARS));
+    const lines: string[] = [];
+    for (const part of input.match(PARTS) ?? []) {
+      const isLineEnd = part === "\r\n" || part === "\r" || part === "\n";
+      if (!isLineEnd) this.#rest += part;
+      if (isLineEnd || RUNS_A_LINE.test(part) || this.#rest.length >= MAX_LINE_CHARS) lines.push(this.takeRest());
+    }
+    return lines;
+  }
+
+  /** What was typed since, and is not recorded yet. */
+  takeRest(): string {
+    const rest = this.#rest;
+    this.#rest = "";
+    return rest;
+  }
+
+  /** What could not be recorded stands before what comes next. */
+  putBack(rest: string): void {
+    this.#rest = rest + this.#rest;
   }
 
   async type(text: string): Promise<void> {

@@ -16,12 +16,15 @@ export interface TakeoverDesk {
 
 /** An operator who went away must not keep an agent waiting for ever. */
 const FORGOTTEN_MS = 1_800_000;
+/** Longer than people pause between two keys. */
+const REST_MS = 2000;
 const USUAL_SIZE: TerminalSize = { cols: 80, rows: 24 };
 
 interface Takeover {
   readonly operator: Operator;
   terminal: OperatorTerminal | undefined;
   timer: NodeJS.Timeout | undefined;
+  restTimer: NodeJS.Timeout | undefined;
 }
 
 /** Which operator works in which sandbox, and the shells that they have there. */
@@ -44,7 +47,7 @@ export class Takeovers {
       });
     // Before the first wait, so that two at once cannot both have it.
     sandbox.takeOver(operator.id);
-    const takeover: Takeover = { operator, terminal: undefined, timer: undefined };
+    const takeover: Takeover = { operator, terminal: undefined, timer: undefined, restTimer: undefined };
     this.#taken.set(cellId, takeover);
     this.#touch(cellId);
     try {
@@ -63,6 +66,7 @@ export class Takeovers {
     const sandbox = this.#desk.get(cellId);
     if (sandbox.takenOverBy === undefined) return;
     const takeover = this.#taken.get(cellId);
+    if (takeover !== undefined) await this.#recordRest(cellId, takeover);
     await this.#desk.act(operator, cellId, { name: "giveback" });
     // Somebody else may have given it back meanwhile, and a third have taken it.
     if (this.#taken.get(cellId) !== takeover) return;
@@ -76,6 +80,30 @@ export class Takeovers {
     for (const line of terminal.linesWith(input))
       await this.#desk.record(operator, cellId, { name: "terminal", args: { line } });
     await terminal.type(input);
+    this.#recordRestLater(cellId);
+  }
+
+  /** A program can act on a single character: what no line end has put on the record gets there after a pause. */
+  #recordRestLater(cellId: string): void {
+    const takeover = this.#taken.get(cellId);
+    if (takeover === undefined) return;
+    clearTimeout(takeover.restTimer);
+    takeover.restTimer = setTimeout(() => {
+      this.#recordRest(cellId, takeover).catch(() => this.#recordRestLater(cellId));
+    }, REST_MS);
+    takeover.restTimer.unref();
+  }
+
+  async #recordRest(cellId: string, { operator, terminal, restTimer }: Takeover): Promise<void> {
+    clearTimeout(restTimer);
+    const line = terminal?.takeRest() ?? "";
+    if (line === "") return;
+    try {
+      await this.#desk.record(operator, cellId, { name: "terminal", args: { line } });
+    } catch (error) {
+      terminal?.putBack(line);
+      throw error;
+    }
   }
 
   async resize(operator: Operator, cellId: string, size: TerminalSize): Promise<void> {
@@ -102,6 +130,7 @@ export class Takeovers {
     const takeover = this.#renewed(operator, cellId);
     const sandbox = this.#desk.get(cellId);
     if (takeover.terminal?.isOpen !== true) {
+      await this.#recordRest(cellId, takeover);
       const { activity } = this.#desk;
       const show = (text: string): void =>
         activity.add(cellId, { kind: "terminal", stream: "stdout", text, by: operator.id });
@@ -134,6 +163,7 @@ export class Takeovers {
   #forget(cellId: string): void {
     const takeover = this.#taken.get(cellId);
     clearTimeout(takeover?.timer);
+    clearTimeout(takeover?.restTimer);
     takeover?.terminal?.close();
     this.#taken.delete(cellId);
   }

@@ -4,6 +4,7 @@ import { LoadInputs } from "./load-inputs.ts";
 import type { LoadedReport, ReportCache } from "./report-cache.ts";
 import type { Runner } from "./served-file.ts";
 import { SourceTexts } from "./source-texts.ts";
+import type { RefuseFile } from "./writable-imports.ts";
 import { type FileReport, SANDBOXED_FILES, type WireDefinition } from "./workers/worker-protocol.ts";
 
 /** Everything that one file brings. */
@@ -30,6 +31,8 @@ export interface DescribeOptions {
   readonly mayUseCache?: boolean;
   /** What the processes that load the files inherit. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Asked before a file is loaded. */
+  readonly refuse?: RefuseFile | undefined;
 }
 
 /** An export that is a function, or of which the text alone does not say what it is. */
@@ -63,13 +66,15 @@ interface Imported {
 async function reportFiles(
   files: readonly string[],
   texts: SourceTexts,
-  { runnerFor, cache, mayUseCache = false, environment }: DescribeOptions,
+  { runnerFor, cache, mayUseCache = false, environment, refuse }: DescribeOptions,
 ): Promise<readonly Imported[]> {
   // What the files import is read for itself here: what is kept of it for later is read when it has been loaded.
   const inputs = new LoadInputs({ texts: new SourceTexts(texts), environment });
   const loaded: LoadedReport[] = [];
   const reports = await Promise.all(
     files.map(async (file): Promise<Imported> => {
+      const refused = await refuse?.(file, texts);
+      if (refused !== undefined) return { report: broken(file, refused), isKept: false };
       const kept = mayUseCache ? await cache?.find(file, inputs) : undefined;
       if (kept !== undefined) return { report: kept, isKept: true };
       const digest = cache === undefined ? undefined : await inputs.digestOf(file);

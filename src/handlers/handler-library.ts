@@ -30,6 +30,7 @@ export interface HandlerLibraryOptions extends Pick<
   readonly describeTypes: DescribeOptions["describeTypes"];
   readonly cache?: ReportCache | undefined;
   readonly environment: DescribeOptions["environment"];
+  readonly refuse?: DescribeOptions["refuse"];
 }
 
 /** Everything that the operator's files bring, kept as the files are. */
@@ -253,10 +254,10 @@ export class HandlerLibrary {
     generation: Generation,
     mayUseCache = false,
   ): Promise<readonly DescribedFile[]> {
-    const { describeTypes, cache, environment } = this.#options;
+    const { describeTypes, cache, environment, refuse } = this.#options;
     this.#states.note(files);
     const runnerFor = (file: string): Runner => generation.runnerFor(file);
-    const described = await describeFiles(files, { runnerFor, describeTypes, cache, mayUseCache, environment });
+    const described = await describeFiles(files, { runnerFor, describeTypes, cache, mayUseCache, environment, refuse });
     for (const { file, kept } of described) if (kept === undefined) this.#firstLoads.forget(file);
     const news = described.flatMap(({ dependencies }) => dependencies).filter((file) => !this.#states.has(file));
     this.#states.note(news);

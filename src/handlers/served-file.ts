@@ -3,7 +3,7 @@ import type { CallContext } from "../capabilities/context.ts";
 import type { Completer, HandlerDefinition, PromptDefinition, ResourceDefinition } from "../capabilities/define.ts";
 import { compileTool } from "../capabilities/define-tool.ts";
 import type { Prompt, Tool } from "../capabilities/registry.ts";
-import { compileSchema, type CompiledSchema, type SchemaIssue } from "../capabilities/schema.ts";
+import { compileSchema, type SchemaIssue, type SchemaSource, shownSchema } from "../capabilities/schema.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { HandlerDescription } from "./handler-description.ts";
 import type { RemoteCallOptions, RemoteTarget } from "./workers/remote-call.ts";
@@ -63,17 +63,11 @@ export function toolOfDefinition(served: ServedFile, { name, fields, input, outp
   const definition: HandlerDefinition = {
     ...fields,
     name,
-    ...(input !== undefined && { input: input.json }),
-    ...(output !== undefined && { output: output.json }),
+    ...(input !== undefined && { input: sourceOf(input) }),
+    ...(output !== undefined && { output: sourceOf(output) }),
     run: (value, context) => toOutput(callRemote({ served, remote, input: value, context, refused })),
   };
-  const compiled = compileTool(definition);
-  const tool: Tool = {
-    ...compiled,
-    mayCharge: true,
-    input: input === undefined ? compiled.input : shown(input, compiled.input),
-    output: output === undefined || compiled.output === undefined ? compiled.output : shown(output, compiled.output),
-  };
+  const tool: Tool = { ...compileTool(definition), mayCharge: true };
   return tool;
 }
 
@@ -114,11 +108,7 @@ export function promptOf(served: ServedFile, wire: WireDefinition): Prompt {
     ...(complete !== undefined && { complete }),
     run: (value, context) => toOutput(callRemote({ served, remote, input: value, context, refused })),
   };
-  const compiled = input === undefined ? undefined : compileSchema(input.json, "input");
-  return {
-    definition,
-    arguments: input === undefined || compiled === undefined ? undefined : shown(input, compiled),
-  };
+  return { definition, arguments: input === undefined ? undefined : compileSchema(sourceOf(input), "input") };
 }
 
 interface RemoteUse {
@@ -155,8 +145,8 @@ function completersOf(
 }
 
 /** A schema of a library is shown here and checked where the library is. */
-function shown({ isCheckedInWorker }: WireSchema, compiled: CompiledSchema): CompiledSchema {
-  return isCheckedInWorker ? { json: compiled.json, check: (value) => ({ ok: true, value }) } : compiled;
+function sourceOf({ json, isCheckedInWorker }: WireSchema): SchemaSource {
+  return isCheckedInWorker ? shownSchema(json) : json;
 }
 
 function badOutput({ name }: Tool, issues: readonly SchemaIssue[]): OwlError {

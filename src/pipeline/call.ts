@@ -102,7 +102,11 @@ class Context implements CallContext {
   closeStream: CallContext["closeStream"] = () => this.#open?.closeStream();
   listChanged: CallContext["listChanged"] = (kind) => this.#call.conversation.listChanged(kind);
   /** What runs on after its end costs what it says until it has ended: who cancels saves nothing. */
-  charge: CallContext["charge"] = (amount) => void (this.#life.hasOutcome || this.#call.charge?.(amount));
+  charge: CallContext["charge"] = (amount) => {
+    if (!Number.isFinite(amount) || amount < 0)
+      throw new TypeError("charge() takes a finite amount that is not negative");
+    if (!this.#life.hasOutcome) this.#call.charge?.(amount);
+  };
   meter: NonNullable<CallContext["meter"]> = (used) => this.#call.meter?.(used);
   onEnd: NonNullable<CallContext["onEnd"]> = (listener) => this.#life.onEnd(listener);
   seesResource: NonNullable<CallContext["seesResource"]> = (uri) => this.#sight?.sees(uri, this.#call.caller) ?? true;

@@ -63,9 +63,9 @@ function admit<I, T>(
   policy: AskerPolicy,
   { work, input }: { readonly work: GovernedWork<I, T>; readonly input: I },
 ): Entered<I> | Promise<Entered<I>> {
-  const { subject, call, judged, assertShown } = work;
+  const { subject, call, judged, toJudged, assertShown } = work;
   const approver = (): Approver => ({ ...approverOf(call), assertShown });
-  const grant = governor.admit(policy, { subject, args: judged ?? input, approver });
+  const grant = governor.admit(policy, { subject, args: judged ?? toJudged?.(input) ?? input, approver });
   return grant instanceof Promise ? grant.then((given) => ({ input, grant: given })) : { input, grant };
 }
 

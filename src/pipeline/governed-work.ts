@@ -29,6 +29,8 @@ export interface GovernedWork<I, T> {
   readonly check: () => I | Promise<I>;
   /** What rules see, where that is not what `check` gives. */
   readonly judged?: unknown;
+  /** The same, made of what `check` gives. */
+  readonly toJudged?: (input: I) => unknown;
   readonly perform: (input: I, call: Call) => Promise<T>;
   /** Hears what is left to the caller before the work begins, for doors that answer while it runs. */
   readonly onAdmitted?: (quota: Quota) => void;

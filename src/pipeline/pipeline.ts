@@ -16,7 +16,7 @@ import { renderResult } from "./render-result.ts";
 import { runBounded } from "./run-bounded.ts";
 import { completionSubject, toolSubject } from "./subjects.ts";
 import { contentsByDigest, sandboxFacts } from "./ledger-facts.ts";
-import { argumentsInUri, validateArguments, validatePromptArguments } from "./validate-arguments.ts";
+import { argumentsInUri, judgedArguments, validateArguments, validatePromptArguments } from "./validate-arguments.ts";
 import { View } from "./view.ts";
 
 export interface PipelineOptions {
@@ -88,6 +88,7 @@ export class Pipeline {
       args,
       call,
       check: () => validateArguments(tool, args),
+      toJudged: (input) => judgedArguments(tool, input),
       perform: (input, charged) => this.#runTool(tool, input, charged),
     });
     return quota === undefined ? value : withFields(value, { _meta: { ...value._meta, [QUOTA_META_KEY]: quota } });

@@ -1,7 +1,9 @@
+import { readlinkSync } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { posix } from "node:path";
 import { OwlError } from "../errors/owl-error.ts";
-import type { Volume } from "./runtime.ts";
+import type { EmptyPaths } from "./empty-paths.ts";
+import type { OpenedPath, Volume } from "./runtime.ts";
 
 /** Where the guest and its drivers are inside. */
 export const GUEST_FOLDER = "/opt/owlclaw";
@@ -21,6 +23,8 @@ export interface CellMount {
   readonly isReadOnly: boolean;
   /** The cell acts as this owner in it: files it writes belong to the volume's owner. Only a privileged server can map. */
   readonly owner?: { readonly uid: number; readonly gid: number };
+  /** What the server opened, where it did: to be mounted in place of whatever has the name now. */
+  readonly opened?: OpenedPath;
 }
 
 const RESERVED = [
@@ -44,6 +48,8 @@ interface VolumeSurroundings {
   readonly volumes: readonly Volume[];
   readonly workspacePath: string;
   readonly dataFolder: string;
+  /** An empty file and an empty folder of the server's own, which take the place of secrets. */
+  readonly empty: EmptyPaths;
 }
 
 /** Volumes as the operator configured them, resolved; a mount point that the sandbox itself could redirect is refused. */
@@ -52,9 +58,28 @@ export async function volumeMounts(options: VolumeSurroundings): Promise<CellMou
   for (const volume of options.volumes) {
     const others = [...RESERVED, ...mounts.map((mount) => mount.guestPath)];
     const guestPath = mountPoint(volume, { others, workspacePath: options.workspacePath });
-    mounts.push({ guestPath, kind: "folder", isReadOnly: volume.isReadOnly, ...(await mountSource(volume, options)) });
+    const source = await mountSource(volume, options);
+    mounts.push({ guestPath, kind: "folder", isReadOnly: volume.isReadOnly, ...source });
+    mounts.push(...protections(volume, { guestPath, owner: source.owner, empty: options.empty }));
   }
   return mounts;
+}
+
+/** Mounts over parts of a volume: what the server trusts is read-only, and the folders above it cannot be renamed. */
+function protections(
+  { protectedPaths = [] }: Volume,
+  {
+    guestPath,
+    owner,
+    empty,
+  }: Pick<CellMount, "guestPath"> &
+    Pick<VolumeSurroundings, "empty"> & { readonly owner: CellMount["owner"] | undefined },
+): readonly CellMount[] {
+  return protectedPaths.map(({ relativePath, kind, access, opened }) => {
+    const place = { guestPath: posix.join(guestPath, relativePath), kind, isReadOnly: access !== "pinned" };
+    if (access === "hidden") return { ...place, hostPath: empty[kind] };
+    return { ...place, hostPath: readlinkSync(opened.procPath), opened, ...(owner !== undefined && { owner }) };
+  });
 }
 
 function mountPoint(
@@ -71,18 +96,18 @@ function mountPoint(
 }
 
 async function mountSource(
-  { hostPath, isOwn = false }: Volume,
+  { hostPath, isOwn = false, opened }: Volume,
   { dataFolder }: VolumeSurroundings,
-): Promise<Pick<CellMount, "hostPath" | "owner">> {
-  const real = await realpath(hostPath).catch(() => undefined);
+): Promise<Pick<CellMount, "hostPath" | "owner" | "opened">> {
+  const real = await realpath(opened?.procPath ?? hostPath).catch(() => undefined);
   const stats = real === undefined ? undefined : await stat(real);
   if (real === undefined || stats?.isDirectory() !== true) {
     throw new OwlError("invalid_params", `the volume's folder ${hostPath} does not exist or is not a folder`);
   }
-  if (!isOwn && overlaps(real, dataFolder)) {
+  if (!isOwn && overlaps(real, await realpath(dataFolder).catch(() => dataFolder))) {
     throw new OwlError("invalid_params", `the volume ${hostPath} would show the server's own data folder`);
   }
-  return { hostPath: real, owner: { uid: stats.uid, gid: stats.gid } };
+  return { hostPath: real, owner: { uid: stats.uid, gid: stats.gid }, ...(opened !== undefined && { opened }) };
 }
 
 function overlaps(a: string, b: string): boolean {

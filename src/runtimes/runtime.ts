@@ -10,11 +10,36 @@ export interface Resources {
   readonly diskBytes: number;
 }
 
+/** Which file or folder it is, whatever its name. */
+export interface FileIdentity {
+  readonly dev: bigint;
+  readonly ino: bigint;
+}
+
+/** A file or folder that the server holds open. */
+export interface OpenedPath extends FileIdentity {
+  /** Leads to what was opened, whatever has its name now; for this process. */
+  readonly procPath: string;
+}
+
+/** A path in a volume that is mounted over itself, and so cannot be renamed or removed from inside. */
+export interface ProtectedMount {
+  readonly relativePath: string;
+  readonly kind: "file" | "folder";
+  /** `pinned`: a writable folder above a protected path. */
+  readonly access: "read-only" | "hidden" | "pinned";
+  readonly opened: OpenedPath;
+}
+
 /** A folder of the host that is visible inside, as the operator configured it. */
 export interface Volume {
   readonly hostPath: string;
   readonly guestPath: string;
   readonly isReadOnly: boolean;
+  /** Absent: the folder is found by its name each time. */
+  readonly opened?: OpenedPath;
+  /** Outermost first. Reading it throws where the volume cannot be protected at the moment. */
+  readonly protectedPaths?: readonly ProtectedMount[];
   /** A folder of the server's own data that it made for this cell; no configuration can say so. */
   readonly isOwn?: boolean;
 }
@@ -75,6 +100,8 @@ export interface Cell {
   /** How it ended. A guest that ended before it was stopped keeps the reason it had. */
   readonly exited: Promise<CellExit>;
   usage(): Promise<CellUsage>;
+  /** Throws when a volume inside is not the folder that was opened. To be called before anything of a caller runs inside. */
+  checkMounts?(): Promise<void>;
   /** Ends everything in it and removes what the runtime made beside the workspace: processes, cgroup, mounts. May be called twice. */
   stop(): Promise<void>;
 }

@@ -1,27 +1,50 @@
 import type { Sandbox } from "./sandbox.ts";
 import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
 
+const MAX_REMEMBERED = 10_000;
+
 /** Which sandbox a call without an id means: one for each MCP session, and one more for each template and flavor asked for. */
 export class DefaultSandboxes {
   readonly #byKey = new Map<string, Sandbox>();
+  /** Why the one of a key ended, until the caller has another. */
+  readonly #whyEnded = new Map<string, string>();
 
-  find({ principal, sessionId }: SandboxCaller, { template, flavor }: SandboxWish): Sandbox | undefined {
-    return sessionId === undefined ? undefined : this.#byKey.get(key([principal.id, sessionId, template, flavor]));
+  find(caller: SandboxCaller, wish: SandboxWish): Sandbox | undefined {
+    const key = keyOf(caller, wish);
+    return key === undefined ? undefined : this.#byKey.get(key);
+  }
+
+  /** Why the caller's sandbox ended; nothing when there was none or its owner ended it. */
+  whyEnded(caller: SandboxCaller, wish: SandboxWish): string | undefined {
+    const key = keyOf(caller, wish);
+    return key === undefined ? undefined : this.#whyEnded.get(key);
   }
 
   /** The newest one is the session's default. */
-  set({ principal, sessionId }: SandboxCaller, sandbox: Sandbox): void {
-    if (sessionId === undefined) return;
+  set(caller: SandboxCaller, sandbox: Sandbox): void {
     const { template, flavor } = sandbox.plan;
-    this.#byKey.set(key([principal.id, sessionId, undefined, undefined]), sandbox);
-    this.#byKey.set(key([principal.id, sessionId, template, flavor]), sandbox);
+    for (const key of [keyOf(caller, {}), keyOf(caller, { template, flavor })]) {
+      if (key === undefined) continue;
+      this.#byKey.set(key, sandbox);
+      this.#whyEnded.delete(key);
+    }
   }
 
-  remove(sandbox: Sandbox): void {
-    for (const [each, found] of this.#byKey) if (found === sandbox) this.#byKey.delete(each);
+  remove(sandbox: Sandbox, why: string | undefined): void {
+    for (const [key, found] of this.#byKey) {
+      if (found !== sandbox) continue;
+      this.#byKey.delete(key);
+      if (why !== undefined) this.#remember(key, why);
+    }
+  }
+
+  #remember(key: string, why: string): void {
+    this.#whyEnded.set(key, why);
+    const [oldest] = this.#whyEnded.keys();
+    if (this.#whyEnded.size > MAX_REMEMBERED && oldest !== undefined) this.#whyEnded.delete(oldest);
   }
 }
 
-function key(parts: readonly (string | undefined)[]): string {
-  return JSON.stringify(parts);
+function keyOf({ principal, sessionId }: SandboxCaller, { template, flavor }: SandboxWish): string | undefined {
+  return sessionId === undefined ? undefined : JSON.stringify([principal.id, sessionId, template, flavor]);
 }

@@ -24,10 +24,14 @@ export class EndedSandboxes {
     this.#byId.set(ended.id, ended);
   }
 
-  take(id: string, ownerId: string, nowMs: number): EndedSandbox | undefined {
+  find(id: string, ownerId: string, nowMs: number): EndedSandbox | undefined {
     const found = this.#byId.get(id);
-    if (found === undefined || found.ownerId !== ownerId || nowMs - found.endedAtMs >= REMEMBER_MS) return undefined;
-    this.#byId.delete(id);
+    return found?.ownerId === ownerId && nowMs - found.endedAtMs < REMEMBER_MS ? found : undefined;
+  }
+
+  take(id: string, ownerId: string, nowMs: number): EndedSandbox | undefined {
+    const found = this.find(id, ownerId, nowMs);
+    if (found !== undefined) this.#byId.delete(id);
     return found;
   }
 
@@ -38,4 +42,17 @@ export class EndedSandboxes {
       this.#byId.delete(id);
     }
   }
+}
+
+/** What the owner hears with the first result of a new sandbox that takes the place of one that ended by itself. */
+export function replacedNote(
+  why: string | undefined,
+  underWhichId: string,
+  { keepWorkspaces }: { readonly keepWorkspaces: boolean },
+): string | undefined {
+  if (why === undefined) return undefined;
+  const files = keepWorkspaces
+    ? "its files are kept on the server's disk and are not in this one, variables and processes are gone"
+    : "files, variables and processes are gone";
+  return `the sandbox ended before (${why}); this is a new, empty one ${underWhichId}: ${files}`;
 }

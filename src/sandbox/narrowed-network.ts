@@ -1,9 +1,19 @@
 import { OwlError } from "../errors/owl-error.ts";
-import type { Network } from "./place.ts";
+import type { Network, PlaceParts } from "./place.ts";
 import type { SandboxWish } from "./sandbox-wish.ts";
 
+export interface Sharing {
+  /** Whether sandboxes with and without a network may write to the same volumes. */
+  readonly sharesVolumes: boolean;
+  readonly defaults: Pick<PlaceParts, "volumes">;
+}
+
 /** Callers may have less than the operator allows, never more. */
-export function narrowed(usual: Network, { isOffline = false, network }: SandboxWish): Network {
+export function narrowed(usual: Network, wish: SandboxWish, sharing: Sharing): Network {
+  return assertMayShare(chosen(usual, wish), usual, sharing);
+}
+
+function chosen(usual: Network, { isOffline = false, network }: SandboxWish): Network {
   if (isOffline) return { allow: [] };
   if (network === undefined) return usual;
   const beyond = network.find((host) => !usual.allow.includes(host));
@@ -11,5 +21,15 @@ export function narrowed(usual: Network, { isOffline = false, network }: Sandbox
   const known = usual.allow.length === 0 ? "nothing" : usual.allow.join(", ");
   throw new OwlError("invalid_arguments", `sandboxes of this template may not reach "${beyond.slice(0, 100)}"`, {
     hint: `choose among what the operator allows: ${known}`,
+  });
+}
+
+/** A sandbox without network could pass what it knows to one with a network, through a folder that both may write. */
+function assertMayShare(network: Network, usual: Network, { sharesVolumes, defaults: { volumes } }: Sharing): Network {
+  const isApart = network.allow.length === 0 && usual.allow.length > 0;
+  if (sharesVolumes || !isApart || volumes.every(({ isReadOnly }) => isReadOnly)) return network;
+  const message = "a sandbox without network would share writable folders with sandboxes that have one";
+  throw new OwlError("invalid_arguments", message, {
+    hint: "leave offline out; the operator can allow it with sandbox.network.shareVolumes: true",
   });
 }

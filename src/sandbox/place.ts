@@ -84,9 +84,15 @@ export interface Place {
 /** Starts places, and removes what is left of them. */
 export class Places {
   readonly #options: PlacesOptions;
+  readonly #running = new Set<RunningPlace>();
 
   constructor(options: PlacesOptions) {
     this.#options = options;
+  }
+
+  /** Ends every running one. Its sandbox starts again on the same files at the next call. */
+  endAll(reason: string): void {
+    for (const place of this.#running) place.client.fail(reason);
   }
 
   get runtimeName(): string {
@@ -101,6 +107,14 @@ export class Places {
   /** How long one of a template may wait for somebody; nothing: for ever. */
   maxWaitMsOf(template: string): number | undefined {
     return this.#runtimeOf(template).maxWaitMs;
+  }
+
+  /** What the workspace may take of the data folder's disk: nothing where it is a volume, or lies with an engine. */
+  diskBytesOf({ template, flavor, volumes }: Pick<PlacePlan, "template" | "flavor" | "volumes">): number {
+    const isElsewhere =
+      this.runtimeNameOf(template) === "docker" ||
+      volumes.some(({ guestPath }) => guestPath === this.#options.workspacePath);
+    return isElsewhere ? 0 : FLAVORS[flavor].diskBytes;
   }
 
   /** What keeps new ones from starting at the moment: all of them, or those of a template. */
@@ -145,7 +159,10 @@ export class Places {
     try {
       cell = await traced({ name: "runtime start" }, () => this.#runtimeOf(plan.template).start(spec, signal));
       const place = new RunningPlace({ cell, door, maxFrameBytes, logger: logger.child({ sandbox: plan.cellId }) });
+      this.#running.add(place);
+      void place.ended.then(() => this.#running.delete(place));
       await place.client.request("guest.hello", {}, { timeoutMs: HELLO_TIMEOUT_MS, signal });
+      await cell.checkMounts?.();
       await place.hasNetwork(HELLO_TIMEOUT_MS);
       return place;
     } catch (error) {

@@ -70,6 +70,11 @@ export class Pool {
     return [...this.#shelves.values()].reduce((sum, { waiting, opening }) => sum + waiting.length + opening, 0);
   }
 
+  /** Of those that wait. */
+  get folders(): string[] {
+    return [...this.#shelves.values()].flatMap(({ waiting }) => waiting.map(({ plan }) => plan.folder));
+  }
+
   waiting(template: string): number {
     return this.#shelf(template).waiting.length;
   }

@@ -13,18 +13,22 @@ export interface RoomLimits {
   readonly maxPerPrincipal: number;
   readonly maxTotal: number;
   readonly maxTotalMemoryMb: number;
-  /** Otherwise nobody leaves, and the newcomer is refused. */
+  /** What all workspaces may hold together; measured anew for each new sandbox. */
+  readonly maxTotalDiskBytes: number;
+  /** false: the new sandbox is refused. */
   readonly evictsIdle: boolean;
 }
 
 export interface Occupant {
   readonly ownerId: string;
   readonly flavor: Flavor;
+  /** What its workspace may take of the data folder's disk. */
+  readonly diskBytes: number;
   readonly isIdle: boolean;
   readonly lastUsedAtMs: number;
 }
 
-export function memoryMbOf(flavor: Flavor): number {
+function memoryMbOf(flavor: Flavor): number {
   return FLAVORS[flavor].memoryBytes / MIB;
 }
 
@@ -37,39 +41,133 @@ export function memoryLimitMb(configuredMb: number): number {
   return Math.floor((bytes / MIB) * OVERCOMMIT);
 }
 
-/** Those that must go for the new one, least recently used first; only idle ones. Throws when that is not enough. */
-export function makeRoom<T extends Occupant>(
-  occupants: readonly T[],
-  newcomer: { readonly ownerId: string; readonly flavor: Flavor },
-  limits: RoomLimits,
-): T[] {
-  const leaving: T[] = [];
-  const allBusy = limits.evictsIdle ? ", all of them busy" : "";
-  const staying = (): T[] => occupants.filter((each) => !leaving.includes(each));
-  const evict = (candidates: readonly T[], refusal: () => OwlError): void => {
-    const idle = candidates.filter(({ isIdle }) => isIdle).toSorted((a, b) => a.lastUsedAtMs - b.lastUsedAtMs);
-    const [oldest] = idle;
-    if (oldest === undefined || !limits.evictsIdle) throw refusal();
-    leaving.push(oldest);
-  };
-  const mine = (): T[] => staying().filter(({ ownerId }) => ownerId === newcomer.ownerId);
-  while (mine().length >= limits.maxPerPrincipal)
-    evict(mine(), () => refused("sandbox.maxPerPrincipal", limits.maxPerPrincipal, `you have${allBusy}`));
-  while (staying().length >= limits.maxTotal)
-    evict(staying(), () => refused("sandbox.maxTotal", limits.maxTotal, `the server has${allBusy}`));
-  const neededMb = memoryMbOf(newcomer.flavor);
-  while (memoryOf(staying()) + neededMb > limits.maxTotalMemoryMb)
-    evict(staying(), () => refused("sandbox.maxTotalMemoryMb", limits.maxTotalMemoryMb, "MiB of memory are promised"));
-  return leaving;
+/** A sandbox that must end, and the reason in words for its owner. */
+export interface Eviction<T extends Occupant> {
+  readonly occupant: T;
+  readonly why: string;
 }
 
-function memoryOf(occupants: readonly Occupant[]): number {
+interface Limit {
+  readonly key: "sandbox.maxPerPrincipal" | "sandbox.maxTotal" | "sandbox.maxTotalMemoryMb" | "sandbox.diskReserveMb";
+  readonly maximum: number;
+  /** What the limit counts, in the refusal. */
+  readonly counted: string;
+}
+
+/**
+ * The idle sandboxes that must end for the new one. The requester's own come first, least recently used first; then those
+ * of the principal that has the most, as long as that is more than the requester has. Throws when that is not enough.
+ */
+export function makeRoom<T extends Occupant>(
+  occupants: readonly T[],
+  newcomer: Pick<Occupant, "ownerId" | "flavor" | "diskBytes">,
+  limits: RoomLimits,
+): Eviction<T>[] {
+  const evicted: Eviction<T>[] = [];
+  let staying = occupants;
+  const isMine = ({ ownerId }: Occupant): boolean => ownerId === newcomer.ownerId;
+  const evict = (limit: Limit, sizeOf: (of: readonly Sized[]) => number, candidates: () => readonly T[]): void => {
+    const own = leastRecentlyUsed(candidates().filter(isMine));
+    const before = sizeOf(occupants.filter(isMine));
+    const after = sizeOf([...staying.filter(isMine), newcomer]);
+    const victim = own ?? leastRecentlyUsed(ofLargestOwner(candidates(), newcomer.ownerId, { sizeOf, before, after }));
+    if (victim === undefined || !limits.evictsIdle) throw refused(limit, limits.evictsIdle);
+    evicted.push({ occupant: victim, why: whyEvicted(limit, victim === own) });
+    staying = staying.filter((each) => each !== victim);
+  };
+  const mine = (): readonly T[] => staying.filter(isMine);
+  const countOf = (of: readonly Sized[]): number => of.length;
+  const { maxPerPrincipal, maxTotal, maxTotalMemoryMb, maxTotalDiskBytes } = limits;
+  while (mine().length >= maxPerPrincipal)
+    evict({ key: "sandbox.maxPerPrincipal", maximum: maxPerPrincipal, counted: "you have" }, countOf, mine);
+  while (staying.length >= maxTotal)
+    evict({ key: "sandbox.maxTotal", maximum: maxTotal, counted: "the server has" }, countOf, () => staying);
+  const memory: Limit = {
+    key: "sandbox.maxTotalMemoryMb",
+    maximum: maxTotalMemoryMb,
+    counted: "MiB of memory are promised",
+  };
+  while (memoryOf(staying) + memoryMbOf(newcomer.flavor) > maxTotalMemoryMb) evict(memory, memoryOf, () => staying);
+  const disk: Limit = {
+    key: "sandbox.diskReserveMb",
+    maximum: Math.floor(maxTotalDiskBytes / MIB),
+    counted: "MiB of the disk are left for the workspaces of all sandboxes",
+  };
+  while (newcomer.diskBytes > 0 && diskOf(staying) + newcomer.diskBytes > maxTotalDiskBytes)
+    evict(disk, diskOf, () => staying.filter(({ diskBytes }) => diskBytes > 0));
+  return evicted;
+}
+
+/** Whether so many more fit without an eviction. */
+export function fitsBeside(
+  occupants: readonly Occupant[],
+  more: { readonly count: number; readonly flavor: Flavor; readonly diskBytes: number },
+  limits: RoomLimits,
+): boolean {
+  const { count, flavor } = more;
+  const diskBytes = count * more.diskBytes;
+  return (
+    occupants.length + count <= limits.maxTotal &&
+    memoryOf(occupants) + count * memoryMbOf(flavor) <= limits.maxTotalMemoryMb &&
+    (diskBytes === 0 || diskOf(occupants) + diskBytes <= limits.maxTotalDiskBytes)
+  );
+}
+
+type Sized = Pick<Occupant, "flavor" | "diskBytes">;
+
+interface Sizes {
+  readonly sizeOf: (of: readonly Sized[]) => number;
+  /** What the requester had, and what it will have. */
+  readonly before: number;
+  readonly after: number;
+}
+
+function leastRecentlyUsed<T extends Occupant>(occupants: readonly T[]): T | undefined {
+  const [oldest] = occupants.filter(({ isIdle }) => isIdle).toSorted((a, b) => a.lastUsedAtMs - b.lastUsedAtMs);
+  return oldest;
+}
+
+/**
+ * All sandboxes of the owners with the most, of those that have an idle one, had more than the requester, and have no less than
+ * it is going to have.
+ */
+function ofLargestOwner<T extends Occupant>(
+  occupants: readonly T[],
+  requesterId: string,
+  { sizeOf, before, after }: Sizes,
+): readonly T[] {
+  const byOwner = new Map<string, T[]>();
+  for (const each of occupants) byOwner.set(each.ownerId, [...(byOwner.get(each.ownerId) ?? []), each]);
+  byOwner.delete(requesterId);
+  const others = [...byOwner.values()]
+    .map((group) => ({ group, size: sizeOf(group) }))
+    .filter(({ group, size }) => size > before && size >= after && group.some(({ isIdle }) => isIdle));
+  const most = Math.max(...others.map(({ size }) => size));
+  return others.filter(({ size }) => size === most).flatMap(({ group }) => group);
+}
+
+function whyEvicted({ key, maximum }: Limit, isOwn: boolean): string {
+  const whose = isOwn ? "another of your sandboxes" : "a sandbox of a client that has fewer than you";
+  return `it was idle and was evicted to make room for ${whose}, at the limit ${key} (${maximum})`;
+}
+
+function memoryOf(occupants: readonly Sized[]): number {
   return occupants.reduce((sum, { flavor }) => sum + memoryMbOf(flavor), 0);
 }
 
-function refused(key: string, limit: number, what: string): OwlError {
-  return new OwlError("resource_limit", `there is no room for another sandbox: ${limit} ${what} (${key})`, {
-    facts: { limit: key, maximum: limit },
-    hint: "destroy a sandbox that you no longer need with sandbox_destroy, or wait until a call ends",
-  });
+function diskOf(occupants: readonly Sized[]): number {
+  return occupants.reduce((sum, { diskBytes }) => sum + diskBytes, 0);
+}
+
+function refused({ key, maximum, counted }: Limit, evictsIdle: boolean): OwlError {
+  const left = { "sandbox.maxPerPrincipal": ", all of them busy", "sandbox.maxTotal": ", none of them may be evicted" };
+  const detail = evictsIdle && (key === "sandbox.maxPerPrincipal" || key === "sandbox.maxTotal") ? left[key] : "";
+  return new OwlError(
+    "resource_limit",
+    `there is no room for another sandbox: ${maximum} ${counted}${detail} (${key})`,
+    {
+      facts: { limit: key, maximum },
+      hint: "destroy a sandbox that you no longer need with sandbox_destroy, or wait until a call ends",
+    },
+  );
 }

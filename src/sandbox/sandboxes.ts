@@ -3,17 +3,17 @@ import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { sessionDigest } from "../telemetry/session-digest.ts";
 import { DefaultSandboxes } from "./default-sandboxes.ts";
-import { type EndedSandbox, EndedSandboxes } from "./ended-sandboxes.ts";
+import { type EndedSandbox, EndedSandboxes, replacedNote } from "./ended-sandboxes.ts";
 import type { Network, Place, PlaceParts, PlacePlan, Places } from "./place.ts";
 import type { Pool } from "./pool.ts";
 import { missingSandbox } from "./missing-sandbox.ts";
-import { makeRoom, memoryMbOf, type Occupant, type RoomLimits } from "./room.ts";
 import { once } from "./run-once.ts";
 import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
+import { SandboxRoom, type SandboxRoomOptions } from "./sandbox-room.ts";
 import { Sandbox, type SandboxOptions } from "./sandbox.ts";
 import { type SandboxSummary, toSummary } from "./sandbox-summary.ts";
 import { type SandboxTimes, StartClock } from "./sandbox-times.ts";
-import { narrowed } from "./narrowed-network.ts";
+import { narrowed, type Sharing } from "./narrowed-network.ts";
 import { newSessionId } from "./session-name.ts";
 
 /** The right to use a sandbox for one call. Until `release` it is busy. */
@@ -30,9 +30,8 @@ export interface Ground {
   readonly pool: Pool;
 }
 
-export interface SandboxesOptions {
+export interface SandboxesOptions extends Omit<SandboxRoomOptions, "defaults">, Pick<Sharing, "sharesVolumes"> {
   readonly logger: Logger;
-  readonly limits: RoomLimits;
   /** As configured; `idleMs` and `maxAgeMs` are also the most that a caller may wish for. */
   readonly defaults: Omit<PlaceParts, "network"> & { readonly idleMs: number; readonly maxAgeMs: number };
   /** What sandboxes of a template may reach; the same object each time. */
@@ -54,6 +53,7 @@ const MAX_SWEEP_MS = 15_000;
 
 /** All sandboxes of this server, and the rules of their lives. */
 export class Sandboxes {
+  readonly room: SandboxRoom;
   readonly #options: SandboxesOptions;
   readonly #live = new Map<string, Sandbox>();
   readonly #ended = new EndedSandboxes();
@@ -64,21 +64,18 @@ export class Sandboxes {
 
   constructor(options: SandboxesOptions) {
     this.#options = options;
+    this.room = new SandboxRoom(options, this.#live);
     const { idleMs, maxAgeMs } = options.defaults;
     const everyMs = Math.min(MAX_SWEEP_MS, Math.max(MIN_SWEEP_MS, Math.min(idleMs, maxAgeMs) / 10));
     this.#sweeper = setInterval(() => this.#sweep(), everyMs);
     this.#sweeper.unref();
   }
 
-  /** Memory and number of the sandboxes in use; the pool must fit beside them. */
-  get occupied(): { readonly count: number; readonly memoryMb: number } {
-    const memoryMb = [...this.#live.values()].reduce((sum, { plan }) => sum + memoryMbOf(plan.flavor), 0);
-    return { count: this.#live.size, memoryMb };
-  }
-
   /** The sandbox named, or the default one of the caller's MCP session. */
   async open(caller: SandboxCaller, id: string | undefined, wish: SandboxWish = {}): Promise<Lease> {
     const ground = await this.#options.ground();
+    const known = id === undefined ? this.#defaults.find(caller, wish) : this.#live.get(id);
+    if (known === undefined || !this.#isUsable(known)) await this.room.measureDisk(ground.pool);
     if (id !== undefined) return this.#openById(ground, caller, id);
     const usual = this.#defaults.find(caller, wish);
     if (usual !== undefined && this.#isUsable(usual)) return this.#lease(usual, { wasCreated: false });
@@ -91,20 +88,22 @@ export class Sandboxes {
         },
       );
     }
-    return this.#lease(this.#create(ground, caller, wish), { wasCreated: true });
+    const note = replacedNote(this.#defaults.whyEnded(caller, wish), "under a new id", this.#options);
+    return this.#lease(this.#create(ground, caller, wish), { wasCreated: true, note });
   }
 
   /** The caller's own while it lives. One that has ended is not made again: whoever wants to read finds nothing in it. */
   async openLive({ principal }: SandboxCaller, id: string): Promise<Lease> {
     const sandbox = this.#live.get(id);
     if (sandbox?.facts.ownerId !== principal.id || !this.#isUsable(sandbox))
-      throw missingSandbox(id, this.#options.serverId);
+      throw missingSandbox(id, this.#options.serverId, this.#ended.find(id, principal.id, Date.now())?.why);
     return this.#lease(sandbox, { wasCreated: false });
   }
 
   /** A new one. It becomes the default sandbox of the MCP session. */
   async create(caller: SandboxCaller, wish: SandboxWish): Promise<Lease> {
     const ground = await this.#options.ground();
+    await this.room.measureDisk(ground.pool);
     return this.#lease(this.#create(ground, caller, wish), { wasCreated: true });
   }
 
@@ -171,10 +170,13 @@ export class Sandboxes {
       if (this.#isUsable(sandbox)) return this.#lease(sandbox, { wasCreated: false });
       void this.#end(sandbox, whyOver(sandbox) ?? "it was stopped");
     }
-    const ended = this.#ended.take(id, ownerId, Date.now());
+    const ended = this.#ended.find(id, ownerId, Date.now());
     if (ended === undefined) throw missingSandbox(id, this.#options.serverId);
-    const note = `the sandbox ended before (${ended.why}); this is a new, empty one under the same id: files, variables and processes are gone`;
-    return this.#lease(this.#recreate(ground, caller, ended), { wasCreated: true, note });
+    const note = replacedNote(ended.why, "under the same id", this.#options);
+    const replaced = this.#recreate(ground, caller, ended);
+    // Only now: when there is no room, the id stays good for another try.
+    this.#ended.take(id, ownerId, Date.now());
+    return this.#lease(replaced, { wasCreated: true, note });
   }
 
   /** Between two sweeps one may be over its time already. */
@@ -207,7 +209,7 @@ export class Sandboxes {
       flavor: wish.flavor ?? defaults.flavor,
       env: { ...defaults.env, ...wish.env },
       volumes: defaults.volumes,
-      network: narrowed(usualNetwork, wish),
+      network: narrowed(usualNetwork, wish, this.#options),
     });
     const isUsual = Object.keys(wish.env ?? {}).length === 0 && plan.network === usualNetwork;
     return this.#register(ground, caller, {
@@ -230,11 +232,11 @@ export class Sandboxes {
   /** Everything that counts happens before the first wait, so that two callers at once cannot take the same room. */
   #register(ground: Ground, caller: SandboxCaller, seed: Seed): Sandbox {
     if (this.#isClosed) throw new OwlError("shutting_down", "the server is stopping");
-    const { limits, logger, keepWorkspaces: keepWorkspace, startTexts } = this.#options;
+    const { logger, keepWorkspaces: keepWorkspace, startTexts } = this.#options;
     const { id, ownerId, labels, idleMs, maxAgeMs } = seed;
     const { flavor } = seed.plan;
-    const leaving = makeRoom([...this.#live.values()].map(toOccupant), { ownerId, flavor }, limits);
-    const closing = leaving.map(({ sandbox }) => this.#end(sandbox, "it made room for another"));
+    const evicted = this.room.makeFor(ground.places, { ownerId, plan: seed.plan });
+    const closing = evicted.map(({ occupant, why }) => this.#end(occupant.sandbox, why));
     const pooled = seed.isUsual && flavor === ground.pool.flavor ? ground.pool.claim(seed.plan.template) : undefined;
     const plan = pooled?.plan ?? seed.plan;
     const { cellId, template } = plan;
@@ -268,11 +270,7 @@ export class Sandboxes {
     { plan, closing, signal }: { plan: PlacePlan; closing: readonly Promise<void>[]; signal: AbortSignal },
   ): Promise<Place> {
     await Promise.all(closing);
-    const { maxTotal, maxTotalMemoryMb } = this.#options.limits;
-    const poolMb = memoryMbOf(pool.flavor);
-    const isCrowded = (): boolean =>
-      pool.count > 0 &&
-      (this.occupied.count + pool.count > maxTotal || this.occupied.memoryMb + pool.count * poolMb > maxTotalMemoryMb);
+    const isCrowded = (): boolean => pool.count > 0 && !this.room.hasFor(places, pool.count, pool.flavor);
     while (isCrowded() && (await pool.shed()));
     return places.open(plan, signal);
   }
@@ -285,44 +283,35 @@ export class Sandboxes {
   }
 
   #end(sandbox: Sandbox, why: string): Promise<void> {
-    this.#forget(sandbox);
-    const { id, ownerId, labels, idleMs, maxAgeMs } = sandbox.facts;
     const isOver = why.startsWith("destroyed") || why === "the server stops";
+    this.#forget(sandbox, isOver ? undefined : why);
+    const { id, ownerId, labels, idleMs, maxAgeMs } = sandbox.facts;
     if (!isOver)
       this.#ended.add({ id, ownerId, labels, idleMs, maxAgeMs, plan: sandbox.plan, endedAtMs: Date.now(), why });
+    const { cellId } = sandbox.plan;
     const { logger, onEnded } = this.#options;
-    onEnded?.(sandbox.plan.cellId, why);
+    onEnded?.(cellId, why);
     const ending = sandbox.close().then(
       () =>
-        logger.info("sandbox ended", {
-          sandbox: sandbox.plan.cellId,
-          session: sessionDigest(id),
-          principal: ownerId,
-          reason: why,
-        }),
-      (error: unknown) => logger.error("sandbox could not be cleared up", { sandbox: sandbox.plan.cellId, error }),
+        logger.info("sandbox ended", { sandbox: cellId, session: sessionDigest(id), principal: ownerId, reason: why }),
+      (error: unknown) => logger.error("sandbox could not be cleared up", { sandbox: cellId, error }),
     );
     this.#closing.add(ending);
     void ending.finally(() => this.#closing.delete(ending));
     return ending;
   }
 
-  #forget(sandbox: Sandbox): void {
+  #forget(sandbox: Sandbox, why: string | undefined): void {
     if (this.#live.get(sandbox.facts.id) === sandbox) this.#live.delete(sandbox.facts.id);
-    this.#defaults.remove(sandbox);
+    this.#defaults.remove(sandbox, why);
   }
 }
 
-type Told = Pick<Lease, "wasCreated"> & { readonly note?: string };
+type Told = Pick<Lease, "wasCreated"> & { readonly note?: string | undefined };
 
 interface Seed extends Pick<EndedSandbox, "id" | "ownerId" | "plan" | "labels" | "idleMs" | "maxAgeMs"> {
   /** Nothing about it is special, so that a warm one will do. */
   readonly isUsual: boolean;
-}
-
-function toOccupant(sandbox: Sandbox): Occupant & { readonly sandbox: Sandbox } {
-  const { facts, plan, isIdle, lastUsedAtMs } = sandbox;
-  return { sandbox, ownerId: facts.ownerId, flavor: plan.flavor, isIdle, lastUsedAtMs };
 }
 
 /** The maximum age holds for busy ones too: nobody lives for ever by calling without a pause. */

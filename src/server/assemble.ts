@@ -1,6 +1,7 @@
 import { Changes } from "../capabilities/changes.ts";
 import { Registry } from "../capabilities/registry.ts";
 import type { LoadedConfig } from "../config/load.ts";
+import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import { ActivityLog } from "../dashboard/activity-log.ts";
 import type { ApiRoute } from "../dashboard/api.ts";
@@ -53,6 +54,8 @@ export interface AssembleOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly openRuntime?: OpenRuntime | undefined;
+  /** `sandbox.volumes`, with what is protected in them. */
+  readonly volumes?: readonly PlannedVolume[] | undefined;
   /** Where the configuration came from, so that a changed policy can be read again. */
   readonly loaded?: Pick<LoadedConfig, "read" | "reload"> | undefined;
   /** false only in the benchmark that measures what governance costs. */

@@ -1,14 +1,18 @@
 import { Changes } from "../capabilities/changes.ts";
 import { Registry } from "../capabilities/registry.ts";
-import type { Config } from "../config/schema.ts";
+import type { LoadedConfig } from "../config/load.ts";
 import type { HandlerProblem } from "../handlers/handler-description.ts";
 import { SILENT_LOGGER } from "../telemetry/logger.ts";
 import { serveCapabilities } from "./serve-capabilities.ts";
 
 /** Loads every handler as a server would, beside the tools that it would have, and says what keeps some from being served. */
-export async function checkHandlers(config: Config): Promise<readonly HandlerProblem[]> {
+export async function checkHandlers({
+  config,
+  volumes,
+}: Pick<LoadedConfig, "config" | "volumes">): Promise<readonly HandlerProblem[]> {
   const capabilities = await serveCapabilities({
     config,
+    volumes,
     logger: SILENT_LOGGER,
     registry: new Registry(),
     changes: new Changes(),

@@ -45,7 +45,7 @@ export interface LocalServer {
 }
 
 export async function openLocal({
-  loaded: { config },
+  loaded: { config, volumes },
   logger,
   openRuntime,
   isGoverned = true,
@@ -56,7 +56,7 @@ export async function openLocal({
   /** false: for commands that only look, and must leave no trace. */
   readonly isGoverned?: boolean;
 }): Promise<LocalServer> {
-  const assembly = await assemble({ config, logger, openRuntime, withPool: false, isGoverned });
+  const assembly = await assemble({ config, volumes, logger, openRuntime, withPool: false, isGoverned });
   const { pipeline, changes } = assembly.mcp;
   const principal = { id: config.stdio.clientId, scopes: [], claims: {} };
   const caller: Caller = {

@@ -61,12 +61,14 @@ export class Dashboard {
 
   async #openDoor(): Promise<DashboardDoor> {
     const { config, logger, authenticator, host, routes } = this.#options;
-    const [{ DashboardDoor: Door }, { DashboardGuard }, { HostGuard }, { PageFiles }] = await Promise.all([
-      import("../transports/http/dashboard-door.ts"),
-      import("../transports/http/dashboard-guard.ts"),
-      import("../transports/http/guards.ts"),
-      import("../dashboard/page-files.ts"),
-    ]);
+    const [{ DashboardDoor: Door }, { ClientAddresses }, { DashboardGuard }, { HostGuard }, { PageFiles }] =
+      await Promise.all([
+        import("../transports/http/dashboard-door.ts"),
+        import("../transports/http/client-address.ts"),
+        import("../transports/http/dashboard-guard.ts"),
+        import("../transports/http/guards.ts"),
+        import("../dashboard/page-files.ts"),
+      ]);
     const { allowedHosts, tls, keepAliveSeconds } = config.http;
     return new Door({
       routes: await routes(),
@@ -81,6 +83,7 @@ export class Dashboard {
       sessions: this.#sessions,
       links: this.#links,
       brake: new LoginBrake(),
+      addresses: new ClientAddresses(config.http.trustedProxies),
       isTls: config.transport === "http" && tls.certFile !== "",
       keepAliveMs: keepAliveSeconds * 1000,
       logger,

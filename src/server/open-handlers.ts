@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Changes } from "../capabilities/changes.ts";
 import type { CallContext, HandlerSandbox } from "../capabilities/context.ts";
 import type { Registry } from "../capabilities/registry.ts";
+import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import { workerEnvironment } from "../config/worker-environment.ts";
 import { OwlError } from "../errors/owl-error.ts";
@@ -9,6 +10,7 @@ import type { HandlerLanguage } from "../handlers/generation.ts";
 import { HandlerLibrary } from "../handlers/handler-library.ts";
 import { ReportCache } from "../handlers/report-cache.ts";
 import type { LaunchWorker } from "../handlers/workers/launched-worker.ts";
+import { refuseWritableImports } from "../handlers/writable-imports.ts";
 import type { UseSandbox } from "../handlers/workers/remote-call.ts";
 import { launchProcess } from "../handlers/workers/launch-process.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -26,12 +28,14 @@ export interface OpenHandlersOptions {
   readonly logger: Logger;
   /** Where there are sandboxes. */
   readonly layer?: SandboxLayer | undefined;
+  /** Folders that sandboxes may write to. */
+  readonly volumes?: readonly PlannedVolume[] | undefined;
   readonly earlyWorker?: EarlyWorker | undefined;
 }
 
 /** The operator's handlers, with the processes they run in. */
 export function openHandlers(options: OpenHandlersOptions): HandlerLibrary {
-  const { config, registry, changes, logger, layer, earlyWorker } = options;
+  const { config, registry, changes, logger, layer, earlyWorker, volumes = [] } = options;
   const { paths, isolation, workers } = config.handlers;
   const cacheFolder = join(config.sandbox.root, "cache", "handlers");
   const node: LaunchWorker = async () => earlyWorker?.take() ?? launchNodeWorker(config);
@@ -60,6 +64,7 @@ export function openHandlers(options: OpenHandlersOptions): HandlerLibrary {
     // In the server's own process a file that is loaded later would stop everything meanwhile.
     cache: isolation === "none" ? undefined : new ReportCache(cacheFolder, surroundingsOf(config, env)),
     environment: env,
+    refuse: refuseWritableImports(volumes),
   });
 }
 

@@ -2,7 +2,12 @@ import type { Registry } from "../capabilities/registry.ts";
 import type { Config } from "../config/schema.ts";
 import { toOwlError } from "../errors/owl-error.ts";
 import type { SupposedCall } from "../governance/explain.ts";
-import { argumentsInUri, validateArguments, validatePromptArguments } from "../pipeline/validate-arguments.ts";
+import {
+  argumentsInUri,
+  judgedArguments,
+  validateArguments,
+  validatePromptArguments,
+} from "../pipeline/validate-arguments.ts";
 import { type Policy } from "../governance/policy/policy.ts";
 import { readPolicy } from "../governance/policy/policy-source.ts";
 import { type Subject, unknownSubject } from "../governance/subject.ts";
@@ -35,7 +40,9 @@ export class NamedCalls {
     try {
       return { subject, args: await read(args) };
     } catch (error) {
-      return { subject, args, mistake: toOwlError(error).message };
+      const tool = this.#registry.tool(name);
+      const seen = tool === undefined ? args : judgedArguments(tool, args);
+      return { subject, args: seen, mistake: toOwlError(error).message };
     }
   }
 
@@ -52,7 +59,7 @@ function argumentsReader(registry: Registry, name: string): ((args: unknown) => 
     return prompt && ((args) => validatePromptArguments(prompt, args));
   }
   const tool = registry.tool(name);
-  if (tool !== undefined) return (args) => validateArguments(tool, args);
+  if (tool !== undefined) return async (args) => judgedArguments(tool, await validateArguments(tool, args));
   const found = registry.findResource(name);
   return found && (() => argumentsInUri(found));
 }

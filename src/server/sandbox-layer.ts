@@ -1,10 +1,13 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import { parseVolume, type VolumeSetting } from "../config/volume.ts";
 import { toOwlError } from "../errors/owl-error.ts";
+import type { Volume } from "../runtimes/runtime.ts";
+import { DiskRoom } from "../sandbox/disk-room.ts";
 import { type Network, Places } from "../sandbox/place.ts";
 import { Pool } from "../sandbox/pool.ts";
-import { memoryLimitMb, memoryMbOf } from "../sandbox/room.ts";
+import { memoryLimitMb } from "../sandbox/room.ts";
 import { type Ground, Sandboxes, type SandboxesOptions } from "../sandbox/sandboxes.ts";
 import { TextShelf } from "../sandbox/text-shelf.ts";
 import type { Templates } from "../sandbox/templates.ts";
@@ -15,6 +18,7 @@ import type { Tracer } from "../telemetry/tracing/tracer.ts";
 import type { ToolLimits, ToolServices } from "../tools/tool-services.ts";
 import { chooseRuntimes, type Hopeless } from "./choose-runtime.ts";
 import { type Closers, GroundKeeper } from "./ground-keeper.ts";
+import { LateVolumes } from "./late-volumes.ts";
 import { openEgress } from "./open-egress.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
 import type { SandboxHealth } from "./sandbox-health.ts";
@@ -22,6 +26,7 @@ import { sandboxTimes } from "./sandbox-metrics.ts";
 
 /** The tool's own time-out is above that of the code it runs by at least this much. */
 const OUTER_MARGIN_SECONDS = 10;
+const MIB = 1024 ** 2;
 /** What was in mounted workspaces when their sandboxes began, of all sandboxes together. */
 const MAX_START_CHARS = 64 * 1024 * 1024;
 
@@ -30,6 +35,8 @@ export interface SandboxLayerOptions {
   readonly logger: Logger;
   readonly openRuntime: OpenRuntime;
   readonly templates: Templates;
+  /** `sandbox.volumes`, with what is protected in them. */
+  readonly volumes: readonly PlannedVolume[];
   /** Keeps warm sandboxes, and opens what templates need ahead; a command that makes one call has no use for them. */
   readonly withPool: boolean;
   /** Where several servers share the load. */
@@ -57,18 +64,17 @@ export interface SandboxLayer {
 export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
   const { config, logger, witness } = options;
   const { sandbox } = config;
-  const limits = {
-    maxPerPrincipal: sandbox.maxPerPrincipal,
-    maxTotal: sandbox.maxTotal,
-    maxTotalMemoryMb: memoryLimitMb(sandbox.maxTotalMemoryMb),
-    evictsIdle: sandbox.evictIdle,
-  };
   const volumes = sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace));
+  const opened = new LateVolumes(options, (path) =>
+    ground?.places.endAll(`${basename(path)} was replaced in a mounted folder`),
+  );
   const sandboxes = new Sandboxes({
     logger,
-    limits,
-    defaults: defaultsOf(sandbox),
+    limits: limitsOf(sandbox),
+    disk: new DiskRoom({ dataFolder: sandbox.root, reserveBytes: sandbox.diskReserveMb * MIB }),
+    defaults: defaultsOf(sandbox, opened),
     networkOf: (template) => networkOf(sandbox, template),
+    sharesVolumes: sandbox.network.shareVolumes,
     autoCreate: sandbox.autoCreate,
     keepWorkspaces: sandbox.keepWorkspaces,
     startTexts: witness && startTextsOf(volumes, sandbox.workspace),
@@ -80,7 +86,7 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
   let ground: Ground | undefined;
   const hopeless: Hopeless = new Map();
   const keeper = new GroundKeeper(async (closers) => {
-    ground = await openGround(options, { sandboxes, closers, hopeless });
+    ground = await openGround(options, { sandboxes, closers, hopeless, volumes: opened.volumes });
     return ground;
   });
   return {
@@ -101,6 +107,7 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
       keeper.stop();
       await sandboxes.close();
       await keeper.close();
+      opened.close();
     },
   };
 }
@@ -111,12 +118,23 @@ function startTextsOf(volumes: readonly VolumeSetting[], workspacePath: string):
   return isMounted ? new TextShelf(MAX_START_CHARS) : undefined;
 }
 
-function defaultsOf(sandbox: Config["sandbox"]): SandboxesOptions["defaults"] {
+function limitsOf(sandbox: Config["sandbox"]): SandboxesOptions["limits"] {
+  return {
+    maxPerPrincipal: sandbox.maxPerPrincipal,
+    maxTotal: sandbox.maxTotal,
+    maxTotalMemoryMb: memoryLimitMb(sandbox.maxTotalMemoryMb),
+    evictsIdle: sandbox.evictIdle,
+  };
+}
+
+function defaultsOf(sandbox: Config["sandbox"], opened: LateVolumes): SandboxesOptions["defaults"] {
   return {
     template: sandbox.template,
     flavor: sandbox.flavor,
     env: sandbox.env,
-    volumes: sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace)),
+    get volumes() {
+      return opened.volumes;
+    },
     idleMs: sandbox.idleTimeoutSeconds * 1000,
     maxAgeMs: sandbox.maxAgeSeconds * 1000,
   };
@@ -139,11 +157,12 @@ interface GroundParts {
   readonly sandboxes: Sandboxes;
   readonly closers: Closers;
   readonly hopeless: Hopeless;
+  readonly volumes: readonly Volume[];
 }
 
 async function openGround(
   { config, logger, openRuntime, templates, withPool, metrics, tracer, witness }: SandboxLayerOptions,
-  { sandboxes, closers, hopeless }: GroundParts,
+  { sandboxes, closers, hopeless, volumes }: GroundParts,
 ): Promise<Ground> {
   const { sandbox, guest } = config;
   const runtimes = await chooseRuntimes({ config, logger, templates }, openRuntime, hopeless);
@@ -168,8 +187,9 @@ async function openGround(
     openDoor: (cellId, allow) => egress.openDoor(cellId, allow),
   });
   const size = withPool ? sandbox.pool.size : 0;
-  const pool = createPool({ config, logger, places, sandboxes, templates, metrics, tracer, size });
+  const pool = createPool({ config, logger, places, sandboxes, templates, volumes, metrics, tracer, size });
   closers.push(() => pool.close());
+  await sandboxes.room.measureDisk(pool);
   pool.refill();
   if (withPool) runtimes.openAhead();
   logger.info("sandboxes are ready", { runtime: places.runtimeName });
@@ -182,18 +202,16 @@ interface PoolParts {
   readonly places: Places;
   readonly sandboxes: Sandboxes;
   readonly templates: Templates;
+  readonly volumes: readonly Volume[];
   readonly metrics: Metrics | undefined;
   readonly tracer: Tracer | undefined;
   readonly size: number;
 }
 
 function createPool({ config: { sandbox }, logger, places, sandboxes, templates, ...rest }: PoolParts): Pool {
-  const { metrics, tracer, size } = rest;
+  const { volumes, metrics, tracer, size } = rest;
   const { flavor, env } = sandbox;
-  const volumes = sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace));
-  const memoryMb = memoryMbOf(flavor);
-  const maxMemoryMb = memoryLimitMb(sandbox.maxTotalMemoryMb);
-  const pool = new Pool({
+  const pool: Pool = new Pool({
     size,
     templates: templates.names,
     template: sandbox.template,
@@ -211,10 +229,7 @@ function createPool({ config: { sandbox }, logger, places, sandboxes, templates,
       await place.close();
       await places.discard(plan);
     },
-    hasRoom: () => {
-      const { count, memoryMb: usedMb } = sandboxes.occupied;
-      return count + pool.count < sandbox.maxTotal && usedMb + (pool.count + 1) * memoryMb <= maxMemoryMb;
-    },
+    hasRoom: () => sandboxes.room.hasFor(places, pool.count + 1, flavor),
   });
   return pool;
 }

@@ -1,5 +1,6 @@
 import type { Changes } from "../capabilities/changes.ts";
 import type { Registry } from "../capabilities/registry.ts";
+import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import type { HandlerProblem } from "../handlers/handler-description.ts";
 import type { HandlerLibrary } from "../handlers/handler-library.ts";
@@ -23,6 +24,8 @@ export interface CapabilityOptions {
   readonly registry: Registry;
   readonly changes: Changes;
   readonly openRuntime?: OpenRuntime | undefined;
+  /** `sandbox.volumes`, with what is protected in them. */
+  readonly volumes?: readonly PlannedVolume[] | undefined;
   readonly withPool?: boolean;
   readonly homes?: SandboxHomes | undefined;
   readonly earlyWorker?: EarlyWorker | undefined;
@@ -55,13 +58,13 @@ export interface Capabilities {
 
 /** What is not asked for is not loaded: a server need not wait for code that it does not use. */
 export async function serveCapabilities(options: CapabilityOptions): Promise<Capabilities> {
-  const { config, logger, registry, changes, earlyWorker, loadsEveryHandler = false } = options;
+  const { config, logger, registry, changes, earlyWorker, volumes, loadsEveryHandler = false } = options;
   const sandboxes = config.sandbox.enabled ? await addSandboxes(options) : undefined;
   const layer = sandboxes?.layer;
   const skills = config.skills.dir === "" ? undefined : await addSkills({ registry, changes, config, logger });
   const handlers =
     config.handlers.paths.length > 0
-      ? await loadHandlers({ config, registry, changes, logger, layer, earlyWorker }, !loadsEveryHandler)
+      ? await loadHandlers({ config, registry, changes, logger, layer, earlyWorker, volumes }, !loadsEveryHandler)
       : undefined;
   const skillTexts = skills === undefined ? undefined : await linkSkills({ config, registry, changes, logger, skills });
   const watching = new AbortController();

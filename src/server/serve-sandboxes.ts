@@ -1,4 +1,5 @@
 import type { Registry } from "../capabilities/registry.ts";
+import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import { FileTransfer } from "../sandbox/file-transfer.ts";
 import { readTemplates } from "../sandbox/read-templates.ts";
@@ -24,6 +25,8 @@ export interface ServeSandboxesOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly openRuntime?: OpenRuntime | undefined;
+  /** `sandbox.volumes`, with what is protected in them. */
+  readonly volumes?: readonly PlannedVolume[] | undefined;
   readonly withPool?: boolean;
   readonly homes?: SandboxHomes | undefined;
   readonly metrics?: Metrics | undefined;
@@ -33,7 +36,7 @@ export interface ServeSandboxesOptions {
 
 /** Everything of sandboxes: what runs them, the tools that use them, their files and their operator's view. */
 export async function serveSandboxes(registry: Registry, options: ServeSandboxesOptions): Promise<SandboxPart> {
-  const { config, logger, withPool = true, homes, metrics, tracer, witness } = options;
+  const { config, logger, withPool = true, homes, metrics, tracer, witness, volumes = [] } = options;
   const templates = await readTemplates(config.sandbox, logger);
   const open = options.openRuntime ?? openRuntime;
   const layer = createSandboxLayer({
@@ -41,6 +44,7 @@ export async function serveSandboxes(registry: Registry, options: ServeSandboxes
     logger,
     openRuntime: open,
     templates,
+    volumes,
     withPool,
     serverId: homes?.serverId,
     metrics,

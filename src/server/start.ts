@@ -50,7 +50,13 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
 async function started(options: StartOptions, reloadSignal: ReloadSignal): Promise<RunningServer> {
   const { loaded, logger, openRuntime } = options;
   const output = loaded.config.transport === "stdio" ? claimStdout() : undefined;
-  const { assembly, door } = await assembled({ config: loaded.config, logger, openRuntime, loaded });
+  const { assembly, door } = await assembled({
+    config: loaded.config,
+    volumes: loaded.volumes,
+    logger,
+    openRuntime,
+    loaded,
+  });
   try {
     await assembly.start();
     await assembly.operations.open();
@@ -148,19 +154,7 @@ async function startHttp({ config }: LoadedConfig, { assembly, logger, door }: H
     ...operators,
   });
   assembly.operations.certificate = () => transport.certificate;
-  let url: string;
-  try {
-    url = await transport.listen();
-    dashboard?.listensAt(url);
-    await cluster?.announce(url);
-  } catch (error) {
-    authenticator.close();
-    await transport.drain(0);
-    await transport.close();
-    throw error;
-  }
-  logger.info("listening", { url: `${url}/mcp` });
-  const running = lifecycle(logger, async () => {
+  const stop = async (): Promise<void> => {
     await cluster?.leave();
     dashboard?.close();
     await transport.drain(config.shutdown.deadlineSeconds * 1000);
@@ -170,8 +164,30 @@ async function startHttp({ config }: LoadedConfig, { assembly, logger, door }: H
     } finally {
       await transport.close();
     }
+  };
+  // Before anything is answered: a stop signal must have its handler then.
+  const running = lifecycle(logger, stop);
+  const url = await listening(transport, dashboard, cluster).catch(async (error: unknown) => {
+    running.abandon();
+    authenticator.close();
+    await transport.drain(0);
+    await transport.close();
+    throw error;
   });
+  logger.info("listening", { url: `${url}/mcp` });
   return { url: `${url}/mcp`, refresh: () => transport.refresh(), ...running };
+}
+
+/** Opens the port, and tells those who pass its address on. */
+async function listening(
+  transport: { listen(): Promise<string> },
+  dashboard: { listensAt(url: string): void } | undefined,
+  cluster: { announce(url: string): Promise<void> } | undefined,
+): Promise<string> {
+  const url = await transport.listen();
+  dashboard?.listensAt(url);
+  await cluster?.announce(url);
+  return url;
 }
 
 interface StdioParts {
@@ -181,7 +197,12 @@ interface StdioParts {
 }
 
 async function startStdio({ config }: LoadedConfig, { assembly, logger, output }: StdioParts): Promise<RunningServer> {
-  const { StdioTransport } = await import("../transports/stdio/stdio-transport.ts");
+  const [{ StdioTransport }, { dashboardBesideStdio }] = await Promise.all([
+    import("../transports/stdio/stdio-transport.ts"),
+    import("./serve-dashboard.ts"),
+  ]);
+  const dashboard = await dashboardBesideStdio({ config, logger, assembly });
+  // It answers from the next turn of the event loop on: until then a stop signal must have its handler.
   const transport = new StdioTransport({
     mcp: assembly.mcp,
     clientId: config.stdio.clientId,
@@ -189,8 +210,6 @@ async function startStdio({ config }: LoadedConfig, { assembly, logger, output }
     input: process.stdin,
     output,
   });
-  const { dashboardBesideStdio } = await import("./serve-dashboard.ts");
-  const dashboard = await dashboardBesideStdio({ config, logger, assembly });
   const running = lifecycle(logger, async () => {
     await dashboard?.close();
     await transport.close(Math.min(STDIO_DEADLINE_MS, config.shutdown.deadlineSeconds * 1000));
@@ -202,7 +221,12 @@ async function startStdio({ config }: LoadedConfig, { assembly, logger, output }
   return running;
 }
 
-function lifecycle(logger: Logger, stop: () => Promise<void>): Pick<RunningServer, "closed" | "close"> {
+interface Lifecycle extends Pick<RunningServer, "closed" | "close"> {
+  /** Takes the handlers of signals away again, for a start that failed. */
+  abandon(): void;
+}
+
+function lifecycle(logger: Logger, stop: () => Promise<void>): Lifecycle {
   let closing: Promise<void> | undefined;
   let exitCode = 0;
   let resolveClosed: (exitCode: number) => void = () => undefined;
@@ -218,8 +242,7 @@ function lifecycle(logger: Logger, stop: () => Promise<void>): Pick<RunningServe
       logger.error("could not stop cleanly", { error });
       exitCode = 1;
     } finally {
-      offSignals();
-      offStrayErrors();
+      abandon();
       resolveClosed(exitCode);
     }
   };
@@ -229,5 +252,9 @@ function lifecycle(logger: Logger, stop: () => Promise<void>): Pick<RunningServe
     exitCode = 1;
     void close(reason);
   });
-  return { closed, close };
+  const abandon = (): void => {
+    offSignals();
+    offStrayErrors();
+  };
+  return { closed, close, abandon };
 }

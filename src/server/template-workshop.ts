@@ -21,7 +21,10 @@ export interface WorkshopOptions {
 export async function buildInWorkshop(options: WorkshopOptions): Promise<BuildResult> {
   const { logger, recipe, onOutput, signal } = options;
   const { sandbox, guest } = options.config;
-  const config = { ...options.config, sandbox: { ...sandbox, network: { allow: recipe.allow, templates: {} } } };
+  const config = {
+    ...options.config,
+    sandbox: { ...sandbox, network: { ...sandbox.network, allow: recipe.allow, templates: {} } },
+  };
   const templates = new Templates();
   const runtimes = await chooseRuntimes({ config, logger, templates }, openRuntime);
   try {

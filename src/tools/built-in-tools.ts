@@ -18,6 +18,7 @@ import { shellExec } from "./shell/shell-exec.ts";
 import { shellKill } from "./shell/shell-kill.ts";
 import { shellOutput } from "./shell/shell-output.ts";
 import type { ToolServices } from "./tool-services.ts";
+import { withRelativePaths } from "./workspace-path.ts";
 
 export type Dialect = "native" | "microsandbox" | "open-sandbox";
 
@@ -45,7 +46,9 @@ export function builtInTools(services: ToolServices): BuiltInTool[] {
     ...browserTools(limits),
   ];
   const serve = (dialect: Dialect, name: string | undefined, tool: SandboxTool): NamedTool[] =>
-    name === undefined ? [] : [{ dialect, toolset: tool.toolset, definition: serveSandboxTool(name, tool, services) }];
+    name === undefined
+      ? []
+      : [{ dialect, toolset: tool.toolset, paths: tool.paths, definition: serveSandboxTool(name, tool, services) }];
   const tools: readonly NamedTool[] = [
     ...inSandbox.flatMap(([native, , tool]) => serve("native", native, tool)),
     ...inSandbox.flatMap(([, openSandbox, tool]) => serve("open-sandbox", openSandbox, tool)),
@@ -59,10 +62,12 @@ export function builtInTools(services: ToolServices): BuiltInTool[] {
     { dialect: "microsandbox", toolset: "files", definition: getVolumePath(services) },
   ];
   const names = new Map(inSandbox.map(([native, openSandbox]) => [openSandbox, native] as const));
-  return withOperations(tools, names);
+  return withOperations(tools, names, limits.workspacePath);
 }
 
-type NamedTool = Omit<BuiltInTool, "operation">;
+interface NamedTool extends Omit<BuiltInTool, "operation"> {
+  readonly paths?: readonly string[];
+}
 
 const MICROSANDBOX_OPERATIONS: ReadonlyMap<string, string> = new Map([
   ["execute_code", "code_run"],
@@ -75,6 +80,7 @@ const MICROSANDBOX_OPERATIONS: ReadonlyMap<string, string> = new Map([
 function withOperations(
   tools: readonly NamedTool[],
   openSandbox: ReadonlyMap<string | undefined, string>,
+  workspacePath: string,
 ): BuiltInTool[] {
   const nativeOf = ({ name }: HandlerDefinition): string =>
     MICROSANDBOX_OPERATIONS.get(name) ?? openSandbox.get(name) ?? name;
@@ -85,6 +91,9 @@ function withOperations(
   }
   return tools.map((tool) => {
     const name = nativeOf(tool.definition);
-    return { ...tool, operation: { name, names: names.get(name) ?? [name] } };
+    const operation: Operation = { name, names: names.get(name) ?? [name] };
+    const { paths = [] } = tool;
+    if (paths.length === 0) return { ...tool, operation };
+    return { ...tool, operation: { ...operation, normalize: withRelativePaths(paths, workspacePath) } };
   });
 }

@@ -1,4 +1,3 @@
-import { posix } from "node:path";
 import type { CallContext } from "../capabilities/context.ts";
 import type { ResourceContents } from "../capabilities/content.ts";
 import type { ResourceDefinition } from "../capabilities/define.ts";
@@ -7,6 +6,7 @@ import type { Sandbox } from "../sandbox/sandbox.ts";
 import { FILE_TIMEOUT_MS } from "./files/file-time.ts";
 import { sandboxUri } from "./sandbox-uri.ts";
 import type { ToolServices } from "./tool-services.ts";
+import { workspaceRelative } from "./workspace-path.ts";
 
 const PAGE_BYTES = 65_536;
 const MAX_PAGE_BYTES = 1024 * 1024;
@@ -18,7 +18,10 @@ export function sandboxFiles(services: ToolServices): ResourceDefinition {
   return {
     uri: "sandbox://{session_id}/{+path}{?offset,length}",
     name: "sandbox-file",
-    normalize: ({ path = "", ...others }) => ({ ...others, path: settled(path, services.limits.workspacePath) }),
+    normalize: ({ path = "", ...others }) => ({
+      ...others,
+      path: workspaceRelative(path, services.limits.workspacePath),
+    }),
     sameAs: { name: "file_read", names: ["file_read", "file.read"], scope: "workspace", toArgs },
     title: "File of a sandbox",
     description: `A file in the workspace of one of your sandboxes, or the whole of an output that was cut. Pages of ${PAGE_BYTES} bytes: go on with ?offset=, choose another size with &length=.`,
@@ -40,13 +43,6 @@ export function sandboxFiles(services: ToolServices): ResourceDefinition {
       }
     },
   };
-}
-
-/** The path as the guest reads it, short of links: in the workspace wherever it can be, without detours. */
-function settled(path: string, workspacePath: string): string {
-  const absolute = posix.resolve(workspacePath, path);
-  const inside = posix.relative(workspacePath, absolute);
-  return inside === ".." || inside.startsWith("../") ? absolute : inside;
 }
 
 /** As `file_read` takes them, for rules that look at them. */

@@ -35,6 +35,8 @@ export interface SandboxTool {
   readonly description: string;
   readonly effect: Effect;
   readonly scope: PermissionScope;
+  /** Arguments that are paths in the sandbox, or lists of them. */
+  readonly paths: readonly string[];
   readonly input: z.ZodObject;
   readonly output: z.ZodObject;
   run(call: SandboxCall, input: unknown): Promise<Outcome>;
@@ -70,6 +72,9 @@ export const sessionShape = {
   note: z.string().optional().describe("What you should know about this result."),
 };
 
+/** Every argument of a tool of ours that is a path in the sandbox has one of these names. */
+const PATH_ARGUMENTS: readonly string[] = ["path", "paths"];
+
 /** Adds what all of them have in common: the session id that goes in, and what is said about it in the result. */
 export function defineSandboxTool<I extends z.ZodRawShape>(definition: Definition<I>): SandboxTool {
   const { toolset, title, description, effect, scope } = definition;
@@ -81,6 +86,7 @@ export function defineSandboxTool<I extends z.ZodRawShape>(definition: Definitio
     description,
     effect,
     scope,
+    paths: PATH_ARGUMENTS.filter((name) => name in definition.input),
     input,
     output: z.object({ ...definition.output, ...sessionShape }),
     run: (call, value) => definition.run(call, own.parse(value)),

@@ -1,5 +1,6 @@
 import { describe } from "vitest";
 import { defineToolSuite } from "../e2e/sandbox-tool-suite.ts";
+import { defineMountedFolderSuite } from "../escape/mounted-folders-suite.ts";
 import { defineAttackSuite } from "../escape/sandbox-attack-suite.ts";
 import type { ContainerEngine, EngineKind } from "../services/container-engine.ts";
 import { defineFloodTest } from "./engine-flood-test.ts";
@@ -15,6 +16,7 @@ export function defineEngineSuite(kind: EngineKind, more: (engine: () => Contain
     defineToolSuite(["http"], () => settingsFor(engine()));
     describe("attacks:", () => {
       defineAttackSuite(containers(engine));
+      defineMountedFolderSuite(containers(engine));
       defineFloodTest(engine);
     });
     describe("lives:", () => {

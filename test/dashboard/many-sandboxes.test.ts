@@ -1,4 +1,6 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import type { Locator } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -13,8 +15,16 @@ const LONG_MS = 900_000;
 /** Those in sight, and some around them: fewer than there are, so that all of them would be too many. */
 const MOST_ROWS = 50;
 
+/** One workspace for all: the disks of so many small sandboxes could grow to more than this machine has. */
+const shared = mkdtempSync(join(tmpdir(), "owlclaw-many-"));
 const server = new DashboardServer({
-  sandbox: { maxTotal: COUNT + 10, maxPerPrincipal: COUNT + 10, maxTotalMemoryMb: 1_000_000, idleTimeoutSeconds: 3600 },
+  sandbox: {
+    maxTotal: COUNT + 10,
+    maxPerPrincipal: COUNT + 10,
+    maxTotalMemoryMb: 1_000_000,
+    idleTimeoutSeconds: 3600,
+    volumes: [shared],
+  },
 });
 const owned: { readonly client: Client; readonly session_id: string }[] = [];
 let anna: Operator;
@@ -39,6 +49,7 @@ beforeAll(async () => {
 // Each for itself: what one complains about must not leave the other behind.
 afterAll(() => server.stop(), LONG_MS);
 afterAll(() => anna.leave());
+afterAll(() => rmSync(shared, { recursive: true, force: true }));
 
 /** Of all processes below the server; pages that they share count in parts. */
 function memoryGigabytes(): number {

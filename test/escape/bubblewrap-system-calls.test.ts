@@ -9,6 +9,7 @@ const ATTACKS: Readonly<Record<string, string>> = {
   "tracing another process": "child(); call(libc.ptrace(16, pid, 0, 0))",
   "reading another process's memory": "child(); call(system('process_vm_readv', pid, vec, 1, vec, 1, 0))",
   "a ring of io_uring": "call(system('io_uring_setup', 4, ctypes.create_string_buffer(256)))",
+  "asynchronous I/O": "call(system('io_setup', 1, ctypes.byref(ctypes.c_ulong())))",
   "a keyring": "call(system('keyctl', 1, 0, 0, 0, 0))",
   "a key of the kernel": "call(system('add_key', b'user', b'name', b'data', 4, -3))",
   "page faults in user space": "call(system('userfaultfd', 1))",
@@ -88,9 +89,22 @@ print(sorted(made))`;
     expect(broken.stdout).not.toBe(kept.stdout);
   });
 
+  it("for pairs of sockets know no other families than for sockets", async () => {
+    const attempt = `
+errors = set()
+for family in set(range(46)) - {1, 2, 10, 16}:
+    try: errors.add(call(libc.socketpair(family, 3, 9, buffer)))
+    except OSError as error: errors.add(error.errno)
+print(sorted(errors))`;
+    const code = PREAMBLE.replace("    ATTEMPT", attempt.replaceAll("\n", "\n    "));
+    const [kept, broken] = [await inside.python(code), await unfiltered.python(code)];
+    expect(kept.stdout).toBe("[97]\ndone\n");
+    expect(broken.stdout).not.toBe(kept.stdout);
+  });
+
   it("of every refused name come back with an error and leave the process whole", async () => {
     const refused = (Object.keys(SYSCALLS) as SyscallName[]).filter(
-      (name) => !/^(open|openat|creat|clone|ioctl|socket)$|chmod|mknod|personality|unshare/.test(name),
+      (name) => !/^(open|openat|creat|clone|ioctl|socket|socketpair)$|chmod|mknod|personality|unshare/.test(name),
     );
     const attempt = `print(*[name for name in ${JSON.stringify(refused)} if NR[name] is not None and (system(name, -1, 0, 0, 0, 0, 0) >= 0 or ctypes.get_errno() not in (1, 38))])`;
     expect((await inside.python(PREAMBLE.replace("ATTEMPT", attempt))).stdout).toBe("\ndone\n");

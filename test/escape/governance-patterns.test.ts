@@ -31,10 +31,28 @@ test.each([
   expect(body.error?.message).toContain("too long for matches()");
 });
 
-test("a text that is short enough and keeps a pattern busy is refused within seconds", async () => {
+test.each([
+  String.raw`args.text.matches("^(a\x2b)\x2b$")`,
+  String.raw`args.text.matches("^(a\u002b)\u002b$")`,
+  String.raw`args.text.matches("^(a\053)\053$")`,
+])("the rule %s is refused at the start: its pattern hides what it repeats", async (when) => {
+  await expect(startGoverned({ governance: { rules: [{ id: "hidden", when, effect: "deny" }] } })).rejects.toThrow(
+    /names characters by number/,
+  );
+});
+
+test.each([`args.text.matches("^${"(a|)".repeat(27)}b$")`, 'args.text.matches // note\n("^(a+)+$")'])(
+  "the rule %s is refused at the start: its pattern tries a text in millions of ways, or cannot be found",
+  async (when) => {
+    const rules = [{ id: "ways", when: `tool == "echo" && ${when}`, effect: "deny" }];
+    await expect(startGoverned({ governance: { rules } })).rejects.toThrow(/could take for ever|written out/);
+  },
+);
+
+test("a text that is short enough and keeps a pattern busy is refused", async () => {
   const { body } = await call(server.url, "echo", { text: "a".repeat(1500) });
   expect(body.error?.data).toMatchObject({ kind: "governance_denied", rule: "rules.words" });
-  expect(body.error?.message).toContain("matches() took longer than 500 ms");
+  expect(body.error?.message).toContain("the rules took longer than 30 ms");
   const { body: short } = await call(server.url, "echo", { text: "a".repeat(50) });
   expect(short.error).toBeUndefined();
 });

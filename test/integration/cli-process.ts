@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import { temporaryFolder, trustConfigIn } from "../unit/config/temporary-folder.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const TSX = import.meta.resolve("tsx");
@@ -12,6 +13,8 @@ export interface CliOptions {
   /** The whole environment of the process beside PATH and HOME: nothing of the machine's own settings gets in. */
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
+  /** Whether the user has trusted an mcp-server.yaml in `cwd`. Default: yes. */
+  readonly isTrusted?: boolean;
 }
 
 export interface CliResult {
@@ -23,9 +26,11 @@ export interface CliResult {
 /** The real bin in a process of its own; it does not outlive the test. */
 export function spawnCli(
   argv: readonly string[],
-  { cwd = ROOT, env = {} }: CliOptions = {},
+  { cwd = ROOT, env: own = {}, isTrusted = true }: CliOptions = {},
 ): ChildProcessWithoutNullStreams {
   const { PATH = "", HOME = "" } = process.env;
+  const env = { XDG_DATA_HOME: temporaryFolder(), ...own };
+  if (isTrusted) trustConfigIn(cwd, env);
   const child = spawn(process.execPath, ["--import", TSX, `${ROOT}src/main.ts`, ...argv], {
     cwd,
     // These tests are about the command line; sandboxes would start processes and write to the data folder.

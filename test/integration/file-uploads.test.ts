@@ -148,7 +148,12 @@ test("a file of a sandbox that has ended is 404 and makes no new sandbox; a file
   const gone = await fetch(urlOf(door, "a"));
   expect([gone.status, await gone.json()]).toMatchObject([
     404,
-    { error: { message: "there is no sandbox with this session_id", data: { kind: "session_not_found" } } },
+    {
+      error: {
+        message: "the sandbox with this session_id has ended (it was idle for too long)",
+        data: { kind: "session_not_found" },
+      },
+    },
   ]);
   expect([logged("sandbox created"), await stateOf(door)]).toEqual([before, undefined]);
   const put = await fetch(urlOf(door, "b"), { method: "PUT", body: "b" });

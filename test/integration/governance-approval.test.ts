@@ -23,6 +23,7 @@ interface Waiting {
   readonly principal: string;
   readonly name: string;
   readonly args: unknown;
+  readonly hash: string;
 }
 
 async function waiting(count = 1): Promise<readonly Waiting[]> {
@@ -71,7 +72,16 @@ describe("an operator's approval", () => {
     const { approvals }: { readonly approvals: readonly Waiting[] } = JSON.parse(list.out);
     const [approval] = approvals;
     expect(approval).toMatchObject({ principal: "ada", args: { text: "by hand" } });
-    const approved = await runCli(["mcp-server", "approvals", "approve", approval?.id ?? "", "--config", config]);
+    const hash = ["--hash", approval?.hash ?? ""];
+    const approved = await runCli([
+      "mcp-server",
+      "approvals",
+      "approve",
+      approval?.id ?? "",
+      ...hash,
+      "--config",
+      config,
+    ]);
     expect(approved.code).toBe(0);
     expect((await running).body.result).toMatchObject({ content: [{ text: "by hand" }] });
     const reason = ["--reason", "in\u2028two lines"];

@@ -120,10 +120,7 @@ test("a call that its client gives up is cancelled, not refused", async () => {
   expect(row).toMatchObject({ outcome: "cancelled", error_kind: "cancelled", rule: "tools.plain.confirm" });
 });
 
-test("nobody approves a call of their own on the command line either", async () => {
-  const { id, running } = await asks(LOCAL);
-  const own = await cli("approvals", "approve", id);
-  expect([own.code === 0, own.err]).toEqual([false, expect.stringContaining("Nobody approves a call of their own.")]);
-  await approve(id);
-  expect((await running).body.result).toBeDefined();
+test("a token cannot speak for an operator on the command line", async () => {
+  const { status, body } = await call(server.url, "plain", { text: LOCAL }, { token: await token(LOCAL) });
+  expect([status, body.error?.data]).toMatchObject([401, { reason: "token_claims" }]);
 });

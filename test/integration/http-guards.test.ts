@@ -1,6 +1,14 @@
-import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { callTool, eventually, openSession, RawConnection, rpc, send, statuses } from "../escape/http-client.ts";
+import {
+  callTool,
+  eventually,
+  openResponse,
+  openSession,
+  RawConnection,
+  rpc,
+  send,
+  statuses,
+} from "../escape/http-client.ts";
 import { type HttpServerProcess, startHttp } from "../escape/server.ts";
 
 const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
@@ -133,26 +141,30 @@ describe("slow clients", () => {
 });
 
 describe("the connection limit", () => {
-  test("refuses more connections than http.maxConnections, and takes new ones when some are closed", async () => {
+  test("refuses a connection when all are in use, and takes new ones when some are closed", async () => {
     const small = await startHttp({ config: { http: { maxConnections: 5 } } });
     try {
-      const idle = await Promise.all(Array.from({ length: 5 }, () => RawConnection.open(small.port)));
-      const refused = await new Promise<boolean>((resolve) => {
-        const socket = connect(small.port, "127.0.0.1");
-        socket
-          .once("close", () => resolve(true))
-          .once("data", () => resolve(false))
-          .on("error", () => undefined);
-        socket.write(`GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n`);
-      });
-      expect(refused).toBe(true);
-      for (const connection of idle) connection.destroy();
-      const status = (): Promise<number> =>
-        send(`${small.origin}/health`).then(
-          (answer) => answer.status,
-          () => 0,
-        );
+      const streams = await Promise.all(Array.from({ length: 4 }, () => openResponse(`${small.origin}/mcp/sse`)));
+      const status = (): Promise<number> => rpc(small.origin, "ping").then((answer) => answer.status);
+      expect(await status()).toBe(503);
+      expect((await send(`${small.origin}/health`)).status).toBe(200);
+      for (const stream of streams) stream.destroy();
       expect(await eventually(status, (value) => value === 200)).toBe(200);
+    } finally {
+      await small.stop();
+    }
+  });
+
+  test("closes the connection that has waited longest without a request when a new one comes", async () => {
+    const small = await startHttp({ config: { http: { maxConnections: 5 } } });
+    try {
+      const idle: RawConnection[] = [];
+      for (let index = 0; index < 5; index++) idle.push(await RawConnection.open(small.port));
+      await idle[0]?.closed;
+      expect((await send(`${small.origin}/health`)).status).toBe(200);
+      await idle[1]?.closed;
+      expect(idle.slice(2).map(({ socket }) => socket.destroyed)).toEqual([false, false, false]);
+      for (const connection of idle) connection.destroy();
     } finally {
       await small.stop();
     }

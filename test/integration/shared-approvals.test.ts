@@ -105,7 +105,11 @@ describeUnless(SERVICES_MISSING, "calls that wait for an operator on one of two 
     const { id } = await waiting(two, "by command");
     const listed = await runCli(["mcp-server", "approvals", "list", "--json", "--config", config]);
     expect(listed.out).toContain(id);
-    const approved = await runCli(["mcp-server", "approvals", "approve", id, "--config", config]);
+    const { approvals }: { readonly approvals: readonly { readonly id: string; readonly hash: string }[] } = JSON.parse(
+      listed.out,
+    );
+    const hash = approvals.find((each) => each.id === id)?.hash ?? "";
+    const approved = await runCli(["mcp-server", "approvals", "approve", id, "--hash", hash, "--config", config]);
     expect(approved).toMatchObject({ code: 0, err: expect.stringContaining("may run, once") });
     expect((await running).body.result).toMatchObject({ content: [{ text: "by command" }] });
   });

@@ -1,11 +1,14 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statfsSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { expect, test, vi } from "vitest";
 import { makePlace, type Place, Server } from "../e2e/sandbox-client.ts";
 import { callTool } from "../escape/http-client.ts";
 import { processesOf, serverIds } from "../escape/sandbox-lab.ts";
 import { keptOf, NOTHING_KEPT, NOTHING_RUNS, runningOf } from "../escape/sandbox-remains.ts";
 
-const SANDBOXES = Number(process.env["OWLCLAW_LOAD_SANDBOXES"] ?? 100);
+/** Each may grow to 2 GiB, and the server promises no more than the disk has. */
+const FITTING = Math.floor((statfsSync(tmpdir()).bavail * statfsSync(tmpdir()).bsize) / 2 ** 31) - 2;
+const SANDBOXES = Number(process.env["OWLCLAW_LOAD_SANDBOXES"] ?? Math.min(100, FITTING));
 const CALLS = Number(process.env["OWLCLAW_LOAD_CALLS"] ?? 10_000);
 /** Interpreters are started and buffers have grown by then: what comes after is compared with it. */
 const WARM_UP_SHARE = 0.3;

@@ -41,7 +41,7 @@ function writeConfig(runtime: ServedRuntime): string {
       pool: { size: 0 },
       maxPerPrincipal: 50,
       volumes: [`${volume}:/workspace2`],
-      network: { templates: { node: ["good.test", site] } },
+      network: { templates: { node: ["good.test", site] }, shareVolumes: true },
     },
   };
   writeFileSync(file, JSON.stringify(config));

@@ -79,10 +79,14 @@ export async function whyNoMachine(): Promise<string | undefined> {
   return undefined;
 }
 
+/** Room for what the disks of some tens of sandboxes could grow to: the server promises no more. It is sparse, and stays so. */
+const DISK_SIZE = "100G";
+const DISK_WORDS = ["-N", "400000", "-J", "size=64", "-E", "lazy_itable_init=1"];
+
 /** The machine's disk, kernel and first file system. */
 export async function makeMachine(): Promise<Machine> {
   const digest = createHash("sha256")
-    .update(JSON.stringify([PACKAGES, PREFERENCES, CUSTOMIZE]))
+    .update(JSON.stringify([PACKAGES, PREFERENCES, CUSTOMIZE, DISK_WORDS, DISK_SIZE]))
     .digest("hex")
     .slice(0, 16);
   const folder = await cachedFolder(`vm-${digest}`, async (draft) => {
@@ -107,7 +111,7 @@ export async function makeMachine(): Promise<Machine> {
       const found = readdirSync(join(tree, "boot")).find((name) => name.startsWith(from)) ?? "";
       copyFileSync(join(tree, "boot", found), join(draft, to));
     }
-    await run("mke2fs", ["-q", "-t", "ext4", "-d", tree, join(draft, "root.img"), "3G"]);
+    await run("mke2fs", ["-q", "-t", "ext4", ...DISK_WORDS, "-d", tree, join(draft, "root.img"), DISK_SIZE]);
     rmSync(tree, { recursive: true });
   });
   return { folder };

@@ -7,7 +7,11 @@ export const approvalSchema = z.object({
   label: z.string().optional(),
   kind: z.string(),
   name: z.string(),
+  /** Of the whole call, whatever is shown of it. */
+  hash: z.string(),
   args: z.unknown(),
+  /** Whether arguments were cut, or secrets taken out of them. */
+  isCut: z.boolean().default(false),
   rule: z.string(),
   reason: z.string().optional(),
   traceId: z.string(),

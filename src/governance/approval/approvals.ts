@@ -10,6 +10,10 @@ export interface Approval {
   readonly kind: string;
   readonly name: string;
   readonly args: unknown;
+  /** Of principal, operation and arguments. */
+  readonly hash: string;
+  /** Whether `args` are not whole: another server tells others no more than its ledger would hold. */
+  readonly isCut?: boolean;
   readonly rule: string;
   readonly reason: string | undefined;
   readonly traceId: string;
@@ -31,7 +35,7 @@ export type Verdict =
   | { readonly kind: "gone" }
   | { readonly kind: "overloaded" };
 
-export type ApprovalRequest = Omit<Approval, "id" | "createdAtMs" | "expiresAtMs">;
+export type ApprovalRequest = Omit<Approval, "id" | "hash" | "isCut" | "createdAtMs" | "expiresAtMs">;
 
 interface Entry {
   readonly approval: Approval;
@@ -129,7 +133,7 @@ export class Approvals {
   #add({ request, hash, expiresAtMs }: { request: ApprovalRequest; hash: string; expiresAtMs: number }): Entry {
     const id = randomBytes(6).toString("hex");
     const createdAtMs = this.#nowMs();
-    const approval = { ...request, id, createdAtMs, expiresAtMs };
+    const approval = { ...request, id, hash, createdAtMs, expiresAtMs };
     const expiry = setTimeout(() => this.#close(entry, { kind: "expired" }), expiresAtMs - createdAtMs);
     expiry.unref();
     const entry: Entry = { approval, hash, waiting: new Set(), expiry, approvedBy: undefined };

@@ -114,7 +114,8 @@ export class SharedApprovals implements ApprovalDesk {
     let text = this.#texts.get(approval);
     if (text === undefined) {
       const args: unknown = JSON.parse(this.#options.shownArgs(approval.args));
-      text = JSON.stringify({ ...approval, args });
+      const isCut = JSON.stringify(args) !== JSON.stringify(approval.args);
+      text = JSON.stringify({ ...approval, args, isCut });
       this.#texts.set(approval, text);
     }
     return text;

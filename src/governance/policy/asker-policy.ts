@@ -2,6 +2,7 @@ import type { Asker, Subject } from "../subject.ts";
 import { countsAnything, joinCaps, type Layer } from "./layer.ts";
 import type { Facts } from "./expression.ts";
 import { type CompiledRule, firstVerdict, type RuleVerdict, standingVerdict } from "./rule.ts";
+import { sentOf } from "./sent-arguments.ts";
 import { type Counter, type Cap, type Objection, stricter, type Terms, tighter } from "./terms.ts";
 import { isOpenEnded, priceOf, reserveOf, type ToolEntry, toolConfirmation, toolCounter } from "./tool-entry.ts";
 
@@ -91,12 +92,16 @@ export class AskerPolicy {
         lookedAt.add("args");
         return facts.args;
       },
+      get sent() {
+        lookedAt.add("args");
+        return facts.sent;
+      },
       get claims() {
         lookedAt.add("claims");
         return facts.claims;
       },
     };
-    return { verdict: firstVerdict(this.#rulesFor(subject), () => watched), lookedAt };
+    return { verdict: firstVerdict(this.#rulesFor(subject), () => watched, facts), lookedAt };
   }
 
   /** Nobody is asked about suggestions: a client wants them at every key that is pressed. */
@@ -106,8 +111,10 @@ export class AskerPolicy {
 
   #factsOf({ kind, name, sameAs = "", completes, scope }: Subject, args: unknown): Facts {
     const { principal, label } = this.asker;
+    const known = isObject(args) ? args : {};
     return {
-      args: isObject(args) ? args : {},
+      args: known,
+      sent: sentOf(known),
       principal: principal.id,
       claims: principal.claims,
       groups: this.groups,

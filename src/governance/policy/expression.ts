@@ -1,10 +1,13 @@
 import { Environment } from "@marcbachmann/cel-js";
-import { isLinear } from "../../config/redact-rule.ts";
-import { withinTime } from "./within-time.ts";
+import { withinTime } from "../../collections/within-time.ts";
+import { costOf, stepsOf } from "./expression-cost.ts";
 
 /** What an expression can look at. */
 export interface Facts {
+  /** With every path of a built-in tool in its one form. */
   readonly args: Readonly<Record<string, unknown>>;
+  /** As the caller wrote them. */
+  readonly sent: Readonly<Record<string, unknown>>;
   readonly principal: string;
   readonly claims: Readonly<Record<string, unknown>>;
   readonly groups: readonly string[];
@@ -15,7 +18,14 @@ export interface Facts {
   readonly uri: string;
 }
 
-export type Expression = (facts: Facts) => boolean;
+export interface EvaluationLimits {
+  readonly limitMs: number;
+  /** The same facts, for measuring: where looks at facts are recorded, measuring them must not count as a look. */
+  readonly measured: Facts;
+}
+
+/** @throws when it cannot be worked out, or not within its time. */
+export type Expression = (facts: Facts, limits: EvaluationLimits) => boolean;
 
 const withoutLabel = new Environment({
   unlistedVariablesAreDyn: false,
@@ -23,6 +33,7 @@ const withoutLabel = new Environment({
   limits: { maxAstNodes: 2000, maxDepth: 100, maxListElements: 500, maxMapEntries: 500, maxCallArguments: 20 },
 })
   .registerVariable("args", "map<string, dyn>")
+  .registerVariable("sent", "map<string, dyn>")
   .registerVariable("principal", "string")
   .registerVariable("claims", "map<string, dyn>")
   .registerVariable("groups", "list<string>")
@@ -44,57 +55,15 @@ export function compileExpression(text: string): Expression {
   if (!valid) throw error ?? new TypeError("it cannot be checked");
   if (type !== "bool" && type !== "dyn")
     throw new TypeError(`it gives ${type ?? "nothing"}, and must give true or false`);
-  const degree = assertQuickPatterns(text);
-  const named = (name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
-  const counted = degree === 0 ? [] : COUNTED.filter(named);
-  const uncounted = degree > 0 && named("claims") ? Infinity : 0;
-  return (facts) => {
-    const steps = counted.reduce((sum, name) => sum + stepsOf(facts[name], degree), uncounted);
-    const value: unknown = steps > QUICK_STEPS ? withinTime(LONGEST_MS, () => parsed(facts)) : parsed(facts);
+  const cost = costOf(text);
+  return (facts, { limitMs, measured }) => {
+    const evaluate = (): unknown => parsed(facts);
+    const isQuick = stepsOf(cost, measured) <= QUICK_STEPS;
+    const value = isQuick ? evaluate() : withinTime(limitMs, evaluate);
     if (typeof value !== "boolean") throw new TypeError(`it gave ${typeof value}, and must give true or false`);
     return value;
   };
 }
 
-const MATCHES_CALL = /\.\s*matches\s*\(/g;
-const MATCHES_LITERAL = /\.\s*matches\s*\(\s*(r?)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\)/g;
-
-/**
- * Callers choose the texts, so a pattern must be one that no text keeps busy for ever. How fast its time grows with the
- * text: the text's length to this power; 0 where there is no pattern.
- */
-function assertQuickPatterns(text: string): number {
-  const calls = text.match(MATCHES_CALL)?.length ?? 0;
-  const literals = [...text.matchAll(MATCHES_LITERAL)];
-  if (literals.length < calls) throw new TypeError("matches() takes a pattern that is written out, in quotes");
-  for (const [, raw, quoted = ""] of literals) {
-    const inner = quoted.slice(1, -1);
-    if (isLinear(raw === "" ? inner.replaceAll(/\\(.)/g, "$1") : inner)) continue;
-    throw new TypeError(
-      `the pattern ${quoted} could take for ever on a text made for it: no repetition or alternative inside a repeated group, and at most three repetitions`,
-    );
-  }
-  return Math.max(0, ...literals.map(([, , quoted = ""]) => 1 + (quoted.match(/[*+?{]/g)?.length ?? 0)));
-}
-
-/** All that holds texts but claims: to look at those is to depend on them, and `policy replay` would have to say so. */
-const COUNTED: readonly (keyof Facts)[] = ["args", "principal", "groups", "label", "tool", "uri"];
-const MAX_MATCHED_CHARS = 10_000;
 /** What takes more than some milliseconds is watched; to watch it costs a part of one. */
-const QUICK_STEPS = 1_000_000;
-/** Three repetitions over 10,000 characters would take days, and the server does nothing else meanwhile. */
-const LONGEST_MS = 500;
-
-/** The most steps that a pattern of this degree may take over the texts, keys among them. @throws TypeError when one is too long. */
-function stepsOf(value: unknown, degree: number): number {
-  if (typeof value === "string") {
-    if (value.length <= MAX_MATCHED_CHARS) return value.length ** degree;
-    throw new TypeError(
-      `a text of ${value.length} characters is too long for matches(), which takes ${MAX_MATCHED_CHARS}`,
-    );
-  }
-  if (typeof value !== "object" || value === null) return 0;
-  let steps = 0;
-  for (const [key, item] of Object.entries(value)) steps += stepsOf(key, degree) + stepsOf(item, degree);
-  return steps;
-}
+const QUICK_STEPS = 2000;

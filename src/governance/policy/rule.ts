@@ -1,3 +1,4 @@
+import { TimeExceeded } from "../../collections/within-time.ts";
 import type { DeepReadonly } from "../../config/deep-freeze.ts";
 import type { RuleConfig } from "../../config/governance-schema.ts";
 import { compileExpression, type Expression, type Facts, looksAtLabel } from "./expression.ts";
@@ -52,20 +53,29 @@ function strictness({ effect, confirm }: Effect): number {
   return confirm === "client" ? 1 : 2;
 }
 
+/** For all rules of one call together: the server does nothing else meanwhile. */
+const RULES_MS = 30;
+
 /**
  * The first rule that holds decides. One that cannot be worked out decides against the call: it may have been meant
  * for just this one. Only an `allow` is passed over, since what it would have let through meets the rules behind it.
  */
-export function firstVerdict(rules: readonly CompiledRule[], facts: () => Facts): RuleVerdict | undefined {
+export function firstVerdict(
+  rules: readonly CompiledRule[],
+  facts: () => Facts,
+  measured?: Facts,
+): RuleVerdict | undefined {
   if (rules.length === 0) return undefined;
   const known = facts();
+  const end = performance.now() + RULES_MS;
   for (const rule of rules) {
     const { effect, reason } = rule;
     try {
-      if (rule.holds(known)) return { rule, effect, reason };
+      const limitMs = Math.max(1, end - performance.now());
+      if (rule.holds(known, { limitMs, measured: measured ?? known })) return { rule, effect, reason };
     } catch (error) {
       if (effect === "allow") continue;
-      return { rule, effect: "deny", reason: `the rule cannot be worked out for this call: ${firstLine(error)}` };
+      return { rule, effect: "deny", reason: `the rule cannot be worked out for this call: ${whyNot(error)}` };
     }
   }
   return undefined;
@@ -73,8 +83,12 @@ export function firstVerdict(rules: readonly CompiledRule[], facts: () => Facts)
 
 /** What the rules say of every call of a subject, whatever its arguments; nothing where that depends on them. */
 export function standingVerdict(rules: readonly CompiledRule[], facts: () => Facts): RuleVerdict | undefined {
-  const upTo = rules.findIndex(({ when }) => /\bargs\b/.test(when));
+  const upTo = rules.findIndex(({ when }) => /\b(?:args|sent)\b/.test(when));
   return firstVerdict(upTo === -1 ? rules : rules.slice(0, upTo), facts);
+}
+
+function whyNot(error: unknown): string {
+  return error instanceof TimeExceeded ? `the rules took longer than ${RULES_MS} ms` : firstLine(error);
 }
 
 export function firstLine(error: unknown): string {

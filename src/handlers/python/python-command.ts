@@ -10,6 +10,9 @@ const VERSION_CHECK = "import sys; sys.exit(0 if sys.version_info >= (3, 9) else
 const CHECK_TIMEOUT_MS = 10_000;
 const TOO_OLD = 9;
 
+/** `python -m` would look for modules in the working directory first, which sandboxes may be able to write. */
+const RUN_WORKER = `import sys; sys.path[:] = [path for path in sys.path if path]; import runpy; runpy.run_module("owlclaw.worker", run_name="__main__", alter_sys=True)`;
+
 /** The folder with our Python package, which workers find on their path. */
 export const PYTHON_FOLDER: string = fileURLToPath(new URL(".", import.meta.url));
 
@@ -29,7 +32,7 @@ export async function pythonWorkerCommand({
   const pythonPath = before === undefined || before === "" ? PYTHON_FOLDER : `${PYTHON_FOLDER}${delimiter}${before}`;
   return {
     program,
-    args: ["-u", "-m", "owlclaw.worker", "fd"],
+    args: ["-u", "-c", RUN_WORKER, "fd"],
     env: {
       ...env,
       PYTHONPATH: pythonPath,

@@ -91,6 +91,8 @@ export class WorkerContext implements CallContext {
   startTask: CallContext["startTask"] = async () => void (await this.#ask<unknown>("startTask"));
 
   charge: CallContext["charge"] = (amount) => {
+    if (!Number.isFinite(amount) || amount < 0)
+      throw new TypeError("charge() takes a finite amount that is not negative");
     if (!this.#hasOutcome) this.#send({ t: "charge", id: this.#id, amount });
   };
 

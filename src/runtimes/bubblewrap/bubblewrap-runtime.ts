@@ -3,6 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import { provideEmptyPaths } from "../empty-paths.ts";
 import { isThere } from "../is-there.ts";
 import type { Cell, Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
@@ -103,7 +104,7 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
   const groupName = `owlclaw-${serverId}`;
   await records.writeServer({ serverId, owner, groups: await plannedGroups(groupName) });
   const guestCopies = createGuestCopies(join(stateFolder, "guests"));
-  const [bwrap = "bwrap", node, python, browser, controlGroups, seccompFile, privileges, guestFolder] =
+  const [bwrap = "bwrap", node, python, browser, controlGroups, seccompFile, privileges, guestFolder, empty] =
     await Promise.all([
       findTool("bwrap"),
       findNode(process.execPath),
@@ -113,6 +114,7 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
       writeSeccompFile(stateFolder),
       rootPrivileges(stateFolder, controlsOff),
       guestCopies.make(serverId, options.guestFolder),
+      provideEmptyPaths(stateFolder),
       writeOwnEtc(join(stateFolder, "etc")),
     ]);
   if (controlGroups !== undefined) await records.writeServer({ serverId, owner, groups: [...controlGroups.folders] });
@@ -127,6 +129,7 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
     privileges,
     guestCopies,
     guestFolder,
+    empty,
   };
   const given = { serverId, dataFolder, stateFolder, logger, templates, controlsOff };
   return { ...given, ...found, workspaceWatch: createWorkspaceWatch({ intervalMs: options.watchIntervalMs }) };

@@ -22,6 +22,8 @@ export interface BwrapPlan {
   /** Where bwrap finds the workspace, our `/etc` and each mount: staged by a privileged launcher, or the host's own path. */
   readonly workspaceSource: string;
   readonly etcSource: string;
+  /** Terminals with a maximum; absent: those that bwrap makes. */
+  readonly terminalsSource?: string | undefined;
   readonly mounts: ReadonlyArray<CellMount & { readonly source: string }>;
 }
 
@@ -81,7 +83,8 @@ async function rootArguments(host: CellHost, plan: BwrapPlan): Promise<string[]>
   const proc = host.controlsOff.has("processes")
     ? ["--bind", "/proc", "/proc"]
     : ["--proc", "/proc", ...(await maskedProcArguments())];
-  return [...tree, ...proc, "--dev", "/dev"];
+  const terminals = plan.terminalsSource === undefined ? [] : ["--dev-bind", plan.terminalsSource, "/dev/pts"];
+  return [...tree, ...proc, "--dev", "/dev", ...terminals];
 }
 
 /** Everything a program inside can read of an environment: nothing of the server's own. */

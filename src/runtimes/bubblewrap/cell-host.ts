@@ -6,6 +6,7 @@ import type { GuestCopies } from "./guest-copy.ts";
 import type { Interpreter } from "./interpreters.ts";
 import type { Records } from "./records.ts";
 import type { UidRange } from "./uid-range.ts";
+import type { EmptyPaths } from "../empty-paths.ts";
 import type { TemplateTree } from "../runtime.ts";
 import type { WorkspaceWatch } from "../workspace-watch.ts";
 
@@ -18,6 +19,7 @@ export interface CellHost {
   /** This server's own copy of the guest. */
   readonly guestFolder: string;
   readonly guestCopies: GuestCopies;
+  readonly empty: EmptyPaths;
   readonly bwrap: string;
   readonly node: Interpreter;
   readonly python: Interpreter | undefined;

@@ -1,6 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Cell, CellExit } from "../runtime.ts";
+import type { CellMount } from "../cell-mounts.ts";
+import { checkMounts } from "../check-mounts.ts";
 import type { CellHost } from "./cell-host.ts";
 import type { ControlGroup } from "./cgroups/control-group.ts";
 import { endGroups, tryKill } from "./end-groups.ts";
@@ -19,6 +21,7 @@ export interface RunningCell {
   readonly launched: LaunchedProcess;
   readonly record: CellRecord;
   readonly group: ControlGroup | undefined;
+  readonly mounts: readonly CellMount[];
 }
 
 export interface BubblewrapCell extends Cell {
@@ -65,6 +68,7 @@ export async function adoptCell(host: CellHost, running: RunningCell): Promise<B
     stream,
     diagnostics,
     exited: ended,
+    checkMounts: () => checkMounts(initPid, running.mounts),
     usage: async () => (group === undefined ? await processTreeUsage(initPid) : await group.usage()),
     group,
     cleared,

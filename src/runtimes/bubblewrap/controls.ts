@@ -10,6 +10,7 @@ export type Control =
   | "disk-image"
   | "own-uid"
   | "tmp-size"
+  | "terminal-limit"
   | "descriptor-limit"
   | "inherited-descriptors";
 

@@ -29,8 +29,8 @@ done
  * ended. All sources are collected on one small tmpfs where the unprivileged user can reach them, even when the data
  * folder lies in a private place. One `mount` reads a whole table: each program that is started costs a millisecond.
  *
- * Arguments: the table's file, the workspace, the uid, an interpreter and its program for mapped folders; then, for each source
- * that no table can hold, its kind, path, target and owner; `--`, and the program to become.
+ * Arguments: the table's file, the workspace, the uid, an interpreter and its program for mapped mounts; source and target of
+ * each file; `--`; what the program takes for each mapped mount; `--`, and the program to become.
  */
 const STAGE = `
 table=$1 workspace=$2 uid=$3 python=$4 mapper=$5
@@ -38,17 +38,15 @@ shift 5
 mount -a -T "$table"
 install -d -o "$uid" -g "$uid" "$workspace"
 while [ "$1" != -- ]; do
-  kind=$1 source=$2 target=$3 owner=$4 group=$5
-  shift 5
-  if [ "$kind" = file ]; then
-    : > "$target"
-    mount --bind "$source" "$target"
-  else
-    mkdir "$target"
-    "$python" -I -S -c "$mapper" "$source" "$target" "$owner" "$group" "$uid"
-  fi
+  : > "$2"
+  mount --bind "$1" "$2"
+  shift 2
 done
 shift
+mapped=()
+while [ "$1" != -- ]; do mapped+=("$1"); shift; done
+shift
+if [ "\${#mapped[@]}" -gt 0 ]; then "$python" -I -S -c "$mapper" "$uid" "\${mapped[@]}"; fi
 `;
 
 export const USER_SCRIPT = `${PREAMBLE}${CLOSE_DESCRIPTORS}exec -c "$@"`;

@@ -24,11 +24,18 @@ const SHELL = ["/bin/bash", "--norc", "--noprofile", "-c"];
 /** bwrap sees to this as well, but only once it runs. */
 const DIE_WITH_SERVER = ["setpriv", "--pdeathsig", "KILL", "--"];
 
-const PRIVATE_MOUNTS = ["unshare", "--mount", "--propagation", "private", "--"];
+/**
+ * A copy of the host's mounts that no mount made here leaves, and that the host's unmounts reach where its mounts are
+ * shared (as under systemd): otherwise a disk of the host would stay in use for as long as the sandbox runs.
+ */
+const OWN_MOUNTS = ["unshare", "--mount", "--propagation", "slave", "--"];
 
 const DISK = `${STAGE_FOLDER}/disk`;
 const STAGED_WORKSPACE = `${DISK}/workspace`;
 const STAGED_ETC = `${STAGE_FOLDER}/etc`;
+const STAGED_TERMINALS = `${STAGE_FOLDER}/pts`;
+/** Of the 3,072 that the kernel has for all sandboxes together by default (`kernel.pty.max` less `kernel.pty.reserve`). */
+const MAX_TERMINALS = 48;
 
 export interface Launch {
   readonly spec: CellSpec;
@@ -50,6 +57,7 @@ export async function launch(host: CellHost, request: Launch): Promise<LaunchedP
     spec,
     workspaceSource: isStaged ? STAGED_WORKSPACE : workspaceFolder(request),
     etcSource: isStaged ? STAGED_ETC : etcFolder,
+    terminalsSource: hasOwnTerminals(host, uid) ? STAGED_TERMINALS : undefined,
     mounts: mounts.map((mount, index) => ({
       ...mount,
       source: isStaged ? `${STAGE_FOLDER}/${index}` : mount.hostPath,
@@ -84,31 +92,37 @@ async function privilegedCommand(options: {
     const owner = host.controlsOff.has("own-uid") ? undefined : mount.owner;
     return { ...mount, owner, target: `${STAGE_FOLDER}/${index}` };
   });
-  const needsMore = (mount: (typeof staged)[number]): boolean => mount.kind === "file" || mount.owner !== undefined;
+  const isMapped = ({ owner }: (typeof staged)[number]): boolean => owner !== undefined;
+  const plain = staged.filter((mount) => !isMapped(mount));
   const disk =
     "image" in request.workspace ? diskEntry(request.workspace.image) : bindEntry(request.workspace.folder, DISK);
   const table = [
     ["owlclaw", STAGE_FOLDER, "tmpfs", "size=1m,mode=755,nosuid,nodev"],
     disk,
     bindEntry(etcFolder, STAGED_ETC),
-    ...staged.filter((mount) => !needsMore(mount)).map(({ hostPath, target }) => bindEntry(hostPath, target)),
+    ...(hasOwnTerminals(host, uid) ? [TERMINALS] : []),
+    ...plain.filter(({ kind }) => kind === "folder").map(({ hostPath, target }) => bindEntry(hostPath, target)),
   ];
-  const more = staged
-    .filter(needsMore)
-    .flatMap(({ kind, hostPath, target, owner }) => [kind, hostPath, target, String(owner?.uid), String(owner?.gid)]);
+  const files = plain.filter(({ kind }) => kind === "file").flatMap(({ hostPath, target }) => [hostPath, target]);
+  const mapped = staged.filter(isMapped).flatMap(({ kind, hostPath, opened, target, owner }) => {
+    const identity = opened === undefined ? ["", ""] : [String(opened.dev), String(opened.ino)];
+    return [kind, hostPath, target, String(owner?.uid), String(owner?.gid), ...identity];
+  });
   const tableFile = join(request.spec.folder, "mounts");
   await writeFile(tableFile, table.map((entry) => `${entry.map(escapeField).join(" ")}\n`).join(""), { mode: 0o600 });
   const stageArguments = [tableFile, STAGED_WORKSPACE, String(uid), host.python?.executable ?? "", VOLUME_MAPPER];
   return [
     ...DIE_WITH_SERVER,
-    ...PRIVATE_MOUNTS,
+    ...OWN_MOUNTS,
     ...SHELL,
     script(host, ROOT_SCRIPT),
     "bash",
     ...request.joinFiles,
     "--",
     ...stageArguments,
-    ...more,
+    ...files,
+    "--",
+    ...mapped,
     "--",
     ...bwrap,
   ];
@@ -126,13 +140,26 @@ function diskEntry(image: string): TableEntry {
   return [image, DISK, "ext4", "loop,nosuid,nodev,noatime,discard,nobarrier,noinit_itable,X-mount.mkdir"];
 }
 
+/** Private: what the host mounts below it later does not show inside, where it would lack the limits of this mount. */
 function bindEntry(hostPath: string, target: string): TableEntry {
-  return [hostPath, target, "none", "rbind,X-mount.mkdir"];
+  return [hostPath, target, "none", "rbind,rprivate,X-mount.mkdir"];
+}
+
+/** bwrap makes terminals for each sandbox as well, but without a maximum: only root can mount them with one. */
+const TERMINALS: TableEntry = [
+  "devpts",
+  STAGED_TERMINALS,
+  "devpts",
+  `newinstance,max=${MAX_TERMINALS},mode=620,ptmxmode=666,nosuid,noexec,X-mount.mkdir`,
+];
+
+function hasOwnTerminals(host: CellHost, uid: number | undefined): boolean {
+  return uid !== undefined && !host.controlsOff.has("terminal-limit");
 }
 
 /** Spaces and the like would end a field, and `#` a line. */
 function escapeField(text: string): string {
-  return text.replaceAll(/[\s\\#]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
+  return text.replaceAll(/[ \t\n\\#]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
 }
 
 function script(host: CellHost, text: string): string {

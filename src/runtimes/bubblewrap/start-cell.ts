@@ -32,7 +32,7 @@ export async function startCell(host: CellHost, request: StartRequest): Promise<
     signal.throwIfAborted();
     const command = request.command ?? spec.program ?? [host.node.executable, `${GUEST_FOLDER}/guest.mjs`];
     const launched = await launch(host, { spec, mounts, joinFiles: group?.joinFiles ?? [], uid, workspace, command });
-    const cell = await adoptUnlessAborted(host, { launched, record, group, signal });
+    const cell = await adoptUnlessAborted(host, { launched, record, group, signal, mounts });
     const unwatch = watchWorkspace({ host, spec, workspace, onExcess: () => cell.end("disk") });
     void cell.exited.finally(unwatch);
     return cell;
@@ -80,7 +80,7 @@ async function cellMounts(host: CellHost, spec: CellSpec): Promise<CellMount[]> 
     ...(spec.egressSocket === undefined
       ? []
       : [{ hostPath: spec.egressSocket, guestPath: EGRESS_SOCKET, kind: "file", isReadOnly: false } as const]),
-    ...(await volumeMounts({ volumes: spec.volumes, workspacePath: spec.workspacePath, dataFolder: host.dataFolder })),
+    ...(await volumeMounts({ ...spec, dataFolder: host.dataFolder, empty: host.empty })),
   ];
 }
 

@@ -1,5 +1,7 @@
 import type { PassThrough } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
+import type { CellMount } from "../cell-mounts.ts";
+import { checkMounts } from "../check-mounts.ts";
 import type { CellStream } from "../cell-stream.ts";
 import type { Cell, CellExit, CellUsage } from "../runtime.ts";
 import type { DockerHost } from "./docker-host.ts";
@@ -20,6 +22,7 @@ export interface DockerCellOptions {
   readonly diagnostics: PassThrough;
   readonly ended: Promise<void>;
   readonly egressStream: CellStream | undefined;
+  readonly mounts: readonly CellMount[];
 }
 
 /** One running container with the guest in it. */
@@ -31,12 +34,14 @@ export class DockerCell implements Cell {
   readonly egressStream: CellStream | undefined;
   readonly exited: Promise<CellExit>;
   readonly #host: DockerHost;
+  readonly #mounts: readonly CellMount[];
   readonly #following = new AbortController();
   #endReason: CellExit["reason"];
   #removed: Promise<void> | undefined;
 
-  constructor({ host, cellId, containerId, stream, diagnostics, ended, egressStream }: DockerCellOptions) {
+  constructor({ host, cellId, containerId, stream, diagnostics, ended, egressStream, mounts }: DockerCellOptions) {
     this.#host = host;
+    this.#mounts = mounts;
     this.id = cellId;
     this.containerId = containerId;
     this.stream = stream;
@@ -68,6 +73,14 @@ export class DockerCell implements Cell {
     const { memory_stats: memory, pids_stats: pids, cpu_stats: cpu } = statsSchema.parse(answer.json);
     const cpuMs = cpu.cpu_usage.total_usage / NANOSECONDS_PER_MS;
     return { memoryBytes: memory.usage, cpuMs, pids: pids.current };
+  }
+
+  /** Only where this server may look into the container: root, on the engine's own machine. */
+  async checkMounts(): Promise<void> {
+    if (process.getuid?.() !== 0 || this.#host.isRemote || this.#mounts.length === 0) return;
+    const { json } = await this.#host.engine.call({ method: "GET", path: `/containers/${this.containerId}/json` });
+    const { Pid: pid } = stateSchema.parse(json).State;
+    if (pid > 0) await checkMounts(pid, this.#mounts);
   }
 
   async #remove(): Promise<void> {

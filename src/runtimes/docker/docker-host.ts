@@ -1,4 +1,5 @@
 import type { Logger } from "../../telemetry/logger.ts";
+import type { EmptyPaths } from "../empty-paths.ts";
 import type { TemplateTree } from "../runtime.ts";
 import type { WorkspaceWatch } from "../workspace-watch.ts";
 import type { EngineClient } from "./engine-client.ts";
@@ -15,6 +16,7 @@ export interface DockerHost {
   readonly logger: Logger;
   readonly dataFolder: string;
   readonly stateFolder: string;
+  readonly empty: EmptyPaths;
   /** `runsc` and the like; empty: the engine's own default. */
   readonly ociRuntime: string;
   /** As engines take it: the profile itself, or for Podman the file that holds it. */

@@ -2,6 +2,7 @@ import { access, constants, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import { provideEmptyPaths } from "../empty-paths.ts";
 import { replaceFile } from "../replace-file.ts";
 import type { Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
@@ -120,6 +121,7 @@ async function createHost(options: DockerOptions): Promise<DockerHost> {
     ...ground,
     facts,
     seccomp,
+    empty: await provideEmptyPaths(stateFolder),
     images: new Images({ ground, facts, guestFolder, seccomp }),
     workspaceWatch: createWorkspaceWatch(),
     watchesWorkspaces: await canReadVolumes(engine, facts),

@@ -3,7 +3,12 @@ import { z } from "zod";
 export const createdSchema = z.object({ Id: z.string().regex(/^[0-9a-f]{12,128}$/) });
 
 export const stateSchema = z.object({
-  State: z.object({ Running: z.boolean(), ExitCode: z.number().int(), OOMKilled: z.boolean() }),
+  State: z.object({
+    Running: z.boolean(),
+    ExitCode: z.number().int(),
+    OOMKilled: z.boolean(),
+    Pid: z.number().int().default(0),
+  }),
 });
 
 export const waitSchema = z.object({ StatusCode: z.number().int() });

@@ -12,8 +12,8 @@ export const FREE_SYSCALLS: readonly string[] = (
   "futex_wait futex_waitv futex_wake futimesat get_mempolicy get_robust_list getcpu getcwd getdents " +
   "getdents64 getegid geteuid getgid getgroups getitimer getpeername getpgid getpgrp getpid getppid " +
   "getpriority getrandom getresgid getresuid getrlimit getrusage getsid getsockname getsockopt gettid " +
-  "gettimeofday getuid getxattr inotify_add_watch inotify_init inotify_init1 inotify_rm_watch io_cancel " +
-  "io_destroy io_getevents io_pgetevents io_pgetevents_time64 io_setup io_submit ioprio_get ioprio_set kill " +
+  "gettimeofday getuid getxattr inotify_add_watch inotify_init inotify_init1 inotify_rm_watch " +
+  "ioprio_get ioprio_set kill " +
   "landlock_add_rule landlock_create_ruleset landlock_restrict_self lchown lgetxattr link linkat listen " +
   "listxattr llistxattr lremovexattr lseek lsetxattr lstat madvise map_shadow_stack membarrier memfd_create " +
   "memfd_secret mincore mkdir mkdirat mlock mlock2 mlockall mmap mprotect mq_getsetattr mq_notify mq_open " +
@@ -29,7 +29,7 @@ export const FREE_SYSCALLS: readonly string[] = (
   "sched_setattr sched_setparam sched_setscheduler sched_yield seccomp select semctl semget semop semtimedop " +
   "semtimedop_time64 sendfile sendmmsg sendmsg sendto set_robust_list set_tid_address setfsgid setfsuid " +
   "setgid setgroups setitimer setpgid setpriority setregid setresgid setresuid setreuid setrlimit setsid " +
-  "setsockopt setuid setxattr shmat shmctl shmdt shmget shutdown sigaltstack signalfd signalfd4 socketpair " +
+  "setsockopt setuid setxattr shmat shmctl shmdt shmget shutdown sigaltstack signalfd signalfd4 " +
   "splice stat statfs statx symlink symlinkat sync sync_file_range sync_file_range2 syncfs sysinfo tee " +
   "tgkill time timer_create timer_delete timer_getoverrun timer_gettime timer_gettime64 timer_settime " +
   "timer_settime64 timerfd_create timerfd_gettime timerfd_gettime64 timerfd_settime timerfd_settime64 times " +

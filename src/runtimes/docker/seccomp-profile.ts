@@ -1,4 +1,5 @@
 import {
+  ABSENT,
   AF_INET,
   AF_INET6,
   AF_NETLINK,
@@ -41,10 +42,11 @@ export function seccompProfile(architecture: Architecture): string {
     allow([...FREE_SYSCALLS, "ioctl"]),
     // ENOSYS makes libraries fall back to the older call.
     { names: UNREADABLE, action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS },
+    { names: ABSENT, action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS },
     allow(["clone"], without(0, CLONE_NEW_NAMESPACES)),
     allow(["unshare"], without(0, CLONE_NEW_NAMESPACES | CLONE_NEWTIME)),
-    ...[AF_UNIX, AF_INET, AF_INET6].map((family) => allow(["socket"], is(0, family))),
-    allow(["socket"], is(0, AF_NETLINK), is(2, NETLINK_ROUTE)),
+    ...[AF_UNIX, AF_INET, AF_INET6].map((family) => allow(["socket", "socketpair"], is(0, family))),
+    allow(["socket", "socketpair"], is(0, AF_NETLINK), is(2, NETLINK_ROUTE)),
     ...[0, PERSONALITY_QUERY].map((persona) => allow(["personality"], is(0, persona))),
     allow(["chmod", "fchmod", "creat", "mknod"], without(1, SET_ID_BITS)),
     allow(["fchmodat", "fchmodat2", "mknodat"], without(2, SET_ID_BITS)),

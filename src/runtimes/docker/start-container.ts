@@ -28,8 +28,7 @@ export async function startContainer(host: DockerHost, request: StartRequest): P
   const name = host.imageOf(spec.template);
   try {
     const image = await host.images.get(name);
-    const { volumes, workspacePath } = spec;
-    const mounts = await volumeMounts({ volumes, workspacePath, dataFolder: host.dataFolder });
+    const mounts = await volumeMounts({ ...spec, dataFolder: host.dataFolder, empty: host.empty });
     const uid = uidOf(host, spec, mounts);
     if (spec.egressSocket !== undefined && !host.isRemote) await openDoor(spec.egressSocket, uid, host.facts);
     const command = request.command ?? spec.program ?? guestCommand(image);
@@ -72,7 +71,7 @@ async function attachAndStart(
     socket.destroy();
     throw error;
   }
-  const cell = new DockerCell({ host, cellId: spec.id, containerId: id, ...attached, egressStream });
+  const cell = new DockerCell({ host, cellId: spec.id, containerId: id, ...attached, egressStream, mounts });
   const unwatch = await watchWorkspace(host, { spec, mounts, onExcess: () => cell.end("disk") });
   void cell.exited.then(unwatch);
   return cell;

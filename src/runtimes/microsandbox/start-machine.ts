@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../../errors/owl-error.ts";
 import { type CellMount, volumeMounts } from "../cell-mounts.ts";
 import { CellStream } from "../cell-stream.ts";
-import type { CellSpec } from "../runtime.ts";
+import type { CellSpec, Volume } from "../runtime.ts";
 import { checkSpec, type StartRequest } from "../start-request.ts";
 import { creditedLine } from "./credited-line.ts";
 import { openEgressBridge } from "./egress-bridge.ts";
@@ -21,6 +21,7 @@ const MAX_ID_CHARS = 80;
 const MAX_COMPLAINT_CHARS = 500;
 const DISK_TIMEOUT_MS = 30_000;
 const DISK_PAUSE_MS = 100;
+const NO_EMPTY_PATHS = { file: "", folder: "" };
 
 /** Boots a machine and starts the guest in it; leaves nothing when that fails. */
 export async function startMachine(host: MachineHost, request: StartRequest): Promise<MachineCell> {
@@ -29,7 +30,8 @@ export async function startMachine(host: MachineHost, request: StartRequest): Pr
   checkImage(host.imageOf(spec.template));
   signal.throwIfAborted();
   const { volumes, workspacePath } = spec;
-  const mounts = await volumeMounts({ volumes, workspacePath, dataFolder: host.dataFolder });
+  refuseProtected(volumes);
+  const mounts = await volumeMounts({ volumes, workspacePath, dataFolder: host.dataFolder, empty: NO_EMPTY_PATHS });
   const disk = await prepare(host, spec, mounts);
   const line = await openGuestLine(host.linesFolder);
   const bridge =
@@ -49,6 +51,20 @@ export async function startMachine(host: MachineHost, request: StartRequest): Pr
     await closeLines();
     throw explainMachineError(error, host.imageOf(spec.template));
   }
+}
+
+/** A volume is mounted whole, and what would lie over a part of it could be taken away by the guest's own root. */
+function refuseProtected(volumes: readonly Volume[]): void {
+  const volume = volumes.find(({ protectedPaths = [] }) => protectedPaths.length > 0);
+  if (volume === undefined) return;
+  const [path] = volume.protectedPaths ?? [];
+  throw new OwlError(
+    "sandbox_unavailable",
+    `a microVM cannot keep ${path?.relativePath} of a mounted folder from its sandbox`,
+    {
+      hint: "The operator must mount a folder without configuration, handlers, skills and keys, or use another runtime.",
+    },
+  );
 }
 
 /** For microsandbox a path is a root folder that every machine of that name writes to: what one left there the next would run. */

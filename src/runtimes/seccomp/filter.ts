@@ -46,6 +46,14 @@ export const REFUSED: readonly SyscallName[] = [
 /** Their arguments lie in memory, where a filter cannot look. ENOSYS makes libraries fall back to the older call. */
 export const UNREADABLE: readonly SyscallName[] = ["clone3", "openat2"];
 
+/**
+ * Asynchronous I/O: one sandbox could take all contexts of the machine (`fs.aio-max-nr`), which no namespace or control
+ * group divides. ENOSYS makes libraries fall back to other calls.
+ */
+export const ABSENT: readonly SyscallName[] = [
+  ...(["io_setup", "io_submit", "io_cancel", "io_destroy", "io_getevents", "io_pgetevents"] as const),
+];
+
 export const CLONE_NEW_NAMESPACES = 0x7e020000;
 export const CLONE_NEWTIME = 0x80;
 
@@ -78,6 +86,7 @@ const CONDITIONAL: ReadonlyArray<readonly [SyscallName, readonly Instruction[]]>
     ],
   ],
   ["socket", socketFamilies()],
+  ["socketpair", socketFamilies()],
   [
     "personality",
     [
@@ -109,7 +118,7 @@ export function seccompFilter(architecture: Architecture): Instruction[] {
     load(NUMBER_OFFSET),
     // Calls of the x32 ABI, which share x64's architecture, carry a bit far above every number: this catches them too.
     ...when("greater", NEWEST_KNOWN_SYSCALL, [fail(ENOSYS)]),
-    ...numbers(UNREADABLE).flatMap((number) => when("equals", number, [fail(ENOSYS)])),
+    ...numbers([...UNREADABLE, ...ABSENT]).flatMap((number) => when("equals", number, [fail(ENOSYS)])),
     ...numbers(REFUSED).flatMap((number) => when("equals", number, [fail(EPERM)])),
     ...CONDITIONAL.flatMap(([name, block]) => {
       const number = syscallNumber(name, architecture);

@@ -1,5 +1,6 @@
 import { chmod, mkdir, stat, statfs } from "node:fs/promises";
 import type { Config } from "../../config/schema.ts";
+import { FLAVORS } from "../../sandbox/flavors.ts";
 import { type DoctorCheck, type DoctorLook, failed, ok, warning } from "./check.ts";
 
 const MEGABYTE = 1024 * 1024;
@@ -11,7 +12,7 @@ export function dataLooks({ sandbox }: Config): readonly DoctorLook[] {
   const { root } = sandbox;
   return [
     { look: async () => [await dataFolder(root)], repair: () => repairFolder(root) },
-    { look: async () => [await disk(root)] },
+    { look: async () => [await disk(sandbox)] },
   ];
 }
 
@@ -38,12 +39,17 @@ async function repairFolder(root: string): Promise<string | undefined> {
   return `closed ${root} to other users`;
 }
 
-async function disk(root: string): Promise<DoctorCheck> {
+async function disk({ root, enabled, flavor, diskReserveMb }: Config["sandbox"]): Promise<DoctorCheck> {
   const named = { category: "data", name: "disk space" } as const;
   const found = await statfs(root).catch(() => undefined);
   if (found === undefined) return ok(named, "nothing is written yet");
   const freeMb = Math.floor((found.bavail * found.bsize) / MEGABYTE);
   const message = `${freeMb} MiB are free`;
+  const needsMb = diskReserveMb + FLAVORS[flavor].diskBytes / MEGABYTE;
+  if (enabled && freeMb < needsMb) {
+    const why = `a sandbox (${flavor}) starts with ${needsMb} MiB free: its workspace and sandbox.diskReserveMb`;
+    return warning(named, `${message}; ${why}`, "free space on the disk of the data folder, or use another one");
+  }
   return freeMb < LOW_FREE_MB
     ? warning(named, message, "make room: sandboxes and the ledger need it")
     : ok(named, message);

@@ -59,6 +59,12 @@ export const METRICS = {
     help: "Calls that governance refused, by the rule that did.",
     labels: ["rule"],
   },
+  loginsRefused: {
+    name: "owlclaw_logins_refused_total",
+    type: "counter",
+    help: "HTTP requests whose token was missing or refused, by the reason. The log has the address of each client.",
+    labels: ["reason"],
+  },
   cost: {
     name: "owlclaw_cost_units_total",
     type: "counter",

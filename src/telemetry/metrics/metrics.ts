@@ -12,6 +12,7 @@ export class Metrics {
   readonly callSeconds: HistogramSeries = this.#histogram(METRICS.callSeconds);
   readonly errors: NumberSeries = this.#number(METRICS.errors);
   readonly refusals: NumberSeries = this.#number(METRICS.refusals);
+  readonly loginsRefused: NumberSeries = this.#number(METRICS.loginsRefused);
   readonly cost: NumberSeries = this.#number(METRICS.cost);
   readonly budgetUsed: NumberSeries = this.#number(METRICS.budgetUsed);
   readonly egress: NumberSeries = this.#number(METRICS.egress);

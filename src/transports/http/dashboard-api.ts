@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type ApiAnswer, type ApiRoute, Attachment, Events } from "../../dashboard/api.ts";
 import type { OperatorSession } from "../../dashboard/operator-sessions.ts";
 import { OwlError } from "../../errors/owl-error.ts";
+import { parseJson } from "../../protocol/json-rpc.ts";
 import type { DashboardLogin } from "./dashboard-login.ts";
 import { EventStream } from "./event-stream.ts";
 import { onClose, sendJson } from "./exchange-io.ts";
@@ -126,8 +127,9 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   const text = await readBody(request, MAX_BODY_BYTES);
   if (text === "") return {};
   try {
-    return JSON.parse(text);
-  } catch {
-    throw new OwlError("invalid_params", "the body is no JSON");
+    return parseJson(text);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new OwlError("invalid_params", `the body is not valid JSON: ${reason}`);
   }
 }

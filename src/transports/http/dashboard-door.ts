@@ -83,7 +83,11 @@ export class DashboardDoor {
     const { logger } = this.#options;
     const [path = ""] = (request.url ?? "").slice(0, 128).split("?");
     if (kind === "internal") logger.error("dashboard request failed", { path, error: thrown });
-    else logger.warning("dashboard request refused", { path, kind, reason: error.message, method: request.method });
+    else {
+      const client = this.#options.addresses.of(request);
+      const refused = { path, kind, reason: error.message, method: request.method, client_address: client };
+      logger.warning("dashboard request refused", refused);
+    }
     if (response.headersSent) return void response.destroy();
     const message = kind === "internal" ? "the server could not do this; its log says why" : error.message;
     const headers = kind === "too_many_attempts" ? retryHeader(facts["retry_after"]) : {};

@@ -11,6 +11,7 @@ import { OwlError } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { endedCookie, sessionCookie, sessionKeyOf } from "./dashboard-headers.ts";
 import { header, sendJson } from "./exchange-io.ts";
+import type { ClientAddresses } from "./client-address.ts";
 import { readBody } from "./read-body.ts";
 
 export interface DashboardLoginParts {
@@ -18,6 +19,7 @@ export interface DashboardLoginParts {
   readonly links: OneTimeLinks;
   readonly brake: LoginBrake;
   readonly authenticator: Authenticator | undefined;
+  readonly addresses: ClientAddresses;
   readonly isTls: boolean;
   readonly logger: Logger;
 }
@@ -58,7 +60,7 @@ export class DashboardLogin {
     const { authenticator, brake, sessions, logger } = this.#parts;
     if (authenticator === undefined)
       throw new OwlError("forbidden", "auth is off: no token opens the dashboard", { hint: this.#way().hint });
-    const peer = request.socket.remoteAddress ?? "";
+    const peer = this.#parts.addresses.of(request);
     brake.check(peer);
     const { token } = readLogin(await readBody(request, MAX_LOGIN_BYTES));
     try {

@@ -1,19 +1,26 @@
 import { createServer as createHttpServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Config } from "../../config/schema.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import { ConnectionLimits } from "./connection-limits.ts";
+import { onClose } from "./exchange-io.ts";
 import { startingHandler } from "./starting-handler.ts";
 import { TracedResponse } from "./traced-response.ts";
 import { readTls, type TlsPair, toContext } from "./tls.ts";
 
 export interface HttpHandler {
-  handle(request: IncomingMessage, response: ServerResponse): void;
+  /** On a reserved connection only health checks and operators are served. */
+  handle(request: IncomingMessage, response: ServerResponse, connection: { readonly isReserved: boolean }): void;
   /** Whether the request on this line may take longer than others. */
   mayLast(socket: Duplex): boolean;
 }
 
+const ANSWERED_TO_ANYONE = /^\/(?:health|\.well-known\/|dashboard(?:\/assets\/|\/?(?:\?|$)))/;
 const TOO_SLOW = "ERR_HTTP_REQUEST_TIMEOUT";
+/** How long a client has to read why its request was refused. */
+const LINGER_MS = 2000;
 
 /** Opens the port. Until somebody serves behind it, it says that the server is starting. */
 export async function openHttpDoor(http: Config["http"], logger: Logger): Promise<HttpDoor> {
@@ -32,12 +39,14 @@ export class HttpDoor {
   readonly pair: TlsPair | undefined;
   readonly #http: Config["http"];
   readonly #logger: Logger;
+  readonly #limits: ConnectionLimits;
   #handler: HttpHandler;
   #port = 0;
 
   constructor(http: Config["http"], logger: Logger) {
     this.#http = http;
     this.#logger = logger;
+    this.#limits = new ConnectionLimits(http, logger);
     this.#handler = startingHandler(http);
     this.pair = http.tls.certFile === "" ? undefined : readTls(http.tls);
   }
@@ -83,8 +92,13 @@ export class HttpDoor {
 
   #createServer(): Server | HttpsServer {
     const http = this.#http;
-    const handle = (request: IncomingMessage, response: ServerResponse): void =>
-      this.#handler.handle(request, response);
+    const handle = (request: IncomingMessage, response: ServerResponse): void => {
+      const { isReserved, end } = this.#limits.begin(request.socket);
+      // An answer that anyone gets keeps no connection: a client that does not read it can be replaced.
+      if (ANSWERED_TO_ANYONE.test(request.url ?? "")) end();
+      else onClose(response, end);
+      this.#handler.handle(request, response, { isReserved });
+    };
     const options = {
       headersTimeout: http.headersTimeoutSeconds * 1000,
       requestTimeout: http.requestTimeoutSeconds * 1000,
@@ -97,8 +111,9 @@ export class HttpDoor {
     const server =
       this.pair === undefined
         ? createHttpServer(options, handle)
-        : createHttpsServer({ ...options, ...toContext(this.pair) }, handle);
-    server.maxConnections = http.maxConnections;
+        : createHttpsServer({ ...options, handshakeTimeout: options.headersTimeout, ...toContext(this.pair) }, handle);
+    server.on("connection", (socket: Socket) => this.#limits.add(socket));
+    server.setTimeout(options.requestTimeout, closeUnlessAnswering);
     server.on("clientError", (error, socket) => {
       // Node limits every request as a whole and knows no exception: it is made here.
       const isUpload = "code" in error && error.code === TOO_SLOW && this.#handler.mayLast(socket);
@@ -113,6 +128,16 @@ function ignoreMissingIpv6(error: unknown): void {
   if (code !== "EADDRNOTAVAIL" && code !== "EAFNOSUPPORT") throw error;
 }
 
+/**
+ * After a pause in both directions: ends a connection without a request, and one whose client does not read its answer.
+ * A call may be silent for longer, and so may a stream.
+ */
+function closeUnlessAnswering(socket: Socket): void {
+  const message: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
+  if (message instanceof ServerResponse && !message.writableEnded) return;
+  socket.destroy();
+}
+
 /** What Node could not read as a request has no response object; it is answered on the socket, unless an answer is under way. */
 function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
   const message: unknown = "_httpMessage" in socket ? socket._httpMessage : undefined;
@@ -122,6 +147,9 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
     return;
   }
   const status = UNREADABLE[error.code ?? ""] ?? "400 Bad Request";
+  // A client that neither reads the answer nor closes its side would keep the connection.
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.once("close", () => clearTimeout(timer));
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
 }
 

@@ -148,9 +148,11 @@ export class HttpTransport {
 
   #handler(): HttpHandler["handle"] {
     const { tracing } = this.#options.mcp;
-    const route: HttpHandler["handle"] = (request, response) => void this.#router.handle(request, response);
+    const route: HttpHandler["handle"] = (request, response, connection) =>
+      void this.#router.handle(request, response, connection);
     if (tracing === undefined) return route;
-    return (request, response) => tracing.arrived(request.headers, () => route(request, response));
+    return (request, response, connection) =>
+      tracing.arrived(request.headers, () => route(request, response, connection));
   }
 
   /**

@@ -10,6 +10,8 @@ import { isProxied } from "./proxied-request.ts";
 
 export interface MetricsDoor {
   text(): Promise<string>;
+  /** Requests whose token was refused, by the reason. */
+  readonly loginsRefused?: { add(labels: readonly string[], amount: number): void };
 }
 
 export const METRICS_PATH = "/metrics";

@@ -12,7 +12,9 @@ import type { Mcp } from "../../protocol/mcp.ts";
 import { traceIdFrom } from "../../protocol/trace-id.ts";
 import { SUPPORTED_VERSIONS } from "../../protocol/versions.ts";
 import { OpenRequests } from "../open-requests.ts";
+import { ClientConnections, noConnectionLeft } from "./client-connections.ts";
 import { addCorsHeaders, answerPreflight } from "./cors.ts";
+import { RefusedRequests } from "./refused-requests.ts";
 import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
 import type { DashboardGate } from "./dashboard-gate.ts";
 import type { ForwardEndpoint } from "./forward-endpoint.ts";
@@ -64,6 +66,11 @@ interface Route {
   readonly isForOperators?: boolean;
 }
 
+interface Incoming extends Pick<HttpExchange, "request" | "response" | "traceId" | "release"> {
+  /** Whether all connections are taken but those for health checks and operators. */
+  readonly isReserved: boolean;
+}
+
 const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
 const MAX_LABEL_CHARS = 128;
 
@@ -72,12 +79,17 @@ export class Router {
   readonly #options: RouterOptions;
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #patterns: readonly (readonly [RegExp, Route])[];
+  readonly #refusals: RefusedRequests;
   readonly #startedAt: number = Date.now();
   readonly #open = new OpenRequests();
+  readonly #clients: ClientConnections;
   #draining = false;
 
   constructor(options: RouterOptions) {
     this.#options = options;
+    const { mcp, metrics, config } = options;
+    this.#refusals = new RefusedRequests({ logger: mcp.logger, metrics, trustedProxies: config.http.trustedProxies });
+    this.#clients = new ClientConnections(config.http.maxConnectionsPerClient);
     this.#routes = this.#makeRoutes();
     this.#patterns = this.#makePatterns();
   }
@@ -95,7 +107,11 @@ export class Router {
     return this.#open.whenIdle(deadlineMs);
   }
 
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async handle(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { isReserved }: { readonly isReserved: boolean },
+  ): Promise<void> {
     const traceId = traceIdFrom(request.headers["traceparent"]);
     tellTraceId(response, traceId);
     // Shutdown waits for calls. A stream is open as long as its client likes: shutdown ends it, it does not wait.
@@ -103,7 +119,7 @@ export class Router {
     const release = isCall ? this.#open.open() : () => undefined;
     if (this.#draining) response.shouldKeepAlive = false;
     try {
-      await this.#serve({ request, response, traceId, release });
+      await this.#serve({ request, response, traceId, release, isReserved });
     } catch (thrown) {
       this.#fail(thrown, request, response, traceId);
     } finally {
@@ -111,7 +127,7 @@ export class Router {
     }
   }
 
-  async #serve(incoming: Pick<HttpExchange, "request" | "response" | "traceId" | "release">): Promise<void> {
+  async #serve(incoming: Incoming): Promise<void> {
     const { guard, authenticator } = this.#options;
     const { request, response, traceId, release } = incoming;
     const target = readTarget(request);
@@ -130,19 +146,17 @@ export class Router {
     const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyHeader(request, "authorization"));
     const principal = known instanceof Promise ? await known : known;
     const label = labelOf(request);
-    this.#admit(route, { principal, label });
+    this.#admit(route, { principal, label }, incoming);
     await serve({ request, response, traceId, release, principal, label }, target);
   }
 
   /** What has guards of its own. Servers know each other by their key, operators are known by a session: no token counts. */
-  #takeGuarded(
-    { request, response, release }: Pick<HttpExchange, "request" | "response" | "release">,
-    target: RequestTarget,
-  ): Promise<void> | undefined {
+  #takeGuarded({ request, response, release, isReserved }: Incoming, target: RequestTarget): Promise<void> | undefined {
     const { forwards, dashboard } = this.#options;
     const isForward = target.path === FORWARD_PATH && forwards !== undefined;
     if (!isForward && dashboard?.serves(target.path) !== true) return undefined;
     this.#assertServing();
+    if (isForward && isReserved) throw noConnectionLeft();
     return isForward ? forwards.post(request, response, release) : dashboard?.handle(request, response, target);
   }
 
@@ -151,9 +165,14 @@ export class Router {
   }
 
   /** Before anything of the request is read: a flood costs next to nothing. */
-  #admit(route: Route, asker: { readonly principal: Principal; readonly label: string | undefined }): void {
+  #admit(
+    route: Route,
+    asker: { readonly principal: Principal; readonly label: string | undefined },
+    incoming: Incoming,
+  ): void {
     this.#options.mcp.tracing?.identified();
     if (route.isOpen === true) return;
+    this.#clients.open(asker.principal, incoming);
     if (route.isForOperators === true) this.#assertOperator(asker.principal);
     this.#options.mcp.pipeline.governance?.governor.assertNoFlood(asker);
   }
@@ -269,7 +288,7 @@ export class Router {
     const { mcp } = this.#options;
     const error = toOwlError(thrown);
     if (error.kind === "internal") mcp.logger.error("request failed", { trace_id: traceId, error: thrown });
-    else mcp.logger.warning("request refused", refusalFacts(error, request, traceId));
+    else this.#refusals.add(error, request, traceId);
     if (response.headersSent) {
       response.destroy();
       return;
@@ -282,20 +301,12 @@ export class Router {
         resourceMetadataUrl: `${this.#origin(request)}${RESOURCE_METADATA_PATH}/mcp`,
       });
     }
-    if (error.kind === "shutting_down") headers["retry-after"] = "1";
+    if (error.kind === "shutting_down" || error.kind === "overloaded") headers["retry-after"] = "1";
+    if (error.facts["reason"] === "connections") headers["connection"] = "close";
     // What is left of a body that was refused unread would be taken for the next request.
     if (!request.complete) headers["connection"] = "close";
     sendError(response, error, { traceId, withStack: mcp.withStack, headers, ...(isLimited && { status: 429 }) });
   }
-}
-
-function refusalFacts(
-  { kind, message }: OwlError,
-  { method, url = "" }: IncomingMessage,
-  traceId: string,
-): Record<string, unknown> {
-  const [path = ""] = url.slice(0, MAX_LABEL_CHARS).split("?");
-  return { kind, reason: message, http_method: method, path, trace_id: traceId };
 }
 
 function methodsOf({ methods }: Route): string {

@@ -100,6 +100,7 @@ describe("with auth on", () => {
 
   test.each([
     ["a reserved sub", { sub: "anonymous" }],
+    ["the name of the operator with a link of the dashboard", { sub: "dashboard" }],
     ["no exp", { sub: "alice", exp: undefined }],
     ["another issuer", { sub: "alice", iss: "evil" }],
     ["an end in the past", { sub: "alice", exp: 1 }],

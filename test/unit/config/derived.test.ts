@@ -29,7 +29,8 @@ const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   "sandbox.template": fc.constantFrom("python", "node"),
   "sandbox.network.allow": fc.constantFrom(["pip"], ["a.example", "*.b.example:8080", "10.0.0.0/8"]),
   "sandbox.network.templates": fc.constantFrom({ node: ["npm"] }, { python: [], node: ["a.example"] }),
-  "sandbox.volumes": fc.constantFrom(["/usr/share:/data:ro"], ["/usr/share:/data", "/usr/lib:/lib-of-host:ro"]),
+  "http.trustedProxies": fc.constantFrom(["10.0.0.7"], ["10.0.0.0/8", "::1"]),
+  "sandbox.volumes": fc.constantFrom(["/usr/share:/data:ro"], ["/usr/share:/data:ro", "/usr/lib:/lib-of-host:ro"]),
   "sandbox.env": fc.dictionary(fc.stringMatching(/^X_[A-Z]{1,9}$/), fc.stringMatching(/^[a-z]{1,9}$/), { minKeys: 1 }),
   "sandbox.browser.executable": fc.stringMatching(/^\/[a-z]{1,9}$/),
   "sandbox.pool.size": fc.integer({ min: 0, max: 1000 }),
@@ -178,6 +179,7 @@ describe("the sample file", () => {
     const { config, file } = await loadConfig({
       cwd: temporaryFolder({ "mcp-server.yaml": renderSampleYaml() }),
       env: { SANDBOX_ROOT: "/x" },
+      acceptsUntrusted: true,
     });
     expect(file).toBeDefined();
     expect(config).toEqual({ ...DEFAULT_CONFIG, sandbox: { ...DEFAULT_CONFIG.sandbox, root: "/x" } });

@@ -4,14 +4,16 @@ import { describe, expect, test } from "vitest";
 import { ConfigError, type ConfigIssue } from "../../../src/config/config-error.ts";
 import { loadConfig, type LoadOptions } from "../../../src/config/load.ts";
 import { DEFAULT_CONFIG } from "../../../src/config/schema.ts";
-import { temporaryFolder } from "./temporary-folder.ts";
+import { temporaryFolder, trustConfigIn } from "./temporary-folder.ts";
 
 const SECRET = "a-secret-of-at-least-thirty-two-bytes";
 
 function load(options: LoadOptions & { readonly yaml?: string } = {}) {
   const { yaml, ...rest } = options;
   const cwd = options.cwd ?? temporaryFolder(yaml === undefined ? {} : { "mcp-server.yaml": yaml });
-  return loadConfig({ env: {}, ...rest, cwd });
+  const env = { XDG_DATA_HOME: temporaryFolder(), ...options.env };
+  trustConfigIn(cwd, env);
+  return loadConfig({ ...rest, env, cwd });
 }
 
 async function issuesOf(options: Parameters<typeof load>[0]): Promise<readonly ConfigIssue[]> {

@@ -9,7 +9,7 @@ import { temporaryFolder } from "./temporary-folder.ts";
 async function problems(sandbox: Readonly<Record<string, unknown>>, root = "data"): Promise<readonly ConfigIssue[]> {
   const cwd = temporaryFolder({ "mcp-server.yaml": JSON.stringify({ sandbox: { root, ...sandbox } }) });
   try {
-    await loadConfig({ env: {}, cwd });
+    await loadConfig({ env: {}, cwd, acceptsUntrusted: true });
     return [];
   } catch (error) {
     if (error instanceof ConfigError) return error.issues;
@@ -86,7 +86,9 @@ test("a variable that sandboxes reserve is named, with the reason", async () => 
 test("variables of sandboxes are masked when there are any, and shown as none when there are none", async () => {
   const shown = async (env: Record<string, string>) => {
     const cwd = temporaryFolder({ "mcp-server.yaml": JSON.stringify({ sandbox: { env } }) });
-    return effectiveValues(await loadConfig({ env: {}, cwd })).find(({ path }) => path === "sandbox.env");
+    return effectiveValues(await loadConfig({ env: {}, cwd, acceptsUntrusted: true })).find(
+      ({ path }) => path === "sandbox.env",
+    );
   };
   expect(await shown({})).toMatchObject({ value: {}, text: "{}" });
   expect(await shown({ TOKEN: "x" })).toMatchObject({ value: "********", text: "********" });

@@ -36,7 +36,7 @@ const IN_SYSTEM = [
 
 test.each(IN_SYSTEM)("nothing is mounted at %s", (guestPath) => {
   const folder = temporaryFolder();
-  const surroundings = { dataFolder: join(folder, "data"), workspacePath: "/workspace" };
+  const surroundings = { dataFolders: [join(folder, "data")], workspacePath: "/workspace" };
   const host = join(folder, "shared");
   mkdirSync(host);
   expect(() => checkVolume({ hostPath: host, guestPath, isReadOnly: false }, surroundings)).toThrow(
@@ -54,7 +54,10 @@ test("the machine itself, the kernel's folders and the data folder are never sho
   };
   const reason = (hostPath: string): string => {
     try {
-      checkVolume({ hostPath, guestPath: "/data", isReadOnly: true }, { dataFolder, workspacePath: "/workspace" });
+      checkVolume(
+        { hostPath, guestPath: "/data", isReadOnly: true },
+        { dataFolders: [dataFolder], workspacePath: "/workspace" },
+      );
       return "";
     } catch (error) {
       return String(error);

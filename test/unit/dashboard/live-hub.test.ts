@@ -18,7 +18,7 @@ function summary(cellId: string): SandboxSummary {
 }
 
 function approval(id: string): Approval {
-  const asked = { principal: "ada", label: undefined, kind: "tool", name: "file_write", args: {} };
+  const asked = { principal: "ada", label: undefined, kind: "tool", name: "file_write", args: {}, hash: "h" };
   return { id, ...asked, rule: "ask", reason: undefined, traceId: "0".repeat(32), createdAtMs: 0, expiresAtMs: 1 };
 }
 

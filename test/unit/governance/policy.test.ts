@@ -201,17 +201,17 @@ describe("rules", () => {
     expect(ask(of, { args: { content: "a".repeat(1_000_000) } })).toMatchObject({ decision: "allow", lookedAt: [] });
   });
 
-  test("a pattern has half a second, over many texts and over claims too", () => {
+  test("a pattern has 30 ms, over many texts and over claims too", () => {
     const many = policy({ rules: [{ id: "x", when: 'args.list.exists(t, t.matches(".*b.*"))', effect: "deny" }] });
     const list = Array.from({ length: 400 }, () => "a".repeat(10_000));
     expect(ask(many, { args: { list } })).toMatchObject({
       decision: "deny",
-      reason: expect.stringContaining("500 ms"),
+      reason: expect.stringContaining("30 ms"),
     });
     const signed = policy({ rules: [{ id: "x", when: 'claims.note.matches(".*a.*b.*c")', effect: "deny" }] });
     const claims = { note: "a".repeat(1500) };
     const asked = { client: "ada", groups: [], claims, label: undefined, subject: SHELL, args: {} };
-    expect(explain(signed, asked)).toMatchObject({ decision: "deny", reason: expect.stringContaining("500 ms") });
+    expect(explain(signed, asked)).toMatchObject({ decision: "deny", reason: expect.stringContaining("30 ms") });
   });
 
   test("ids are unique", () => {

@@ -4,7 +4,8 @@ import { temporaryFolder } from "../config/temporary-folder.ts";
 
 const mountAt = async (guestPath: string): Promise<unknown> => {
   const volumes = [{ hostPath: temporaryFolder(), guestPath, isReadOnly: true }];
-  return await volumeMounts({ volumes, workspacePath: "/workspace", dataFolder: "/data-of-the-server" });
+  const empty = { file: "/data-of-the-server/empty/file", folder: "/data-of-the-server/empty/folder" };
+  return await volumeMounts({ volumes, workspacePath: "/workspace", dataFolder: "/data-of-the-server", empty });
 };
 
 test.each(["/opt", "/opt/owlclaw", "/opt/owlclaw/x", "/opt/owlclaw-node", "/opt/owlclaw-node/x"])(

@@ -83,6 +83,17 @@ describe.each(ARCHITECTURES)("the filter on %s", (architecture) => {
     expect(of("socket", 16, 3, 9)).toBe(97);
   });
 
+  it("allows pairs of sockets of the same families alone", () => {
+    const families = Array.from({ length: 64 }, (_, family) => family).filter(
+      (family) => of("socketpair", family, 1, 0) === "allow",
+    );
+    expect(families).toEqual([1, 2, 10, 16]);
+  });
+
+  it("makes asynchronous I/O absent", () => {
+    expect([of("io_setup"), of("io_submit"), of("io_pgetevents")]).toEqual([38, 38, 38]);
+  });
+
   it("looks at the half of an argument that the kernel looks at", () => {
     expect(of("ioctl", 0, 0x5412n | (1n << 32n))).toBe(1);
     expect(of("socket", 38n | (1n << 32n))).toBe(97);

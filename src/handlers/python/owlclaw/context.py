@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import Any, Callable, Dict, Mapping, Optional
@@ -78,6 +79,8 @@ class Context:
 
     def charge(self, amount: float) -> None:
         """Adds to what this call costs, also when it was cancelled and has not returned yet."""
+        if not math.isfinite(amount) or amount < 0:
+            raise ValueError("charge() takes a finite amount that is not negative")
         if not self._settled:
             self._send({"t": "charge", "id": self._id, "amount": amount})
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { seccompProfile } from "../../../../src/runtimes/docker/seccomp-profile.ts";
-import { REFUSED, UNREADABLE } from "../../../../src/runtimes/seccomp/filter.ts";
+import { ABSENT, REFUSED, UNREADABLE } from "../../../../src/runtimes/seccomp/filter.ts";
 
 interface Profile {
   readonly defaultAction: string;
@@ -20,11 +20,22 @@ describe.each(["x64", "arm64"] as const)("the profile for %s", (architecture) =>
 
   test("allows nothing that bubblewrap's filter refuses", () => {
     const named = new Set(allowed.flatMap(({ names }) => names));
-    expect([...REFUSED, ...UNREADABLE].filter((name) => named.has(name))).toEqual([]);
+    expect([...REFUSED, ...UNREADABLE, ...ABSENT].filter((name) => named.has(name))).toEqual([]);
   });
 
   test("looks at the arguments of the calls that bubblewrap's filter looks at", () => {
-    const looked = ["clone", "unshare", "socket", "personality", "chmod", "fchmod", "fchmodat", "fchmodat2", "creat"];
+    const looked = [
+      "clone",
+      "unshare",
+      "socket",
+      "socketpair",
+      "personality",
+      "chmod",
+      "fchmod",
+      "fchmodat",
+      "fchmodat2",
+      "creat",
+    ];
     const all = [...looked, "mknod", "mknodat", "open", "openat"];
     const seen = new Set(allowed.filter(({ args }) => args !== undefined).flatMap(({ names }) => names));
     expect(all.filter((name) => free.has(name) || !seen.has(name))).toEqual([]);
@@ -32,6 +43,10 @@ describe.each(["x64", "arm64"] as const)("the profile for %s", (architecture) =>
 
   test("lets libraries fall back where arguments cannot be seen", () => {
     expect(profile.syscalls).toContainEqual({ names: [...UNREADABLE], action: "SCMP_ACT_ERRNO", errnoRet: 38 });
+  });
+
+  test("lets libraries fall back where asynchronous I/O is missing", () => {
+    expect(profile.syscalls).toContainEqual({ names: [...ABSENT], action: "SCMP_ACT_ERRNO", errnoRet: 38 });
   });
 
   test("allows what programs live on", () => {

@@ -1,0 +1,54 @@
+import { resolve } from "node:path";
+import { readConfigText } from "../config/file-layer.ts";
+import { CONFIG_FILE_NAME } from "../config/load.ts";
+import { TrustedFiles } from "../config/trusted-files.ts";
+import { userEnvironment } from "../config/user-environment.ts";
+import { askYesOrNo } from "./ask.ts";
+import type { CommandCall } from "./command-action.ts";
+import { EXIT } from "./exit-code.ts";
+import { lineDiff } from "./line-diff.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Shows a configuration file, or what changed in it, and records that this user trusts exactly that content. */
+export async function trustCommand({ terminal, args, flags }: CommandCall): Promise<number> {
+  const file = resolve(args[0] ?? CONFIG_FILE_NAME);
+  const trusted = new TrustedFiles(userEnvironment().env);
+  if (flags["remove"] === true) {
+    terminal.err(trusted.remove(file) ? `${file} is no longer trusted.\n` : `${file} was not trusted.\n`);
+    return EXIT.ok;
+  }
+  const text = readConfigText(file);
+  if (trusted.read(file) === text) {
+    terminal.err(`${file} is trusted already.\n`);
+    return EXIT.ok;
+  }
+  if (flags["yes"] !== true && !process.stdin.isTTY) {
+    showFile(terminal, { file, text, trustedText: trusted.read(file) });
+    terminal.err("Nothing was recorded. Read it, then run the command on a terminal, or with --yes.\n");
+    return EXIT.failure;
+  }
+  if (flags["yes"] === true) trusted.trust(file, text);
+  else if (!(await askForTrust(terminal, { file, text, trustedText: trusted.read(file) }))) return EXIT.failure;
+  terminal.err(`${file} is trusted as it is now. A changed file must be trusted again.\n`);
+  return EXIT.ok;
+}
+
+export interface ShownFile {
+  readonly file: string;
+  readonly text: string;
+  /** What was trusted before. */
+  readonly trustedText: string | undefined;
+}
+
+/** Records the very text that it has shown: the file may change while the user reads. */
+export async function askForTrust(terminal: Terminal, shown: ShownFile): Promise<boolean> {
+  showFile(terminal, shown);
+  const isTrusted = await askYesOrNo("It may start programs as you and lift every rule. Trust it?");
+  if (isTrusted) new TrustedFiles(userEnvironment().env).trust(shown.file, shown.text);
+  return isTrusted;
+}
+
+function showFile(terminal: Terminal, { file, text, trustedText }: ShownFile): void {
+  const what = trustedText === undefined ? "was not trusted before" : "has changed since it was trusted";
+  terminal.err(`${file} ${what}:\n\n${lineDiff(trustedText ?? "", text, terminal.errColor)}\n`);
+}

@@ -1,0 +1,204 @@
+import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
+import { dirname, join, sep } from "node:path";
+import type { TrustedPath } from "./trusted-paths.ts";
+import type { VolumeSetting } from "./volume.ts";
+
+/** A path below a volume that sandboxes do not see as it is. */
+export interface ProtectedPath {
+  /** Absolute, without links. */
+  readonly path: string;
+  readonly kind: "file" | "folder";
+  /**
+   * `read-only`: what the server trusts. `hidden`: a secret. `pinned`: a folder above one of these, which stays writable
+   * and cannot be renamed or removed.
+   */
+  readonly access: "read-only" | "hidden" | "pinned";
+  readonly role: string;
+  /** Nothing is there yet: it is made when the server starts. */
+  readonly placeholder?: string;
+}
+
+/** A volume with its folder as it is without links, and what is protected in it. Paths come before those below them. */
+export interface PlannedVolume extends VolumeSetting {
+  readonly protectedPaths: readonly ProtectedPath[];
+}
+
+export interface VolumeProblem {
+  readonly reason: string;
+  readonly fix: string;
+}
+
+/** Sandboxes that write there would change the machine for everybody. */
+const SYSTEM_FOLDERS = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/boot"];
+const MOVE_IT = "move it out of the mounted folder, or mount the folder read-only with :ro";
+
+/** Decides how each trusted path inside a volume is kept from sandboxes, or why it cannot be. */
+export function planVolume(
+  volume: VolumeSetting,
+  { others, trusted }: { readonly others: readonly VolumeSetting[]; readonly trusted: readonly TrustedPath[] },
+): PlannedVolume | VolumeProblem {
+  const real = realpathSync(volume.hostPath);
+  const planned = { ...volume, hostPath: real };
+  const problem = placeProblem(planned, others, resolveLinks(volume.hostPath).links);
+  if (problem !== undefined) return problem;
+  const found = new Map<string, ProtectedPath>();
+  for (const path of trusted) {
+    const verdict = protect(planned, path);
+    if (verdict === undefined) continue;
+    if ("reason" in verdict) return verdict;
+    for (const each of verdict) found.set(each.path, stricter(each, found.get(each.path)));
+  }
+  const protectedPaths = [...found.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
+  return { ...planned, protectedPaths: protectedPaths.filter((each) => !isCovered(each, protectedPaths)) };
+}
+
+export function isVolumeProblem(verdict: PlannedVolume | VolumeProblem): verdict is VolumeProblem {
+  return "reason" in verdict;
+}
+
+function placeProblem(
+  volume: VolumeSetting,
+  others: readonly VolumeSetting[],
+  links: readonly string[],
+): VolumeProblem | undefined {
+  const { hostPath, isReadOnly } = volume;
+  const system = SYSTEM_FOLDERS.find((folder) => isWithin(hostPath, folder));
+  if (!isReadOnly && system !== undefined)
+    return {
+      reason: `sandboxes could change programs of this machine in ${system}`,
+      fix: "mount it read-only with :ro",
+    };
+  const paths = [hostPath, ...links];
+  const outer = others.find(
+    (other) => !other.isReadOnly && paths.some((path) => isBelow(path, realpathSync(other.hostPath))),
+  );
+  if (outer === undefined) return undefined;
+  return {
+    reason: `it lies in ${outer.hostPath}, which sandboxes may write: they could put a link to another folder in its place`,
+    fix: "mount the outer folder alone, or the outer one read-only with :ro",
+  };
+}
+
+function protect(volume: VolumeFolder, trusted: TrustedPath): readonly ProtectedPath[] | VolumeProblem | undefined {
+  const { hostPath, isReadOnly } = volume;
+  const resolved = resolveLinks(trusted.path);
+  const { real, isMissing } = resolved;
+  const problem = aroundProblem(volume, trusted, resolved);
+  if (problem !== undefined) return problem;
+  if (!isBelow(real, hostPath)) return undefined;
+  const { isSecret = false, role, kind, placeholder } = trusted;
+  if (isReadOnly) return isSecret && !isMissing ? [{ path: real, kind, access: "hidden", role }] : undefined;
+  const own = ownProblem(trusted, resolved);
+  if (own !== undefined) return own;
+  const access = isSecret ? "hidden" : "read-only";
+  const made = isMissing && placeholder !== undefined ? { placeholder } : {};
+  return [
+    ...foldersBetween(hostPath, real).map((folder) => pinned(folder, role)),
+    { path: real, kind, access, role, ...made },
+  ];
+}
+
+/** The volume lies in what is trusted, or holds a link on the way to it. */
+function aroundProblem(
+  { hostPath, isReadOnly }: VolumeFolder,
+  { role, kind, isSecret = false }: TrustedPath,
+  { real, links }: Resolved,
+): VolumeProblem | undefined {
+  const link = links.find((each) => isBelow(each, hostPath));
+  if (!isReadOnly && link !== undefined)
+    return { reason: `${link} is a link that sandboxes could change, and leads to ${role}`, fix: MOVE_IT };
+  if (kind !== "folder" || !isWithin(hostPath, real) || (isReadOnly && !isSecret)) return undefined;
+  const harm = isSecret ? "read" : "change";
+  return { reason: `it lies in ${real}: sandboxes could ${harm} ${role}`, fix: "mount another folder" };
+}
+
+/** What is there, or is not there, cannot be mounted over itself. */
+function ownProblem(
+  { path, role, kind, placeholder }: TrustedPath,
+  { real, isMissing }: Resolved,
+): VolumeProblem | undefined {
+  if (isMissing && placeholder === undefined)
+    return { reason: `${path} (${role}) does not exist, and a sandbox could make it`, fix: `make it, or ${MOVE_IT}` };
+  if (!isMissing && kind === "file" && statSync(real).nlink > 1)
+    return {
+      reason: `${path} (${role}) has another name, by which a sandbox could change it`,
+      fix: `copy it, or ${MOVE_IT}`,
+    };
+  return undefined;
+}
+
+type VolumeFolder = Pick<VolumeSetting, "hostPath" | "isReadOnly">;
+
+function pinned(path: string, role: string): ProtectedPath {
+  return { path, kind: "folder", access: "pinned", role };
+}
+
+function foldersBetween(outer: string, path: string): readonly string[] {
+  const parent = dirname(path);
+  return parent === outer ? [] : [...foldersBetween(outer, parent), parent];
+}
+
+const STRICTNESS = { pinned: 0, "read-only": 1, hidden: 2 };
+
+function stricter(one: ProtectedPath, other: ProtectedPath | undefined): ProtectedPath {
+  return other === undefined || STRICTNESS[one.access] >= STRICTNESS[other.access] ? one : other;
+}
+
+/** A path in a folder that is protected as strictly needs nothing of its own. */
+function isCovered(each: ProtectedPath, all: readonly ProtectedPath[]): boolean {
+  return all.some(
+    (other) =>
+      other.access !== "pinned" &&
+      isBelow(each.path, other.path) &&
+      STRICTNESS[other.access] >= STRICTNESS[each.access],
+  );
+}
+
+interface Resolved {
+  readonly real: string;
+  /** The links on the way, each by its own path without links above it. */
+  readonly links: readonly string[];
+  readonly isMissing: boolean;
+}
+
+const MAX_LINKS = 40;
+
+/** Follows links component by component, and keeps where each of them lies. */
+function resolveLinks(path: string): Resolved {
+  const links: string[] = [];
+  const open = path.split(sep).filter((part) => part !== "");
+  let real = "/";
+  for (let part = open.shift(); part !== undefined; part = open.shift()) {
+    const next = part === ".." ? dirname(real) : join(real, part);
+    const stats = statsOf(next);
+    if (stats === undefined) return { real: join(next, ...open), links, isMissing: true };
+    if (!stats.isSymbolicLink()) {
+      real = next;
+      continue;
+    }
+    links.push(next);
+    if (links.length > MAX_LINKS) throw new Error(`${path} leads through too many links`);
+    const target = readlinkSync(next);
+    if (target.startsWith(sep)) real = "/";
+    open.unshift(...target.split(sep).filter((each) => each !== "" && each !== "."));
+  }
+  return { real, links, isMissing: false };
+}
+
+/** `undefined` also where this user may not look: the server cannot read anything there either. */
+function statsOf(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EACCES") return undefined;
+    throw error;
+  }
+}
+
+export function isBelow(path: string, folder: string): boolean {
+  return path !== folder && path.startsWith(folder === "/" ? "/" : `${folder}/`);
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return path === folder || isBelow(path, folder);
+}

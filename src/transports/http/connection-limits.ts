@@ -1,0 +1,166 @@
+import { isIPv6, type Socket } from "node:net";
+import type { Config } from "../../config/schema.ts";
+import { isLoopbackHost } from "../../config/value-rules.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { ClientAddresses } from "./client-address.ts";
+
+type Limits = Pick<Config["http"], "maxConnections" | "maxConnectionsPerAddress" | "trustedProxies">;
+
+interface Connection {
+  readonly socket: Socket;
+  readonly key: string;
+  readonly address: string;
+  /** Requests on it that are not answered yet. */
+  requests: number;
+  /** Whether it takes one of the connections that are kept for health checks and operators. */
+  isReserved: boolean;
+  isRemoved: boolean;
+}
+
+const RESERVED_SHARE = 0.05;
+const WARNING_EVERY_MS = 60_000;
+
+/** How many of `maxConnections` are kept for `/health` and operators. */
+export function reservedConnections(maxConnections: number): number {
+  return maxConnections === 1 ? 0 : Math.ceil(maxConnections * RESERVED_SHARE);
+}
+
+/**
+ * The TCP connections of one server. When all are taken, a new one replaces the connection that has waited longest for
+ * a request of its client, so a client that connects and sends nothing keeps no other client out.
+ */
+export class ConnectionLimits {
+  readonly #limits: Limits;
+  readonly #logger: Logger;
+  readonly #all = new Map<string, Connection>();
+  readonly #byAddress = new Map<string, Set<Connection>>();
+  /** No request has come on these yet. The oldest is first, as in `#idle`. */
+  readonly #unused = new Set<Connection>();
+  /** All requests on these are answered. */
+  readonly #idle = new Set<Connection>();
+  readonly #addresses: ClientAddresses;
+  #reserved = 0;
+  #warnedAtMs = -Infinity;
+
+  constructor(limits: Limits, logger: Logger) {
+    this.#limits = limits;
+    this.#addresses = new ClientAddresses(limits.trustedProxies);
+    this.#logger = logger;
+  }
+
+  /** Counts a new connection, or closes it when none can be closed in its place. */
+  add(socket: Socket): void {
+    const { remoteAddress } = socket;
+    // The client has already closed it.
+    if (remoteAddress === undefined) return void socket.destroy();
+    const address = addressKey(remoteAddress);
+    // All clients of a proxy, and all of this machine, share one address.
+    const isShared = isLoopbackHost(address) || this.#addresses.isTrustedProxy(remoteAddress);
+    if (!this.#makeRoom(address, isShared)) {
+      this.#warn(address);
+      socket.destroy();
+      return;
+    }
+    const key = connectionKey(socket);
+    // The same two ends: the earlier connection is over, although its end has not been told yet.
+    const earlier = this.#all.get(key);
+    if (earlier !== undefined) this.#remove(earlier);
+    const connection: Connection = { socket, key, address, requests: 0, isReserved: this.#isFull(), isRemoved: false };
+    if (connection.isReserved) this.#reserved += 1;
+    this.#all.set(key, connection);
+    this.#unused.add(connection);
+    const sameAddress = this.#byAddress.get(address) ?? new Set();
+    this.#byAddress.set(address, sameAddress.add(connection));
+    socket.once("close", () => this.#remove(connection));
+  }
+
+  /** Notes that a request has come. Says whether it came on a connection for health checks and operators alone. */
+  begin(socket: Socket): { readonly isReserved: boolean; readonly end: () => void } {
+    const connection = this.#all.get(connectionKey(socket));
+    if (connection === undefined) return { isReserved: false, end: () => undefined };
+    connection.requests += 1;
+    this.#unused.delete(connection);
+    this.#idle.delete(connection);
+    if (connection.isReserved && !this.#isFull()) {
+      connection.isReserved = false;
+      this.#reserved -= 1;
+    }
+    const end = (): void => {
+      connection.requests -= 1;
+      if (connection.requests === 0 && !connection.isRemoved) this.#idle.add(connection);
+    };
+    return { isReserved: connection.isReserved, end };
+  }
+
+  /** Whether all connections but the reserved ones are taken. */
+  #isFull(): boolean {
+    const { maxConnections } = this.#limits;
+    return this.#all.size - this.#reserved >= maxConnections - reservedConnections(maxConnections);
+  }
+
+  /** Says no when the new connection cannot be served. */
+  #makeRoom(address: string, isShared: boolean): boolean {
+    const { maxConnections, maxConnectionsPerAddress } = this.#limits;
+    const sameAddress = this.#byAddress.get(address);
+    if (sameAddress !== undefined && sameAddress.size >= maxConnectionsPerAddress && !isShared)
+      return this.#close(oldestWaiting(sameAddress));
+    if (!this.#isFull()) return true;
+    return this.#close(first(this.#unused) ?? first(this.#idle)) || this.#all.size < maxConnections;
+  }
+
+  #close(connection: Connection | undefined): boolean {
+    if (connection === undefined) return false;
+    this.#warn(connection.address);
+    this.#remove(connection);
+    connection.socket.destroy();
+    return true;
+  }
+
+  #remove(connection: Connection): void {
+    if (connection.isRemoved) return;
+    connection.isRemoved = true;
+    if (this.#all.get(connection.key) === connection) this.#all.delete(connection.key);
+    this.#unused.delete(connection);
+    this.#idle.delete(connection);
+    if (connection.isReserved) this.#reserved -= 1;
+    const sameAddress = this.#byAddress.get(connection.address);
+    sameAddress?.delete(connection);
+    if (sameAddress?.size === 0) this.#byAddress.delete(connection.address);
+  }
+
+  #warn(address: string): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#warnedAtMs < WARNING_EVERY_MS) return;
+    this.#warnedAtMs = nowMs;
+    const { maxConnections: limit, maxConnectionsPerAddress: address_limit } = this.#limits;
+    const facts = { address, open: this.#all.size, limit, address_limit };
+    this.#logger.warning("connection limit reached, closing a connection", facts);
+  }
+}
+
+function oldestWaiting(connections: ReadonlySet<Connection>): Connection | undefined {
+  for (const connection of connections) if (connection.requests === 0) return connection;
+  return undefined;
+}
+
+function first<T>(values: ReadonlySet<T>): T | undefined {
+  const [value] = values;
+  return value;
+}
+
+/** The same for a TCP connection and for the TLS connection on it. */
+function connectionKey({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+}
+
+/** One client commonly has a whole /64 of IPv6 addresses, which counts as one address. */
+function addressKey(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined) return mapped;
+  if (!isIPv6(address) || isLoopbackHost(address)) return address;
+  const [head = "", tail] = address.replace(/%.*$/, "").split("::");
+  const groups = head === "" ? [] : head.split(":");
+  const rest = tail === undefined || tail === "" ? [] : tail.split(":");
+  const zeros = tail === undefined ? [] : Array.from({ length: 8 - groups.length - rest.length }, () => "0");
+  return `${[...groups, ...zeros, ...rest].slice(0, 4).join(":")}::/64`;
+}

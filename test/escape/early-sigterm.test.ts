@@ -1,0 +1,26 @@
+import { once } from "node:events";
+import { expect, test } from "vitest";
+import { spawnServer } from "./server.ts";
+
+const INITIALIZE = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } },
+});
+
+/** The time between the first answer and the next step of the start is short: several servers meet it. */
+test.each([1, 2, 3, 4, 5, 6, 7, 8])(
+  "SIGTERM right after the first answer on stdio stops the server cleanly (%i)",
+  async () => {
+    const server = await spawnServer({ transport: "stdio" });
+    const { child } = server;
+    child.stdin?.write(`${INITIALIZE}\n`);
+    if (child.stdout === null) throw new Error("the server has a pipe");
+    const exited = once(child, "exit");
+    await once(child.stdout, "data");
+    child.kill("SIGTERM");
+    expect(await exited).toEqual([0, null]);
+    await server.stop();
+  },
+);

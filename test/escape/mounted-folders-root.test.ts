@@ -1,0 +1,4 @@
+import { defineMountedFolderSuite } from "./mounted-folders-suite.ts";
+import { bubblewrap } from "./test-runtime.ts";
+
+defineMountedFolderSuite(bubblewrap("root", () => undefined));

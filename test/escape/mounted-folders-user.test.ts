@@ -1,0 +1,12 @@
+import { afterAll, beforeAll } from "vitest";
+import { type Account, makeOrdinaryAccount } from "../e2e/sandbox-account.ts";
+import { defineMountedFolderSuite } from "./mounted-folders-suite.ts";
+import { bubblewrap } from "./test-runtime.ts";
+
+let account: Account;
+beforeAll(() => {
+  account = makeOrdinaryAccount();
+});
+afterAll(() => account.remove());
+
+defineMountedFolderSuite(bubblewrap("user", () => account));
