@@ -76,7 +76,11 @@ export interface HandlerDefinition<I extends SchemaSource = SchemaSource, O exte
   run(input: SchemaValue<I>, context: CallContext): Awaitable<HandlerOutput>;
 }
 
-export type Completer = (value: string, others: Readonly<Record<string, string>>) => Awaitable<readonly string[]>;
+export type Completer = (
+  value: string,
+  others: Readonly<Record<string, string>>,
+  context: CallContext,
+) => Awaitable<readonly string[]>;
 
 export type ResourceOutput = string | Uint8Array | ResourceContents | readonly ResourceContents[];
 

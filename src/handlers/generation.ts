@@ -16,6 +16,7 @@ export interface GenerationOptions {
   readonly launch: Readonly<Record<HandlerLanguage, LaunchWorker | undefined>>;
   readonly cacheFolder: string;
   readonly maxWorkers: number;
+  readonly isPerClient: boolean;
   readonly maxLineChars: number;
   readonly useSandbox?: UseSandbox | undefined;
   readonly sourcesOf: (file: string) => ReadonlyMap<string, string> | undefined;
@@ -45,13 +46,14 @@ export class Generation {
     if (launch === undefined) return (this.#inline ??= new InlineRunner(this.#options));
     let pool = this.#pools.get(language);
     if (pool === undefined) {
-      const { maxWorkers, maxLineChars, useSandbox, sourcesOf, logger, onChanged, onListChanged, onLead } =
+      const { maxWorkers, isPerClient, maxLineChars, useSandbox, sourcesOf, logger, onChanged, onListChanged, onLead } =
         this.#options;
       pool = new WorkerPool({
         launch,
         logger: logger.child({ handlers: language }),
         size: Math.min(maxWorkers, KEPT[language]),
         maxSize: maxWorkers,
+        isPerClient,
         maxLineChars,
         useSandbox,
         sourcesOf,

@@ -20,7 +20,7 @@ export const HANDLER_SOURCE = "handlers";
 
 export interface HandlerLibraryOptions extends Pick<
   GenerationOptions,
-  "launch" | "cacheFolder" | "maxWorkers" | "maxLineChars" | "useSandbox"
+  "launch" | "cacheFolder" | "maxWorkers" | "isPerClient" | "maxLineChars" | "useSandbox"
 > {
   readonly registry: Registry;
   readonly changes: Changes;
@@ -292,16 +292,11 @@ export class HandlerLibrary {
   }
 
   #newGeneration(): Generation {
-    const { launch, cacheFolder, maxWorkers, maxLineChars, useSandbox, logger, changes } = this.#options;
+    const { changes } = this.#options;
     let leads = 0;
     const generation = new Generation({
-      launch,
-      cacheFolder,
-      maxWorkers,
-      maxLineChars,
-      useSandbox,
+      ...this.#options,
       sourcesOf: (file) => this.#shelves.get(file)?.sources,
-      logger,
       onChanged: ({ target }: RemoteTarget) => {
         if (target.kind === "definition") changes.resourceUpdated(target.name);
       },

@@ -139,8 +139,8 @@ function completersOf(
   if (names === undefined) return undefined;
   const completer =
     (argument: string): Completer =>
-    (value, others) =>
-      toOutput(callRemote({ served, remote, op: "complete", input: { argument, value, others } }));
+    (value, others, context) =>
+      toOutput(callRemote({ served, remote, op: "complete", input: { argument, value, others }, context }));
   return Object.fromEntries(names.map((name) => [name, completer(name)]));
 }
 

@@ -233,15 +233,15 @@ export class Pipeline {
   async #suggest(
     completer: Completer | undefined,
     { value, others, isOpen }: Pick<CompletionRequest, "value" | "others" | "isOpen">,
-    { life, watch }: Call,
+    call: Call,
   ): Promise<readonly string[]> {
     if (completer === undefined) return [];
     const { timeoutMs } = this.#options;
-    const output: unknown = await runBounded(() => completer(value, others), {
+    const output: unknown = await runBounded((life) => completer(value, others, contextOf(call, life)), {
       what: "the completer",
       timeoutMs,
-      life,
-      watch,
+      life: call.life,
+      watch: call.watch,
     });
     if (Array.isArray(output) && output.every((item) => typeof item === "string")) return output.filter(isOpen);
     throw new OwlError("execution_error", "the completer returned what is no list of strings");

@@ -51,6 +51,7 @@ export function openHandlers(options: OpenHandlersOptions): HandlerLibrary {
     paths,
     cacheFolder,
     maxWorkers: workers,
+    isPerClient: isolation === "sandbox",
     maxLineChars: isolation === "sandbox" ? config.guest.maxFrameBytes : MAX_LINE_CHARS,
     useSandbox: layer === undefined ? undefined : sandboxUser(layer.services),
     launch:

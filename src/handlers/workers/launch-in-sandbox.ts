@@ -8,10 +8,16 @@ import { SANDBOXED_FILES } from "./worker-protocol.ts";
 
 const START_TIMEOUT_MS = 60_000;
 
-/** The guest's folder inside, which has the workers beside the guest. The shell finds the interpreters that the cell shows. */
+/**
+ * The protocol moves to descriptors 3 and 4 before the interpreter starts, and both interpreters close those in their
+ * children: what a handler prints goes to stderr, and no output of a handler or of its children is a frame.
+ */
+const MOVE_PROTOCOL = "exec 3<&0 4>&1 0</dev/null 1>&2";
+
+/** The guest's folder inside, which has the workers beside the guest. The shell finds the interpreters of the sandbox. */
 const PROGRAMS: Readonly<Record<HandlerLanguage, string>> = {
-  node: "exec node /opt/owlclaw/handler-worker.mjs stdio '' /opt/owlclaw/owlclaw.mjs",
-  python: "exec python3 -u -m owlclaw.worker stdio",
+  node: `${MOVE_PROTOCOL}; exec node /opt/owlclaw/handler-worker.mjs pair '' /opt/owlclaw/owlclaw.mjs`,
+  python: `${MOVE_PROTOCOL}; exec python3 -u -m owlclaw.worker pair`,
 };
 
 export interface SandboxedOptions {

@@ -10,11 +10,16 @@ import type { FromWorker, ToWorker } from "./worker-protocol.ts";
 const MAX_LINE_CHARS = 256 * 1024 * 1024;
 const PROTOCOL_FD = 3;
 const JOURNAL_FD = 4;
+const WRITE_FD = 4;
 
-/** The program of a Node worker. Arguments: `fd` or `stdio` for where the protocol is, the compiler's cache folder, and what "owlclaw" means. */
+/**
+ * The program of a Node worker. Arguments: `fd` when the protocol is a socket on descriptor 3 and the journal is on 4,
+ * `pair` when the protocol is read from 3 and written to 4; the compiler's cache folder; and what "owlclaw" means.
+ * Node marks inherited descriptors as close-on-exec when it starts, so child processes of handlers have neither.
+ */
 const [, , where = "fd", cacheFolder, publicEntry] = process.argv;
-const isPiped = where === "stdio";
-const stream = isPiped ? overStdio() : new Socket({ fd: PROTOCOL_FD, readable: true, writable: true });
+const isPair = where === "pair";
+const stream = isPair ? pairOfDescriptors() : new Socket({ fd: PROTOCOL_FD, readable: true, writable: true });
 
 const lines: JsonLines = new JsonLines({
   stream,
@@ -31,7 +36,7 @@ const host = new WorkerHost({
   importFile: makeImporter({ cacheFolder: cacheFolder === "" ? undefined : cacheFolder, entry: publicEntry, kept }),
   keep: (texts) => kept.add(texts),
   send,
-  journal: isPiped ? undefined : CallJournal.inherited(JOURNAL_FD),
+  journal: isPair ? undefined : CallJournal.inherited(JOURNAL_FD),
 });
 
 process.on("unhandledRejection", (reason) => {
@@ -40,22 +45,10 @@ process.on("unhandledRejection", (reason) => {
 });
 send({ t: "hello", version: process.version });
 
-/** What handlers print must not stand between messages: it goes to stderr. */
-function overStdio(): Duplex {
-  const write = process.stdout.write.bind(process.stdout);
-  const output = process.stderr;
-  process.stdout.write = output.write.bind(output);
-  return new (class extends Duplex {
-    override _read(): void {}
-    override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-      write(chunk, () => done());
-    }
-    override _construct(done: () => void): void {
-      process.stdin.on("data", (chunk: Buffer) => this.push(chunk));
-      process.stdin.once("end", () => this.push(null));
-      done();
-    }
-  })();
+function pairOfDescriptors(): Duplex {
+  const readable = new Socket({ fd: PROTOCOL_FD, readable: true, writable: false });
+  const writable = new Socket({ fd: WRITE_FD, readable: false, writable: true });
+  return Duplex.from({ readable, writable });
 }
 
 function isMessage(value: unknown): value is ToWorker {

@@ -81,6 +81,11 @@ export class RemoteCall {
     return this.job.op === "describe" ? `the file ${this.job.file}` : this.job.remote.what;
   }
 
+  /** Whose call it is; nothing for what the server itself asks of a file. */
+  get client(): string | undefined {
+    return this.context?.principal.id;
+  }
+
   get isExclusive(): boolean {
     return this.job.op !== "describe" && this.job.remote.isExclusive;
   }

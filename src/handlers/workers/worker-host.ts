@@ -162,7 +162,7 @@ function perform({ file, target, message: { op, input }, context }: Performance)
     if (!isFunction(exported)) throw gone(target.exportName);
     return callFunction(exported, target, { input: toRecord(input), context });
   }
-  if (op === "complete") return complete(file, target, toRecord(input));
+  if (op === "complete") return complete(file, target, { input: toRecord(input), context });
   switch (target.of) {
     case "handler":
       return runHandler(file, target.name, { input, context });
@@ -224,12 +224,17 @@ function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
-function complete(file: LoadedFile, target: Target, { argument, value, others }: Record<string, unknown>): unknown {
+function complete(
+  file: LoadedFile,
+  target: Target,
+  { input, context }: { readonly input: Record<string, unknown>; readonly context: WorkerContext },
+): unknown {
+  const { argument, value, others } = input;
   if (target.kind !== "definition") throw gone(target.exportName);
   const completers = file.completers(target.of, target.name);
   const name = String(argument);
   const completer = completers !== undefined && Object.hasOwn(completers, name) ? completers[name] : undefined;
-  return completer?.(String(value), toTexts(others)) ?? [];
+  return completer?.(String(value), toTexts(others), context) ?? [];
 }
 
 function gone(name: string): OwlError {

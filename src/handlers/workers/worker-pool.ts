@@ -16,6 +16,8 @@ export interface WorkerPoolOptions {
   /** Workers that are kept; the second takes over at once when the first is blocked. */
   readonly size: number;
   readonly maxSize: number;
+  /** A worker serves the calls of one client only, since its children may be anybody's. */
+  readonly isPerClient: boolean;
   readonly maxLineChars: number;
   readonly useSandbox?: UseSandbox | undefined;
   /** The code of a file as it was when it was described, with what it imports. */
@@ -101,7 +103,7 @@ export class WorkerPool {
     const worker = this.#choose(call);
     if (worker === undefined) {
       this.#queue.push(call);
-      this.#grow();
+      this.#grow(call.client);
       return;
     }
     worker.dispatch(call);
@@ -122,13 +124,18 @@ export class WorkerPool {
   #choose(call: RemoteCall): WorkerProcess | undefined {
     let second: WorkerProcess | undefined;
     for (const worker of this.#workers) {
-      if (!worker.canTake) continue;
+      if (!worker.canTake || !this.#mayServe(worker, call)) continue;
       const isFree = call.isExclusive ? worker.size === 0 : !worker.hasExclusive;
       if (isFree) return worker;
       if (!worker.hasExclusive || !call.isExclusive) second ??= worker;
     }
     // Sharing with a call that may have to be killed is the last resort.
-    return this.#canGrow() ? undefined : second;
+    return this.#canGrow(call.client) ? undefined : second;
+  }
+
+  /** What the server itself asks of a file is asked of a worker that has served no client: its answer counts for all. */
+  #mayServe({ client }: WorkerProcess, call: RemoteCall): boolean {
+    return !this.#options.isPerClient || client === undefined || client === call.client;
   }
 
   readonly #beat = (): void => {
@@ -156,18 +163,41 @@ export class WorkerPool {
 
   #fill(): void {
     if (!this.#isStarting && this.#workers.length < this.#options.size) this.#spawn();
+    // A worker that is ready for a client that has none yet.
+    else if (this.#options.isPerClient && !this.#workers.some(({ client }) => client === undefined)) this.#grow();
   }
 
   get #isStarting(): boolean {
     return this.#launching > 0 || this.#workers.some(({ isReady }) => !isReady);
   }
 
-  #canGrow(): boolean {
-    return this.#workers.length + this.#launching < this.#options.maxSize;
+  get #isFull(): boolean {
+    return this.#workers.length + this.#launching >= this.#options.maxSize;
   }
 
-  #grow(): void {
-    if (!this.#isStarting && this.#canGrow()) this.#spawn();
+  /** Where each client has workers of its own, one client may have half of all. */
+  #mayHaveMore(client: string | undefined): boolean {
+    const { isPerClient, maxSize } = this.#options;
+    if (!isPerClient || client === undefined) return true;
+    return this.#workers.filter((worker) => worker.client === client).length < Math.ceil(maxSize / 2);
+  }
+
+  #canGrow(client: string | undefined): boolean {
+    return !this.#isFull && this.#mayHaveMore(client);
+  }
+
+  #grow(client?: string): void {
+    if (this.#isStarting || !this.#mayHaveMore(client)) return;
+    if (!this.#isFull) this.#spawn();
+    else if (this.#options.isPerClient) this.#makeRoom(client);
+  }
+
+  /** Of the workers that serve other clients, the one that was idle for longest ends. A new one follows for what is queued. */
+  #makeRoom(client: string | undefined): void {
+    if (this.#queue.length === 0 || this.#workers.some(({ isClosing }) => isClosing)) return;
+    const idle = this.#workers.filter((worker) => worker.size === 0 && worker.client !== client);
+    const [oldest] = idle.toSorted((a, b) => a.usedAtMs - b.usedAtMs);
+    void oldest?.close();
   }
 
   #spawn(): void {
@@ -225,6 +255,7 @@ export class WorkerPool {
     if (this.#lead === worker) this.#lead = undefined;
     if (this.#isClosed) return;
     if (this.#isRetired && this.#queue.length === 0) return this.#endIfDone();
+    if (worker.isClosing) return this.#onFree();
     const { isReady: wasReady, isEndedForCall: isForCall } = worker;
     const pause = Math.round(this.#pause.ended({ livedMs, wasReady, isForCall }));
     const facts = { reason, last_words: worker.lastWords, pause_ms: pause };

@@ -59,8 +59,12 @@ export class WorkerProcess implements CallRunner {
   isReady = false;
   isStuck = false;
   #leavingFor: string | undefined;
-  #isClosing = false;
+  /** The server ends it because it is not needed. */
+  isClosing = false;
   isOver = false;
+  /** The client of its first call. */
+  client: string | undefined;
+  usedAtMs = 0;
   /** A call did not stop when it should: its process was ended for that, and for nothing else. */
   isEndedForCall = false;
 
@@ -90,7 +94,14 @@ export class WorkerProcess implements CallRunner {
   }
 
   get canTake(): boolean {
-    return this.isReady && !this.isOver && !this.#isCutOff && !this.isStuck && this.#leavingFor === undefined;
+    return (
+      this.isReady &&
+      !this.isOver &&
+      !this.isClosing &&
+      !this.#isCutOff &&
+      !this.isStuck &&
+      this.#leavingFor === undefined
+    );
   }
 
   /** Whether somebody still waits for something that runs here. */
@@ -107,6 +118,8 @@ export class WorkerProcess implements CallRunner {
     this.#lastId += 1;
     const id = this.#lastId;
     this.#calls.set(id, call);
+    this.client ??= call.client;
+    this.usedAtMs = performance.now();
     if (call.isExclusive) this.#exclusive += 1;
     call.placeIn(this, id);
     const { job } = call;
@@ -141,7 +154,7 @@ export class WorkerProcess implements CallRunner {
 
   /** Ends it as it would end by itself. Resolves when the process is gone: it may still write until then. */
   async close(): Promise<void> {
-    this.#isClosing = true;
+    this.isClosing = true;
     this.#lines.flush();
     this.#lines.end("it is not needed any more");
     await this.#options.launched.exited;
@@ -152,7 +165,7 @@ export class WorkerProcess implements CallRunner {
     this.#isCutOff = true;
     if (this.isOver) return;
     const endIt = (): void => {
-      this.#wasLeft = !this.#isClosing && !this.isOver;
+      this.#wasLeft = !this.isClosing && !this.isOver;
       this.#options.launched.kill();
     };
     setTimeout(endIt, END_GRACE_MS).unref();
@@ -293,7 +306,7 @@ export class WorkerProcess implements CallRunner {
     this.#options.onExit(this, { ...exit, reason });
     for (const [id, call] of calls) {
       if (id > started && this.isReady) this.#options.onReturned(call);
-      else if (this.#isClosing) call.fail(ended(call, reason));
+      else if (this.isClosing) call.fail(ended(call, reason));
       else call.lose(ended(call, reason));
     }
   }

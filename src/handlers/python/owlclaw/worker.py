@@ -23,6 +23,8 @@ from .values import to_json
 
 PROTOCOL_FD = 3
 JOURNAL_FD = 4
+# Where the protocol is a pair of descriptors, there is no journal.
+WRITE_FD = 4
 
 
 class Line:
@@ -283,16 +285,11 @@ def report(value: Any, steps: int, context: Context) -> None:
 
 
 def open_line(where: str) -> Line:
-    if where == "fd":
-        for fd in (PROTOCOL_FD, JOURNAL_FD):
-            os.set_inheritable(fd, False)
-        os.set_blocking(PROTOCOL_FD, True)
-        return Line(PROTOCOL_FD, PROTOCOL_FD)
-    # What handlers print must not stand between messages: it goes to stderr.
-    read_fd, write_fd = os.dup(0), os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-    return Line(read_fd, write_fd)
+    # Child processes of handlers must neither read nor write frames.
+    for fd in (PROTOCOL_FD, WRITE_FD):
+        os.set_inheritable(fd, False)
+        os.set_blocking(fd, True)
+    return Line(PROTOCOL_FD, WRITE_FD if where == "pair" else PROTOCOL_FD)
 
 
 def main(where: Optional[str] = None) -> None:

@@ -45,6 +45,7 @@ function openPool(launched: LaunchedWorker, error = vi.fn<() => void>()): Worker
     logger: { ...SILENT_LOGGER, error },
     size: 1,
     maxSize: 1,
+    isPerClient: false,
     maxLineChars: 1000,
     sourcesOf: () => undefined,
     onChanged: () => undefined,
