@@ -5,7 +5,7 @@ import { addConfigFlags } from "./config-flags.ts";
 
 type Runs = (command: Command, load: () => Promise<CommandAction>) => void;
 
-/** `ledger list|show|export|verify|stats`. They work beside running servers. */
+/** `ledger list|show|export|verify|acknowledge|stats`. They work beside running servers. */
 export function addLedger(server: Command, runs: Runs, examples: (...lines: readonly string[]) => string): void {
   const ledger = server.command("ledger").description("Looks into the record of every call, and checks it.");
 
@@ -53,11 +53,22 @@ export function addLedger(server: Command, runs: Runs, examples: (...lines: read
     );
   runs(verify, async () => (await import("./ledger-verify.ts")).ledgerVerifyCommand);
 
+  addAcknowledge(ledger, runs, examples);
+
   const stats = withFilters(addConfigFlags(ledger.command("stats"), "common"))
     .description("Adds up calls and costs by client, tool and day.")
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server ledger stats --from 7d"));
   runs(stats, async () => (await import("./ledger-stats.ts")).ledgerStatsCommand);
+}
+
+function addAcknowledge(ledger: Command, runs: Runs, examples: (...lines: readonly string[]) => string): void {
+  const acknowledge = addConfigFlags(ledger.command("acknowledge"), "common")
+    .description("Records that an operator knows of lost rows; verify and /health report them until then.")
+    .argument("<seq>", "Number of the row that says what was lost, as verify names it.")
+    .requiredOption("--by <name>", "Your name, for the record.")
+    .addHelpText("after", examples("owlclaw mcp-server ledger acknowledge 41 --by 'Ada Lovelace'"));
+  runs(acknowledge, async () => (await import("./ledger-acknowledge.ts")).ledgerAcknowledgeCommand);
 }
 
 /** `stats`: the same figures, where people look for them. */

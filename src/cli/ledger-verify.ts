@@ -42,6 +42,7 @@ function describe(report: VerifyReport, color: boolean): string {
   ];
   if (removed !== undefined)
     lines.push(`rows ${removed.from} to ${removed.to} were removed by retention, as signed for`);
+  for (const { seq, by } of report.acknowledged) lines.push(`row ${seq}: rows were lost, which ${by} has acknowledged`);
   for (const { seq, fault, detail } of problems)
     lines.push(`${seq === 0 ? "ledger" : `row ${seq}`}: ${fault}: ${detail}`);
   if (problemCount > problems.length) lines.push(`… and ${problemCount - problems.length} more`);

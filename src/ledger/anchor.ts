@@ -21,7 +21,11 @@ export class Anchor {
 
   /** Only forward: other processes move it too. */
   advance(checkpoint: Checkpoint): void {
-    if ((this.read()?.seq ?? -1) >= checkpoint.seq) return;
+    if ((this.read()?.seq ?? -1) < checkpoint.seq) this.replace(checkpoint);
+  }
+
+  /** Also backwards, after the row of a loss has recorded what this head was. */
+  replace(checkpoint: Checkpoint): void {
     const draft = `${this.#path}.${process.pid}`;
     writeFileSync(draft, `${JSON.stringify(checkpoint)}\n`, { mode: 0o600 });
     renameSync(draft, this.#path);

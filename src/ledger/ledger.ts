@@ -55,6 +55,8 @@ export interface Ledger {
   append(entry: LedgerEntry): Promise<{ readonly seq: number }>;
   /** Whether the last attempt to write worked; for health checks. */
   readonly isHealthy: boolean;
+  /** Rows were lost, and no operator has acknowledged it. */
+  readonly hasOpenLoss: boolean;
   /** Lists, statistics, verification. They run beside the writes and hold up neither them nor the server's loop. */
   readonly reader: LedgerReader;
   /** Writes what is pending, closes counted refusals, signs the head. May be called twice. */

@@ -8,7 +8,8 @@ import { Anchor } from "./anchor.ts";
 import { AppendQueue } from "./append-queue.ts";
 import { type Checkpoint, formatHead } from "./checkpoint.ts";
 import { draftFromEntry } from "./draft-from-entry.ts";
-import type { Ledger, LedgerEntry } from "./ledger.ts";
+import type { Ledger, LedgerEntry, LedgerHead } from "./ledger.ts";
+import { describeLoss, lossDraft, OpenLoss } from "./loss.ts";
 import { keyFolderOf, openStore } from "./open-store.ts";
 import { RefusalCounter } from "./refusal-counter.ts";
 import { Retention } from "./retention.ts";
@@ -35,8 +36,9 @@ export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
   const { store, keys } = await openStore(options);
   const alerts = options.alerts ?? createAlerts({ webhook: config.alerts.webhook, logger });
   const anchor = new Anchor(keyFolderOf(options), keys);
+  const openLoss = new OpenLoss(keyFolderOf(options));
   const redactor = createRedactor(config.ledger.redact);
-  const ledger = new StoredLedger({ store, alerts, anchor, logger, redactor, inFlight: options.inFlight });
+  const ledger = new StoredLedger({ store, alerts, anchor, openLoss, logger, redactor, inFlight: options.inFlight });
   await ledger.start(config.ledger);
   return ledger;
 }
@@ -45,6 +47,7 @@ interface Parts {
   readonly store: LedgerStore;
   readonly alerts: Alerts;
   readonly anchor: Anchor;
+  readonly openLoss: OpenLoss;
   readonly logger: Logger;
   readonly redactor: Redactor;
   readonly inFlight: CallsInFlight | undefined;
@@ -86,18 +89,21 @@ class StoredLedger implements Ledger {
     return this.#isHealthy;
   }
 
+  get hasOpenLoss(): boolean {
+    return this.#parts.openLoss.read() !== undefined;
+  }
+
   async start({ retentionDays, checkpointMinutes }: Config["ledger"]): Promise<void> {
-    const { store, anchor, logger } = this.#parts;
-    const { head } = await store.append([]);
-    const known = anchor.read();
-    if (known !== undefined && known.seq > head.seq) this.#reportLostTail(known, head.seq);
+    const { store, openLoss, logger } = this.#parts;
+    const head = await this.#compareWithAnchor();
     this.#flushTimer = setInterval(() => void this.#flushRefusals("over"), REFUSAL_FLUSH_MS).unref();
     if (checkpointMinutes > 0)
       this.#sealTimer = setInterval(
         () => void this.#writeAside(() => this.#seal()),
         checkpointMinutes * 60_000,
       ).unref();
-    if (retentionDays > 0) this.#retention = new Retention({ store, retentionDays, logger });
+    if (retentionDays > 0)
+      this.#retention = new Retention({ store, retentionDays, keepFromMs: () => openLoss.read()?.time, logger });
     logger.debug("ledger is open", { head: formatHead(head) });
   }
 
@@ -210,15 +216,35 @@ class StoredLedger implements Ledger {
     }
   }
 
-  #reportLostTail(known: Checkpoint, seq: number): void {
-    const message = `The ledger ends with row ${seq}, and row ${known.seq} was signed: its tail is lost.`;
-    this.#parts.logger.error(message, { head: formatHead(known), hint: "Run `owlclaw mcp-server ledger verify`." });
-    this.#parts.alerts.send({
+  /** The anchor is read first: other processes move it after they have written. */
+  async #compareWithAnchor(): Promise<LedgerHead> {
+    const { store, anchor } = this.#parts;
+    const known = anchor.read();
+    const { head } = await store.append([]);
+    if (known === undefined) return head;
+    const isLost = known.seq > head.seq || ((await store.hashAt(known.seq)) ?? known.hash) !== known.hash;
+    return isLost ? this.#recordLoss(known, head) : head;
+  }
+
+  /** The ledger continues from what is there, with a row that says what was lost. */
+  async #recordLoss({ seq, hash, time }: Checkpoint, found: LedgerHead): Promise<LedgerHead> {
+    const { store, anchor, openLoss, logger, alerts } = this.#parts;
+    const loss = { known: { seq, hash }, found, signedAt: time };
+    const now = Date.now();
+    const { seqs } = await store.append([lossDraft(loss)]);
+    const lossSeq = seqs[0] ?? found.seq + 1;
+    openLoss.mark({ seq: lossSeq, time: now });
+    const { head, checkpoints } = await store.seal();
+    for (const checkpoint of checkpoints) anchor.replace(checkpoint);
+    const message = `The ledger has lost rows: ${describeLoss(loss, lossSeq)}.`;
+    logger.error(message, { known: formatHead(loss.known), found: formatHead(found) });
+    alerts.send({
       event: "ledger_tail_lost",
       severity: "error",
       message,
-      facts: { head: formatHead(known) },
+      facts: { known: formatHead(loss.known), found: formatHead(found), row: lossSeq },
     });
+    return head;
   }
 }
 

@@ -12,6 +12,8 @@ export const ROW_KINDS = [
   "refusals",
   "checkpoint",
   "cut",
+  "loss",
+  "acknowledgement",
 ] as const satisfies readonly RowKind[];
 
 export const OUTCOMES = [

@@ -8,6 +8,8 @@ const CHECK_EVERY_MS = 3_600_000;
 export interface RetentionOptions {
   readonly store: Pick<LedgerStore, "cut">;
   readonly retentionDays: number;
+  /** Rows from this time on stay: what an operator has not acknowledged is not removed. */
+  readonly keepFromMs: () => number | undefined;
   readonly logger: Logger;
 }
 
@@ -33,8 +35,8 @@ export class Retention {
   }
 
   async #run(): Promise<void> {
-    const { store, retentionDays, logger } = this.#options;
-    const beforeMs = Date.now() - retentionDays * DAY_MS;
+    const { store, retentionDays, keepFromMs, logger } = this.#options;
+    const beforeMs = Math.min(Date.now() - retentionDays * DAY_MS, keepFromMs() ?? Number.POSITIVE_INFINITY);
     try {
       while (!this.#isClosed) {
         const cut = await store.cut(beforeMs);

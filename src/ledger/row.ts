@@ -2,9 +2,10 @@ import type { LedgerKind } from "./ledger.ts";
 
 /**
  * Beside the calls themselves: `refusals` counts refusals that repeated an earlier one, `checkpoint` signs the chain up to
- * here, `cut` stands for rows that retention removed.
+ * here, `cut` stands for rows that retention removed, `loss` says that rows are missing which were signed, and
+ * `acknowledgement` that an operator knows of it.
  */
-export type RowKind = LedgerKind | "refusals" | "checkpoint" | "cut";
+export type RowKind = LedgerKind | "refusals" | "checkpoint" | "cut" | "loss" | "acknowledgement";
 
 /** The columns in the order in which they are hashed; `hash` itself comes behind them. */
 export const COLUMNS = [
@@ -114,6 +115,10 @@ const SYSTEM_ROW: DraftFields = {
 };
 
 /** A row that the ledger writes about itself. It counts as no call. */
-export function systemDraft(kind: "checkpoint" | "cut", time: number, statement: unknown): Draft {
+export function systemDraft(
+  kind: "checkpoint" | "cut" | "loss" | "acknowledgement",
+  time: number,
+  statement: unknown,
+): Draft {
   return toDraft({ ...SYSTEM_ROW, kind, name: kind, called_as: kind, time, result: JSON.stringify(statement) });
 }

@@ -14,6 +14,8 @@ export interface LedgerStore extends LedgerReader {
   append(drafts: readonly Draft[]): Promise<Appended>;
   /** Signs the head, unless the head is such a signature. */
   seal(): Promise<Appended>;
+  /** The hash of a row that is there. */
+  hashAt(seq: number): Promise<string | undefined>;
   /** Replaces at most `CUT_ROWS` rows older than this by a signed record; nothing when there are none. */
   cut(beforeMs: number): Promise<Cut | undefined>;
 }

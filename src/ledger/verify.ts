@@ -3,6 +3,7 @@ import { linkHash, GENESIS } from "./chain.ts";
 import { type Cut, readCheckpoint } from "./checkpoint.ts";
 import type { LedgerKeys } from "./keys.ts";
 import type { LedgerHead } from "./ledger.ts";
+import { describeLoss, type Loss, readAcknowledgement, readLoss } from "./loss.ts";
 import { COLUMNS } from "./row.ts";
 
 export interface VerifyOptions {
@@ -12,7 +13,7 @@ export interface VerifyOptions {
   readonly anchor?: LedgerHead;
 }
 
-export type VerifyFault = "changed" | "missing" | "unreadable" | "checkpoint" | "head" | "key" | "store";
+export type VerifyFault = "changed" | "missing" | "loss" | "unreadable" | "checkpoint" | "head" | "key" | "store";
 
 export interface VerifyProblem {
   /** The row, or the first of several. 0: the ledger as a whole. */
@@ -29,6 +30,8 @@ export interface VerifyReport {
   readonly checkpoints: number;
   /** The rows that retention has removed, as it signed for. */
   readonly removed: { readonly from: number; readonly to: number } | undefined;
+  /** Rows were lost, and an operator has said so by name. */
+  readonly acknowledged: readonly { readonly seq: number; readonly by: string }[];
   /** At most `MAX_PROBLEMS` of them, in the order of the rows. */
   readonly problems: readonly VerifyProblem[];
   readonly problemCount: number;
@@ -60,6 +63,8 @@ export const MAX_PROBLEMS = 100;
 const PAGE_ROWS = 2000;
 const KIND_AT = COLUMNS.indexOf("kind");
 const RESULT_AT = COLUMNS.indexOf("result");
+/** Spares the parser every row that cannot be one of them. */
+const OWN_KINDS = /"(?:checkpoint|loss|acknowledgement)"/;
 
 /** Walks the whole chain in pages, so that memory stays flat and writers are never blocked. */
 export async function verifyChain(
@@ -96,6 +101,8 @@ class ChainWalk {
   #rows = 0;
   #checkpoints = 0;
   #removed: Cut | undefined;
+  readonly #losses = new Map<number, Loss>();
+  readonly #acknowledged: { readonly seq: number; readonly by: string }[] = [];
   /** Behind a hole the hash before is not known: the next row can only be believed. */
   #isPreviousKnown = true;
 
@@ -122,6 +129,7 @@ class ChainWalk {
       head: this.#head,
       checkpoints: this.#checkpoints,
       removed: removed === undefined ? undefined : { from: removed.from, to: removed.to },
+      acknowledged: this.#acknowledged,
       problems: this.#problems,
       problemCount: this.#problemCount,
     };
@@ -136,6 +144,7 @@ class ChainWalk {
         this.#check(record);
       }
     }
+    for (const [seq, loss] of this.#losses) this.report({ seq, fault: "loss", detail: describeLoss(loss, seq) });
     for (const [what, head] of this.#awaited) {
       if (head.seq <= this.#head.seq) continue;
       this.report({
@@ -195,7 +204,7 @@ class ChainWalk {
       const detail = `row ${seq} does not fit the chain: it, or the hash of the row before, was changed`;
       this.report({ seq, fault: "changed", detail });
     }
-    if (encoded.includes('"checkpoint"')) this.#checkCheckpoint(seq, encoded);
+    if (OWN_KINDS.test(encoded)) this.#checkOwn(seq, encoded);
     this.#compareAwaited(seq, hash);
     if (this.#firstSeq === 0) this.#firstSeq = seq;
     this.#rows += 1;
@@ -203,11 +212,34 @@ class ChainWalk {
     this.#isPreviousKnown = true;
   }
 
-  #checkCheckpoint(seq: number, encoded: string): void {
+  /** Rows that the ledger wrote about itself. */
+  #checkOwn(seq: number, encoded: string): void {
     const values: unknown = JSON.parse(encoded);
-    if (!Array.isArray(values) || values[KIND_AT] !== "checkpoint") return;
+    if (!Array.isArray(values)) return;
+    const result = String(values[RESULT_AT]);
+    if (values[KIND_AT] === "checkpoint") this.#checkCheckpoint(seq, result);
+    else if (values[KIND_AT] === "loss") this.#noteLoss(seq, result);
+    else if (values[KIND_AT] === "acknowledgement") this.#acknowledge(result);
+  }
+
+  #noteLoss(seq: number, result: string): void {
+    const loss = readLoss(result);
+    if (loss !== undefined) this.#losses.set(seq, loss);
+    else this.report({ seq, fault: "unreadable", detail: `row ${seq} does not say what was lost` });
+  }
+
+  #acknowledge(result: string): void {
+    const acknowledgement = readAcknowledgement(result);
+    for (const seq of this.#losses.keys()) {
+      if (acknowledgement === undefined || seq > acknowledgement.upTo) continue;
+      this.#losses.delete(seq);
+      this.#acknowledged.push({ seq, by: acknowledgement.by });
+    }
+  }
+
+  #checkCheckpoint(seq: number, result: string): void {
     this.#checkpoints += 1;
-    const checkpoint = readCheckpoint(this.#keys, String(values[RESULT_AT]));
+    const checkpoint = readCheckpoint(this.#keys, result);
     if (checkpoint === undefined) {
       this.report({ seq, fault: "checkpoint", detail: `the signature in row ${seq} is not by this signing key` });
     } else if (

@@ -35,7 +35,12 @@ export function healthChecks(parts: HealthParts): readonly HealthCheck[] {
   const { config, governance, sandboxes, ledgerCheck, alerts, certificate } = parts;
   const checks: HealthCheck[] = [diskCheck(config.sandbox.root)];
   if (governance !== undefined)
-    checks.push(storeCheck(governance), limitsCheck(governance), pausedCheck(governance.governor));
+    checks.push(
+      storeCheck(governance),
+      lossCheck(governance),
+      limitsCheck(governance),
+      pausedCheck(governance.governor),
+    );
   if (ledgerCheck !== undefined)
     checks.push({ name: "ledger_verify", isVital: false, look: () => ledgerCheck.finding });
   if (alerts !== undefined && config.alerts.webhook !== "") checks.push(webhookCheck(alerts));
@@ -55,6 +60,19 @@ function storeCheck({ governor, ledger }: Pick<OpenGovernance, "governor" | "led
       if (ledger.isHealthy) return ok("the ledger can be read and written");
       return down("the ledger could not be written at the last try; it is tried again every few seconds");
     },
+  };
+}
+
+/** Calls go on: what was lost does not come back by refusing them. */
+function lossCheck({ ledger }: Pick<OpenGovernance, "ledger">): HealthCheck {
+  return {
+    name: "ledger_loss",
+    isVital: false,
+    failure: "what the ledger has lost cannot be read",
+    look: () =>
+      ledger.hasOpenLoss
+        ? { status: "degraded", message: "rows of the ledger were lost; owlclaw mcp-server ledger verify names them" }
+        : ok("no row of the ledger is known to be lost"),
   };
 }
 

@@ -22,7 +22,7 @@ test("[004-R11.10] /health says how each dependency is, how long it took to answ
     body: {
       status: "ok",
       version: expect.any(String),
-      checks: { store: CHECK, limits: CHECK, disk: CHECK, ledger_verify: CHECK, paused: CHECK },
+      checks: { store: CHECK, ledger_loss: CHECK, limits: CHECK, disk: CHECK, ledger_verify: CHECK, paused: CHECK },
     },
   });
   expect(await ask(server.origin, "/health/live")).toMatchObject({ status: 200, body: { status: "ok" } });

@@ -88,6 +88,10 @@ class PostgresStore implements LedgerStore {
     });
   }
 
+  async hashAt(seq: number): Promise<string | undefined> {
+    return (await this.get(seq))?.hash;
+  }
+
   async cut(beforeMs: number): Promise<Cut | undefined> {
     let cut: Cut | undefined;
     await this.#write(async (head, client) => {

@@ -45,6 +45,10 @@ export class SqliteStore implements LedgerStore {
     return this.#write(() => this.#writer.seal());
   }
 
+  async hashAt(seq: number): Promise<string | undefined> {
+    return this.#writer.hashAt(seq);
+  }
+
   cut(beforeMs: number): Promise<Cut | undefined> {
     return this.#thread.call("cut", beforeMs);
   }

@@ -52,6 +52,13 @@ export class SqliteWriter {
     });
   }
 
+  hashAt(seq: number): string | undefined {
+    return this.#attempt(({ db }) => {
+      const [row] = db.prepare("SELECT hash FROM ledger WHERE seq = ?").raw().all([seq]);
+      return Array.isArray(row) ? String(row[0]) : undefined;
+    });
+  }
+
   cut(beforeMs: number): Cut | undefined {
     let cut: Cut | undefined;
     this.#write((head, { db }) => {

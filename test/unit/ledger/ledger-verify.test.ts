@@ -88,6 +88,7 @@ test("a ledger that nobody touched is intact", async () => {
     head,
     checkpoints: 5,
     removed: undefined,
+    acknowledged: [],
     problems: [],
     problemCount: 0,
   });

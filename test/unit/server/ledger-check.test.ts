@@ -12,6 +12,7 @@ const INTACT = {
   head: { seq: 0, hash: "" },
   checkpoints: 0,
   removed: undefined,
+  acknowledged: [],
   problems: [],
   problemCount: 0,
 };

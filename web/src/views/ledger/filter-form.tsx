@@ -7,7 +7,20 @@ import { type Filters, FILTERS, fromLocalInput, toLocalInput } from "./filters.t
 
 const TYPING_MS = 250;
 const OUTCOMES = ["ok", "refused", "failed", "cancelled", "timeout", "suspended"];
-const KINDS = ["tool", "resource", "prompt", "completion", "list", "task", "admin", "refusals", "checkpoint", "cut"];
+const KINDS = [
+  "tool",
+  "resource",
+  "prompt",
+  "completion",
+  "list",
+  "task",
+  "admin",
+  "refusals",
+  "checkpoint",
+  "cut",
+  "loss",
+  "acknowledgement",
+];
 
 export function FilterForm({ filters }: { readonly filters: Filters }): JSX.Element {
   const clients = useResource<ClientList>("clients");

@@ -75,7 +75,7 @@ function CallBody({ call }: { readonly call: LedgerDetail }): JSX.Element {
 
 /** What an operator did, or the ledger wrote about itself, has none. */
 function NoStages({ kind }: { readonly kind: string }): JSX.Element | null {
-  if (["admin", "refusals", "checkpoint", "cut"].includes(kind)) return null;
+  if (["admin", "refusals", "checkpoint", "cut", "loss", "acknowledgement"].includes(kind)) return null;
   return (
     <section aria-labelledby="stages-title">
       <h2 id="stages-title">Time by stage</h2>
