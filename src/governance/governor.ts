@@ -30,11 +30,19 @@ export interface GovernorOptions {
 }
 
 /** One call that has passed everything that can be known before it runs. */
+/** Money that is set aside for a call, and the keys of the budgets that pay it. */
+export interface ReservedCost {
+  readonly micros: number;
+  readonly budgets: readonly string[];
+}
+
 export interface Grant {
   readonly rule: string;
   readonly revision: string;
   readonly used: readonly Used[];
   readonly flags: readonly string[];
+  /** What it holds of which budgets until it is settled. */
+  readonly reserved: ReservedCost;
   /** Books what it cost and gives back what it held. */
   settle(consumption: Consumption): Settlement;
 }
@@ -199,7 +207,7 @@ export class Governor {
       const flags = isForfeit ? FORFEIT : costFlags(costMicros, terms);
       return { costMicros, flags, booked: this.#book(held.lease, costMicros) };
     };
-    return { rule, revision: policy.revision, used: held.used, flags: held.flags, settle };
+    return { rule, revision: policy.revision, used: held.used, flags: held.flags, reserved: reservedBy(held), settle };
   }
 
   /** Money is booked before the answer leaves; a place that is given back need not be waited for. */
@@ -242,6 +250,14 @@ export class Governor {
       alerts.send({ event: "budget_recovered", severity: "info", message, facts });
     }
   }
+}
+
+export const NOTHING_RESERVED: ReservedCost = { micros: 0, budgets: [] };
+
+function reservedBy({ lease }: Held): ReservedCost {
+  if (lease === undefined || lease.reserveMicros === 0) return NOTHING_RESERVED;
+  const budgets = lease.counters.flatMap(({ key, budget }) => (budget === undefined ? [] : [key]));
+  return { micros: lease.reserveMicros, budgets };
 }
 
 function factsOf({ key, rule, percent, spentMicros, limitMicros }: Crossing): Readonly<Record<string, unknown>> {

@@ -4,8 +4,8 @@ import { type Bounds, toBoundedJson } from "./bounded-json.ts";
 import type { LedgerEntry } from "./ledger.ts";
 import { type Draft, toDraft } from "./row.ts";
 
-const ARGS_BOUNDS: Bounds = { maxChars: 8000, maxTextChars: 4000 };
-const RESULT_BOUNDS: Bounds = { maxChars: 8000, maxTextChars: 4000 };
+/** Of arguments and of results. */
+const BOUNDS: Bounds = { maxChars: 8000, maxTextChars: 4000 };
 const MAX_NAME_CHARS = 512;
 const MAX_FLAGS = 20;
 const NO_ARGS = "{}";
@@ -17,8 +17,14 @@ export interface CountedRow {
 }
 
 /** The entry as a row: bounded, redacted, and with nothing in it that a database would refuse, since one such row would fail its whole batch. */
-export function draftFromEntry(entry: LedgerEntry, redactor: Redactor, counted?: CountedRow): Draft {
+export function draftFromEntry(
+  entry: LedgerEntry,
+  redactor: Redactor,
+  { counted, argsText }: { readonly counted?: CountedRow; readonly argsText?: string | undefined } = {},
+): Draft {
   const contents = hiding(redactor, entry.secrets);
+  const json = (value: unknown, nothing: string): string =>
+    value === undefined ? nothing : toBoundedJson(value, contents, BOUNDS);
   const name = (text: string): string => withoutTexts(cleanName(text, redactor), entry.secrets);
   const optional = (text: string | undefined): string | null => (text === undefined ? null : cleanName(text, redactor));
   const title = name(entry.name);
@@ -30,8 +36,8 @@ export function draftFromEntry(entry: LedgerEntry, redactor: Redactor, counted?:
     kind: counted?.kind ?? entry.kind,
     name: title,
     called_as: entry.calledAs === entry.name ? title : name(entry.calledAs),
-    args: entry.args === undefined ? NO_ARGS : toBoundedJson(entry.args, contents, ARGS_BOUNDS),
-    result: entry.result === undefined ? "null" : toBoundedJson(entry.result, contents, RESULT_BOUNDS),
+    args: argsText ?? json(entry.args, NO_ARGS),
+    result: json(entry.result, "null"),
     outcome: entry.outcome,
     error_kind: optional(entry.errorKind),
     decision: entry.decision,

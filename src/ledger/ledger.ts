@@ -1,9 +1,11 @@
+import type { ReservedCost, StartedCall } from "./started-calls.ts";
 import type { LedgerReader } from "./store.ts";
 
 /** What was called. `task`: a word to a task that runs. `admin`: an operator's own act, such as an approval. */
 export type LedgerKind = "tool" | "resource" | "prompt" | "completion" | "list" | "task" | "admin";
 
-export type LedgerOutcome = "ok" | "refused" | "failed" | "cancelled" | "timeout" | "suspended";
+/** `unknown`: the server ended before the call did. */
+export type LedgerOutcome = "ok" | "refused" | "failed" | "cancelled" | "timeout" | "suspended" | "unknown";
 
 export type LedgerDecision = "allow" | "deny";
 
@@ -49,10 +51,21 @@ export interface LedgerHead {
 /** The record of every call. */
 export interface Ledger {
   /**
-   * Resolves when the entry is on disk. Rejects with `store_unavailable` when it cannot be made durable; the next
-   * call tries anew. A refusal that repeats an earlier one resolves with the row that counts it.
+   * Before a call runs: records that it begins, with the row that it gets if this process ends before the call does.
+   * @throws OwlError with `store_unavailable` when that cannot be recorded.
    */
-  append(entry: LedgerEntry): Promise<{ readonly seq: number }>;
+  begin(entry: LedgerEntry, reserved: ReservedCost): StartedCall;
+  /** This is the row that the call, or the rest of its work, gets if this process ends first. Never throws. */
+  continues(call: StartedCall, entry: LedgerEntry, reserved: ReservedCost): void;
+  /** Its cost is about to be booked. Never throws. */
+  settles(call: StartedCall, costMicros: number): void;
+  /** The call gets no row. */
+  forget(call: StartedCall): void;
+  /**
+   * Resolves when the entry is on disk. Rejects with `store_unavailable` when it cannot be made durable; the next
+   * call tries anew. `started` has its row then. A refusal that repeats an earlier one resolves with the row that counts it.
+   */
+  append(entry: LedgerEntry, started?: StartedCall): Promise<{ readonly seq: number }>;
   /** Whether the last attempt to write worked; for health checks. */
   readonly isHealthy: boolean;
   /** Rows were lost, and no operator has acknowledged it. */

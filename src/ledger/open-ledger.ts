@@ -8,9 +8,12 @@ import { Anchor } from "./anchor.ts";
 import { AppendQueue } from "./append-queue.ts";
 import { type Checkpoint, formatHead } from "./checkpoint.ts";
 import { draftFromEntry } from "./draft-from-entry.ts";
-import type { Ledger, LedgerEntry, LedgerHead } from "./ledger.ts";
-import { describeLoss, lossDraft, OpenLoss } from "./loss.ts";
+import type { Ledger, LedgerEntry } from "./ledger.ts";
+import { compareWithAnchor } from "./compare-with-anchor.ts";
+import { OpenLoss } from "./loss.ts";
 import { keyFolderOf, openStore } from "./open-store.ts";
+import { recoverCalls, type RecoverOptions } from "./recover-calls.ts";
+import { type ReservedCost, type StartedCall, StartedCalls } from "./started-calls.ts";
 import { RefusalCounter } from "./refusal-counter.ts";
 import { Retention } from "./retention.ts";
 import type { Appended, LedgerReader, LedgerStore } from "./store.ts";
@@ -23,12 +26,16 @@ export interface OpenLedgerOptions {
   readonly alerts?: Alerts;
   /** Whose rows are about to come. */
   readonly inFlight?: CallsInFlight;
+  /** Books what calls of a killed server had reserved. */
+  readonly charge?: RecoverOptions["charge"];
 }
 
 /** Refusals that repeat within this time are counted in one row. */
 const REFUSAL_WINDOW_MS = 60_000;
 const REFUSAL_FLUSH_MS = 5000;
 const RETRY_MS = 3000;
+/** How often it is looked whether a neighbour was killed. */
+const RECOVER_MS = 5000;
 
 /** Opens the ledger, and makes it when there is none. Rejects when nothing could be recorded. */
 export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
@@ -38,7 +45,20 @@ export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
   const anchor = new Anchor(keyFolderOf(options), keys);
   const openLoss = new OpenLoss(keyFolderOf(options));
   const redactor = createRedactor(config.ledger.redact);
-  const ledger = new StoredLedger({ store, alerts, anchor, openLoss, logger, redactor, inFlight: options.inFlight });
+  const { dataFolder, charge = async () => undefined } = options;
+  const started = new StartedCalls(dataFolder, keys);
+  const recovery = { dataFolder, keys, charge };
+  const ledger = new StoredLedger({
+    store,
+    alerts,
+    anchor,
+    openLoss,
+    started,
+    recovery,
+    logger,
+    redactor,
+    inFlight: options.inFlight,
+  });
   await ledger.start(config.ledger);
   return ledger;
 }
@@ -48,6 +68,8 @@ interface Parts {
   readonly alerts: Alerts;
   readonly anchor: Anchor;
   readonly openLoss: OpenLoss;
+  readonly started: StartedCalls;
+  readonly recovery: Omit<RecoverOptions, "store" | "own" | "logger">;
   readonly logger: Logger;
   readonly redactor: Redactor;
   readonly inFlight: CallsInFlight | undefined;
@@ -62,6 +84,7 @@ class StoredLedger implements Ledger {
   #flushTimer: NodeJS.Timeout | undefined;
   #sealTimer: NodeJS.Timeout | undefined;
   #retryTimer: NodeJS.Timeout | undefined;
+  #recoverTimer: NodeJS.Timeout | undefined;
   /** What is written beside the queue. */
   #aside: Promise<void> | undefined;
   #isHealthy = true;
@@ -81,7 +104,7 @@ class StoredLedger implements Ledger {
       now: () => performance.now(),
       write: (entry) => this.#queue.append(draftFromEntry(entry, parts.redactor)),
       writeCount: ({ entry, count }) =>
-        this.#queue.append(draftFromEntry(entry, parts.redactor, { kind: "refusals", count })),
+        this.#queue.append(draftFromEntry(entry, parts.redactor, { counted: { kind: "refusals", count } })),
     });
   }
 
@@ -95,7 +118,9 @@ class StoredLedger implements Ledger {
 
   async start({ retentionDays, checkpointMinutes }: Config["ledger"]): Promise<void> {
     const { store, openLoss, logger } = this.#parts;
-    const head = await this.#compareWithAnchor();
+    const head = await compareWithAnchor(this.#parts);
+    await this.#recover();
+    this.#recoverTimer = setInterval(() => void this.#writeAside(() => this.#recover()), RECOVER_MS).unref();
     this.#flushTimer = setInterval(() => void this.#flushRefusals("over"), REFUSAL_FLUSH_MS).unref();
     if (checkpointMinutes > 0)
       this.#sealTimer = setInterval(
@@ -107,9 +132,47 @@ class StoredLedger implements Ledger {
     logger.debug("ledger is open", { head: formatHead(head) });
   }
 
-  append(entry: LedgerEntry): Promise<{ readonly seq: number }> {
-    if (entry.outcome === "refused" && entry.decision === "deny") return this.#refusals.add(entry);
-    return this.#queue.append(draftFromEntry(entry, this.#parts.redactor));
+  begin(entry: LedgerEntry, reserved: ReservedCost): StartedCall {
+    const { started, redactor } = this.#parts;
+    return started.begin(draftFromEntry(entry, redactor), { reserved, secrets: entry.secrets });
+  }
+
+  continues(call: StartedCall, entry: LedgerEntry, reserved: ReservedCost): void {
+    const { started, redactor } = this.#parts;
+    this.#note(() => started.continues(call, draftFromEntry(entry, redactor), reserved));
+  }
+
+  settles(call: StartedCall, costMicros: number): void {
+    // A call for which nothing is set aside and that cost nothing is booked nowhere.
+    if (costMicros === 0 && call.reserved.micros === 0) return;
+    this.#note(() => this.#parts.started.settles(call, costMicros));
+  }
+
+  #note(write: () => void): void {
+    try {
+      write();
+    } catch (error) {
+      this.#parts.logger.error("what becomes of a call if this server ends could not be recorded", { error });
+    }
+  }
+
+  forget(call: StartedCall): void {
+    this.#parts.started.end(call);
+  }
+
+  append(entry: LedgerEntry, call?: StartedCall): Promise<{ readonly seq: number }> {
+    const { started, redactor } = this.#parts;
+    if (call === undefined) {
+      if (entry.outcome === "refused" && entry.decision === "deny") return this.#refusals.add(entry);
+      return this.#queue.append(draftFromEntry(entry, redactor));
+    }
+    // Arguments are written once, unless the result has shown a secret that may stand in them.
+    const isSame = entry.secrets?.join() === call.secrets?.join();
+    const row = this.#queue.append(draftFromEntry(entry, redactor, { argsText: isSame ? call.argsText : undefined }));
+    return row.then((written) => {
+      started.end(call);
+      return written;
+    });
   }
 
   close(): Promise<void> {
@@ -117,7 +180,8 @@ class StoredLedger implements Ledger {
   }
 
   async #shutDown(): Promise<void> {
-    const { store, alerts } = this.#parts;
+    const { store, alerts, started } = this.#parts;
+    clearInterval(this.#recoverTimer);
     clearInterval(this.#flushTimer);
     clearInterval(this.#sealTimer);
     clearTimeout(this.#retryTimer);
@@ -126,6 +190,7 @@ class StoredLedger implements Ledger {
     await this.#queue.drained();
     await this.#aside;
     await this.#seal();
+    started.close();
     await store.close();
     await alerts.close();
   }
@@ -153,6 +218,16 @@ class StoredLedger implements Ledger {
       this.#onWritten(await this.#parts.store.append([]));
     } catch {
       // As it was told; it is tried again.
+    }
+  }
+
+  /** Calls of servers that were killed get their rows. */
+  async #recover(): Promise<void> {
+    const { store, started, recovery, logger } = this.#parts;
+    try {
+      await recoverCalls({ ...recovery, store, logger, own: started.path });
+    } catch (error) {
+      logger.error("calls of servers that were killed cannot be looked for; it is tried again", { error });
     }
   }
 
@@ -214,37 +289,6 @@ class StoredLedger implements Ledger {
     } catch (error) {
       logger.warning("the ledger's head could not be kept beside its keys", { error });
     }
-  }
-
-  /** The anchor is read first: other processes move it after they have written. */
-  async #compareWithAnchor(): Promise<LedgerHead> {
-    const { store, anchor } = this.#parts;
-    const known = anchor.read();
-    const { head } = await store.append([]);
-    if (known === undefined) return head;
-    const isLost = known.seq > head.seq || ((await store.hashAt(known.seq)) ?? known.hash) !== known.hash;
-    return isLost ? this.#recordLoss(known, head) : head;
-  }
-
-  /** The ledger continues from what is there, with a row that says what was lost. */
-  async #recordLoss({ seq, hash, time }: Checkpoint, found: LedgerHead): Promise<LedgerHead> {
-    const { store, anchor, openLoss, logger, alerts } = this.#parts;
-    const loss = { known: { seq, hash }, found, signedAt: time };
-    const now = Date.now();
-    const { seqs } = await store.append([lossDraft(loss)]);
-    const lossSeq = seqs[0] ?? found.seq + 1;
-    openLoss.mark({ seq: lossSeq, time: now });
-    const { head, checkpoints } = await store.seal();
-    for (const checkpoint of checkpoints) anchor.replace(checkpoint);
-    const message = `The ledger has lost rows: ${describeLoss(loss, lossSeq)}.`;
-    logger.error(message, { known: formatHead(loss.known), found: formatHead(found) });
-    alerts.send({
-      event: "ledger_tail_lost",
-      severity: "error",
-      message,
-      facts: { known: formatHead(loss.known), found: formatHead(found), row: lossSeq },
-    });
-    return head;
   }
 }
 

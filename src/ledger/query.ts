@@ -23,6 +23,7 @@ export const OUTCOMES = [
   "cancelled",
   "timeout",
   "suspended",
+  "unknown",
 ] as const satisfies readonly LedgerOutcome[];
 
 export const DECISIONS = ["allow", "deny"] as const satisfies readonly LedgerDecision[];

@@ -1,8 +1,10 @@
 import type { UsedSandbox } from "../capabilities/context.ts";
-import type { Grant, Settlement } from "../governance/governor.ts";
+import { withFields } from "../collections/with-fields.ts";
+import { type Grant, NOTHING_RESERVED, type Settlement } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import { type Quota, rememberQuota, toQuota } from "../governance/quota.ts";
 import type { LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
+import type { StartedCall } from "../ledger/started-calls.ts";
 import type { CallInFlight } from "../telemetry/calls-in-flight.ts";
 import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";
 import type { Span } from "../telemetry/tracing/span.ts";
@@ -42,6 +44,7 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
     // While it waited for its turn or a yes, its client may have been paused or the call itself ended.
     record.assertNotStopped();
     governor.pauses.check(work.call.caller.principal.id);
+    record.begins(policy, grant);
     hasBegun = true;
     work.call.onPassed?.();
     if (work.onAdmitted !== undefined) work.onAdmitted(toQuota(grant.used, Date.now()));
@@ -72,6 +75,8 @@ interface Ending<T> {
   readonly value?: T;
   readonly thrown?: unknown;
   readonly span: Span | undefined;
+  /** A second row follows when its work has ended. */
+  readonly runsOn?: boolean;
 }
 
 /** Writes the one row of one call, whichever way it ends. */
@@ -84,6 +89,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
   readonly #slot: number | undefined;
   readonly #egress = new EgressMeter();
   #charged = 0;
+  #started: StartedCall | undefined;
   #runsMs: number | undefined;
   #stage: CallStage = "policy";
 
@@ -129,6 +135,23 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     this.#runsMs = performance.now();
   }
 
+  /** From here on it has a row, even if this process is killed. @throws OwlError when that cannot be recorded. */
+  begins(policy: AskerPolicy, grant: Grant): void {
+    const { ledger, governor } = this.#parts;
+    try {
+      this.#started = ledger.begin(this.#unknownEntry({ policy, grant, span: undefined }), grant.reserved);
+    } catch (error) {
+      if (!governor.failOpen) throw error;
+    }
+  }
+
+  /** The row of a call that this process does not bring to its end. */
+  #unknownEntry(ending: Ending<T> & { readonly grant: Grant }): LedgerEntry {
+    const result = { error: "the server ended before this call did" };
+    const costMicros = ending.grant.reserved.micros;
+    return withFields(this.#entry(ending, performance.now()), { outcome: "unknown" as const, result, costMicros });
+  }
+
   /** Settles what the call has used until now. */
   spent(grant: Grant, isSuspended: boolean): Spent {
     const egressBytes = this.#egress.bytes();
@@ -136,12 +159,15 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     // No more time is paid for than was set aside: what runs beyond its limit is on its way to its end.
     const durationMs = Math.min(nowMs - (this.#runsMs ?? nowMs), this.#work.subject.timeoutMs);
     const used = { durationMs, egressBytes, charged: this.#charged, isSuspended, isLost: this.isLost };
-    return { settled: grant.settle(used), egressBytes, sandbox: this.#egress.sandbox };
+    const settled = grant.settle(used);
+    // In the same turn of the event loop, which comes before the store writes: a killed server books nothing twice.
+    if (this.#started !== undefined) this.#parts.ledger.settles(this.#started, settled.costMicros);
+    return { settled, egressBytes, sandbox: this.#egress.sandbox };
   }
 
   /** A refusal stays what it is; what nobody could record must not leave, unless the operator wants it so. */
   async close(ending: Ending<T>): Promise<void> {
-    const { ledger, governor } = this.#parts;
+    const { governor } = this.#parts;
     const booked = ending.spent?.settled.booked;
     const startMs = performance.now();
     const entry = this.#entry(ending, startMs);
@@ -150,7 +176,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     // Both are waited for, one after the other: whoever fails first must not go unheard.
     booked?.catch(() => undefined);
     try {
-      const written = ledger.append(entry);
+      const written = this.#append(entry, ending);
       this.#inFlight?.end();
       await written;
       await booked;
@@ -164,11 +190,25 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     this.#end(entry, ending, { startMs, thrown: ending.thrown });
   }
 
+  #append(entry: LedgerEntry, { runsOn = false }: Ending<T>): Promise<unknown> {
+    const { ledger, governor } = this.#parts;
+    const started = runsOn ? undefined : this.#started;
+    const written = ledger.append(entry, started);
+    if (started === undefined) return written;
+    return written.catch((error: unknown) => {
+      // What it cost is booked. With failOpen the operator does without the row; else the next start writes it.
+      if (governor.failOpen) ledger.forget(started);
+      else ledger.continues(started, entry, NOTHING_RESERVED);
+      throw error;
+    });
+  }
+
   async closeFailed(
     ending: Ending<T> & { readonly grant: Grant },
     spent: (isSuspended: boolean) => Spent,
   ): Promise<void> {
-    if (this.isRunning && !(await this.endsWithin(STOP_GRACE_MS))) await this.#closeTwice(ending, () => spent(false));
+    if (this.isRunning && !(await this.endsWithin(this.#parts.running?.stopGraceMs ?? STOP_GRACE_MS)))
+      await this.#closeTwice(ending, () => spent(false));
     else await this.close({ ...ending, spent: spent(ending.thrown instanceof CallSuspended) });
   }
 
@@ -179,16 +219,17 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
   async #closeTwice(ending: Ending<T> & { readonly grant: Grant }, spent: () => Spent): Promise<void> {
     void this.endsWithin(LONGEST_RUN_ON_MS).then(() => this.#closeLate(ending, spent()));
     const flags = joined(ending.grant.flags, [RUNS_ON_FLAG]);
-    await this.close({ ...ending, grant: { ...ending.grant, flags } });
+    await this.close({ ...ending, grant: { ...ending.grant, flags }, runsOn: true });
+    if (this.#started === undefined) return;
+    this.#parts.ledger.continues(this.#started, lateEntry(this.#unknownEntry(ending)), ending.grant.reserved);
   }
 
   async #closeLate(ending: Ending<T>, spent: Spent): Promise<void> {
     const entry = this.#entry({ ...ending, spent }, performance.now());
     const { ledger, observer } = this.#parts;
-    const flags = joined(entry.flags, [RAN_ON_FLAG]);
-    const late = { ...entry, time: Date.now(), args: {}, result: undefined, flags, count: 0 };
+    const late = lateEntry({ ...entry, result: undefined });
     // Nobody waits for it. A ledger that cannot write says so by itself, and what could not be booked is tried again.
-    await Promise.allSettled([ledger.append(late), spent.settled.booked]);
+    await Promise.allSettled([ledger.append(late, this.#started), spent.settled.booked]);
     observer?.ranOn?.(late, this.#work.call);
   }
 
@@ -243,6 +284,11 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     const { toRecord } = this.#work;
     return toRecord === undefined || value === undefined ? value : toRecord(value);
   }
+}
+
+/** The row of work that went on after its call was stopped. */
+function lateEntry(entry: LedgerEntry): LedgerEntry {
+  return { ...entry, time: Date.now(), args: {}, flags: joined(entry.flags, [RAN_ON_FLAG]), count: 0 };
 }
 
 const NO_FLAGS: readonly string[] = [];

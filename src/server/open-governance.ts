@@ -14,6 +14,7 @@ import type { PolicySource } from "../governance/policy/policy-source.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import type { GovernanceParts } from "../pipeline/governed-work.ts";
 import { RunningCalls } from "../pipeline/running-calls.ts";
+import { STOP_GRACE_MS } from "../pipeline/watched-run.ts";
 import type { Alerts } from "../telemetry/alerts.ts";
 import { CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -59,7 +60,8 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
     const opened = (desk = await openApprovalDesk(config, { approvals, logger }));
     const paused = (pauses = await openPauses(config, logger));
     paused.onChange((begun) => cancelPaused({ approvals, running }, begun));
-    const ledger = await openLedger({ config, dataFolder: sandbox.root, logger, alerts, inFlight });
+    const charge = limits.charge.bind(limits);
+    const ledger = await openLedger({ config, dataFolder: sandbox.root, logger, alerts, inFlight, charge });
     const { failOpen } = governance;
     const governor = new Governor({ source, limits, approvals, pauses: paused, logger, alerts, failOpen });
     return {
@@ -78,6 +80,7 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
         policy.stop();
         approvals.close();
         await opened.close();
+        await running.whenEmpty(STOP_GRACE_MS);
         await ledger.close();
         await paused.close();
         await limits.close();

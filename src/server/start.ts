@@ -11,8 +11,11 @@ import type { SandboxHealth } from "./sandbox-health.ts";
 import { Reloader } from "./reloader.ts";
 import { hearReloadSignal, onParentDeath, onStopSignal, onStrayErrors, type ReloadSignal } from "./signals.ts";
 
-/** A stdio client that closed its end waits for nothing any more. */
-const STDIO_DEADLINE_MS = 4000;
+/**
+ * The official client closes stdin, waits for 2 s, and then sends SIGTERM: running calls have half of that, and what is
+ * cancelled then is recorded in the rest.
+ */
+const STDIO_DEADLINE_MS = 1000;
 
 export interface StartOptions {
   readonly loaded: LoadedConfig;

@@ -60,6 +60,7 @@ test(
       await reader.close();
       expect(report.problems).toEqual([]);
       const recorded = new Set(rows.map(({ args }) => args));
+      expect(rows.length).toBe(recorded.size);
       expect(answered.filter((text) => !recorded.has(JSON.stringify({ text })))).toEqual([]);
     }
     const last = await start();

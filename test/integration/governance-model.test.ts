@@ -116,6 +116,7 @@ class TestServer {
 
   #listeningTo(limits: TestStore): LimitStore {
     return {
+      charge: (budgets, costMicros) => limits.charge(budgets, costMicros),
       admit: async (request) => {
         const admission = await limits.admit(request);
         if (admission.ok && admission.lease.counted !== undefined) this.counted.push(admission.lease.counted);

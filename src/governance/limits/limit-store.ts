@@ -46,6 +46,12 @@ export interface Crossing {
   readonly limitMicros: number;
 }
 
+/** Counters that book under these keys and refuse nothing. */
+export function countersOf(budgets: readonly string[]): readonly Counter[] {
+  const budget = { limit: Number.MAX_SAFE_INTEGER, rule: "" };
+  return budgets.map((key) => ({ key, perMinute: undefined, perDay: undefined, concurrency: undefined, budget }));
+}
+
 /**
  * Counts calls and money for all servers that share it. What it cannot count it refuses: every method rejects with
  * `store_unavailable` when the store does not answer.
@@ -55,6 +61,8 @@ export interface LimitStore {
   admit(request: AdmitRequest): Admission | Promise<Admission>;
   /** Gives the places back and books what the call has cost. */
   settle(lease: Lease, costMicros: number): Promise<readonly Crossing[]>;
+  /** Books a cost for which nothing is held: that of a call whose server was killed. */
+  charge(budgets: readonly string[], costMicros: number): Promise<void>;
   usage(counters: readonly Counter[]): Promise<readonly Used[]>;
   close(): Promise<void>;
 }

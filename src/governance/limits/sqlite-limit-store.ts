@@ -9,7 +9,15 @@ import { CountJournal } from "./count-journal.ts";
 import type { Moment } from "./key-state.ts";
 import { LeftJournals } from "./left-journals.ts";
 import { LimitBook } from "./limit-book.ts";
-import type { Admission, AdmitRequest, Crossing, Lease, LimitStore, Used } from "./limit-store.ts";
+import {
+  type Admission,
+  type AdmitRequest,
+  countersOf,
+  type Crossing,
+  type Lease,
+  type LimitStore,
+  type Used,
+} from "./limit-store.ts";
 import { LimitTables } from "./limit-tables.ts";
 import { type LimitsDatabase, openLimitsDatabase } from "./limits-database.ts";
 import { ProcessTable, type ProcessTableOptions } from "./process-table.ts";
@@ -136,6 +144,10 @@ export class SqliteLimitStore implements LimitStore {
       isUrgent: costMicros > 0,
       onFailure: () => void (this.#unbooked.length < MAX_UNBOOKED && this.#unbooked.push({ lease, costMicros })),
     });
+  }
+
+  async charge(budgets: readonly string[], costMicros: number): Promise<void> {
+    await this.settle({ counters: countersOf(budgets), month: this.#moment().day.month, reserveMicros: 0 }, costMicros);
   }
 
   usage(counters: readonly Counter[]): Promise<readonly Used[]> {

@@ -36,6 +36,8 @@ export interface StdioTransportOptions {
 }
 
 const LAST_WORDS_MS = 500;
+/** For calls that are cancelled when the client has gone: their rows are written within the 2 s that clients wait. */
+const STOP_GRACE_MS = 300;
 
 /** One client on stdin and stdout, one message a line. */
 export class StdioTransport {
@@ -92,7 +94,10 @@ export class StdioTransport {
     const drained = await this.#open.whenIdle(deadlineMs);
     if (!drained)
       mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open: this.#open.count });
+    const running = mcp.pipeline.governance?.running;
+    if (running !== undefined) running.stopGraceMs = STOP_GRACE_MS;
     await this.#connection.close();
+    await running?.whenEmpty(STOP_GRACE_MS * 2);
     await flushed(this.#options.output);
   }
 

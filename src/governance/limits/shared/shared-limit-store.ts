@@ -2,7 +2,15 @@ import { OwlError } from "../../../errors/owl-error.ts";
 import type { Counter } from "../../policy/terms.ts";
 import { Calendar, type Day } from "../calendar.ts";
 import type { Clock } from "../clock.ts";
-import type { Admission, AdmitRequest, Crossing, Lease, LimitStore, Used } from "../limit-store.ts";
+import {
+  type Admission,
+  type AdmitRequest,
+  countersOf,
+  type Crossing,
+  type Lease,
+  type LimitStore,
+  type Used,
+} from "../limit-store.ts";
 import { Holders } from "./holders.ts";
 import { type BatchMoment, readAdmission, readCrossings, readUsage, toWire } from "./limit-answers.ts";
 import type { LimitEngine } from "./limit-engine.ts";
@@ -104,6 +112,11 @@ export class SharedLimitStore implements LimitStore {
     });
     const [crossings] = await Promise.all([settled, paid]);
     return [...crossings, ...more];
+  }
+
+  async charge(budgets: readonly string[], costMicros: number): Promise<void> {
+    const admission = await this.admit({ counters: countersOf(budgets), reserveMicros: 0 });
+    if (admission.ok) await this.settle(admission.lease, costMicros);
   }
 
   usage(counters: readonly Counter[]): Promise<readonly Used[]> {

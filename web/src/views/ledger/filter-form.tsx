@@ -6,7 +6,7 @@ import { useResource } from "../../server/use-resource.ts";
 import { type Filters, FILTERS, fromLocalInput, toLocalInput } from "./filters.ts";
 
 const TYPING_MS = 250;
-const OUTCOMES = ["ok", "refused", "failed", "cancelled", "timeout", "suspended"];
+const OUTCOMES = ["ok", "refused", "failed", "cancelled", "timeout", "suspended", "unknown"];
 const KINDS = [
   "tool",
   "resource",
