@@ -7,8 +7,10 @@ export interface Consumption {
   readonly egressBytes: number;
   /** What the capability itself reported, in units. */
   readonly charged: number;
-  /** A call that ended with a question to its client comes again: its fixed part is due when it has run. */
+  /** A call that ended with a question to its client comes again. */
   readonly isSuspended: boolean;
+  /** Not where nothing has begun, and not where an earlier round of the same call has paid it. */
+  readonly isFixedDue: boolean;
   /** It was ended by force, or nobody could: what else it cost is not known. */
   readonly isLost: boolean;
 }
@@ -18,7 +20,7 @@ const MEGABYTE = 1_000_000;
 const MAX_COST_MICROS = 1e13;
 
 export function costOf({ fixed, perSecond, perEgressMb }: SubjectPrice, consumption: Consumption): number {
-  const { durationMs, egressBytes, charged, isSuspended } = consumption;
+  const { durationMs, egressBytes, charged, isFixedDue } = consumption;
   const running = (perSecond * durationMs) / 1000 + (perEgressMb * egressBytes) / MEGABYTE;
-  return Math.min(toMicros((isSuspended ? 0 : fixed) + running + charged), MAX_COST_MICROS);
+  return Math.min(toMicros((isFixedDue ? fixed : 0) + running + charged), MAX_COST_MICROS);
 }

@@ -4,18 +4,19 @@ import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import type { Approvals } from "./approval/approvals.ts";
 import { type Approver, type ConfirmRequest, confirmed } from "./approval/confirm.ts";
+import { BudgetAlerts } from "./budget-alerts.ts";
 import { type Consumption, costOf } from "./cost.ts";
 import { DearestCalls } from "./dearest-calls.ts";
 import { FloodGuard, floodLimitFor } from "./flood-guard.ts";
-import type { Admission, Crossing, Lease, LimitStore, Used } from "./limits/limit-store.ts";
+import type { Admission, Lease, LimitStore, Used } from "./limits/limit-store.ts";
 import type { AskerPolicy } from "./policy/asker-policy.ts";
 import type { PolicySource } from "./policy/policy-source.ts";
 import type { RuleVerdict } from "./policy/rule.ts";
-import { type Confirmation, fromMicros, stricter, type Terms, toMicros } from "./policy/terms.ts";
+import { type Confirmation, stricter, type Terms, toMicros } from "./policy/terms.ts";
 import type { Pauses } from "./pauses.ts";
 import { deniedBy, limitedBy, tooDear } from "./refusal.ts";
+import { type ReservedCost, reservedBy } from "./reserved-cost.ts";
 import type { Asker, Subject } from "./subject.ts";
-import { ToldBudgets } from "./told-budgets.ts";
 
 export interface GovernorOptions {
   readonly source: PolicySource;
@@ -30,12 +31,6 @@ export interface GovernorOptions {
 }
 
 /** One call that has passed everything that can be known before it runs. */
-/** Money that is set aside for a call, and the keys of the budgets that pay it. */
-export interface ReservedCost {
-  readonly micros: number;
-  readonly budgets: readonly string[];
-}
-
 export interface Grant {
   readonly rule: string;
   readonly revision: string;
@@ -66,10 +61,11 @@ export class Governor {
   readonly #options: GovernorOptions;
   readonly #floods = new FloodGuard();
   readonly #dearest = new DearestCalls();
-  readonly #told = new ToldBudgets();
+  readonly #budgetAlerts: BudgetAlerts;
 
   constructor(options: GovernorOptions) {
     this.#options = options;
+    this.#budgetAlerts = new BudgetAlerts(options);
     this.approvals = options.approvals;
     this.pauses = options.pauses;
     this.failOpen = options.failOpen;
@@ -118,6 +114,12 @@ export class Governor {
     if (objection !== undefined) throw deniedBy(objection, subject, policy.revision);
   }
 
+  /** Whether a call like this would be let through as far as rules say, without counting it. @throws OwlError */
+  assertAllowed(policy: AskerPolicy, subject: Subject, args: unknown): void {
+    this.assertOpen(policy, subject);
+    judged(policy, policy.termsOf(subject), { subject, args });
+  }
+
   /**
    * Rules, cost, limits and approval, in this order: at once where nobody has to be waited for.
    * @throws OwlError that names what stands against the call.
@@ -136,18 +138,30 @@ export class Governor {
     const { policy, terms, confirm } = asked;
     const held = await asked.held;
     activeSpan()?.stage("approval", { "owlclaw.approval.by": confirm.by });
+    let yes: Agreed;
     try {
-      const yes = await this.#agreed({ confirm, subject, args, policy, approver: approver() });
-      const flags = [...held.flags, CONFIRMED_FLAG];
-      return this.#grant({ terms, ...yes }, { ...held, flags });
+      yes = await this.#agreed({ confirm, subject, args, policy, approver: approver() });
     } catch (error) {
       await this.#book(held.lease, 0);
       throw error;
     }
+    const known = yes.policy === policy ? { held, terms } : await this.#heldAgain(subject, yes.policy, held);
+    return this.#grant({ terms: known.terms, ...yes }, { ...known.held, flags: [...known.held.flags, CONFIRMED_FLAG] });
+  }
+
+  /** Prices, limits and budgets that were set while the call waited bind it: it gives back what it held, and asks anew. */
+  async #heldAgain(
+    subject: Subject,
+    policy: AskerPolicy,
+    before: Held,
+  ): Promise<{ readonly held: Held; readonly terms: Terms }> {
+    await this.#book(before.lease, 0);
+    const terms = policy.termsOf(subject);
+    return { terms, held: await this.#hold(policy, terms, this.#dearest.reserveOf(terms)) };
   }
 
   /** Waits for a yes. What was said of the call before is asked again: meanwhile somebody may have said no. */
-  async #agreed(request: ConfirmRequest): Promise<Pick<GrantParts, "policy" | "rule" | "restore">> {
+  async #agreed(request: ConfirmRequest): Promise<Agreed> {
     const { confirm, subject, policy } = request;
     const restore = await confirmed(this.approvals, request);
     if (this.pauses.isStale) await this.askWhoIsPaused();
@@ -203,11 +217,19 @@ export class Governor {
       const isForfeit = consumption.isLost && terms.mayCharge && known < reservedMicros;
       const costMicros = isForfeit ? reservedMicros : known;
       this.#dearest.learn(terms, known);
-      if (!this.#told.isEmpty) this.#tellRecovered(policy, held);
+      // A call under an older policy does not know the budget in force.
+      if (policy.revision === this.revision) this.#budgetAlerts.seen(held.lease, held.used);
       const flags = isForfeit ? FORFEIT : costFlags(costMicros, terms);
       return { costMicros, flags, booked: this.#book(held.lease, costMicros) };
     };
-    return { rule, revision: policy.revision, used: held.used, flags: held.flags, reserved: reservedBy(held), settle };
+    return {
+      rule,
+      revision: policy.revision,
+      used: held.used,
+      flags: held.flags,
+      reserved: reservedBy(held.lease),
+      settle,
+    };
   }
 
   /** Money is booked before the answer leaves; a place that is given back need not be waited for. */
@@ -220,48 +242,10 @@ export class Governor {
       return counted;
     }
     return settled.then((crossings) => {
-      if (crossings.length > 0) this.#alert(crossings, month);
+      if (crossings.length > 0) this.#budgetAlerts.crossed(crossings, month);
       return counted;
     });
   }
-
-  /** What a month has cost only grows, and one booking alone passes each share of it: it is told once, by whoever booked. */
-  #alert(crossings: readonly Crossing[], month: string): void {
-    const { logger, alerts } = this.#options;
-    this.#told.add(crossings, month);
-    for (const crossing of crossings) {
-      const { rule, percent } = crossing;
-      const facts = factsOf(crossing);
-      logger.warning("budget threshold passed", facts);
-      const severity = percent >= 100 ? "error" : "warning";
-      const message = `${percent} % of a monthly budget is spent (${rule})`;
-      alerts.send({ event: "budget_threshold", severity, message, facts });
-    }
-  }
-
-  /** A call under an older policy knows nothing of the budget in force. */
-  #tellRecovered({ revision }: AskerPolicy, { lease, used }: Held): void {
-    if (lease === undefined || revision !== this.revision) return;
-    const { logger, alerts } = this.#options;
-    for (const recovered of this.#told.takeRecovered(lease, used)) {
-      const facts = factsOf(recovered);
-      logger.info("budget threshold holds no longer", facts);
-      const message = `less than ${recovered.percent} % of a monthly budget is spent again (${recovered.rule})`;
-      alerts.send({ event: "budget_recovered", severity: "info", message, facts });
-    }
-  }
-}
-
-export const NOTHING_RESERVED: ReservedCost = { micros: 0, budgets: [] };
-
-function reservedBy({ lease }: Held): ReservedCost {
-  if (lease === undefined || lease.reserveMicros === 0) return NOTHING_RESERVED;
-  const budgets = lease.counters.flatMap(({ key, budget }) => (budget === undefined ? [] : [key]));
-  return { micros: lease.reserveMicros, budgets };
-}
-
-function factsOf({ key, rule, percent, spentMicros, limitMicros }: Crossing): Readonly<Record<string, unknown>> {
-  return { of: key, rule, percent, spent: fromMicros(spentMicros), limit: fromMicros(limitMicros) };
 }
 
 /** A call that somebody wants to make. */
@@ -284,6 +268,8 @@ interface GrantParts {
   readonly rule: string;
   readonly restore: (() => void) | undefined;
 }
+
+type Agreed = Pick<GrantParts, "policy" | "rule" | "restore">;
 
 interface Held {
   readonly lease: Lease | undefined;

@@ -28,6 +28,8 @@ export interface Call {
   /** Counts what the call's sandbox moves over its network, where somebody keeps count. */
   readonly meter?: (used: UsedSandbox) => void;
   readonly watch?: RunWatch;
+  /** Whether an earlier round of the call has paid its fixed price. Uses up what says so: asked once, before the work begins. */
+  readonly isPaid?: (() => Promise<boolean>) | undefined;
 }
 
 /** Hears of what runs for a call, which may go on when its client has long had an answer. */

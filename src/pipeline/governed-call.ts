@@ -1,8 +1,9 @@
 import type { UsedSandbox } from "../capabilities/context.ts";
 import { withFields } from "../collections/with-fields.ts";
-import { type Grant, NOTHING_RESERVED, type Settlement } from "../governance/governor.ts";
+import type { Grant, Settlement } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import { type Quota, rememberQuota, toQuota } from "../governance/quota.ts";
+import { NOTHING_RESERVED } from "../governance/reserved-cost.ts";
 import type { LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
 import type { StartedCall } from "../ledger/started-calls.ts";
 import type { CallInFlight } from "../telemetry/calls-in-flight.ts";
@@ -45,20 +46,24 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
     record.assertNotStopped();
     governor.pauses.check(work.call.caller.principal.id);
     record.begins(policy, grant);
+    await record.learnsWhatIsPaid();
     hasBegun = true;
     work.call.onPassed?.();
     if (work.onAdmitted !== undefined) work.onAdmitted(toQuota(grant.used, Date.now()));
     value = await work.perform(input, record.watchedCall());
   } catch (thrown) {
     span?.endStage(errorTypeOf(thrown));
-    const spent = (isSuspended: boolean): Spent => record.spent(grant, isSuspended || !hasBegun);
+    const spent = (isSuspended: boolean): Spent =>
+      record.spent(grant, { isSuspended: isSuspended || !hasBegun, hasBegun });
     await record.closeFailed({ thrown, policy, span, grant }, spent);
     rememberQuota(thrown, grant.used);
     throw thrown;
   }
-  await record.close({ value, policy, span, grant, spent: record.spent(grant, false) });
+  await record.close({ value, policy, span, grant, spent: record.spent(grant, RAN) });
   return { value, quota: grant.used.length === 0 ? undefined : toQuota(grant.used, Date.now()) };
 }
+
+const RAN = { isSuspended: false, hasBegun: true };
 
 /** What a call that ran has used. */
 interface Spent {
@@ -90,6 +95,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
   readonly #egress = new EgressMeter();
   #charged = 0;
   #started: StartedCall | undefined;
+  #isFixedPaid = false;
   #runsMs: number | undefined;
   #stage: CallStage = "policy";
 
@@ -145,6 +151,12 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     }
   }
 
+  /** A call that comes back with answers to its questions pays its fixed price once. */
+  async learnsWhatIsPaid(): Promise<void> {
+    const { isPaid } = this.#work.call;
+    if (isPaid !== undefined) this.#isFixedPaid = await isPaid();
+  }
+
   /** The row of a call that this process does not bring to its end. */
   #unknownEntry(ending: Ending<T> & { readonly grant: Grant }): LedgerEntry {
     const result = { error: "the server ended before this call did" };
@@ -153,12 +165,19 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
   }
 
   /** Settles what the call has used until now. */
-  spent(grant: Grant, isSuspended: boolean): Spent {
+  spent(grant: Grant, { isSuspended, hasBegun }: { readonly isSuspended: boolean; readonly hasBegun: boolean }): Spent {
     const egressBytes = this.#egress.bytes();
     const nowMs = performance.now();
     // No more time is paid for than was set aside: what runs beyond its limit is on its way to its end.
     const durationMs = Math.min(nowMs - (this.#runsMs ?? nowMs), this.#work.subject.timeoutMs);
-    const used = { durationMs, egressBytes, charged: this.#charged, isSuspended, isLost: this.isLost };
+    const used = {
+      durationMs,
+      egressBytes,
+      charged: this.#charged,
+      isSuspended,
+      isFixedDue: hasBegun && !this.#isFixedPaid,
+      isLost: this.isLost,
+    };
     const settled = grant.settle(used);
     // In the same turn of the event loop, which comes before the store writes: a killed server books nothing twice.
     if (this.#started !== undefined) this.#parts.ledger.settles(this.#started, settled.costMicros);

@@ -62,6 +62,23 @@ export async function recordUnwatchable(
   await append(parts, asked, { ...about, ...refused, calledAs: "resources/subscribe" });
 }
 
+/** That a client may not go on with its task. Those that repeat are counted, as refusals are. */
+export async function recordRefusedTask(
+  parts: GovernanceParts,
+  asked: Asked,
+  {
+    name,
+    task_id,
+    tool,
+    error,
+  }: { readonly name: string; readonly task_id: string; readonly tool: string; readonly error: OwlError },
+): Promise<void> {
+  const { rule } = verdictAtDoor(error);
+  const refused = { outcome: "refused", errorKind: error.kind, decision: "deny", rule: rule ?? "default" } as const;
+  const about = { kind: "task", name, args: { task_id, tool }, result: { error: error.message } } as const;
+  await append(parts, asked, { ...about, ...refused });
+}
+
 /** What is kept of a word; of one that begins a task, also what the task is given to do. */
 export interface TaskWord {
   readonly task_id: string;

@@ -10,7 +10,14 @@ import type { Caller } from "./caller.ts";
 import { runGoverned } from "./governed-call.ts";
 import type { Governed, GovernanceParts, GovernedWork } from "./governed-work.ts";
 import { keepInformed } from "./keep-informed.ts";
-import { ListRecords, type Look, recordTaskWord, recordUnwatchable, type TaskWord } from "./list-records.ts";
+import {
+  ListRecords,
+  type Look,
+  recordRefusedTask,
+  recordTaskWord,
+  recordUnwatchable,
+  type TaskWord,
+} from "./list-records.ts";
 import { type PromptResult, toContents, toPromptResult } from "./render-contents.ts";
 import { renderResult } from "./render-result.ts";
 import { runBounded } from "./run-bounded.ts";
@@ -209,6 +216,29 @@ export class Pipeline {
   async recordTaskWord(name: string, asked: Pick<Call, "caller" | "traceId">, args: TaskWord): Promise<void> {
     const { governance } = this.#options;
     if (governance !== undefined) await recordTaskWord(governance, asked, { name, args });
+  }
+
+  /** What may not be called any more must not go on as a task: a pause, or a rule, that came after it began. @throws OwlError */
+  async judgeTask(
+    { tool, args, caller }: { readonly tool: Tool; readonly args: unknown; readonly caller: Caller },
+    asked: Pick<Call, "caller" | "traceId">,
+    { name, task_id }: { readonly name: string; readonly task_id: string },
+  ): Promise<void> {
+    const { governance, timeoutMs } = this.#options;
+    if (governance === undefined) return;
+    const { governor } = governance;
+    try {
+      if (governor.pauses.isStale) await governor.askWhoIsPaused();
+      governor.pauses.check(caller.principal.id);
+      governor.assertAllowed(
+        governor.policyFor(caller),
+        toolSubject(tool, timeoutMs),
+        judgedArguments(tool, await validateArguments(tool, args)),
+      );
+    } catch (error) {
+      if (isOwlError(error)) await recordRefusedTask(governance, asked, { name, task_id, tool: tool.name, error });
+      throw error;
+    }
   }
 
   async #runTool(tool: Tool, input: unknown, call: Call): Promise<ToolResult> {

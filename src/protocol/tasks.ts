@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
+import type { Tool } from "../capabilities/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
+import type { Caller } from "../pipeline/caller.ts";
 import { Lifeline } from "../pipeline/lifeline.ts";
 import type { Question } from "./conversations/questions.ts";
 import type { WireErrorBody } from "./json-rpc.ts";
@@ -33,6 +35,12 @@ export interface TasksElsewhere {
   ): Promise<Record<string, unknown>>;
 }
 
+export interface TaskBegun {
+  readonly tool: Tool;
+  readonly args: unknown;
+  readonly caller: Caller;
+}
+
 const POLL_INTERVAL_MS = 500;
 const MAX_TASKS_PER_OWNER = 200;
 
@@ -46,6 +54,8 @@ export class Task {
   readonly id: string;
   readonly ownerId: string;
   readonly ttlMs: number;
+  /** What was called, and by whom: rules that are made later bind its task too. */
+  readonly begun: TaskBegun;
   readonly createdAt: Date;
   readonly life: Lifeline = new Lifeline();
   #changedAt: Date;
@@ -53,8 +63,9 @@ export class Task {
   #outcome: { readonly result: object } | { readonly error: WireErrorBody } | undefined;
   readonly #questions = new Map<string, OpenQuestion>();
 
-  constructor({ id, ownerId, ttlMs }: Pick<Task, "id" | "ownerId" | "ttlMs">) {
+  constructor({ id, ownerId, ttlMs, begun }: Pick<Task, "id" | "ownerId" | "ttlMs" | "begun">) {
     this.id = id;
+    this.begun = begun;
     this.ownerId = ownerId;
     this.ttlMs = ttlMs;
     this.createdAt = new Date();
@@ -145,7 +156,8 @@ export class Tasks {
     this.#newId = newId;
   }
 
-  create(ownerId: string, ttlMs: number): Task {
+  create(begun: TaskBegun, ttlMs: number): Task {
+    const ownerId = begun.caller.principal.id;
     const owned = this.#owned.get(ownerId) ?? 0;
     if (owned >= MAX_TASKS_PER_OWNER) {
       throw new OwlError("resource_limit", `${owned} tasks are kept for you already, which is the most`, {
@@ -153,7 +165,7 @@ export class Tasks {
         hint: "wait until some of your tasks have ended their life",
       });
     }
-    const task = new Task({ id: this.#newId(), ownerId, ttlMs });
+    const task = new Task({ id: this.#newId(), ownerId, ttlMs, begun });
     const expiry = setTimeout(() => this.#forget(task), ttlMs);
     expiry.unref();
     this.#tasks.set(task.id, { task, expiry });

@@ -23,7 +23,7 @@ export class KeptStates implements UsedStates {
     if (this.#until.has(id)) return false;
     // Forgetting one early would let it be used twice.
     if (this.#until.size >= MAX_KEPT)
-      throw new OwlError("overloaded", "too many calls were approved by their clients within a short time");
+      throw new OwlError("overloaded", "too many calls were continued with answers within a short time");
     this.#until.set(id, nowMs + lifeMs);
     return true;
   }

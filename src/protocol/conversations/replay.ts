@@ -1,4 +1,3 @@
-import { APPROVAL_KEY_PREFIX } from "../../governance/approval/confirm.ts";
 import type { Conversation } from "../../pipeline/call.ts";
 import { CallSuspended } from "../../pipeline/call.ts";
 import type { ClientCapabilities } from "../exchange.ts";
@@ -9,8 +8,10 @@ import { assertCanAnswer, type Question, readElicitAnswer, readRoots, readSample
 export interface ReplayOptions {
   readonly answers: Readonly<Record<string, unknown>>;
   readonly capabilities: ClientCapabilities;
+  /** Whether the round before has paid the fixed price of the call. */
+  readonly isPaid: boolean;
   /** Uses up the state that the answers came with. False when there is none, or it was used before. */
-  readonly useState: () => boolean | Promise<boolean>;
+  readonly useState: () => Promise<boolean>;
 }
 
 /**
@@ -21,6 +22,9 @@ export class Replay {
   readonly answers: Record<string, unknown>;
   readonly pending: Map<string, Question> = new Map();
   readonly #options: ReplayOptions;
+  #used: Promise<boolean> | undefined;
+  /** The fixed price of the call is paid, by this round or by one before. */
+  hasPaid = false;
 
   constructor(options: ReplayOptions) {
     this.answers = { ...options.answers };
@@ -35,10 +39,21 @@ export class Replay {
     return asking((question, key) => this.#ask(question, key));
   }
 
+  /** Asked when the work begins: from here on this round, or one before, has paid the fixed price. */
+  async isPaid(): Promise<boolean> {
+    this.hasPaid = true;
+    return (await this.#isFirstUse()) && this.#options.isPaid;
+  }
+
+  /** A state that was used before answers nothing: the questions are put again. */
+  #isFirstUse(): Promise<boolean> {
+    return (this.#used ??= this.#options.useState());
+  }
+
   async #ask(question: Question, key: string): Promise<unknown> {
     const answer = Object.hasOwn(this.answers, key) ? this.answers[key] : undefined;
-    const { capabilities, useState } = this.#options;
-    if (isAnswer(question, answer) && (!isApproval(key) || (await useState()))) return answer;
+    const { capabilities } = this.#options;
+    if (isAnswer(question, answer) && (await this.#isFirstUse())) return answer;
     // What is asked again must not travel on as if it were answered.
     this.answers[key] = undefined;
     assertCanAnswer(question, capabilities);
@@ -46,11 +61,6 @@ export class Replay {
     // Questions of the same turn of the event loop belong to one round.
     return new Promise((_resolve, reject) => setImmediate(() => reject(new CallSuspended())));
   }
-}
-
-/** An approval is good for one call; an answer to the call's own questions is the author's to judge. */
-export function isApproval(key: string): boolean {
-  return key.startsWith(APPROVAL_KEY_PREFIX);
 }
 
 /** An answer of the wrong shape counts as none: the question is put again. */

@@ -55,7 +55,7 @@ async function startedAtOnce(
   exchange: Exchange,
 ): Promise<Record<string, unknown>> {
   const { caller, traceId, requestId } = exchange;
-  const task = mcp.tasks.create(caller.principal.id, options.ttlMs);
+  const task = mcp.tasks.create({ tool, args, caller }, options.ttlMs);
   const answer = created(task);
   const conversation = taskConversation(mcp, task, exchange);
   await new Promise<void>((resolve, reject) => {
@@ -101,7 +101,7 @@ function startedByHandler(
     const life = new Lifeline();
     const unlink = exchange.life.onEnd(() => (task === undefined ? life.end() : undefined));
     const begin = async (): Promise<void> => {
-      const begun = mcp.tasks.create(exchange.caller.principal.id, options.ttlMs);
+      const begun = mcp.tasks.create({ tool, args, caller: exchange.caller }, options.ttlMs);
       task = begun;
       begun.life.onEnd(() => life.end());
       const answer = created(begun);

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
+import { APPROVAL_KEY_PREFIX } from "../../governance/approval/confirm.ts";
 import type { Call, Conversation } from "../../pipeline/call.ts";
 import { CallSuspended } from "../../pipeline/call.ts";
-import { isApproval, Replay } from "../conversations/replay.ts";
+import { Replay } from "../conversations/replay.ts";
 import type { Exchange } from "../exchange.ts";
 import { isObject } from "../json-rpc.ts";
 import type { Mcp } from "../mcp.ts";
@@ -34,7 +35,8 @@ export async function runWithQuestions<T extends Record<string, unknown>>(
   const binding = exchange.requestState === undefined ? undefined : bindingOf(exchange, boundTo);
   const replay = replayOf(mcp, exchange, binding);
   try {
-    const result = await run({ ...call, conversation: { ...conversation, ...replay.questions(), ...also } });
+    const isPaid = exchange.requestState === undefined ? undefined : () => replay.isPaid();
+    const result = await run({ ...call, isPaid, conversation: { ...conversation, ...replay.questions(), ...also } });
     return replay.isSuspended ? inputRequired(mcp, replay, binding ?? bindingOf(exchange, boundTo)) : result;
   } catch (error) {
     if (!(error instanceof CallSuspended)) throw error;
@@ -42,35 +44,53 @@ export async function runWithQuestions<T extends Record<string, unknown>>(
   }
 }
 
-/** What an approval answers must have been asked: nobody says yes to a question that was never put. */
+/**
+ * With a state, only answers to the questions that came with it count, and each state is good for one call. A first
+ * request may bring answers to the capability's own questions, as the protocol allows: it pays like any other call.
+ */
 function replayOf(mcp: Mcp, exchange: Exchange, binding: string | undefined): Replay {
   const { requestState, inputResponses = {}, capabilities } = exchange;
-  const { answers, asked } = earlierRounds(mcp, requestState, binding);
-  const now = Object.entries(inputResponses).filter(([key]) => !isApproval(key) || asked.includes(key));
+  const { answers, asked, isPaid } = earlierRounds(mcp, requestState, binding);
+  const isExpected = (key: string): boolean => (requestState === undefined ? !isApproval(key) : asked.includes(key));
+  const now = Object.entries(inputResponses).filter(([key]) => isExpected(key));
   return new Replay({
     answers: { ...answers, ...Object.fromEntries(now) },
     capabilities,
-    useState: () => requestState !== undefined && mcp.usedStates.use(mcp.states.idOf(requestState), STATE_LIFE_MS),
+    isPaid,
+    useState: async () =>
+      requestState === undefined || mcp.usedStates.use(mcp.states.idOf(requestState), STATE_LIFE_MS),
   });
+}
+
+function isApproval(key: string): boolean {
+  return key.startsWith(APPROVAL_KEY_PREFIX);
 }
 
 interface Rounds {
   readonly answers: Readonly<Record<string, unknown>>;
   /** Keys of the questions that came with the state. */
   readonly asked: readonly unknown[];
+  /** The fixed price of the call. */
+  readonly isPaid: boolean;
 }
 
 function earlierRounds(mcp: Mcp, requestState: string | undefined, binding: string | undefined): Rounds {
   const opened = requestState === undefined || binding === undefined ? {} : mcp.states.open(requestState, binding);
-  const { answers, asked } = isObject(opened) ? opened : {};
-  return { answers: isObject(answers) ? answers : {}, asked: Array.isArray(asked) ? asked : [] };
+  const { answers, asked, isPaid } = isObject(opened) ? opened : {};
+  return {
+    answers: isObject(answers) ? answers : {},
+    asked: Array.isArray(asked) ? asked : [],
+    isPaid: isPaid === true,
+  };
 }
 
-function inputRequired(mcp: Mcp, { pending, answers }: Replay, binding: string): InputRequired {
+function inputRequired(mcp: Mcp, { pending, answers, hasPaid }: Replay, binding: string): InputRequired {
+  // A question of the capability's own means that it ran, and has paid.
+  const isPaid = hasPaid || [...pending.keys()].some((key) => !isApproval(key));
   return {
     resultType: "input_required",
     inputRequests: Object.fromEntries(pending),
-    requestState: mcp.states.seal({ answers, asked: [...pending.keys()] }, binding),
+    requestState: mcp.states.seal({ answers, asked: [...pending.keys()], isPaid }, binding),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Call } from "../../pipeline/call.ts";
+import type { Caller } from "../../pipeline/caller.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Mcp } from "../mcp.ts";
 import { type TaskAction, type TaskRequest, TASKS_EXTENSION } from "../tasks.ts";
@@ -32,11 +33,11 @@ function act(
   if (capabilities.extensions?.[TASKS_EXTENSION] === undefined)
     throw missingTasks("tasks need a client that declares the tasks extension");
   const wanted = { action, taskId, inputResponses: { ...inputResponses }, principal: caller.principal.id };
-  if (mcp.taskHomes?.isElsewhere(taskId) !== true) return actHere(mcp, wanted, { caller, traceId });
+  if (mcp.taskHomes?.isElsewhere(taskId) !== true) return actHere(mcp, wanted, { caller, traceId, judged: caller });
   return mcp.taskHomes.ask({ ...wanted, traceId, signal: life.signal });
 }
 
-/** For a client of another server, which has seen to it that this is its client. */
+/** For a client of another server, which has seen to it that this is its client. Its groups are those it began the task with. */
 export function actForOther(mcp: Mcp, request: TaskRequest & { readonly traceId: string }): Answer {
   const principal = { id: request.principal, scopes: [], claims: {} };
   const caller = {
@@ -46,14 +47,23 @@ export function actForOther(mcp: Mcp, request: TaskRequest & { readonly traceId:
     protocolVersion: PLAIN_VERSION,
     sessionId: undefined,
   } as const;
-  return actHere(mcp, request, { caller, traceId: request.traceId });
+  return actHere(mcp, request, { caller, traceId: request.traceId, judged: undefined });
 }
 
 async function actHere(
   mcp: Mcp,
   request: TaskRequest,
-  asked: Pick<Call, "caller" | "traceId">,
+  { judged, ...asked }: Pick<Call, "caller" | "traceId"> & { readonly judged: Caller | undefined },
 ): Promise<Record<string, unknown>> {
+  const { begun } = mcp.tasks.get(request.taskId, request.principal);
+  // Who must not go on may still end it: that only stops work.
+  if (request.action !== "cancel") {
+    const name = `tasks/${request.action}`;
+    await mcp.pipeline.judgeTask({ ...begun, caller: judged ?? begun.caller }, asked, {
+      name,
+      task_id: request.taskId,
+    });
+  }
   const { answer, changed } = mcp.tasks.act(request);
   const name = `tasks/${request.action}`;
   if (changed !== undefined) await mcp.pipeline.recordTaskWord(name, asked, changed);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { costOf } from "../../../src/governance/cost.ts";
 
 const FREE = { fixed: 0, perSecond: 0, perEgressMb: 0, max: undefined };
-const RAN = { durationMs: 5, egressBytes: 0, isSuspended: false, isLost: false };
+const RAN = { durationMs: 5, egressBytes: 0, isSuspended: false, isFixedDue: true, isLost: false };
 
 test.each([1e8, 1e303, Number.MAX_VALUE, Number.POSITIVE_INFINITY])(
   "a handler that reports %s costs what every store can add up",

@@ -1,11 +1,26 @@
 import { expect, test } from "vitest";
-import { Tasks } from "../../../src/protocol/tasks.ts";
+import { compileTool } from "../../../src/capabilities/define-tool.ts";
+import { type TaskBegun, Tasks } from "../../../src/protocol/tasks.ts";
+
+const tool = compileTool({ name: "job", description: "A job", run: () => "done" });
+
+function begunBy(id: string): TaskBegun {
+  const principal = { id, scopes: [], claims: {} };
+  const caller = {
+    principal,
+    label: undefined,
+    transport: "http",
+    protocolVersion: "2026-07-28",
+    sessionId: undefined,
+  } as const;
+  return { tool, args: {}, caller };
+}
 
 const question = { method: "roots/list", params: {} } as const;
 
 test("a task is seen by its owner only; another's looks like none", () => {
   const tasks = new Tasks();
-  const task = tasks.create("alice", 60_000);
+  const task = tasks.create(begunBy("alice"), 60_000);
   expect(tasks.get(task.id, "alice")).toBe(task);
   const unknown = messageOf(() => tasks.get("x".repeat(24), "bob"));
   expect(messageOf(() => tasks.get(task.id, "bob"))).toBe(unknown.replace("x".repeat(24), task.id));
@@ -13,7 +28,7 @@ test("a task is seen by its owner only; another's looks like none", () => {
 });
 
 test("a task that is over stays as it ended", () => {
-  const task = new Tasks().create("alice", 60_000);
+  const task = new Tasks().create(begunBy("alice"), 60_000);
   task.complete({ n: 1 });
   task.fail({ code: -1, message: "late" });
   task.cancel();
@@ -22,7 +37,7 @@ test("a task that is over stays as it ended", () => {
 });
 
 test("cancelling aborts the work and every open question", async () => {
-  const task = new Tasks().create("alice", 60_000);
+  const task = new Tasks().create(begunBy("alice"), 60_000);
   const asked = task.ask(question, "q");
   expect(task.toWire({ detailed: true })).toMatchObject({ status: "input_required", inputRequests: { q: question } });
   task.cancel();
@@ -31,7 +46,7 @@ test("cancelling aborts the work and every open question", async () => {
 });
 
 test("several questions are answered one by one, and unknown answers are ignored", async () => {
-  const task = new Tasks().create("alice", 60_000);
+  const task = new Tasks().create(begunBy("alice"), 60_000);
   const asked = [task.ask(question, "a"), task.ask(question, "b")];
   task.answer({ a: 1, nobody: 2 });
   expect(task.toWire({ detailed: true })).toMatchObject({ status: "input_required", inputRequests: { b: question } });
@@ -42,9 +57,9 @@ test("several questions are answered one by one, and unknown answers are ignored
 
 test("an owner cannot keep tasks without end, and others are not hindered", () => {
   const tasks = new Tasks();
-  for (let count = 0; count < 200; count++) tasks.create("alice", 60_000);
-  expect(() => tasks.create("alice", 60_000)).toThrow(/200/);
-  expect(() => tasks.create("bob", 60_000)).not.toThrow();
+  for (let count = 0; count < 200; count++) tasks.create(begunBy("alice"), 60_000);
+  expect(() => tasks.create(begunBy("alice"), 60_000)).toThrow(/200/);
+  expect(() => tasks.create(begunBy("bob"), 60_000)).not.toThrow();
   tasks.close();
 });
 
