@@ -28,6 +28,10 @@ export interface AuthenticatorOptions {
   readonly auth: AuthConfig;
   /** Milliseconds since the epoch. Default: the system's clock. */
   readonly clock?: () => number;
+  /** Milliseconds of a clock that nobody sets. Default: that of the process. */
+  readonly steadyClock?: () => number;
+  /** The claim that names groups, in the policy in force. */
+  readonly groupsClaim?: () => string;
   readonly fetch?: typeof fetch;
   readonly logger: Logger;
 }
@@ -35,15 +39,17 @@ export interface AuthenticatorOptions {
 /** With auth off, everybody is `anonymous` whatever they send. */
 export async function createAuthenticator(options: AuthenticatorOptions): Promise<Authenticator> {
   if (!options.auth.enabled) return { authenticate: () => ANONYMOUS, close: () => {} };
-  const { auth, clock = Date.now, fetch = globalThis.fetch, logger } = options;
+  const { auth, clock = Date.now, logger, groupsClaim = () => "groups" } = options;
+  const { steadyClock = () => performance.now(), fetch = globalThis.fetch } = options;
   warnAboutMissingAudience(auth, logger);
-  const keys = await openKeys({ auth, clock, fetch, logger });
-  return new TokenAuthenticator({ auth, clock, keys, logger });
+  const keys = await openKeys({ auth, clock, steadyClock, fetch, logger });
+  return new TokenAuthenticator({ auth, clock, keys, logger, groupsClaim });
 }
 
 interface TokenAuthenticatorOptions {
   readonly auth: AuthConfig;
   readonly clock: () => number;
+  readonly groupsClaim: () => string;
   readonly keys: KeySource;
   readonly logger: Logger;
 }
@@ -71,9 +77,10 @@ class TokenAuthenticator implements Authenticator {
   }
 
   #known(digest: string): Principal | undefined {
-    const { keys, clock } = this.#options;
+    const { keys, clock, groupsClaim } = this.#options;
     if (!keys.isFresh()) return undefined;
-    return this.#verified.get(digest, { nowMs: clock(), keyGeneration: keys.generation });
+    const moment = { nowMs: clock(), keyGeneration: keys.generation, groupsClaim: groupsClaim() };
+    return this.#verified.get(digest, moment);
   }
 
   async #verify(token: string, digest: string): Promise<Principal> {
@@ -81,10 +88,11 @@ class TokenAuthenticator implements Authenticator {
     const { issuer, audience } = auth.jwt;
     // Taken before the keys are asked: if they change meanwhile, the next call verifies again.
     const keyGeneration = keys.generation;
+    const groupsClaim = this.#options.groupsClaim();
     try {
-      const principal = await verifyToken(token, { keys, issuer, audience, nowMs: clock() });
+      const principal = await verifyToken(token, { keys, issuer, audience, groupsClaim, nowMs: clock() });
       const expiresAtMs = (principal.expiresAt ?? 0) * 1000;
-      this.#verified.set(digest, { principal, expiresAtMs, keyGeneration });
+      this.#verified.set(digest, { principal, expiresAtMs, keyGeneration, groupsClaim });
       return principal;
     } catch (error) {
       if (isOwlError(error)) logger.debug("A token was refused.", { reason: error.facts["reason"] ?? error.kind });
@@ -97,8 +105,8 @@ function digestOf(token: string): string {
   return hash("sha256", token, "base64");
 }
 
-async function openKeys(options: Required<AuthenticatorOptions>): Promise<KeySource> {
-  const { secret, publicKey, jwksUrl } = options.auth.jwt;
+async function openKeys(options: Required<Omit<AuthenticatorOptions, "groupsClaim">>): Promise<KeySource> {
+  const { secret, publicKey, jwksUrl, issuer } = options.auth.jwt;
   if ([secret, publicKey, jwksUrl].filter((value) => value !== "").length !== 1) {
     throw new OwlError(
       "internal",
@@ -111,6 +119,12 @@ async function openKeys(options: Required<AuthenticatorOptions>): Promise<KeySou
   }
   if (secret !== "") return secretKeys(secret);
   if (publicKey !== "") return publicKeys(publicKey);
+  if (issuer === "") {
+    throw new OwlError("internal", "auth.jwt.jwksUrl needs auth.jwt.issuer: other issuers may use the same keys.", {
+      hint: "Set auth.jwt.issuer (MCP_AUTH_ISSUER) to the iss of your tokens.",
+      retryable: false,
+    });
+  }
   const keys = new RemoteKeys({ ...options, url: parseJwksUrl(jwksUrl) });
   await keys.refresh();
   return keys;

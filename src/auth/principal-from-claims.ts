@@ -27,12 +27,17 @@ const RESERVED_IDS = new Set([
 ]);
 const RESERVED_BEGINNINGS: readonly string[] = ["local:", "("];
 
+/** Scripts with letters that look like Latin ones. Words of one of them each may stand beside each other, as in addresses. */
+const LOOK_ALIKE_SCRIPTS = ["Latin", "Greek", "Cyrillic", "Armenian", "Cherokee", "Coptic", "Lisu", "Deseret"];
+const MIXED_WORD = mixedWord(LOOK_ALIKE_SCRIPTS);
+
 /** RFC 6749: printable ASCII without space, quote and backslash. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
 /** The one place that decides who a verified token speaks for. */
-export function principalFromClaims(claims: Claims): Principal {
+export function principalFromClaims(claims: Claims, groupsClaim: string): Principal {
   const id = principalId(claims);
+  checkGroups(claims[groupsClaim], groupsClaim);
   const { exp } = claims;
   return Object.freeze({
     id,
@@ -53,6 +58,21 @@ function principalId(claims: Claims): string {
   return id;
 }
 
+/** A layer of the policy for a group must not be lost because the claim cannot be read. */
+function checkGroups(groups: unknown, claim: string): void {
+  if (groups === undefined || typeof groups === "string") return;
+  if (Array.isArray(groups) && groups.every((group) => typeof group === "string")) return;
+  throw refuseToken("token_claims", `The token's ${claim} is neither a string nor a list of strings.`);
+}
+
+/** Matches a word with letters of two of the scripts. */
+function mixedWord(scripts: readonly string[]): RegExp {
+  const others = (script: string): string =>
+    scripts.flatMap((other) => (other === script ? [] : [`\\p{Script=${other}}`])).join("");
+  const pairs = scripts.map((script) => `\\p{Script=${script}}[\\p{L}\\p{M}]*[${others(script)}]`);
+  return new RegExp(pairs.join("|"), "u");
+}
+
 /** Says what is wrong with a principal id, as the end of a sentence. */
 export function principalIdProblem(id: string): string | undefined {
   if (id === "") return "is empty";
@@ -60,6 +80,8 @@ export function principalIdProblem(id: string): string | undefined {
   if (UNPRINTABLE.test(id)) return "has characters that cannot be shown";
   if (id.trim() !== id) return "begins or ends with white space";
   if (isReserved(id)) return "is a reserved name";
+  if (id.normalize("NFKC") !== id) return "is not in its normal form (NFKC)";
+  if (MIXED_WORD.test(id)) return "mixes letters of scripts that look alike, such as Latin and Cyrillic, in one word";
   return undefined;
 }
 

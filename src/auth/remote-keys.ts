@@ -34,9 +34,16 @@ export interface RemoteKeysOptions {
   readonly url: URL;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
+  /** Milliseconds of a clock that is never set, but may stand still while the machine sleeps. */
+  readonly steadyClock: () => number;
   readonly fetch: typeof fetch;
   readonly logger: Logger;
   readonly timeoutMs?: number;
+}
+
+interface Moment {
+  readonly wallMs: number;
+  readonly steadyMs: number;
 }
 
 /** The keys of a JWKS URL, kept up to date by the traffic that uses them. */
@@ -47,7 +54,8 @@ export class RemoteKeys implements KeySource {
   #generation = 0;
   #document = "";
   #find: ReturnType<typeof createLocalJWKSet> | undefined;
-  #fetchedAtMs = Number.NEGATIVE_INFINITY;
+  #fetchedAt: Moment = { wallMs: Number.NEGATIVE_INFINITY, steadyMs: Number.NEGATIVE_INFINITY };
+  /** By the steady clock. */
   #nextFetchAtMs = Number.NEGATIVE_INFINITY;
   #pending: Promise<void> | undefined;
 
@@ -60,7 +68,7 @@ export class RemoteKeys implements KeySource {
   }
 
   isFresh(): boolean {
-    const ageMs = this.#options.clock() - this.#fetchedAtMs;
+    const ageMs = this.#ageMs();
     if (ageMs >= REFRESH_AFTER_MS) void this.refresh();
     return ageMs < MAX_AGE_MS;
   }
@@ -78,7 +86,7 @@ export class RemoteKeys implements KeySource {
   /** Never rejects. Does nothing while the last attempt is too recent; joins one that is under way. */
   async refresh(): Promise<void> {
     if (this.#pending === undefined) {
-      if (this.#closed.signal.aborted || this.#options.clock() < this.#nextFetchAtMs) return;
+      if (this.#closed.signal.aborted || this.#options.steadyClock() < this.#nextFetchAtMs) return;
       this.#pending = this.#load().finally(() => {
         this.#pending = undefined;
       });
@@ -88,6 +96,17 @@ export class RemoteKeys implements KeySource {
 
   close(): void {
     this.#closed.abort();
+  }
+
+  #now(): Moment {
+    const { clock, steadyClock } = this.#options;
+    return { wallMs: clock(), steadyMs: steadyClock() };
+  }
+
+  /** By the clock that says more: one can be set back, the other stands still while the machine sleeps. */
+  #ageMs(): number {
+    const { wallMs, steadyMs } = this.#now();
+    return Math.max(wallMs - this.#fetchedAt.wallMs, steadyMs - this.#fetchedAt.steadyMs);
   }
 
   async #lookUp(header: JWSHeaderParameters): Promise<CryptoKey | undefined> {
@@ -112,16 +131,16 @@ export class RemoteKeys implements KeySource {
   }
 
   async #load(): Promise<void> {
-    const { url, clock, logger, timeoutMs = FETCH_TIMEOUT_MS } = this.#options;
-    const startedAtMs = clock();
+    const { url, steadyClock, logger, timeoutMs = FETCH_TIMEOUT_MS } = this.#options;
+    const startedAt = this.#now();
     try {
       const signal = AbortSignal.any([this.#closed.signal, AbortSignal.timeout(timeoutMs)]);
       const document = await fetchKeySet({ url, signal, fetch: this.#options.fetch });
       if (document !== this.#document) this.#replaceKeys(document);
-      this.#fetchedAtMs = startedAtMs;
-      this.#nextFetchAtMs = startedAtMs + COOLDOWN_MS;
+      this.#fetchedAt = startedAt;
+      this.#nextFetchAtMs = startedAt.steadyMs + COOLDOWN_MS;
     } catch (error) {
-      this.#nextFetchAtMs = clock() + COOLDOWN_AFTER_FAILURE_MS;
+      this.#nextFetchAtMs = steadyClock() + COOLDOWN_AFTER_FAILURE_MS;
       if (!this.#closed.signal.aborted)
         logger.warning("The JWKS cannot be fetched.", { url: `${url.origin}${url.pathname}`, error: describe(error) });
     }

@@ -5,11 +5,14 @@ interface VerifiedToken {
   readonly expiresAtMs: number;
   /** The generation of the keys that were in force when verification began. */
   readonly keyGeneration: number;
+  /** The claim that named groups then. */
+  readonly groupsClaim: string;
 }
 
 interface Moment {
   readonly nowMs: number;
   readonly keyGeneration: number;
+  readonly groupsClaim: string;
 }
 
 interface Entry extends VerifiedToken {
@@ -34,10 +37,11 @@ export class VerifiedTokens {
     return this.#entries.size;
   }
 
-  get(digest: string, { nowMs, keyGeneration }: Moment): Principal | undefined {
+  get(digest: string, { nowMs, keyGeneration, groupsClaim }: Moment): Principal | undefined {
     const entry = this.#entries.get(digest);
     if (entry === undefined) return undefined;
-    if (nowMs >= entry.expiresAtMs || keyGeneration !== entry.keyGeneration) {
+    const isOutdated = keyGeneration !== entry.keyGeneration || groupsClaim !== entry.groupsClaim;
+    if (nowMs >= entry.expiresAtMs || isOutdated) {
       this.#entries.delete(digest);
       return undefined;
     }

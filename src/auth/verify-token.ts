@@ -16,6 +16,8 @@ export interface VerifyOptions {
   readonly keys: KeySource;
   readonly issuer: string;
   readonly audience: string;
+  /** The claim that names groups. */
+  readonly groupsClaim: string;
   readonly nowMs: number;
 }
 
@@ -31,7 +33,7 @@ export async function verifyToken(token: string, options: VerifyOptions): Promis
       "The token is bound to a key of its owner, so it cannot be used as a bearer token.",
     );
   }
-  return principalFromClaims(claims);
+  return principalFromClaims(claims, options.groupsClaim);
 }
 
 async function verifiedClaims(token: string, { keys, issuer, audience, nowMs }: VerifyOptions): Promise<Claims> {

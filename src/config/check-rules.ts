@@ -57,7 +57,7 @@ const KEY_SOURCES = ["auth.jwt.secret", "auth.jwt.publicKey", "auth.jwt.jwksUrl"
 
 function* authFindings({ auth }: Config): Iterable<Finding> {
   if (!auth.enabled) return;
-  const { secret, publicKey, jwksUrl } = auth.jwt;
+  const { secret, publicKey, jwksUrl, issuer } = auth.jwt;
   const values = [secret, publicKey, jwksUrl];
   const given = KEY_SOURCES.filter((_, index) => values[index] !== "");
   if (given.length === 0) {
@@ -67,6 +67,15 @@ function* authFindings({ auth }: Config): Iterable<Finding> {
       involves: KEY_SOURCES,
       reason: "no key is set that tokens could be verified with",
       fix: "set one of auth.jwt.secret (MCP_AUTH_JWT_SECRET), auth.jwt.publicKey (MCP_AUTH_JWT_PUBLIC_KEY) or auth.jwt.jwksUrl",
+    };
+  }
+  if (jwksUrl !== "" && issuer === "") {
+    yield {
+      path: "auth.jwt.issuer",
+      value: "",
+      involves: ["auth.jwt.jwksUrl"],
+      reason: "a key set may sign for several issuers, and a sub is unique for one of them only",
+      fix: "set auth.jwt.issuer (MCP_AUTH_ISSUER) to the iss of your tokens",
     };
   }
   if (given.length > 1) {

@@ -146,7 +146,7 @@ const jwt = z
     issuer: z
       .string()
       .default("")
-      .describe("The iss claim that tokens must carry. Empty: not checked.")
+      .describe("The iss claim that tokens must carry. Required with jwksUrl; otherwise empty means: not checked.")
       .register(fieldFacts, { env: ["MCP_AUTH_ISSUER"] }),
   })
   .prefault({})

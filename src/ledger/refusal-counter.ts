@@ -1,12 +1,15 @@
+import { hash } from "node:crypto";
 import { withoutTexts } from "../telemetry/hiding-redactor.ts";
 import type { LedgerEntry } from "./ledger.ts";
 
-/** Refusals of one principal by one rule, from the first that got a row of its own to the end of the window. */
+/** Refusals of one principal by one rule, from the first that got a row to the end of the window. */
 interface Streak {
   readonly first: LedgerEntry;
   readonly written: Promise<{ readonly seq: number }>;
   readonly startedAtMs: number;
-  /** Those that followed, by what was refused. */
+  /** Digests of the calls that got a row. */
+  readonly rows: Set<string>;
+  /** Those that got none, by what was refused. */
   readonly repeats: Map<string, number>;
   firstSeq: number;
   lastAtMs: number;
@@ -27,6 +30,8 @@ export interface RefusalCounterOptions {
 
 /** Past this, the oldest streak closes early. */
 const MAX_STREAKS = 10_000;
+/** Different calls that get a row of their own: what was attempted must not hide behind a first, harmless refusal. */
+const MAX_ROWS = 10;
 /** Callers can think of any number of names: those beyond the first ones are counted together. */
 const MAX_NAMES = 20;
 /** As long as a name can be in the ledger: longer ones are only there to fill the memory. */
@@ -34,8 +39,8 @@ const MAX_NAME_CHARS = 512;
 const OTHER_NAMES = "(others)";
 
 /**
- * So that refusals cannot fill the disk: the first is written as it is, those that follow within the window are counted,
- * and the counts are written when it closes, one for each name.
+ * So that refusals cannot fill the disk: the first calls that differ are written as they are, those that repeat one of them
+ * or follow within the window are counted, and the counts are written when it closes, one for each name.
  */
 export class RefusalCounter {
   readonly #options: RefusalCounterOptions;
@@ -52,13 +57,8 @@ export class RefusalCounter {
     const key = JSON.stringify([entry.principal, entry.rule, entry.errorKind]);
     const streak = this.#streaks.get(key);
     if (streak !== undefined && now() - streak.startedAtMs < windowMs) {
-      const { repeats } = streak;
-      const name = nameOf(entry);
-      const isKept = repeats.has(name) || (repeats.size < MAX_NAMES && name.length <= MAX_NAME_CHARS);
-      const counted = isKept ? name : OTHER_NAMES;
-      repeats.set(counted, (repeats.get(counted) ?? 0) + 1);
       streak.lastAtMs = entry.time;
-      return streak.written;
+      return this.#addTo(streak, entry);
     }
     if (streak !== undefined) this.#close(key, streak);
     const [oldest] = this.#streaks.size >= MAX_STREAKS ? this.#streaks : [];
@@ -81,10 +81,26 @@ export class RefusalCounter {
     if (first !== undefined) throw first.reason;
   }
 
+  #addTo({ rows, repeats, written }: Streak, entry: LedgerEntry): Promise<{ readonly seq: number }> {
+    const digest = rows.size < MAX_ROWS ? digestOf(entry) : undefined;
+    if (digest !== undefined && !rows.has(digest)) {
+      rows.add(digest);
+      const own = this.#options.write(entry);
+      own.catch(() => rows.delete(digest));
+      return own;
+    }
+    const name = nameOf(entry);
+    const isKept = repeats.has(name) || (repeats.size < MAX_NAMES && name.length <= MAX_NAME_CHARS);
+    const counted = isKept ? name : OTHER_NAMES;
+    repeats.set(counted, (repeats.get(counted) ?? 0) + 1);
+    return written;
+  }
+
   #open(key: string, first: LedgerEntry): Promise<{ readonly seq: number }> {
     const written = this.#options.write(first);
     const startedAtMs = this.#options.now();
-    const streak = { first, written, startedAtMs, repeats: new Map(), firstSeq: 0, lastAtMs: first.time };
+    const rows = new Set([digestOf(first)]);
+    const streak = { first, written, startedAtMs, rows, repeats: new Map(), firstSeq: 0, lastAtMs: first.time };
     this.#streaks.set(key, streak);
     written.then(
       ({ seq }) => (streak.firstSeq = seq),
@@ -112,4 +128,8 @@ export class RefusalCounter {
 /** Without ids that open something: the row of the count knows only those of the first refusal. */
 function nameOf({ name, secrets }: LedgerEntry): string {
   return withoutTexts(name, secrets);
+}
+
+function digestOf({ name, args }: LedgerEntry): string {
+  return hash("sha256", JSON.stringify([name, args]), "base64");
 }

@@ -37,6 +37,8 @@ export interface Assembly {
   readonly cluster: Cluster | undefined;
   /** Ledger, statistics and approvals. */
   readonly operators: { readonly desk: OperatorDesk; readonly ledger: Ledger } | undefined;
+  /** The claim that names groups, in the policy in force. */
+  groupsClaim(): string;
   /** What operators see: to be opened for servers that stay. */
   readonly operations: Operations;
   /** What the page for operators asks for. */
@@ -98,6 +100,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
     operator: sandboxes?.operator,
     cluster,
     operators: governance && { desk: deskOf(governance), ledger: governance.ledger },
+    groupsClaim: () => governance?.source.current.config.groupsClaim ?? config.governance.groupsClaim,
     operations,
     dashboardRoutes: () => routesFor({ ...looked, ...seen, operations, capabilities }),
     start: () => capabilities.start(),

@@ -137,7 +137,11 @@ async function startHttp({ config }: LoadedConfig, { assembly, logger, door }: H
     import("../auth/authenticator.ts"),
     import("../transports/http/http-transport.ts"),
   ]);
-  const authenticator = await createAuthenticator({ auth: config.auth, logger });
+  const authenticator = await createAuthenticator({
+    auth: config.auth,
+    logger,
+    groupsClaim: () => assembly.groupsClaim(),
+  });
   const { mcp, files, operator, operators, cluster } = assembly;
   const { health, metrics } = assembly.operations;
   const { dashboardOverHttp } = await import("./serve-dashboard.ts");

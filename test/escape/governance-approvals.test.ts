@@ -1,11 +1,14 @@
+import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { openReader } from "../../src/ledger/open-store.ts";
 import { Lifeline } from "../../src/pipeline/lifeline.ts";
 import { type Assembled, assembleGoverned } from "../integration/assembled-lab.ts";
+import { writeFile } from "../integration/governance-lab.ts";
+import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
 import { makeTool } from "../unit/pipeline/fixture.ts";
 
 /** Ways to have something else done than an operator has said yes to. */
-async function asking() {
-  const governance = { defaults: { confirm: { "*": "operator" } } };
+async function asking(governance: object = { defaults: { confirm: { "*": "operator" } } }) {
   const assembled = await assembleGoverned({ governance });
   const { pipeline } = assembled;
   const deploy = makeTool({ name: "deploy", input: { type: "object" } });
@@ -60,4 +63,43 @@ test("a yes to a prompt is none to the tool of the same name", async () => {
   await expect.poll(lab.waiting).toEqual([["tool", args]]);
   lab.approvals.close();
   expect(await other).toMatchObject({ kind: "governance_denied" });
+});
+
+interface Priced {
+  readonly cost: number;
+  readonly monthlyBudget?: number;
+  readonly maxCostPerCall?: number;
+}
+
+/** A call that waits for a yes under one policy, and gets it under another. */
+async function approvedUnder(later: Priced) {
+  const policyOf = ({ cost, ...limits }: Priced) =>
+    JSON.stringify({ tools: { deploy: { cost, confirm: "operator" } }, defaults: { monthlyBudget: 100, ...limits } });
+  const policyFile = writeFile(`priced-${JSON.stringify(later)}.json`, policyOf({ cost: 1 }));
+  const lab = await asking({ policyFile });
+  const running = lab.asTool({}).catch((error: unknown) => error);
+  await expect.poll(() => lab.approvals.list()).toHaveLength(1);
+  writeFileSync(policyFile, policyOf(later));
+  await lab.refresh();
+  expect(lab.approvals.approve(lab.approvals.list()[0]?.id ?? "", "root")).toBe(true);
+  const answer = await running;
+  const reader = await openReader({ config: ledgerConfig(), dataFolder: lab.root });
+  const [row] = await reader.list({ name: "deploy" }, { limit: 1 });
+  await reader.close();
+  return { answer, costMicros: row?.cost_micros };
+}
+
+test("a price that is set while a call waits is what it pays", async () => {
+  const { answer, costMicros } = await approvedUnder({ cost: 7 });
+  expect(answer).toMatchObject({ content: [{ text: "ran" }] });
+  expect(costMicros).toBe(7e6);
+});
+
+test.each([
+  ["a budget", { cost: 7, monthlyBudget: 5 }, "defaults.monthlyBudget"],
+  ["a maximum", { cost: 7, maxCostPerCall: 5 }, "defaults.maxCostPerCall"],
+] as const)("%s that is set while a call waits refuses it", async (_what, later, rule) => {
+  const { answer, costMicros } = await approvedUnder(later);
+  expect(answer).toMatchObject({ kind: "governance_denied", facts: { rule } });
+  expect(costMicros).toBe(0);
 });

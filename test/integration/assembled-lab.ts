@@ -16,14 +16,17 @@ export interface Assembled {
   readonly pipeline: Pipeline;
   readonly call: Call;
   readonly root: string;
+  /** Reads the policy again. */
+  refresh(): Promise<void>;
 }
 
 /** Ada at the pipeline of a server without doors. No sandbox is started: what the policy lets through ends before it needs one. */
 export async function assembleGoverned(settings: Readonly<Record<string, unknown>>): Promise<Assembled> {
   const root = newFolder();
   const config = configSchema.parse({ sandbox: { root, pool: { size: 0 } }, ...settings });
-  assembly = await assemble({ config, logger: SILENT_LOGGER, withPool: false });
-  const { pipeline, changes } = assembly.mcp;
+  const opened = await assemble({ config, logger: SILENT_LOGGER, withPool: false });
+  assembly = opened;
+  const { pipeline, changes } = opened.mcp;
   const caller: Caller = {
     principal: { id: "ada", scopes: [], claims: {} },
     label: undefined,
@@ -32,5 +35,5 @@ export async function assembleGoverned(settings: Readonly<Record<string, unknown
     sessionId: undefined,
   };
   const call = { caller, traceId: "t", life: new Lifeline(), conversation: silentConversation(changes) };
-  return { pipeline, call, root };
+  return { pipeline, call, root, refresh: () => opened.refresh() };
 }

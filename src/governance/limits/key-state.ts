@@ -103,7 +103,9 @@ function fits({ state, held, counter }: Question, reserveMicros: number): boolea
 }
 
 function reservedOf({ othersReservedMicros, month }: KeyState, { reservedMicros }: Held): number {
-  return othersReservedMicros + (reservedMicros.get(month) ?? 0);
+  let sum = othersReservedMicros;
+  for (const [of, micros] of reservedMicros) if (of >= month) sum += micros;
+  return sum;
 }
 
 /** Adds to a list: it is asked for every counter of every call. */

@@ -159,7 +159,7 @@ export class LimitBook {
     // What many calls spent is one row, and is written once.
     if (spent === undefined) this.#spent.push({ key, month, micros });
     else spent.micros += micros;
-    if (state.month !== month) return [];
+    if (month < state.month) return [];
     const before = state.spentMicros;
     state.spentMicros += micros;
     return crossingsOf(counter, before, state.spentMicros);

@@ -109,10 +109,12 @@ export class LimitTables {
     };
   }
 
+  /** With what later days count: a clock that is set back opens no day anew. */
   loadDay(key: string, day: string): Pick<KeyState, "day" | "dayCount"> {
     return { day, dayCount: firstNumber(this.#statements.day.get(key, day)) ?? 0 };
   }
 
+  /** With what later months cost, for the same reason. */
   loadMonth(key: string, month: string): Pick<KeyState, "month" | "spentMicros"> {
     return { month, spentMicros: firstNumber(this.#statements.spent.get(key, month)) ?? 0 };
   }
@@ -239,9 +241,9 @@ const SQL = {
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",
   calls: "SELECT at, n FROM calls WHERE key = ? AND at > ? ORDER BY at",
-  day: "SELECT n FROM days WHERE key = ? AND day = ?",
-  spent: "SELECT micros FROM spent WHERE key = ? AND month = ?",
-  others: "SELECT SUM(n), SUM(CASE WHEN month = ? THEN micros ELSE 0 END) FROM held WHERE key = ? AND process <> ?",
+  day: "SELECT SUM(n) FROM days WHERE key = ? AND day >= ?",
+  spent: "SELECT SUM(micros) FROM spent WHERE key = ? AND month >= ?",
+  others: "SELECT SUM(n), SUM(CASE WHEN month >= ? THEN micros ELSE 0 END) FROM held WHERE key = ? AND process <> ?",
   putCall: "INSERT INTO calls (key, at, n) VALUES (?, ?, ?) ON CONFLICT (key, at) DO UPDATE SET n = n + excluded.n",
   trim: "DELETE FROM calls WHERE key = ? AND at <= ?",
   putDay: "INSERT INTO days (key, day, n) VALUES (?, ?, ?) ON CONFLICT (key, day) DO UPDATE SET n = n + excluded.n",

@@ -177,7 +177,7 @@ describe("a start with files that are as they were", () => {
     onTestFinished(() => void silent.close());
     await once(silent, "listening");
     const { port } = silent.address() as AddressInfo;
-    const auth = { enabled: true, jwt: { jwksUrl: `http://127.0.0.1:${port}/keys` } };
+    const auth = { enabled: true, jwt: { jwksUrl: `http://127.0.0.1:${port}/keys`, issuer: "https://issuer.test" } };
     const late = await startHttp({ config: { ...CONFIG, auth }, env: ENVIRONMENT });
     onTestFinished(() => late.stop());
     expect(late.logs).toContainEqual(expect.objectContaining({ message: "The JWKS cannot be fetched." }));

@@ -13,7 +13,7 @@ describe("who a token speaks for", () => {
     [{ sub: "a".repeat(256) }, "a".repeat(256)],
     [{ sub: "anonymous2" }, "anonymous2"],
   ])("%j", (claims, id) => {
-    expect(principalFromClaims(claims).id).toBe(id);
+    expect(principalFromClaims(claims, "groups").id).toBe(id);
   });
 
   test.each([
@@ -27,7 +27,7 @@ describe("who a token speaks for", () => {
     { sub: "a\u2028b" },
     { client_id: "" },
   ])("nobody: %j", async (claims) => {
-    expect(await failureOf(() => principalFromClaims(claims))).toMatchObject({
+    expect(await failureOf(() => principalFromClaims(claims, "groups"))).toMatchObject({
       kind: "unauthorized",
       facts: { reason: "token_claims" },
     });
@@ -43,7 +43,7 @@ describe("scopes", () => {
     [{ scp: ["read", "https://graph.test/.default"] }, ["read", "https://graph.test/.default"]],
     [{ scope: "read", scp: ["owlclaw:admin"] }, ["read"]],
   ])("%j", (claims, scopes) => {
-    expect(principalFromClaims({ sub: "alice", ...claims }).scopes).toEqual(scopes);
+    expect(principalFromClaims({ sub: "alice", ...claims }, "groups").scopes).toEqual(scopes);
   });
 
   test.each([
@@ -56,14 +56,14 @@ describe("scopes", () => {
     { scp: ["a b"] },
     { scp: {} },
   ])("refused: %j", async (claims) => {
-    expect(await failureOf(() => principalFromClaims({ sub: "alice", ...claims }))).toMatchObject({
+    expect(await failureOf(() => principalFromClaims({ sub: "alice", ...claims }, "groups"))).toMatchObject({
       facts: { reason: "token_claims" },
     });
   });
 
   test("owlclaw:admin makes an operator, and nothing that only looks like it", () => {
     const scopes = ["owlclaw:admin", "owlclaw:administrator", "OWLCLAW:ADMIN", "owlclaw"];
-    expect(scopes.map((scope) => isOperator(principalFromClaims({ sub: "alice", scope })))).toEqual([
+    expect(scopes.map((scope) => isOperator(principalFromClaims({ sub: "alice", scope }, "groups")))).toEqual([
       true,
       false,
       false,
@@ -73,6 +73,6 @@ describe("scopes", () => {
 });
 
 test("a principal cannot be changed by whoever holds it", () => {
-  const principal = principalFromClaims({ sub: "alice", scope: "read" });
+  const principal = principalFromClaims({ sub: "alice", scope: "read" }, "groups");
   expect([principal, principal.scopes, principal.claims].every(Object.isFrozen)).toBe(true);
 });

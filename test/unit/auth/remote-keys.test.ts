@@ -8,6 +8,7 @@ import { authWith, createClock, createRecordingLogger, failureOf } from "./auth-
 import { startJwksServer, type JwksServer } from "./jwks-server.ts";
 
 const MINUTE = 60;
+const ISSUER = "https://issuer.test";
 const first = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const second = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const rsaKeys = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -23,12 +24,17 @@ beforeEach(async () => {
 });
 afterEach(() => jwks.close());
 
+function clocks(): { readonly clock: () => number; readonly steadyClock: () => number } {
+  return { clock: clock.now, steadyClock: clock.now };
+}
+
 async function open(): Promise<Authenticator> {
-  return createAuthenticator({ auth: authWith({ jwksUrl: jwks.url, audience: "owlclaw" }), clock: clock.now, logger });
+  const auth = authWith({ jwksUrl: jwks.url, audience: "owlclaw", issuer: ISSUER });
+  return createAuthenticator({ auth, ...clocks(), logger });
 }
 
 function bearer(header: object, signer: Signer): string {
-  const payload = { sub: "alice", aud: "owlclaw", exp: clock.nowSeconds() + 24 * 60 * MINUTE };
+  const payload = { sub: "alice", aud: "owlclaw", iss: ISSUER, exp: clock.nowSeconds() + 24 * 60 * MINUTE };
   return `Bearer ${forgeToken({ header, payload, signer })}`;
 }
 
@@ -236,7 +242,7 @@ describe("a hostile key server", () => {
 
   test("cannot hold the server up", async () => {
     jwks.answerWith((response) => response.write('{"keys":['));
-    const keys = new RemoteKeys({ url: new URL(jwks.url), clock: clock.now, fetch, logger, timeoutMs: 50 });
+    const keys = new RemoteKeys({ url: new URL(jwks.url), ...clocks(), fetch, logger, timeoutMs: 50 });
     await keys.refresh();
     expect(logger.lines).toEqual([
       expect.objectContaining({ level: "warning", message: "The JWKS cannot be fetched." }),
@@ -268,7 +274,7 @@ describe("a hostile key server", () => {
 describe("close", () => {
   test("ends a request that is under way, silently, and may be called twice", async () => {
     const wasAsked = new Promise<void>((resolve) => jwks.answerWith(() => resolve()));
-    const keys = new RemoteKeys({ url: new URL(jwks.url), clock: clock.now, fetch, logger });
+    const keys = new RemoteKeys({ url: new URL(jwks.url), ...clocks(), fetch, logger });
     const refresh = keys.refresh();
     await wasAsked;
     keys.close();
@@ -291,7 +297,9 @@ describe("the URL", () => {
     "https://:pass@issuer.test/jwks",
     "jwks.json",
   ])("%s is refused at start", async (jwksUrl) => {
-    const failure = await failureOf(() => createAuthenticator({ auth: authWith({ jwksUrl }), logger: SILENT_LOGGER }));
+    const failure = await failureOf(() =>
+      createAuthenticator({ auth: authWith({ jwksUrl, issuer: ISSUER }), logger: SILENT_LOGGER }),
+    );
     expect(failure).toMatchObject({
       kind: "internal",
       message: expect.stringContaining("auth.jwt.jwksUrl"),
@@ -300,14 +308,21 @@ describe("the URL", () => {
     expect(failure.message).not.toContain("pass");
   });
 
+  test("is refused at start without the issuer whose keys it has", async () => {
+    const auth = authWith({ jwksUrl: jwks.url, audience: "owlclaw" });
+    const failure = await failureOf(() => createAuthenticator({ auth, logger: SILENT_LOGGER }));
+    expect(failure.message).toContain("auth.jwt.issuer");
+    expect(jwks.requests).toBe(0);
+  });
+
   test("is fetched over https from anywhere", async () => {
     const asked: string[] = [];
     const recordingFetch: typeof fetch = async (url) => {
       asked.push(url instanceof URL ? url.href : "no URL");
       return new Response(JSON.stringify({ keys: [first.publicKey.export({ format: "jwk" })] }));
     };
-    const auth = authWith({ jwksUrl: "https://issuer.test/jwks", audience: "owlclaw" });
-    const authenticator = await createAuthenticator({ auth, clock: clock.now, fetch: recordingFetch, logger });
+    const auth = authWith({ jwksUrl: "https://issuer.test/jwks", audience: "owlclaw", issuer: ISSUER });
+    const authenticator = await createAuthenticator({ auth, ...clocks(), fetch: recordingFetch, logger });
     await expect(authenticator.authenticate(bearer({ alg: "ES256" }, ecdsa(first.privateKey)))).resolves.toMatchObject({
       id: "alice",
     });

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { ANONYMOUS, type Principal } from "../../../src/auth/principal.ts";
 import { VerifiedTokens } from "../../../src/auth/verified-tokens.ts";
 
-const now = { nowMs: 0, keyGeneration: 1 };
+const SAME = { keyGeneration: 1, groupsClaim: "groups" };
+const now = { nowMs: 0, ...SAME };
 
 function principal(id: string): Principal {
   return { ...ANONYMOUS, id };
@@ -10,14 +11,14 @@ function principal(id: string): Principal {
 
 function filled(maxEntries: number, ids: readonly string[]): VerifiedTokens {
   const tokens = new VerifiedTokens(maxEntries);
-  for (const id of ids) tokens.set(id, { principal: principal(id), expiresAtMs: 1000, keyGeneration: 1 });
+  for (const id of ids) tokens.set(id, { principal: principal(id), expiresAtMs: 1000, ...SAME });
   return tokens;
 }
 
 test("forgets the least recently used beyond its size", () => {
   const tokens = filled(2, ["a", "b"]);
   tokens.get("a", now);
-  tokens.set("c", { principal: principal("c"), expiresAtMs: 1000, keyGeneration: 1 });
+  tokens.set("c", { principal: principal("c"), expiresAtMs: 1000, ...SAME });
   expect(["a", "b", "c"].map((digest) => tokens.get(digest, now)?.id)).toEqual(["a", undefined, "c"]);
 });
 
@@ -31,13 +32,19 @@ test("holds no more than its size, however many tokens come", () => {
 
 test("forgets an entry at the moment it expires", () => {
   const tokens = filled(2, ["a"]);
-  expect(tokens.get("a", { nowMs: 999, keyGeneration: 1 })).toEqual(principal("a"));
-  expect(tokens.get("a", { nowMs: 1000, keyGeneration: 1 })).toBeUndefined();
+  expect(tokens.get("a", { nowMs: 999, ...SAME })).toEqual(principal("a"));
+  expect(tokens.get("a", { nowMs: 1000, ...SAME })).toBeUndefined();
   expect(tokens.size).toBe(0);
 });
 
 test("forgets what older keys verified", () => {
   const tokens = filled(2, ["a"]);
-  expect(tokens.get("a", { nowMs: 0, keyGeneration: 2 })).toBeUndefined();
+  expect(tokens.get("a", { ...now, keyGeneration: 2 })).toBeUndefined();
+  expect(tokens.size).toBe(0);
+});
+
+test("forgets what was verified when another claim named groups", () => {
+  const tokens = filled(2, ["a"]);
+  expect(tokens.get("a", { ...now, groupsClaim: "teams" })).toBeUndefined();
   expect(tokens.size).toBe(0);
 });

@@ -65,8 +65,17 @@ describe("[003-FR-012] auth needs exactly one key", () => {
       MCP_AUTH_ENABLED: "true",
       MCP_AUTH_JWT_SECRET: SECRET,
       MCP_SERVER_AUTH_JWT_JWKS_URL: "https://id.example/keys",
+      MCP_AUTH_ISSUER: "https://id.example",
     };
     expect(await problems(env)).toMatchObject([{ path: "auth.enabled" }]);
+  });
+
+  test("a key set without the issuer whose tokens are accepted stops the start", async () => {
+    const env = { MCP_AUTH_ENABLED: "true", MCP_SERVER_AUTH_JWT_JWKS_URL: "https://id.example/keys" };
+    expect(await problems(env)).toMatchObject([
+      { path: "auth.jwt.issuer", fix: expect.stringContaining("MCP_AUTH_ISSUER") },
+    ]);
+    expect(await problems({ ...env, MCP_AUTH_ISSUER: "https://id.example" })).toEqual([]);
   });
 
   test("a secret under 32 bytes is refused, and a missing key is not reported on top", async () => {

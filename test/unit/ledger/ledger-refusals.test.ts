@@ -25,6 +25,11 @@ function counter() {
   return { clock, written, counts, refusals, refuse };
 }
 
+/** Until no other call gets a row of its own. */
+async function fillRows(refuse: (changes: Partial<LedgerEntry>) => Promise<unknown>): Promise<void> {
+  for (let call = 0; call < 10; call += 1) await refuse({ args: { call } });
+}
+
 test("a window that is over closes with its count, and the next refusal is a row of its own", async () => {
   const { clock, written, refusals, refuse } = counter();
   for (let call = 0; call < 5; call += 1) await refuse();
@@ -67,18 +72,27 @@ test("many principals at once do not fill the memory: the oldest closes early", 
   expect(written.at(-1)).toBe("1 more first callsPerMinute");
 });
 
-test("those that follow are counted by what was refused", async () => {
+test("those that repeat are counted by what was refused", async () => {
   const { counts, refusals, refuse } = counter();
   await refuse({ name: "a" });
   for (let call = 0; call < 500; call += 1) await refuse({ name: "b" });
   await refuse({ name: "a" });
   await refusals.flush("all");
-  expect(Object.fromEntries(counts)).toEqual({ a: 1, b: 500 });
+  expect(Object.fromEntries(counts)).toEqual({ a: 1, b: 499 });
+});
+
+test("calls that differ in their arguments get a row each, up to ten, and are counted from then on", async () => {
+  const { counts, written, refusals, refuse } = counter();
+  for (let round = 0; round < 3; round += 1)
+    for (let call = 0; call < 12; call += 1) await refuse({ args: { path: `file-${call}` } });
+  expect(written).toHaveLength(10);
+  await refusals.flush("all");
+  expect([...counts.values()]).toEqual([26]);
 });
 
 test("names that are longer than the ledger keeps are not kept in memory either", async () => {
   const { counts, refusals, refuse } = counter();
-  await refuse();
+  await fillRows(refuse);
   for (const length of [512, 513, 1_000_000]) await refuse({ name: "n".repeat(length) });
   await refusals.flush("all");
   expect([...counts].map(([name, count]) => [name.length, count])).toEqual([
@@ -89,16 +103,16 @@ test("names that are longer than the ledger keeps are not kept in memory either"
 
 test("a flood under ever new names writes no row for each of them", async () => {
   const { counts, written, refusals, refuse } = counter();
-  for (let call = 0; call < 1001; call += 1) await refuse({ name: `thought-up-${call}` });
-  await refuse({ name: "thought-up-1" });
+  for (let call = 0; call < 1010; call += 1) await refuse({ name: `thought-up-${call}` });
+  await refuse({ name: "thought-up-11" });
   await refusals.flush("all");
-  expect(written).toHaveLength(22);
-  expect([counts.get("thought-up-1"), counts.get("(others)")]).toEqual([2, 980]);
+  expect(written).toHaveLength(10 + 20 + 1);
+  expect([counts.get("thought-up-11"), counts.get("(others)")]).toEqual([2, 980]);
 });
 
 test("a name is counted without the id that opens a sandbox", async () => {
   const { counts, refusals, refuse } = counter();
-  await refuse({ name: "file_read", secrets: ["first-id"] });
+  await fillRows(refuse);
   for (const id of ["second-id", "third-id"]) await refuse({ name: `sandbox://${id}/file`, secrets: [id] });
   await refusals.flush("all");
   expect(Object.fromEntries(counts)).toEqual({ "sandbox://[redacted]/file": 2 });

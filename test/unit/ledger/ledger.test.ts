@@ -111,37 +111,40 @@ test("everything is for the server's user alone", async () => {
   }
 });
 
-test("repeated refusals of one principal and rule are one row, whatever was refused", async () => {
+test("refusals of one principal and rule that differ are rows, up to ten; those that repeat are counted", async () => {
   const { ledger } = await openTestLedger(dataFolder());
   const seqs = await appendMany(ledger, 1000, { ...REFUSED, name: "shell_exec" });
-  expect(new Set(seqs)).toEqual(new Set([1]));
+  expect(new Set(seqs)).toEqual(new Set([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]));
+  const same = { ...REFUSED, name: "shell_exec", args: { command: "ls" }, rule: "hidden" } as const;
+  expect((await ledger.append(entry(same))).seq).toBe((await ledger.append(entry(same))).seq);
   await ledger.append(entry({ ...REFUSED, name: "code_run" }));
   await ledger.append(entry({ ...REFUSED, rule: "hidden" }));
   await ledger.append(entry({ ...REFUSED, principal: "bob" }));
   const stats = await ledger.reader.stats({});
-  expect(stats.total.refused).toBe(3);
+  expect(stats.total.refused).toBe(13);
   await ledger.close();
 });
 
 test("counted refusals are written when the server stops, and statistics add them up", async () => {
   const folder = dataFolder();
   const { ledger } = await openTestLedger(folder);
-  await appendMany(ledger, 500, { ...REFUSED, name: "shell_exec" });
-  await ledger.append(entry({ ...REFUSED, name: "code_run" }));
+  await appendMany(ledger, 500, { ...REFUSED, name: "shell_exec", args: { command: "ls" } });
+  await appendMany(ledger, 2, { ...REFUSED, name: "code_run", args: { code: "1" } });
   await ledger.close();
   const { ledger: again } = await openTestLedger(folder);
   const rows = await again.reader.list({}, { limit: 10, order: "oldest" });
   expect(rows.map(({ kind, count, name, called_as }) => ({ kind, count, name, called_as }))).toEqual([
     { kind: "tool", count: 1, name: "shell_exec", called_as: "execute_code" },
+    { kind: "tool", count: 1, name: "code_run", called_as: "execute_code" },
     { kind: "refusals", count: 499, name: "shell_exec", called_as: "execute_code" },
     { kind: "refusals", count: 1, name: "code_run", called_as: "code_run" },
   ]);
-  expect(JSON.parse(rows[1]?.args ?? "")).toMatchObject({ first_seq: 1 });
+  expect(JSON.parse(rows[2]?.args ?? "")).toMatchObject({ first_seq: 1 });
   const { total, tools } = await again.reader.stats({});
-  expect(total).toMatchObject({ calls: 501, refused: 501 });
+  expect(total).toMatchObject({ calls: 502, refused: 502 });
   expect(tools.map(({ tool, refused }) => [tool, refused])).toEqual([
     ["shell_exec", 500],
-    ["code_run", 1],
+    ["code_run", 2],
   ]);
   expect((await again.reader.verify({})).isIntact).toBe(true);
 });
