@@ -1,9 +1,9 @@
-import { userInfo } from "node:os";
 import { createInterface } from "node:readline/promises";
 import { loadConfig } from "../config/load.ts";
 import { describeApproval, HASH_CHARS, type ListedApproval } from "./approval-text.ts";
 import type { CommandAction } from "./command-action.ts";
 import { toLoadOptions } from "./config-flags.ts";
+import { operatorName } from "./operator-name.ts";
 import type { Terminal } from "./terminal.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -14,7 +14,7 @@ export function approvalsDecide(decision: "approve" | "deny"): CommandAction {
     const { config } = await loadConfig(toLoadOptions(flags));
     const { decideApproval, listApprovals } = await import("../server/control-client.ts");
     const reason = typeof flags["reason"] === "string" ? flags["reason"] : "";
-    const by = `local:${userInfo().username}`;
+    const by = operatorName();
     if (decision === "approve") {
       const approval = (await listApprovals(config.sandbox.root)).find((each) => each.id === id);
       if (approval === undefined) throw nothingWaits(id);

@@ -1,8 +1,8 @@
-import { userInfo } from "node:os";
 import { loadConfig } from "../config/load.ts";
 import type { Paused } from "../server/control-client.ts";
 import type { CommandCall } from "./command-action.ts";
 import { toLoadOptions } from "./config-flags.ts";
+import { operatorName } from "./operator-name.ts";
 import { renderTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 import { UsageError } from "./usage-error.ts";
@@ -44,11 +44,6 @@ export async function resumeCommand({ terminal, args, flags }: CommandCall): Pro
     throw new UsageError(`${client ?? "everybody"} is not paused; \`owlclaw mcp-server pause\` says who is`);
   show(terminal, paused, flags["json"] === true);
   return 0;
-}
-
-/** Who acts is the user of the machine: only the owner of the data folder can reach the server at all. */
-function operatorName(): string {
-  return `local:${userInfo().username}`;
 }
 
 function noServer(): UsageError {

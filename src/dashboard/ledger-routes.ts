@@ -2,6 +2,7 @@ import { OwlError } from "../errors/owl-error.ts";
 import { exportRows, isoTime, toReadable } from "../ledger/export.ts";
 import { FILTER_NAMES, filterFromText } from "../ledger/filter-from-text.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { OperatorAct } from "../pipeline/operator-acts.ts";
 import type { LedgerFilter } from "../ledger/query.ts";
 import type { LedgerRow } from "../ledger/row.ts";
 import { type ApiRoute, Attachment } from "./api.ts";
@@ -18,6 +19,7 @@ const MAX_TEXT_CHARS = 200;
 const DEFAULT_BUCKETS = 60;
 const MAX_BUCKETS = 500;
 const DAY_MS = 86_400_000;
+const READ = "operator.ledger_read";
 /** A text is looked for in so many of the newest rows when its calls are counted. */
 const COUNTED_ROWS = 50_000;
 
@@ -25,17 +27,24 @@ export interface LedgerSources {
   readonly reader: Reader;
   readonly stages: RecentStages;
   /** Rejects when it cannot be written: then nothing is done. */
-  readonly record: (act: {
-    readonly by: string;
-    readonly name: string;
-    readonly args: Readonly<Record<string, unknown>>;
-  }) => Promise<void>;
+  readonly record: (act: Act) => Promise<void>;
+  /** The same, once a minute. */
+  readonly recordRead: (act: Act) => Promise<void>;
 }
 
+type Act = Pick<OperatorAct, "by" | "name" | "args">;
+
 /** `ledger…`: what was called, whole and in parts. Whoever takes all of it away, or checks it, is on the record. */
-export function ledgerRoutes({ reader, stages, record }: LedgerSources): readonly ApiRoute[] {
+export function ledgerRoutes({ reader, stages, record, recordRead }: LedgerSources): readonly ApiRoute[] {
   return [
-    { method: "GET", path: "ledger", answer: async ({ query }) => ({ ...(await pageOf(reader, query)) }) },
+    {
+      method: "GET",
+      path: "ledger",
+      answer: async ({ operator, query }) => {
+        await recordRead({ by: operator.id, name: READ, args: Object.fromEntries(query) });
+        return { ...(await pageOf(reader, query)) };
+      },
+    },
     { method: "GET", path: "ledger/timeline", answer: async ({ query }) => ({ ...(await timelineOf(reader, query)) }) },
     {
       method: "GET",
@@ -57,7 +66,10 @@ export function ledgerRoutes({ reader, stages, record }: LedgerSources): readonl
     {
       method: "GET",
       path: "ledger/{seq}",
-      answer: async ({ parts: [seq = ""] }) => ({ ...(await detailOf(reader, stages, seq)) }),
+      answer: async ({ operator, parts: [seq = ""] }) => {
+        await recordRead({ by: operator.id, name: READ, args: { seq } });
+        return { ...(await detailOf(reader, stages, seq)) };
+      },
     },
   ];
 }

@@ -46,6 +46,7 @@ export class HandlerLibrary {
   #watch: FileWatch | undefined;
   readonly #states = new FileStates();
   readonly #changed = new Set<string>();
+  readonly #listeners = new Set<(files: readonly string[]) => void>();
   #reloading: Promise<void> | undefined;
   #isClosed = false;
 
@@ -58,6 +59,11 @@ export class HandlerLibrary {
       onDifferent: (file) => this.#describeAgain(file),
     });
     this.#current = this.#newGeneration();
+  }
+
+  /** Calls back with the files that were loaded again, or are gone. */
+  onChanged(listener: (files: readonly string[]) => void): void {
+    this.#listeners.add(listener);
   }
 
   /** What keeps handlers from being served. */
@@ -143,6 +149,7 @@ export class HandlerLibrary {
     for (const file of gone) this.#forget(file);
     if (affected.length > 0) await this.#replaceCode(affected);
     this.#publish();
+    for (const listener of this.#listeners) listener([...affected, ...gone]);
     if (affected.length > 0) this.#watchResources(this.#current);
   }
 

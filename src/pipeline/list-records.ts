@@ -71,7 +71,7 @@ export async function recordRefusedTask(
     task_id,
     tool,
     error,
-  }: { readonly name: string; readonly task_id: string; readonly tool: string; readonly error: OwlError },
+  }: { readonly name: string; readonly task_id: string; readonly tool?: string; readonly error: OwlError },
 ): Promise<void> {
   const { rule } = verdictAtDoor(error);
   const refused = { outcome: "refused", errorKind: error.kind, decision: "deny", rule: rule ?? "default" } as const;

@@ -218,6 +218,14 @@ export class Pipeline {
     if (governance !== undefined) await recordTaskWord(governance, asked, { name, args });
   }
 
+  async recordNoTask(
+    asked: Pick<Call, "caller" | "traceId">,
+    task: { readonly name: string; readonly task_id: string; readonly error: OwlError },
+  ): Promise<void> {
+    const { governance } = this.#options;
+    if (governance !== undefined) await recordRefusedTask(governance, asked, task);
+  }
+
   /** What may not be called any more must not go on as a task: a pause, or a rule, that came after it began. @throws OwlError */
   async judgeTask(
     { tool, args, caller }: { readonly tool: Tool; readonly args: unknown; readonly caller: Caller },

@@ -7,6 +7,7 @@ import { ActivityLog } from "../dashboard/activity-log.ts";
 import type { ApiRoute } from "../dashboard/api.ts";
 import { RecentStages } from "../dashboard/recent-stages.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { OperatorActs } from "../pipeline/operator-acts.ts";
 import { Pipeline, type PipelineOptions } from "../pipeline/pipeline.ts";
 import { Mcp } from "../protocol/mcp.ts";
 import { actForOther } from "../protocol/methods/tasks.ts";
@@ -36,9 +37,9 @@ export interface Assembly {
   /** Other servers that share the load. */
   readonly cluster: Cluster | undefined;
   /** Ledger, statistics and approvals. */
-  readonly operators: { readonly desk: OperatorDesk; readonly ledger: Ledger } | undefined;
+  readonly operators: { readonly desk: OperatorDesk; readonly ledger: Ledger; readonly acts: OperatorActs } | undefined;
   /** The claim that names groups, in the policy in force. */
-  groupsClaim(): string;
+  readonly groupsClaim: () => string;
   /** What operators see: to be opened for servers that stay. */
   readonly operations: Operations;
   /** What the page for operators asks for. */
@@ -99,7 +100,7 @@ export async function assemble(options: AssembleOptions): Promise<Assembly> {
     files: filesOf(sandboxes, cluster),
     operator: sandboxes?.operator,
     cluster,
-    operators: governance && { desk: deskOf(governance), ledger: governance.ledger },
+    operators: governance && { desk: deskOf(governance), ledger: governance.ledger, acts: governance.acts },
     groupsClaim: () => governance?.source.current.config.groupsClaim ?? config.governance.groupsClaim,
     operations,
     dashboardRoutes: () => routesFor({ ...looked, ...seen, operations, capabilities }),
@@ -132,6 +133,13 @@ async function routesFor({
   if (governance === undefined) return [];
   const { dashboardRoutes } = await import("./dashboard-routes.ts");
   return dashboardRoutes({ ...sources, governance });
+}
+
+/** What changes beside calls is in the ledger, too. */
+function recordChanges(acts: OperatorActs, capabilities: Capabilities): void {
+  const { sandboxes } = capabilities;
+  if (sandboxes !== undefined) sandboxes.operator.record = (act) => acts.record(act);
+  capabilities.onHandlersChanged((files) => acts.noteOwn("handlers.change", { files }));
 }
 
 /** What people who look on can see later. A witness stands by only where there is a page to look at. */
@@ -194,6 +202,7 @@ async function openParts(options: AssembleOptions & CapabilityOptions & PartsBef
     await options.sharing?.close();
     throw opened.reason;
   }
+  if (opened.value !== undefined) recordChanges(opened.value.acts, served.value);
   return { governance: opened.value, capabilities: served.value };
 }
 

@@ -41,9 +41,12 @@ export async function listSandboxes(dataFolder: string): Promise<OperatorView[]>
 }
 
 /** Whether one of the servers had it. */
-export async function destroySandbox(dataFolder: string, name: string): Promise<boolean> {
-  const answers = await Promise.all((await sockets(dataFolder)).map((path) => ask(path, { do: "destroy", name })));
-  return answers.some((answer) => answer !== undefined && destroySchema.parse(answer).destroyed);
+export async function destroySandbox(
+  dataFolder: string,
+  destroy: { readonly name: string; readonly by: string },
+): Promise<boolean> {
+  const answers = await askAll(dataFolder, { do: "destroy", ...destroy });
+  return answers.some((answer) => destroySchema.parse(answer).destroyed);
 }
 
 const dashboardSchema = z.object({ dashboard: z.object({ url: z.string(), link: z.string().optional() }).nullable() });

@@ -15,7 +15,7 @@ const MAX_LINE_CHARS = 10_000;
 const requestSchema = z.union([
   z.strictObject({ do: z.literal("list") }),
   z.strictObject({ do: z.literal("dashboard") }),
-  z.strictObject({ do: z.literal("destroy"), name: z.string().max(128) }),
+  z.strictObject({ do: z.literal("destroy"), name: z.string().max(128), by: z.string().min(1).max(256) }),
   ...operatorRequests,
 ]);
 
@@ -102,7 +102,7 @@ async function respond(line: string, { sandboxes, governance, dashboard }: Looke
     case "dashboard":
       return { dashboard: dashboard() ?? null };
     case "destroy":
-      return { destroyed: (await sandboxes?.destroy(request.name)) ?? false };
+      return { destroyed: (await sandboxes?.destroy(request.name, { by: request.by, transport: "local" })) ?? false };
     default:
       if (governance === undefined) throw new Error("this server has no governance");
       return answerOperator(governance, request);

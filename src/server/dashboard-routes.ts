@@ -21,7 +21,6 @@ import { HANDLER_SOURCE } from "../handlers/handler-library.ts";
 import type { Mcp } from "../protocol/mcp.ts";
 import type { Operations } from "./operations.ts";
 import type { OpenGovernance } from "./open-governance.ts";
-import { recordAct } from "./operator-record.ts";
 import { decideApproval } from "./operator-requests.ts";
 import { PACKAGE_VERSION } from "./package-version.ts";
 import { pauseDesk } from "./pause-desk.ts";
@@ -50,7 +49,8 @@ export function dashboardRoutes(sources: DashboardSources): readonly ApiRoute[] 
     ...ledgerRoutes({
       reader: governance.ledger.reader,
       stages,
-      record: (act) => recordAct(governance, { ...act, transport: "http" }),
+      record: (act) => governance.acts.record({ ...act, transport: "http" }),
+      recordRead: (act) => governance.acts.recordRead({ ...act, transport: "http" }),
     }),
     ...spendRoutes(spendSources(governance)),
     ...approvalRoutes(approvalSources(sources)),
@@ -67,7 +67,7 @@ function sandboxParts(
   if (sandboxes === undefined) return [];
   const all = sandboxes.layer.services.sandboxes;
   const workspacePath = config.sandbox.workspace;
-  const record: SandboxDeskOptions["record"] = (act) => recordAct(governance, { ...act, transport: "http" });
+  const record: SandboxDeskOptions["record"] = (act) => governance.acts.record({ ...act, transport: "http" });
   const desk = new SandboxDesk({ sandboxes: all, activity, record });
   const takeovers = new Takeovers(desk);
   return [

@@ -4,6 +4,7 @@ import type { ApiRoute } from "../dashboard/api.ts";
 import { LoginBrake } from "../dashboard/login-brake.ts";
 import { OneTimeLinks } from "../dashboard/one-time-links.ts";
 import { OperatorSessions } from "../dashboard/operator-sessions.ts";
+import type { OperatorActs } from "../pipeline/operator-acts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { DashboardDoor } from "../transports/http/dashboard-door.ts";
 import { DashboardGate } from "../transports/http/dashboard-gate.ts";
@@ -16,6 +17,8 @@ export interface OpenDashboardOptions {
   /** Where it listens. */
   readonly host: string;
   readonly routes: () => Promise<readonly ApiRoute[]>;
+  /** Where it is on record who comes and goes. */
+  readonly acts: OperatorActs | undefined;
 }
 
 /** Where the page is, and how to get in. */
@@ -60,7 +63,7 @@ export class Dashboard {
   }
 
   async #openDoor(): Promise<DashboardDoor> {
-    const { config, logger, authenticator, host, routes } = this.#options;
+    const { config, logger, authenticator, host, routes, acts } = this.#options;
     const [{ DashboardDoor: Door }, { ClientAddresses }, { DashboardGuard }, { HostGuard }, { PageFiles }] =
       await Promise.all([
         import("../transports/http/dashboard-door.ts"),
@@ -87,6 +90,7 @@ export class Dashboard {
       isTls: config.transport === "http" && tls.certFile !== "",
       keepAliveMs: keepAliveSeconds * 1000,
       logger,
+      acts,
     });
   }
 }

@@ -13,6 +13,7 @@ import { Pauses } from "../governance/pauses.ts";
 import type { PolicySource } from "../governance/policy/policy-source.ts";
 import { openLedger } from "../ledger/open-ledger.ts";
 import type { GovernanceParts } from "../pipeline/governed-work.ts";
+import { type ActRecord, OperatorActs } from "../pipeline/operator-acts.ts";
 import { RunningCalls } from "../pipeline/running-calls.ts";
 import { STOP_GRACE_MS } from "../pipeline/watched-run.ts";
 import type { Alerts } from "../telemetry/alerts.ts";
@@ -25,6 +26,7 @@ import { PolicyWatch } from "./policy-watch.ts";
 export interface OpenGovernance extends GovernanceParts {
   readonly source: PolicySource;
   readonly running: RunningCalls;
+  readonly acts: OperatorActs;
   /** What waits for operators, here and on servers that share the store. */
   readonly desk: ApprovalDesk;
   /** Follows the files that the policy comes from. */
@@ -65,6 +67,7 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
     const { failOpen } = governance;
     const governor = new Governor({ source, limits, approvals, pauses: paused, logger, alerts, failOpen });
     return {
+      acts: openActs({ ledger, governor, source, logger }),
       governor,
       ledger,
       inFlight,
@@ -92,6 +95,17 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
     await limits.close();
     throw error;
   }
+}
+
+/** Where it is on record what operators do, and when the policy changes. */
+function openActs({
+  source,
+  logger,
+  ...record
+}: ActRecord & Pick<OpenGovernance, "source"> & Pick<OpenGovernanceOptions, "logger">): OperatorActs {
+  const acts = new OperatorActs(record, logger);
+  source.onChange((replaced) => acts.noteOwn("policy.change", { revision: source.current.revision, replaced }));
+  return acts;
 }
 
 /** In the store that servers share, or else in files of the data folder: what cannot be asked for there must not be forgotten. */

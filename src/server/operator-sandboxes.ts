@@ -1,3 +1,4 @@
+import type { OperatorAct } from "../pipeline/operator-acts.ts";
 import type { Sandboxes } from "../sandbox/sandboxes.ts";
 import type { SandboxHealth } from "./sandbox-health.ts";
 
@@ -20,6 +21,8 @@ export class OperatorSandboxes {
   readonly #sandboxes: Sandboxes;
   /** Whether sandboxes can run at all. */
   readonly health: () => SandboxHealth;
+  /** Rejects when it cannot be written. Set once there is a ledger. */
+  record: ((act: OperatorAct) => Promise<void>) | undefined;
 
   constructor(sandboxes: Sandboxes, health: () => SandboxHealth) {
     this.#sandboxes = sandboxes;
@@ -41,8 +44,10 @@ export class OperatorSandboxes {
     }));
   }
 
-  /** Says whether there was one. */
-  destroy(name: string): Promise<boolean> {
+  /** Says whether there was one. It is on record before it is done. */
+  async destroy(name: string, by: Pick<OperatorAct, "by" | "transport" | "traceId">): Promise<boolean> {
+    if (!this.#sandboxes.listAll().some(({ cellId }) => cellId === name)) return false;
+    await this.record?.({ ...by, name: "operator.destroy", args: { sandbox: name }, sandbox: name });
     return this.#sandboxes.endCell(name, "destroyed");
   }
 }

@@ -49,6 +49,8 @@ export interface Capabilities {
   start(): Promise<void>;
   /** Begins what is left for the time after that. */
   opened(): void;
+  /** Calls back with the files of handlers that were loaded again, or are gone. */
+  onHandlersChanged(listener: (files: readonly string[]) => void): void;
   /** Looks at skills and handlers again. */
   refresh(): Promise<void>;
   /** No more news for clients. */
@@ -73,6 +75,7 @@ export async function serveCapabilities(options: CapabilityOptions): Promise<Cap
     sandboxes,
     servesSkills: skills !== undefined,
     skillTexts,
+    onHandlersChanged: (listener) => handlers?.onChanged(listener),
     get handlerProblems() {
       return handlers?.problems ?? [];
     },

@@ -52,7 +52,7 @@ async function open(
 ): Promise<Dashboard> {
   const { Dashboard: Opened } = await import("./open-dashboard.ts");
   const routes = (): Promise<readonly ApiRoute[]> => assembly.dashboardRoutes();
-  const dashboard = new Opened({ config, logger, authenticator, host, routes });
+  const dashboard = new Opened({ config, logger, authenticator, host, routes, acts: assembly.operators?.acts });
   assembly.operations.dashboard = dashboard;
   return dashboard;
 }

@@ -137,12 +137,8 @@ async function startHttp({ config }: LoadedConfig, { assembly, logger, door }: H
     import("../auth/authenticator.ts"),
     import("../transports/http/http-transport.ts"),
   ]);
-  const authenticator = await createAuthenticator({
-    auth: config.auth,
-    logger,
-    groupsClaim: () => assembly.groupsClaim(),
-  });
-  const { mcp, files, operator, operators, cluster } = assembly;
+  const { mcp, files, operator, operators, cluster, groupsClaim } = assembly;
+  const authenticator = await createAuthenticator({ auth: config.auth, logger, groupsClaim });
   const { health, metrics } = assembly.operations;
   const { dashboardOverHttp } = await import("./serve-dashboard.ts");
   const dashboard = await dashboardOverHttp({ config, logger, assembly }, authenticator);

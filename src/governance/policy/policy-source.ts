@@ -23,7 +23,7 @@ export interface Reload {
 /** The policy in force. A reload puts a whole new one in its place, or nothing. */
 export class PolicySource {
   readonly #logger: Logger;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(replaced: string) => void>();
   #current: Policy;
   #reloading: Promise<void> = Promise.resolve();
   #lastReload: Reload | undefined;
@@ -48,7 +48,8 @@ export class PolicySource {
     return this.#lastReload;
   }
 
-  onChange(listener: () => void): () => void {
+  /** The listener hears the revision that was replaced. */
+  onChange(listener: (replaced: string) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -68,7 +69,7 @@ export class PolicySource {
       this.#current = next;
       this.#logger.info("policy changed", { revision: next.revision, replaced: revision });
       this.#warn();
-      for (const listener of this.#listeners) listener();
+      for (const listener of this.#listeners) listener(revision);
     } catch (error) {
       const problems = error instanceof PolicyError ? error.problems : [error instanceof Error ? error.message : error];
       this.#lastReload = { atMs: Date.now(), problems: problems.slice(0, 20).map(String) };

@@ -1,10 +1,14 @@
+import { isOwlError } from "../../errors/owl-error.ts";
 import type { Call } from "../../pipeline/call.ts";
 import type { Caller } from "../../pipeline/caller.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Mcp } from "../mcp.ts";
-import { type TaskAction, type TaskRequest, TASKS_EXTENSION } from "../tasks.ts";
+import { type Task, type TaskAction, type TaskRequest, TASKS_EXTENSION } from "../tasks.ts";
 import { PLAIN_VERSION } from "../versions.ts";
 import { missingTasks } from "./run-as-task.ts";
+
+/** What is kept of an id that a client made up. */
+const MAX_ID_CHARS = 64;
 
 interface TaskParams {
   readonly taskId: string;
@@ -55,7 +59,7 @@ async function actHere(
   request: TaskRequest,
   { judged, ...asked }: Pick<Call, "caller" | "traceId"> & { readonly judged: Caller | undefined },
 ): Promise<Record<string, unknown>> {
-  const { begun } = mcp.tasks.get(request.taskId, request.principal);
+  const { begun } = await found(mcp, request, asked);
   // Who must not go on may still end it: that only stops work.
   if (request.action !== "cancel") {
     const name = `tasks/${request.action}`;
@@ -70,4 +74,15 @@ async function actHere(
   else if (request.action === "get")
     await mcp.pipeline.recordLook({ kind: "task", name, args: { task_id: request.taskId }, result: {} }, asked);
   return answer;
+}
+
+/** A task that is not there, or is another's. Whoever tries ids is on record, which does not say which of the two it was. */
+async function found(mcp: Mcp, request: TaskRequest, asked: Pick<Call, "caller" | "traceId">): Promise<Task> {
+  try {
+    return mcp.tasks.get(request.taskId, request.principal);
+  } catch (error) {
+    const task = { name: `tasks/${request.action}`, task_id: request.taskId.slice(0, MAX_ID_CHARS) };
+    if (isOwlError(error)) await mcp.pipeline.recordNoTask(asked, { ...task, error });
+    throw error;
+  }
 }

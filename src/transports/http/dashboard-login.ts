@@ -1,13 +1,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import * as z from "zod";
 import type { Authenticator } from "../../auth/authenticator.ts";
-import { ADMIN_SCOPE } from "../../auth/principal.ts";
+import { ADMIN_SCOPE, type Principal } from "../../auth/principal.ts";
 import { requireScope } from "../../auth/require-scope.ts";
 import type { LoginFacts, SessionAnswer } from "../../dashboard/contract.ts";
 import type { LoginBrake } from "../../dashboard/login-brake.ts";
 import type { OneTimeLinks } from "../../dashboard/one-time-links.ts";
 import { isSameSecret, type OperatorSession, type OperatorSessions } from "../../dashboard/operator-sessions.ts";
-import { OwlError } from "../../errors/owl-error.ts";
+import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import type { OperatorActs } from "../../pipeline/operator-acts.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { endedCookie, sessionCookie, sessionKeyOf } from "./dashboard-headers.ts";
 import { header, sendJson } from "./exchange-io.ts";
@@ -22,6 +23,8 @@ export interface DashboardLoginParts {
   readonly addresses: ClientAddresses;
   readonly isTls: boolean;
   readonly logger: Logger;
+  /** Where it is on record who came and went. */
+  readonly acts: OperatorActs | undefined;
 }
 
 /** Who the operator is when auth is off: nobody else can be, and no client has this name. */
@@ -65,16 +68,26 @@ export class DashboardLogin {
     const { token } = readLogin(await readBody(request, MAX_LOGIN_BYTES));
     try {
       const principal = await authenticator.authenticate(`Bearer ${token}`);
-      requireScope(principal, ADMIN_SCOPE);
+      this.#assertOperator(principal);
       brake.succeeded(peer);
       this.#endOld(request);
       const untilMs = principal.expiresAt === undefined ? undefined : principal.expiresAt * 1000;
       const { key, session } = sessions.open(principal, untilMs);
       logger.info("an operator opened the dashboard", { principal: principal.id, by: "token" });
+      this.#note("operator.login", principal.id, { by: "token" });
       response.setHeader("set-cookie", sessionCookie(key, this.#isSecure(request)));
       sendJson(response, 200, answerOf(session));
     } catch (error) {
       brake.failed(peer);
+      throw error;
+    }
+  }
+
+  #assertOperator(principal: Principal): void {
+    try {
+      requireScope(principal, ADMIN_SCOPE);
+    } catch (error) {
+      this.#note("operator.login", principal.id, { by: "token" }, toOwlError(error));
       throw error;
     }
   }
@@ -94,14 +107,22 @@ export class DashboardLogin {
     this.#endOld(request);
     const opened = sessions.open({ id: LINK_OPERATOR, scopes: [ADMIN_SCOPE], claims: {} });
     logger.info("an operator opened the dashboard", { principal: LINK_OPERATOR, by: "link" });
+    this.#note("operator.login", LINK_OPERATOR, { by: "link" });
     response.setHeader("set-cookie", sessionCookie(opened.key, this.#isSecure(request)));
     response.writeHead(303, { location: "/dashboard", "content-length": 0 }).end();
   }
 
   logout(request: IncomingMessage, response: ServerResponse): void {
+    const session = this.#find(request);
+    if (session !== undefined) this.#note("operator.logout", session.operator.id, {});
     this.#endOld(request);
     response.setHeader("set-cookie", endedCookie(this.#isSecure(request)));
     sendJson(response, 200, {});
+  }
+
+  /** A ledger that cannot write must not keep those out who see to it. */
+  #note(name: string, by: string, args: Readonly<Record<string, unknown>>, refusal?: OwlError): void {
+    this.#parts.acts?.note({ by, transport: "http", name, args, ...(refusal !== undefined && { refusal }) });
   }
 
   session(session: OperatorSession, response: ServerResponse): void {

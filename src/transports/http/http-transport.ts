@@ -5,6 +5,7 @@ import type { ForwardDoor } from "../../cluster/forward-door.ts";
 import type { SessionHomes } from "../../cluster/session-homes.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
+import type { OperatorActs } from "../../pipeline/operator-acts.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import type { DashboardGate } from "./dashboard-gate.ts";
 import { ForwardEndpoint } from "./forward-endpoint.ts";
@@ -30,6 +31,8 @@ export interface HttpTransportOptions {
   readonly files?: FileDoor | undefined;
   /** The record of calls, for operators; without it there is no door to it. */
   readonly ledger?: Ledger | undefined;
+  /** Where it is on record what operators do. */
+  readonly acts?: OperatorActs | undefined;
   /** Statistics and approvals; without it there is no door to them. */
   readonly desk?: OperatorDesk | undefined;
   /** Everybody's sandboxes, for operators. */
@@ -104,6 +107,7 @@ export class HttpTransport {
       metrics,
       dashboard: options.dashboard,
       ledger,
+      acts: options.acts,
       sandboxes: operator && new OperatorSandboxesEndpoint({ mcp, door: operator }),
       operators: desk && new OperatorApi({ mcp, desk }),
       forwards: forwards && new ForwardEndpoint({ door: forwards, maxBodyBytes: http.maxBodyBytes }),

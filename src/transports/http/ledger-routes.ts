@@ -8,6 +8,7 @@ import { exportRows, toReadable } from "../../ledger/export.ts";
 import { FILTER_NAMES, filterFromText } from "../../ledger/filter-from-text.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { LedgerFilter } from "../../ledger/query.ts";
+import type { OperatorActs } from "../../pipeline/operator-acts.ts";
 import type { LedgerReader } from "../../ledger/store.ts";
 import { type HttpExchange, sendJson } from "./exchange-io.ts";
 import type { RequestTarget } from "./request-target.ts";
@@ -20,21 +21,25 @@ const MAX_ROWS = 500;
 const NO_STORE = { "cache-control": "no-store" } as const;
 
 /** `/api/ledger`, for operators: list, one row, export, verification. */
-export function ledgerRoutes(ledger: Ledger | undefined): readonly LedgerRoute[] {
+export function ledgerRoutes(ledger: Ledger | undefined, acts?: OperatorActs): readonly LedgerRoute[] {
   if (ledger === undefined) return [];
   const { reader } = ledger;
-  const forOperators =
-    (serve: Serve): Serve =>
-    (exchange, target) => {
-      requireScope(exchange.principal, ADMIN_SCOPE);
+  const route = (path: RegExp, what: "read" | "export" | "verify", serve: Serve): LedgerRoute => {
+    const get: Serve = async (exchange, target) => {
+      const { principal, traceId } = exchange;
+      requireScope(principal, ADMIN_SCOPE);
+      const args = { path: target.path, ...Object.fromEntries(new URLSearchParams(target.query)) };
+      const act = { by: principal.id, transport: "http", name: `operator.ledger_${what}`, args, traceId } as const;
+      await (what === "read" ? acts?.recordRead(act) : acts?.record(act));
       return serve(exchange, target);
     };
-  const route = (path: RegExp, serve: Serve): LedgerRoute => [path, { methods: { GET: forOperators(serve) } }];
+    return [path, { methods: { GET: get } }];
+  };
   return [
-    route(/^\/api\/ledger$/, (exchange, target) => sendList(reader, exchange, target)),
-    route(/^\/api\/ledger\/\d{1,15}$/, (exchange, target) => sendRow(reader, exchange, target)),
-    route(/^\/api\/ledger\/export$/, (exchange, target) => sendExport(reader, exchange, target)),
-    route(/^\/api\/ledger\/verify$/, (exchange, target) => sendVerification(reader, exchange, target)),
+    route(/^\/api\/ledger$/, "read", (exchange, target) => sendList(reader, exchange, target)),
+    route(/^\/api\/ledger\/\d{1,15}$/, "read", (exchange, target) => sendRow(reader, exchange, target)),
+    route(/^\/api\/ledger\/export$/, "export", (exchange, target) => sendExport(reader, exchange, target)),
+    route(/^\/api\/ledger\/verify$/, "verify", (exchange, target) => sendVerification(reader, exchange, target)),
   ];
 }
 

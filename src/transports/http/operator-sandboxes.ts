@@ -7,7 +7,10 @@ import type { RequestTarget } from "./request-target.ts";
 export interface OperatorDoor {
   list(): readonly OperatorView[];
   /** Says whether there was one. */
-  destroy(name: string): Promise<boolean>;
+  destroy(
+    name: string,
+    by: { readonly by: string; readonly transport: "http"; readonly traceId: string },
+  ): Promise<boolean>;
 }
 
 /** For answers as it is. */
@@ -40,7 +43,8 @@ export class OperatorSandboxesEndpoint {
   async destroy({ response, principal, traceId }: HttpExchange, { path }: RequestTarget): Promise<void> {
     const { mcp, door } = this.#options;
     const name = SANDBOX_PATH.exec(path)?.[1] ?? "";
-    const isDestroyed = name.length <= MAX_NAME_CHARS && (await door.destroy(name));
+    const isDestroyed =
+      name.length <= MAX_NAME_CHARS && (await door.destroy(name, { by: principal.id, transport: "http", traceId }));
     if (!isDestroyed) {
       throw new OwlError("session_not_found", "no sandbox has this name", {
         hint: `use a name that GET ${SANDBOXES_PATH} lists; the session_id of a sandbox is not its name`,

@@ -8,6 +8,7 @@ import { FORWARD_PATH } from "../../cluster/forward-line.ts";
 import type { Config } from "../../config/schema.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
+import type { OperatorActs } from "../../pipeline/operator-acts.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { traceIdFrom } from "../../protocol/trace-id.ts";
 import { SUPPORTED_VERSIONS } from "../../protocol/versions.ts";
@@ -42,6 +43,7 @@ export interface RouterOptions {
   /** Not there when sandboxes are switched off. */
   readonly files: SandboxFilesEndpoint | undefined;
   readonly ledger?: Ledger | undefined;
+  readonly acts?: OperatorActs | undefined;
   /** Not there without governance. */
   readonly operators?: OperatorApi | undefined;
   readonly sandboxes: OperatorSandboxesEndpoint | undefined;
@@ -73,6 +75,9 @@ interface Incoming extends Pick<HttpExchange, "request" | "response" | "traceId"
 
 const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
 const MAX_LABEL_CHARS = 128;
+/** Paths of files hold the id of a sandbox, and each transfer has a row. */
+const NOTED_PATH = /^\/(?:api|mcp|metrics)(?:\/|$)/;
+const MAX_NOTED_CHARS = 128;
 
 /** Every HTTP request passes the same guards, in this order: host and origin, method, identity, scope. */
 export class Router {
@@ -146,8 +151,22 @@ export class Router {
     const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyHeader(request, "authorization"));
     const principal = known instanceof Promise ? await known : known;
     const label = labelOf(request);
-    this.#admit(route, { principal, label }, incoming);
-    await serve({ request, response, traceId, release, principal, label }, target);
+    const exchange = { request, response, traceId, release, principal, label };
+    await this.#answer(exchange, incoming, { route, serve, target });
+  }
+
+  async #answer(
+    exchange: HttpExchange,
+    incoming: Incoming,
+    { route, serve, target }: { readonly route: Route; readonly serve: Serve; readonly target: RequestTarget },
+  ): Promise<void> {
+    try {
+      this.#admit(route, exchange, incoming);
+      await serve(exchange, target);
+    } catch (thrown) {
+      this.#noteRefused(toOwlError(thrown), exchange, target.path);
+      throw thrown;
+    }
   }
 
   /** What has guards of its own. Servers know each other by their key, operators are known by a session: no token counts. */
@@ -158,6 +177,14 @@ export class Router {
     this.#assertServing();
     if (isForward && isReserved) throw noConnectionLeft();
     return isForward ? forwards.post(request, response, release) : dashboard?.handle(request, response, target);
+  }
+
+  /** Attempts on what is for operators, or on a session that is not the caller's. Calls have rows of their own. */
+  #noteRefused(refusal: OwlError, { principal, request, traceId }: HttpExchange, path: string): void {
+    const { kind } = refusal;
+    if (!NOTED_PATH.test(path) || (kind !== "forbidden" && kind !== "session_not_found")) return;
+    const args = { method: request.method ?? "", path: path.slice(0, MAX_NOTED_CHARS) };
+    this.#options.acts?.note({ by: principal.id, transport: "http", name: "request.refused", args, traceId, refusal });
   }
 
   #assertServing(): void {
@@ -226,7 +253,10 @@ export class Router {
 
   #makePatterns(): readonly (readonly [RegExp, Route])[] {
     const { files, sandboxes, mcp, ledger, operators } = this.#options;
-    const patterns: (readonly [RegExp, Route])[] = [...ledgerRoutes(ledger), ...(operators?.routes() ?? [])];
+    const patterns: (readonly [RegExp, Route])[] = [
+      ...ledgerRoutes(ledger, this.#options.acts),
+      ...(operators?.routes() ?? []),
+    ];
     if (files !== undefined) {
       const methods: Route["methods"] = {
         GET: (exchange, target) => files.get(exchange, target),
