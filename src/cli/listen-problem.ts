@@ -24,13 +24,20 @@ const REASONS: Readonly<Record<string, { path: "http.port" | "http.host"; reason
   },
 };
 
+const SOCKET_PROBLEM = {
+  path: "http.socket",
+  reason: "the socket cannot be made: its folder is missing or not writable, or something else is or listens there",
+  fix: "choose a path in an existing folder of this user, of at most 107 bytes",
+} as const;
+
 /** A socket that cannot be opened is a setting to change; any other failure stays what it is. */
 export function explainListenProblem(error: unknown, { config, sources }: LoadedConfig): unknown {
   const problem = REASONS[listenErrorCode(error) ?? ""];
   if (problem === undefined) return error;
-  const { path, reason, fix } = problem;
+  const { path, reason, fix } = config.http.socket === "" ? problem : SOCKET_PROBLEM;
   const { layer, name: source } = sources.get(path) ?? { layer: "default", name: "default" };
-  const value = JSON.stringify(path === "http.port" ? config.http.port : config.http.host);
+  const { http } = config;
+  const value = JSON.stringify({ "http.port": http.port, "http.host": http.host, "http.socket": http.socket }[path]);
   return new ConfigError([{ path, value, reason, fix, layer, source }]);
 }
 

@@ -28,7 +28,10 @@ export function startSummary(
   const auth = isHttp ? (config.auth.enabled ? `on (${keyKind(config.auth.jwt)})` : "off") : "not used on stdio";
   const fields = {
     version,
-    address: url ?? "stdin and stdout",
+    address:
+      isHttp && config.http.socket !== ""
+        ? `${config.http.socket} (Unix socket, path /mcp)`
+        : (url ?? "stdin and stdout"),
     transport: config.transport,
     mode: config.mode,
     auth,

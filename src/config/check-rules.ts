@@ -1,3 +1,4 @@
+import { isAbsolute, relative } from "node:path";
 import type { ConfigIssue } from "./config-error.ts";
 import type { Origin } from "./candidate.ts";
 import { showValue } from "./mask.ts";
@@ -24,6 +25,7 @@ export function checkRules({ config, originOf, isBroken }: RuleContext): ConfigI
   const findings = [
     ...authFindings(config),
     ...listenFindings(config),
+    ...socketFindings(config),
     ...tlsFindings(config),
     ...timeFindings(config),
     ...sharingFindings(config),
@@ -90,7 +92,8 @@ function* authFindings({ auth }: Config): Iterable<Finding> {
 }
 
 function* listenFindings({ transport, http, auth }: Config): Iterable<Finding> {
-  if (transport !== "http" || auth.enabled || http.allowUnauthenticated || isLoopbackHost(http.host)) return;
+  if (transport !== "http" || auth.enabled || http.allowUnauthenticated || http.socket !== "") return;
+  if (isLoopbackHost(http.host)) return;
   yield {
     path: "http.host",
     value: http.host,
@@ -98,6 +101,36 @@ function* listenFindings({ transport, http, auth }: Config): Iterable<Finding> {
     reason: "this address is reachable from other machines, and nothing asks callers who they are",
     fix: "set auth.enabled with a key, or http.host to localhost, or accept it by name with --allow-unauthenticated (MCP_SERVER_ALLOW_UNAUTHENTICATED=true)",
   };
+}
+
+/** Other servers forward calls to an address. TLS is for the way between machines. */
+function* socketFindings({ transport, http: { socket, tls }, store, limits, sandbox }: Config): Iterable<Finding> {
+  if (transport !== "http" || socket === "") return;
+  const volume = sandbox.volumes.find((text) => isWithin(parseVolume(text, sandbox.workspace).hostPath, socket));
+  if (volume !== undefined) {
+    yield {
+      path: "http.socket",
+      value: socket,
+      involves: ["sandbox.volumes"],
+      reason: `the socket would be inside the mounted folder ${volume}, where sandboxes could connect to the server`,
+      fix: "choose a path outside of mounted folders",
+    };
+  }
+  const others = tls.certFile !== "" ? "http.tls.certFile" : store.url !== "" ? "store.url" : undefined;
+  const other = others ?? (limits.url !== "" ? "limits.url" : undefined);
+  if (other === undefined) return;
+  yield {
+    path: "http.socket",
+    value: socket,
+    involves: [other],
+    reason: `${other} is set, which needs a server that listens on a port`,
+    fix: `remove http.socket, or ${other}`,
+  };
+}
+
+function isWithin(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way !== ".." && !way.startsWith("../") && !isAbsolute(way);
 }
 
 function* tlsFindings({ http: { tls } }: Config): Iterable<Finding> {

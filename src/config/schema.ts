@@ -63,6 +63,20 @@ const http = z
       .default(8080)
       .describe("Port to listen on. 0: any free port.")
       .register(fieldFacts, { env: ["MCP_SERVER_PORT"] }),
+    socket: z
+      .string()
+      .trim()
+      .default("")
+      .describe(
+        "Path of a Unix socket to listen on instead of host and port. Only the server's user and root can connect.",
+      )
+      .register(fieldFacts, { path: "file" }),
+    allowOtherUsers: z
+      .boolean()
+      .default(false)
+      .describe(
+        "Serves every user of this machine when it listens on loopback without auth. Default: only the server's user and root (Linux).",
+      ),
     allowUnauthenticated: z
       .boolean()
       .default(false)

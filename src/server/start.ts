@@ -1,7 +1,10 @@
 import type { Writable } from "node:stream";
 import type { LoadedConfig } from "../config/load.ts";
+import type { Config } from "../config/schema.ts";
+import { isLoopbackHost } from "../config/value-rules.ts";
 import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
 import type { HttpDoor } from "../transports/http/http-door.ts";
+import type { PeerUsers } from "../transports/http/peer-users.ts";
 import type { Assembly, AssembleOptions } from "./assemble.ts";
 import { claimStdout } from "./claim-stdout.ts";
 import { EarlyWorker } from "./early-worker.ts";
@@ -146,6 +149,7 @@ async function startHttp({ config }: LoadedConfig, { assembly, logger, door }: H
     mcp,
     config,
     authenticator,
+    peers: await peersOf(config, logger),
     files,
     operator,
     forwards: cluster?.door,
@@ -170,15 +174,32 @@ async function startHttp({ config }: LoadedConfig, { assembly, logger, door }: H
   };
   // Before anything is answered: a stop signal must have its handler then.
   const running = lifecycle(logger, stop);
-  const url = await listening(transport, dashboard, cluster).catch(async (error: unknown) => {
+  const shown = config.http.socket === "" ? dashboard : undefined;
+  const url = await listening(transport, shown, cluster).catch(async (error: unknown) => {
     running.abandon();
     authenticator.close();
     await transport.drain(0);
     await transport.close();
     throw error;
   });
-  logger.info("listening", { url: `${url}/mcp` });
+  logger.info("listening", { url: `${url}/mcp`, ...(config.http.socket !== "" && { socket: config.http.socket }) });
   return { url: `${url}/mcp`, refresh: () => transport.refresh(), ...running };
+}
+
+/** Whose connections are served with auth off. Says what that means. */
+async function peersOf({ auth, http }: Config, logger: Logger): Promise<PeerUsers | undefined> {
+  if (auth.enabled || http.socket !== "") return undefined;
+  const everyone = "auth is off: anyone who reaches the port can call every tool and use every mounted folder";
+  if (!isLoopbackHost(http.host)) {
+    logger.warning(everyone);
+    return undefined;
+  }
+  const { PeerUsers: Opened } = await import("../transports/http/peer-users.ts");
+  const peers = http.allowOtherUsers ? undefined : await Opened.open();
+  if (peers !== undefined) return peers;
+  const hint = "turn auth.enabled on, or listen on http.socket";
+  logger.warning("auth is off: every user of this machine can call every tool and use every mounted folder", { hint });
+  return undefined;
 }
 
 /** Opens the port, and tells those who pass its address on. */

@@ -21,6 +21,7 @@ export function portLook({ http, sandbox }: Config): DoctorLook {
 }
 
 async function port(http: Config["http"], dataFolder: string): Promise<DoctorCheck> {
+  if (http.socket !== "") return ok(NAMED, `${http.socket} (Unix socket)`);
   if (http.port === 0) return ok(NAMED, "any free port");
   // The addresses that the server takes: with a name, it must have both.
   const hosts = http.host === "localhost" ? ["127.0.0.1", "::1"] : [http.host];

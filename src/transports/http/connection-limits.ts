@@ -49,19 +49,17 @@ export class ConnectionLimits {
   }
 
   /** Counts a new connection, or closes it when none can be closed in its place. */
-  add(socket: Socket): void {
-    const { remoteAddress } = socket;
+  add(socket: Socket, { isUnix = false }: { readonly isUnix?: boolean } = {}): void {
+    const remoteAddress = isUnix ? UNIX : socket.remoteAddress;
     // The client has already closed it.
     if (remoteAddress === undefined) return void socket.destroy();
     const address = addressKey(remoteAddress);
-    // All clients of a proxy, and all of this machine, share one address.
-    const isShared = isLoopbackHost(address) || this.#addresses.isTrustedProxy(remoteAddress);
-    if (!this.#makeRoom(address, isShared)) {
+    if (!this.#makeRoom(address, this.#isShared(remoteAddress, address))) {
       this.#warn(address);
       socket.destroy();
       return;
     }
-    const key = connectionKey(socket);
+    const key = isUnix ? unixKey(socket) : connectionKey(socket);
     // The same two ends: the earlier connection is over, although its end has not been told yet.
     const earlier = this.#all.get(key);
     if (earlier !== undefined) this.#remove(earlier);
@@ -74,9 +72,14 @@ export class ConnectionLimits {
     socket.once("close", () => this.#remove(connection));
   }
 
+  /** All clients of a proxy, and all of this machine, share one address. */
+  #isShared(remoteAddress: string, address: string): boolean {
+    return address === UNIX || isLoopbackHost(address) || this.#addresses.isTrustedProxy(remoteAddress);
+  }
+
   /** Notes that a request has come. Says whether it came on a connection for health checks and operators alone. */
   begin(socket: Socket): { readonly isReserved: boolean; readonly end: () => void } {
-    const connection = this.#all.get(connectionKey(socket));
+    const connection = this.#all.get(unixKeys.get(socket) ?? connectionKey(socket));
     if (connection === undefined) return { isReserved: false, end: () => undefined };
     connection.requests += 1;
     this.#unused.delete(connection);
@@ -151,6 +154,17 @@ function first<T>(values: ReadonlySet<T>): T | undefined {
 /** The same for a TCP connection and for the TLS connection on it. */
 function connectionKey({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+}
+
+/** Connections over a Unix socket have no addresses to tell them apart. */
+const UNIX = "unix";
+const unixKeys = new WeakMap<Socket, string>();
+let unixCount = 0;
+
+function unixKey(socket: Socket): string {
+  const key = `${UNIX} ${(unixCount += 1)}`;
+  unixKeys.set(socket, key);
+  return key;
 }
 
 /** One client commonly has a whole /64 of IPv6 addresses, which counts as one address. */

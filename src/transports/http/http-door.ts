@@ -1,6 +1,7 @@
 import { createServer as createHttpServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import { createServer as createHttpsServer, type Server as HttpsServer } from "node:https";
-import type { Socket } from "node:net";
+import { lstat, rm } from "node:fs/promises";
+import { connect, type ListenOptions, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Config } from "../../config/schema.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -52,7 +53,9 @@ export class HttpDoor {
   }
 
   get url(): string {
-    const { host } = this.#http;
+    const { host, socket } = this.#http;
+    // What clients write into Host; the way there is the path of the socket.
+    if (socket !== "") return "http://localhost";
     const name = host.includes(":") ? `[${host}]` : host;
     return `${this.pair === undefined ? "http" : "https"}://${name}:${this.#port}`;
   }
@@ -62,7 +65,8 @@ export class HttpDoor {
   }
 
   async listen(): Promise<void> {
-    const { host, port } = this.#http;
+    const { host, port, socket } = this.#http;
+    if (socket !== "") return this.#bindSocket(socket);
     this.#port = await this.#bind(host === "localhost" ? "127.0.0.1" : host, port);
     // Which of its two addresses "localhost" means is for each client to choose: a name must not lead to somebody else's port.
     if (host === "localhost") await this.#bind("::1", this.#port).catch(ignoreMissingIpv6);
@@ -75,17 +79,31 @@ export class HttpDoor {
     await Promise.all(closed);
   }
 
-  async #bind(host: string, port: number): Promise<number> {
+  async #bindSocket(path: string): Promise<void> {
+    await removeDeadSocket(path);
+    // The socket gets its mode when it is made: there is no moment in which another user can connect.
+    const umask = process.umask(0o177);
+    const opened = this.#open({ path });
+    process.umask(umask);
+    await opened;
+  }
+
+  async #open(at: ListenOptions): Promise<Server | HttpsServer> {
     const server = this.#createServer();
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
-      server.listen({ host, port }, () => {
+      server.listen(at, () => {
         server.removeListener("error", reject);
         resolve();
       });
     });
     server.on("error", (error) => this.#logger.error("http server failed", { error }));
     this.servers.push(server);
+    return server;
+  }
+
+  async #bind(host: string, port: number): Promise<number> {
+    const server = await this.#open({ host, port });
     const address = server.address();
     return typeof address === "object" && address !== null ? address.port : port;
   }
@@ -112,7 +130,8 @@ export class HttpDoor {
       this.pair === undefined
         ? createHttpServer(options, handle)
         : createHttpsServer({ ...options, handshakeTimeout: options.headersTimeout, ...toContext(this.pair) }, handle);
-    server.on("connection", (socket: Socket) => this.#limits.add(socket));
+    const isUnix = http.socket !== "";
+    server.on("connection", (socket: Socket) => this.#limits.add(socket, { isUnix }));
     server.setTimeout(options.requestTimeout, closeUnlessAnswering);
     server.on("clientError", (error, socket) => {
       // Node limits every request as a whole and knows no exception: it is made here.
@@ -121,6 +140,19 @@ export class HttpDoor {
     });
     return server;
   }
+}
+
+/** That of a server that was killed. One on which a server listens stays, and is an error. */
+async function removeDeadSocket(path: string): Promise<void> {
+  const isDead = await new Promise<boolean>((resolve) => {
+    const probe = connect({ path });
+    probe
+      .once("connect", () => resolve(false))
+      .once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+    probe.once("connect", () => probe.destroy());
+  });
+  // A file that is no socket refuses connections as well.
+  if (isDead && (await lstat(path)).isSocket()) await rm(path);
 }
 
 function ignoreMissingIpv6(error: unknown): void {

@@ -16,6 +16,7 @@ import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
 import type { MetricsDoor } from "./metrics-route.ts";
 import { OperatorApi, type OperatorDesk } from "./operator-api.ts";
+import type { PeerUsers } from "./peer-users.ts";
 import { RelayedRequests } from "./relayed-requests.ts";
 import { RemoteSessions } from "./remote-sessions.ts";
 import { Router } from "./router.ts";
@@ -27,6 +28,8 @@ export interface HttpTransportOptions {
   readonly mcp: Mcp;
   readonly config: Config;
   readonly authenticator: Authenticator;
+  /** Where only the server's own user may connect. */
+  readonly peers?: PeerUsers | undefined;
   /** The files of sandboxes; without it there is no door to them. */
   readonly files?: FileDoor | undefined;
   /** The record of calls, for operators; without it there is no door to it. */
@@ -100,6 +103,7 @@ export class HttpTransport {
       config,
       guard,
       authenticator,
+      peers: options.peers,
       endpoint: this.#endpoint,
       sse: this.#sse,
       files: this.#files,

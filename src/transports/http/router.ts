@@ -24,6 +24,7 @@ import { type HealthDoor, healthRoutes } from "./health-routes.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
 import { METRICS_PATH, type MetricsDoor, sendMetrics } from "./metrics-route.ts";
 import type { OperatorApi } from "./operator-api.ts";
+import type { PeerUsers } from "./peer-users.ts";
 import { refusalHeaders } from "./quota-headers.ts";
 import { sendSkill, SKILL_PATH } from "./skills.ts";
 import type { LegacySse } from "./legacy-sse.ts";
@@ -38,6 +39,8 @@ export interface RouterOptions {
   readonly config: Config;
   readonly guard: HostGuard;
   readonly authenticator: Authenticator;
+  /** Where only the server's own user may connect. */
+  readonly peers?: PeerUsers | undefined;
   readonly endpoint: McpEndpoint;
   readonly sse: LegacySse;
   /** Not there when sandboxes are switched off. */
@@ -75,6 +78,7 @@ interface Incoming extends Pick<HttpExchange, "request" | "response" | "traceId"
 
 const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
 const MAX_LABEL_CHARS = 128;
+const HEALTH_PATH = /^\/health(?:\/|$)/;
 /** Paths of files hold the id of a sandbox, and each transfer has a row. */
 const NOTED_PATH = /^\/(?:api|mcp|metrics)(?:\/|$)/;
 const MAX_NOTED_CHARS = 128;
@@ -136,6 +140,7 @@ export class Router {
     const { guard, authenticator } = this.#options;
     const { request, response, traceId, release } = incoming;
     const target = readTarget(request);
+    await this.#checkPeer(request, target);
     const guarded = this.#takeGuarded(incoming, target);
     if (guarded !== undefined) return guarded;
     const route = this.#routes.get(target.path) ?? this.#patterns.find(([pattern]) => pattern.test(target.path))?.[1];
@@ -167,6 +172,11 @@ export class Router {
       this.#noteRefused(toOwlError(thrown), exchange, target.path);
       throw thrown;
     }
+  }
+
+  /** Health is for everybody: it tells nothing of calls, and supervisors run as other users. */
+  #checkPeer({ socket }: IncomingMessage, { path }: RequestTarget): void | Promise<void> {
+    return HEALTH_PATH.test(path) ? undefined : this.#options.peers?.check(socket);
   }
 
   /** What has guards of its own. Servers know each other by their key, operators are known by a session: no token counts. */

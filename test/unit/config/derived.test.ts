@@ -15,6 +15,7 @@ import { temporaryFolder } from "./temporary-folder.ts";
 
 // Keys whose values obey more than a type; the numbers stay where no rule joins two keys.
 const SPECIAL: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
+  "http.socket": fc.stringMatching(/^\/[a-z]{1,9}$/),
   "http.host": fc.constantFrom("127.0.0.1", "::1"),
   "http.cors.origins": fc.array(fc.constantFrom("*", "https://a.example", "http://localhost:1"), { minLength: 1 }),
   "http.headersTimeoutSeconds": fc.integer({ min: 1, max: 14 }),

@@ -276,3 +276,25 @@ describe("several servers", () => {
     ]);
   });
 });
+
+describe("a Unix socket", () => {
+  const settings = { MCP_SERVER_TRANSPORT: "http", MCP_SERVER_HTTP_SOCKET: "/srv/project/run/owlclaw.sock" };
+
+  test("needs no auth, and is refused beside what needs a port", async () => {
+    expect(await problems(settings)).toEqual([]);
+    expect(await problems({ ...settings, MCP_SERVER_STORE_URL: "postgres://u@db.example/o" })).toMatchObject([
+      { path: "http.socket", reason: expect.stringContaining("store.url") },
+    ]);
+  });
+
+  test("is refused in a folder that sandboxes see", async () => {
+    const folder = temporaryFolder({});
+    const volumes = `${folder}:/data`;
+    const env = {
+      ...settings,
+      MCP_SERVER_HTTP_SOCKET: `${folder}/run/owlclaw.sock`,
+      MCP_SERVER_SANDBOX_VOLUMES: volumes,
+    };
+    expect(await problems(env)).toMatchObject([{ path: "http.socket", reason: expect.stringContaining(volumes) }]);
+  });
+});
