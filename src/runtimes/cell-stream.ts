@@ -1,5 +1,8 @@
 import { Duplex, type Readable, type Writable } from "node:stream";
 
+/** Chunks are counted by their bytes, and one of a single byte takes hundreds: a guest may write that way. */
+const BUFFERED_BYTES = 4096;
+
 /** The guest's standard input and output as one stream. A guest that is gone ends it; it never fails on its own. */
 export class CellStream extends Duplex {
   readonly #input: Writable;
@@ -7,7 +10,7 @@ export class CellStream extends Duplex {
 
   constructor(input: Writable, output: Readable) {
     // The end of the guest's output is its end: there is nobody left to write to.
-    super({ allowHalfOpen: false });
+    super({ allowHalfOpen: false, readableHighWaterMark: BUFFERED_BYTES });
     this.#input = input;
     this.#output = output;
     output.on("data", (chunk: Buffer) => {

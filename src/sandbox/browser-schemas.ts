@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { list } from "./guest-list.ts";
 
 /** What the host accepts from a guest about its browser. */
 
@@ -9,12 +10,12 @@ const text = (): z.ZodString => z.string().max(MAX_TEXT);
 const line = (): z.ZodString => z.string().max(4096);
 const count = (): z.ZodNumber => z.number().nonnegative();
 
-const page = z.object({
+const page = z.strictObject({
   url: line(),
   title: line(),
-  tabs: z.array(z.object({ tab: z.int(), url: line(), title: line(), isCurrent: z.boolean() })).max(100),
-  events: z.array(line()).max(100),
-  downloads: z.array(line()).max(MAX_ENTRIES),
+  tabs: list(z.strictObject({ tab: z.int(), url: line(), title: line(), isCurrent: z.boolean() }), 100),
+  events: list(line(), 100),
+  downloads: list(line(), MAX_ENTRIES),
 });
 
 const opened = page.extend({ status: z.int().optional() });
@@ -33,7 +34,7 @@ const screenshot = page.extend({
   width: count(),
   height: count(),
   sizeBytes: count(),
-  picture: z.object({
+  picture: z.strictObject({
     mimeType: z.enum(["image/png", "image/jpeg"]),
     data: text().regex(/^[A-Za-z0-9+/]*={0,2}$/),
   }),
@@ -41,11 +42,11 @@ const screenshot = page.extend({
 
 const evaluated = page.extend({ value: text(), isTruncated: z.boolean() });
 
-const log = page.extend({ entries: z.array(line()).max(MAX_ENTRIES), droppedEntries: count() });
+const log = page.extend({ entries: list(line(), MAX_ENTRIES), droppedEntries: count() });
 
 const pdf = page.extend({ path: z.string().max(8192), sizeBytes: count() });
 
-const picture = z.object({
+const picture = z.strictObject({
   isRunning: z.boolean(),
   url: line(),
   title: line(),
@@ -72,5 +73,5 @@ export const browserResultSchemas = {
   "browser.pdf": pdf,
   "browser.upload": acted,
   "browser.picture": picture,
-  "browser.input": z.object({}),
+  "browser.input": z.strictObject({}),
 } as const;

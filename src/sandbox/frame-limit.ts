@@ -17,6 +17,10 @@ const BURST_COST = 16 * 1024 * 1024;
 const COST_PER_SECOND = 32 * 1024 * 1024;
 /** Small frames cost the host more than their bytes. */
 const FRAME_COST = 2048;
+/** A stream that comes byte by byte wakes the host up for each. */
+const CHUNK_COST = 2048;
+/** Chunks that wait are counted by their bytes, and one byte takes hundreds. */
+const BUFFERED_BYTES = 4096;
 
 /**
  * Stands in front of the library that reads the stream, which would buffer a frame of any announced size. Only whole
@@ -31,7 +35,7 @@ export class FrameLimit extends Transform {
   #timer: NodeJS.Timeout | undefined;
 
   constructor(maxFrameBytes: number) {
-    super();
+    super({ highWaterMark: BUFFERED_BYTES });
     this.#maxFrameBytes = maxFrameBytes;
   }
 
@@ -43,7 +47,7 @@ export class FrameLimit extends Transform {
       done(error instanceof Error ? error : new MalformedFrame("unreadable"));
       return;
     }
-    const waitMs = this.#spend(chunk.length + frames * FRAME_COST);
+    const waitMs = this.#spend(CHUNK_COST + chunk.length + frames * FRAME_COST);
     if (waitMs === 0) done(null, chunk);
     else this.#timer = setTimeout(() => done(null, chunk), waitMs);
   }

@@ -8,6 +8,7 @@ import {
   type MessageReader,
   type MessageWriter,
 } from "vscode-jsonrpc/node";
+import { assertFewValues } from "./frame-values.ts";
 
 const HEADER_END = "\r\n\r\n";
 const HEADER = /^Content-Length: (\d+)$/;
@@ -41,7 +42,8 @@ export class FrameWriter extends AbstractMessageWriter implements MessageWriter 
 /** Gives each message on in the turn in which its last byte came. */
 export class FrameReader extends AbstractMessageReader implements MessageReader {
   readonly #stream: Readable;
-  #chunks: Buffer[] = [];
+  /** Its first `#haveBytes` are there. One buffer, however many pieces come: a piece of one byte would cost hundreds. */
+  #held = Buffer.alloc(0);
   #haveBytes = 0;
   /** Until so much is there, there is nothing to look at. */
   #wantBytes = 0;
@@ -56,11 +58,9 @@ export class FrameReader extends AbstractMessageReader implements MessageReader 
 
   listen(callback: DataCallback): Disposable {
     const onData = (chunk: Buffer): void => {
-      this.#chunks.push(chunk);
-      this.#haveBytes += chunk.length;
-      if (this.#haveBytes < this.#wantBytes) return;
+      const bytes = this.#haveBytes === 0 ? chunk : this.#append(chunk);
       try {
-        this.#read(callback);
+        if (bytes.length >= this.#wantBytes) this.#read(bytes, callback);
       } catch (error) {
         stop();
         this.fireError(error);
@@ -74,22 +74,36 @@ export class FrameReader extends AbstractMessageReader implements MessageReader 
     return Disposable.create(stop);
   }
 
-  #read(callback: DataCallback): void {
-    let rest = this.#chunks.length === 1 ? (this.#chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(this.#chunks);
+  #append(chunk: Buffer): Buffer {
+    const bytes = this.#haveBytes + chunk.length;
+    if (bytes > this.#held.length) {
+      const larger = Buffer.allocUnsafe(Math.max(bytes, Math.min(2 * bytes, this.#wantBytes)));
+      this.#held.copy(larger, 0, 0, this.#haveBytes);
+      this.#held = larger;
+    }
+    chunk.copy(this.#held, this.#haveBytes);
+    this.#haveBytes = bytes;
+    return this.#held.subarray(0, bytes);
+  }
+
+  #read(bytes: Buffer, callback: DataCallback): void {
+    let rest = bytes;
     while (this.#isListening) {
       const headerEnd = rest.indexOf(HEADER_END);
       const start = headerEnd + HEADER_END.length;
       const end = headerEnd === -1 ? Number.NaN : start + bodyLength(rest.toString("latin1", 0, headerEnd));
       if (!(end <= rest.length)) {
-        this.#chunks = rest.length === 0 ? [] : [rest];
-        this.#haveBytes = rest.length;
         this.#wantBytes = Number.isNaN(end) ? 0 : end;
+        this.#held = Buffer.alloc(0);
+        this.#haveBytes = 0;
+        this.#append(rest);
         return;
       }
-      const body = rest.toString("utf8", start, end);
+      const body = rest.subarray(start, end);
       rest = rest.subarray(end);
+      assertFewValues(body);
       // oxlint-disable-next-line typescript/no-unsafe-argument -- who listens looks at what it is
-      callback(JSON.parse(body));
+      callback(JSON.parse(body.toString("utf8")));
     }
   }
 }

@@ -12,24 +12,33 @@ import { MAX_TIMER_MS } from "../config/timer-limit.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";
-import { FrameLimit } from "./frame-limit.ts";
+import { FrameLimit, MalformedFrame } from "./frame-limit.ts";
 import { FrameReader, FrameWriter } from "./frames.ts";
 import { GuestMessages } from "./guest-messages.ts";
 import {
   FAILURE_CODE,
   type GuestMethod,
+  type GuestOutput,
   type GuestParams,
   type GuestResult,
   type OnOutput,
-  OUTPUT_METHOD,
 } from "./guest-methods.ts";
-import { recordTimings } from "./guest-timings.ts";
-import { failureSchema, outputSchema, resultSchemas } from "./guest-schemas.ts";
+import { takeTimings } from "./guest-timings.ts";
+import { failureSchema, resultSchemas } from "./guest-schemas.ts";
 
 /** A guest that was told to stop something gets this long before it counts as stuck. */
 const GRACE_MS = 5000;
 /** LSP's code for a request that ended because it was cancelled. */
 const REQUEST_CANCELLED = -32800;
+
+/** A guest streams half as much of a call (`guest/output/output-batches.ts`). */
+const MAX_STREAMED_CHARS = 524_288;
+const MAX_STRAY_CHARS = 65_536;
+
+interface Listener {
+  readonly onOutput: OnOutput;
+  charsLeft: number;
+}
 
 /** The guest is gone, stuck or taken over; whatever it was asked has no answer. */
 export class GuestLost extends Error {
@@ -57,7 +66,9 @@ export class GuestClient {
   readonly lost: Promise<string>;
   readonly #connection: MessageConnection;
   readonly #logger: Logger;
-  readonly #listeners = new Map<string, OnOutput>();
+  readonly #listeners = new Map<string, Listener>();
+  /** Of calls that are over. */
+  readonly #stray: Listener = { onOutput: () => undefined, charsLeft: MAX_STRAY_CHARS };
   readonly #pending = new Set<(error: GuestLost) => void>();
   #lostReason: string | undefined;
   #resolveLost: (reason: string) => void = () => undefined;
@@ -68,18 +79,17 @@ export class GuestClient {
       this.#resolveLost = resolve;
     });
     const limit = new FrameLimit(maxFrameBytes);
-    const messages = new GuestMessages();
     const fail = (error: Error): void => this.fail(error.message);
+    const messages = new GuestMessages({ onOutput: (output) => this.#onOutput(output), onMalformed: fail });
     stream.once("error", fail).once("close", () => this.fail("its stream ended"));
     limit.once("error", fail).once("end", () => this.fail("its stream ended"));
     stream.pipe(limit);
     this.#connection = createMessageConnection(
-      messages.reader(new FrameReader(limit), fail),
+      messages.reader(new FrameReader(limit)),
       messages.writer(new FrameWriter(stream)),
       NullLogger,
     );
     this.#connection.onError(([error]) => this.fail(`malformed frame: ${error.message}`));
-    this.#connection.onNotification(OUTPUT_METHOD, (params: unknown) => this.#onOutput(params));
     this.#connection.listen();
   }
 
@@ -87,10 +97,13 @@ export class GuestClient {
     return this.#lostReason !== undefined;
   }
 
-  /** Output of a call is routed by its id until the returned function is called. */
-  listen(onOutput: OnOutput): { readonly callId: string; readonly stop: () => void } {
+  /**
+   * Output of a call is routed by its id until the returned function is called. A guest that sends more than an honest one does is
+   * lost; a person's terminal has no such number.
+   */
+  listen(onOutput: OnOutput, maxChars = MAX_STREAMED_CHARS): { readonly callId: string; readonly stop: () => void } {
     const callId = randomBytes(12).toString("base64url");
-    this.#listeners.set(callId, onOutput);
+    this.#listeners.set(callId, { onOutput, charsLeft: maxChars });
     return { callId, stop: () => this.#listeners.delete(callId) };
   }
 
@@ -108,7 +121,7 @@ export class GuestClient {
     options: RequestOptions,
   ): Promise<GuestResult<M>> {
     const span = activeSpan()?.child({ name: `guest ${method}`, kind: "client" });
-    const onAnswer = (answer: unknown): void => span && recordTimings(span, method, answer);
+    const onAnswer = (answer: unknown): unknown => (span ? takeTimings(span, method, answer) : answer);
     try {
       const result = await this.#request(
         method,
@@ -126,7 +139,7 @@ export class GuestClient {
   async #request<M extends GuestMethod>(
     method: M,
     params: GuestParams[M],
-    { timeoutMs, signal, onAnswer }: RequestOptions & { readonly onAnswer?: (answer: unknown) => void },
+    { timeoutMs, signal, onAnswer }: RequestOptions & { readonly onAnswer?: (answer: unknown) => unknown },
   ): Promise<GuestResult<M>> {
     if (this.#lostReason !== undefined) throw new GuestLost(this.#lostReason);
     const source = new CancellationTokenSource();
@@ -141,8 +154,7 @@ export class GuestClient {
       const answer = this.#orLost(this.#connection.sendRequest<unknown>(method, params, source.token));
       if (signal?.aborted === true) cancel();
       const said = await answer;
-      onAnswer?.(said);
-      return this.#checked(method, said);
+      return this.#checked(method, onAnswer === undefined ? said : onAnswer(said));
     } catch (error) {
       throw this.#explain(method, error);
     } finally {
@@ -197,9 +209,10 @@ export class GuestClient {
     return new OwlError("internal", `the sandbox could not do ${method}`, { cause: error });
   }
 
-  #onOutput(params: unknown): void {
-    const parsed = outputSchema.safeParse(params);
-    if (parsed.success) this.#listeners.get(parsed.data.callId)?.(parsed.data);
-    else this.fail("malformed frame: an output that is not as agreed");
+  #onOutput(output: GuestOutput): void {
+    const listener = this.#listeners.get(output.callId) ?? this.#stray;
+    listener.charsLeft -= Math.max(1, output.text.length);
+    if (listener.charsLeft < 0) throw new MalformedFrame("more output than a guest sends");
+    listener.onOutput(output);
   }
 }

@@ -1,9 +1,32 @@
 import { randomBytes } from "node:crypto";
-import { Message, type DataCallback, type MessageReader, type MessageWriter } from "vscode-jsonrpc/node";
+import {
+  Message,
+  type DataCallback,
+  type MessageReader,
+  type MessageWriter,
+  type NotificationMessage,
+} from "vscode-jsonrpc/node";
+import { z } from "zod";
 import { MalformedFrame } from "./frame-limit.ts";
-import { OUTPUT_METHOD } from "./guest-methods.ts";
+import { type GuestOutput, OUTPUT_METHOD } from "./guest-methods.ts";
+import { outputSchema } from "./guest-schemas.ts";
 
 type Id = string | number;
+
+const output = z.strictObject({ jsonrpc: z.literal("2.0"), method: z.literal(OUTPUT_METHOD), params: outputSchema });
+
+const answer = z.strictObject({
+  jsonrpc: z.literal("2.0"),
+  id: z.string(),
+  result: z.unknown().optional(),
+  error: z.strictObject({ code: z.int(), message: z.string(), data: z.unknown().optional() }).optional(),
+});
+
+export interface GuestMessagesOptions {
+  /** At once: the library would keep what it has not come to, without end. */
+  readonly onOutput: (output: GuestOutput) => void;
+  readonly onMalformed: (error: MalformedFrame) => void;
+}
 
 /**
  * The library numbers its requests 1, 2, 3. On the wire each has a random id in place of its number, so that nothing
@@ -13,6 +36,11 @@ type Id = string | number;
 export class GuestMessages {
   readonly #wireIds = new Map<Id, string>();
   readonly #ownIds = new Map<string, Id>();
+  readonly #options: GuestMessagesOptions;
+
+  constructor(options: GuestMessagesOptions) {
+    this.#options = options;
+  }
 
   writer(inner: MessageWriter): MessageWriter {
     return {
@@ -24,18 +52,16 @@ export class GuestMessages {
     };
   }
 
-  /** Passes on answers to open requests and output, nothing else; the rest is reported, and reading ends. */
-  reader(inner: MessageReader, onMalformed: (error: MalformedFrame) => void): MessageReader {
+  /** Passes on answers to open requests, and gives output to who listens; anything else is reported. */
+  reader(inner: MessageReader): MessageReader {
     const listen = (callback: DataCallback) =>
       inner.listen((message) => {
-        let known: Message;
         try {
-          known = this.#fromWire(message);
+          if (Message.isNotification(message)) this.#options.onOutput(readOutput(message));
+          else callback(this.#fromWire(message));
         } catch (error) {
-          onMalformed(error instanceof MalformedFrame ? error : new MalformedFrame("unreadable"));
-          return;
+          this.#options.onMalformed(error instanceof MalformedFrame ? error : new MalformedFrame("unreadable"));
         }
-        callback(known);
       });
     return {
       onError: inner.onError,
@@ -61,20 +87,23 @@ export class GuestMessages {
   }
 
   #fromWire(message: Message): Message {
-    if (Message.isNotification(message)) {
-      if (message.method === OUTPUT_METHOD) return message;
-      throw new MalformedFrame("a notification that no guest sends");
-    }
-    if (!Message.isResponse(message) || Message.isRequest(message)) throw new MalformedFrame("not an answer");
-    const wireId = message.id;
-    const ownId = typeof wireId === "string" ? this.#ownIds.get(wireId) : undefined;
-    if (typeof wireId !== "string" || ownId === undefined)
-      throw new MalformedFrame("an answer to nothing that was asked");
+    const parsed = answer.safeParse(message);
+    if (!parsed.success || !Message.isResponse(message)) throw new MalformedFrame("not an answer");
+    const { id: wireId } = parsed.data;
+    const ownId = this.#ownIds.get(wireId);
+    if (ownId === undefined) throw new MalformedFrame("an answer to nothing that was asked");
     this.#ownIds.delete(wireId);
     this.#wireIds.delete(ownId);
-    const response = { ...message, id: ownId };
+    const response = { ...parsed.data, id: ownId };
     return response;
   }
+}
+
+function readOutput(message: NotificationMessage): GuestOutput {
+  if (message.method !== OUTPUT_METHOD) throw new MalformedFrame("a notification that no guest sends");
+  const parsed = output.safeParse(message);
+  if (parsed.success) return parsed.data.params;
+  throw new MalformedFrame("an output that is not as agreed");
 }
 
 function cancelledId(params: unknown): Id | undefined {

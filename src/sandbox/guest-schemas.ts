@@ -1,53 +1,56 @@
 import { z } from "zod";
 import { browserResultSchemas } from "./browser-schemas.ts";
+import { list } from "./guest-list.ts";
 
 /** What the host accepts from a guest. Anything else ends the sandbox: user code can take the guest over. */
 
 const MAX_TEXT = 8 * 1024 * 1024;
-const MAX_LIST = 100_000;
+const MAX_LIST = 10_000;
+/** `STREAMED_CHARS_MAX` of the guest. */
+const MAX_STREAMED_TEXT = 262_144;
 
 const text = (): z.ZodString => z.string().max(MAX_TEXT);
 const count = (): z.ZodNumber => z.number().nonnegative();
 const exitCode = z.int().nullable();
 const signalName = z.string().max(32).nullable();
 
-const boundedText = z.object({
+const boundedText = z.strictObject({
   text: text(),
   totalChars: count(),
   file: z.string().max(4096).optional(),
   keptBytes: count().optional(),
 });
 
-const processes = z.array(z.object({ pid: z.int(), command: z.string().max(4096) })).max(10_000);
+const processes = list(z.strictObject({ pid: z.int(), command: z.string().max(4096) }), 10_000);
 
-const hello = z.object({
+const hello = z.strictObject({
   version: z.string().max(64),
-  languages: z.array(z.enum(["python", "node"])).max(8),
+  languages: list(z.enum(["python", "node"]), 8),
+  diagnostics: list(z.string().max(4096), 100).optional(),
 });
 
-const nothing = z.object({});
+const nothing = z.strictObject({});
 
-const codeRun = z.object({
+const codeRun = z.strictObject({
   status: z.enum(["ok", "error", "timeout", "cancelled", "crashed"]),
   stdout: boundedText,
   stderr: boundedText,
-  value: z.object({ text: text(), html: text().optional(), file: z.string().max(4096).optional() }).optional(),
-  error: z.object({ name: text(), message: text(), traceback: text() }).optional(),
-  pictures: z
-    .array(
-      z.object({
-        mimeType: z.enum(["image/png", "image/jpeg", "image/svg+xml"]),
-        data: text().regex(/^[A-Za-z0-9+/]*={0,2}$/),
-      }),
-    )
-    .max(1000),
+  value: z.strictObject({ text: text(), html: text().optional(), file: z.string().max(4096).optional() }).optional(),
+  error: z.strictObject({ name: text(), message: text(), traceback: text() }).optional(),
+  pictures: list(
+    z.strictObject({
+      mimeType: z.enum(["image/png", "image/jpeg", "image/svg+xml"]),
+      data: text().regex(/^[A-Za-z0-9+/]*={0,2}$/),
+    }),
+    1000,
+  ),
   durationMs: count(),
   interpreterRestarted: z.boolean(),
   leftRunning: processes,
   earlierOutput: text().optional(),
 });
 
-const shellExec = z.object({
+const shellExec = z.strictObject({
   status: z.enum(["exited", "timeout", "cancelled", "running"]),
   exitCode,
   signal: signalName,
@@ -58,7 +61,7 @@ const shellExec = z.object({
   leftRunning: processes,
 });
 
-const shellOutput = z.object({
+const shellOutput = z.strictObject({
   text: text(),
   cursor: count(),
   skippedChars: count(),
@@ -69,7 +72,7 @@ const shellOutput = z.object({
 
 const path = z.string().max(8192);
 
-const fileRead = z.object({
+const fileRead = z.strictObject({
   path,
   encoding: z.enum(["utf-8", "latin1", "utf-16le", "base64"]),
   content: text(),
@@ -82,64 +85,62 @@ const fileRead = z.object({
   isTruncated: z.boolean(),
 });
 
-const fileWrite = z.object({ path, bytesWritten: count(), sizeBytes: count(), created: z.boolean() });
+const fileWrite = z.strictObject({ path, bytesWritten: count(), sizeBytes: count(), created: z.boolean() });
 
-const fileList = z.object({
+const fileList = z.strictObject({
   path,
-  entries: z
-    .array(
-      z.object({
-        path,
-        type: z.enum(["file", "directory", "symlink", "other"]),
-        sizeBytes: count(),
-        modifiedAt: z.string().max(64),
-        changedAtMs: count(),
-        linkTarget: path.optional(),
-      }),
-    )
-    .max(MAX_LIST),
+  entries: list(
+    z.strictObject({
+      path,
+      type: z.enum(["file", "directory", "symlink", "other"]),
+      sizeBytes: count(),
+      modifiedAt: z.string().max(64),
+      changedAtMs: count(),
+      linkTarget: path.optional(),
+    }),
+    MAX_LIST,
+  ),
   isTruncated: z.boolean(),
 });
 
-const fileTexts = z.object({
-  texts: z
-    .array(z.union([z.object({ text: text() }), z.object({ missing: z.enum(["large", "binary", "gone"]) })]))
-    .max(MAX_LIST),
+const fileTexts = z.strictObject({
+  texts: list(
+    z.union([z.strictObject({ text: text() }), z.strictObject({ missing: z.enum(["large", "binary", "gone"]) })]),
+    MAX_LIST,
+  ),
 });
 
-const fileSearch = z.object({
-  matches: z
-    .array(
-      z.object({
-        path,
-        line: count(),
-        text: text(),
-        before: z.array(text()).max(100),
-        after: z.array(text()).max(100),
-      }),
-    )
-    .max(MAX_LIST),
+const fileSearch = z.strictObject({
+  matches: list(
+    z.strictObject({
+      path,
+      line: count(),
+      text: text(),
+      before: list(text(), 100),
+      after: list(text(), 100),
+    }),
+    MAX_LIST,
+  ),
   filesSearched: count().optional(),
   isTruncated: z.boolean(),
 });
 
-const fileReplace = z.object({ path, replacements: count(), sizeBytes: count() });
+const fileReplace = z.strictObject({ path, replacements: count(), sizeBytes: count() });
 
-const terminalRun = z.object({ exitCode });
+const terminalRun = z.strictObject({ exitCode });
 
-const processList = z.object({
-  processes: z
-    .array(
-      z.object({
-        pid: z.int(),
-        parent: z.int(),
-        command: z.string().max(4096),
-        cpuMs: count(),
-        ageMs: count(),
-        memoryBytes: count(),
-      }),
-    )
-    .max(10_000),
+const processList = z.strictObject({
+  processes: list(
+    z.strictObject({
+      pid: z.int(),
+      parent: z.int(),
+      command: z.string().max(4096),
+      cpuMs: count(),
+      ageMs: count(),
+      memoryBytes: count(),
+    }),
+    10_000,
+  ),
 });
 
 export const resultSchemas = {
@@ -163,14 +164,14 @@ export const resultSchemas = {
   ...browserResultSchemas,
 } as const;
 
-export const outputSchema = z.object({
+export const outputSchema = z.strictObject({
   callId: z.string().max(64),
   stream: z.enum(["stdout", "stderr"]),
-  text: text(),
+  text: z.string().max(MAX_STREAMED_TEXT),
 });
 
-export const failureSchema = z.object({
+export const failureSchema = z.strictObject({
   kind: z.string().max(64),
-  message: z.string(),
-  hint: z.string(),
+  message: text(),
+  hint: text(),
 });

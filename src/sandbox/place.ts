@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { createInterface } from "node:readline";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { boundedLines } from "../collections/bounded-lines.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { type CarriedEgress, carryEgress } from "../network/relay/carry-egress.ts";
 import type { Cell, CellExit, CellSpec, CellUsage, Runtime, RuntimeTrouble, Volume } from "../runtimes/runtime.ts";
@@ -306,11 +306,10 @@ function reasonOf({ code, signal, reason }: CellExit): string {
 
 /** The guest's own words, for the log. They are bounded, and nothing depends on them. */
 function logDiagnostics({ diagnostics }: Cell, logger: Logger): void {
-  let lines = 0;
   diagnostics.on("error", () => undefined);
-  const reader = createInterface({ input: diagnostics });
-  reader.on("line", (line) => {
-    lines += 1;
-    if (lines <= MAX_DIAGNOSTIC_LINES) logger.debug("guest says", { text: line.slice(0, MAX_DIAGNOSTIC_CHARS) });
+  boundedLines(diagnostics, {
+    maxLineChars: MAX_DIAGNOSTIC_CHARS,
+    maxLines: MAX_DIAGNOSTIC_LINES,
+    onLine: (text) => logger.debug("guest says", { text }),
   });
 }

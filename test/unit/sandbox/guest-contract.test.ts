@@ -19,6 +19,20 @@ type Accepted = {
 };
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
 
+/** The names in what a guest may say that the host does not know: it would end the sandbox for them. */
+type Unknown<Said, Known> = Said extends readonly (infer S)[]
+  ? Known extends readonly (infer K)[]
+    ? Unknown<S, K>
+    : never
+  : Said extends object
+    ? Said extends unknown
+      ? Exclude<KeysOf<Said>, KeysOf<Known>> | { [K in KeysOf<Said>]: Unknown<Of<Said, K>, Of<Known, K>> }[KeysOf<Said>]
+      : never
+    : never;
+type KeysOf<T> = T extends object ? keyof T : never;
+type Of<T, K> = T extends object ? (K extends keyof T ? NonNullable<T[K]> : never) : never;
+type AllUnknown = { [M in keyof GuestMethods]: Unknown<GuestMethods[M]["result"], GuestResult<M>> }[keyof GuestMethods];
+
 describe("host and guest agree", () => {
   test("on what the host sends", () => {
     expectTypeOf<GuestParams>().toExtend<Params>();
@@ -27,6 +41,7 @@ describe("host and guest agree", () => {
 
   test("on what the guest answers", () => {
     expectTypeOf<Accepted>().toEqualTypeOf<{ readonly [M in keyof GuestMethods]: true }>();
+    expectTypeOf<AllUnknown>().toEqualTypeOf<never>();
     expectTypeOf<OutputNotification>().toExtend<GuestOutput>();
   });
 

@@ -1,0 +1,27 @@
+import { PassThrough } from "node:stream";
+import { finished } from "node:stream/promises";
+import { expect, test } from "vitest";
+import { boundedLines } from "../../../src/collections/bounded-lines.ts";
+
+async function linesOf(chunks: readonly string[], maxLines?: number): Promise<string[]> {
+  const stream = new PassThrough();
+  const lines: string[] = [];
+  const bound = maxLines === undefined ? {} : { maxLines };
+  boundedLines(stream, { maxLineChars: 5, ...bound, onLine: (line) => lines.push(line) });
+  for (const chunk of chunks) stream.write(chunk);
+  stream.end();
+  await finished(stream);
+  return lines;
+}
+
+test("lines come out whole, wherever the stream cuts them, and the last one without its end too", async () => {
+  expect(await linesOf(["on", "e\r\ntw", "o\n\nend"])).toEqual(["one", "two", "", "end"]);
+});
+
+test("what a line has beyond its limit is dropped, also when it comes in pieces", async () => {
+  expect(await linesOf(["abcdefgh", "ijk\nnext\nlonger than that"])).toEqual(["abcde", "next", "longe"]);
+});
+
+test("after the last line that is wanted the stream is read to its end", async () => {
+  expect(await linesOf(["1\n2\n3\n", "4\n", "5"], 2)).toEqual(["1", "2"]);
+});
