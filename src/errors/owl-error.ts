@@ -37,6 +37,19 @@ export function toOwlError(thrown: unknown, kind: ErrorKind = "internal"): OwlEr
   return new OwlError(kind, message, { cause: thrown });
 }
 
+/** The same for what clients are told of the machine. */
+export function toPathlessError(thrown: unknown, kind: ErrorKind): OwlError {
+  return isOwlError(thrown) ? thrown : new OwlError(kind, reasonWithoutPath(thrown), { cause: thrown });
+}
+
+/** What was thrown, for clients: errors of the system name a path of the machine in their message. */
+export function reasonWithoutPath(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return String(thrown);
+  if (!("syscall" in thrown && "code" in thrown)) return thrown.message;
+  // A program that could not be started has its path there too.
+  return `${String(thrown.code)} (${String(thrown.syscall).split(" ", 1)[0]})`;
+}
+
 /** Handlers may bring a copy of the package of their own: what counts is the brand, not the class. */
 export function isOwlError(thrown: unknown): thrown is OwlError {
   return (

@@ -141,8 +141,10 @@ export interface Runtime {
   probe(signal: AbortSignal, template?: string): Promise<ProbeReport>;
   /** A place that fails in the last steps of its start may still be returned: it then ends at once, and its diagnostics say why. */
   start(spec: CellSpec, signal: AbortSignal): Promise<Cell>;
-  /** Removes the workspace and everything else of a cell that is stopped. */
-  discard(folder: string): Promise<void>;
+  /** Removes the workspace and everything else of a cell that is stopped. Returns whether it is gone; what is not is tried again. */
+  discard(folder: string): Promise<boolean>;
+  /** Workspaces that could not be removed so far. */
+  left?(): number;
   /** Removes what servers that are dead left behind; touches nothing that is not ours. */
   reap(): Promise<{ readonly removed: readonly string[] }>;
   trouble?(): RuntimeTrouble | undefined;

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { templateFolder } from "../config/template-name.ts";
 import { OwlError } from "../errors/owl-error.ts";
+import { removeTree } from "../runtimes/remove-tree.ts";
 import type { Language, OnOutput } from "./guest-methods.ts";
 import { installFailure } from "./install-failure.ts";
 import type { Place, PlaceParts, Places } from "./place.ts";
@@ -62,7 +63,7 @@ export async function buildTemplate(options: BuildOptions): Promise<BuildResult>
     await putInPlace(building, target);
     return { folder: target, packages, sizeBytes };
   } finally {
-    await rm(building, { recursive: true, force: true });
+    await removeTree(building);
   }
 }
 
@@ -170,7 +171,7 @@ async function putInPlace(building: string, target: string): Promise<void> {
   const old = `${building}-old`;
   if (await isThere(target)) await rename(target, old);
   await rename(building, target);
-  await rm(old, { recursive: true, force: true });
+  await removeTree(old);
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { boundedLines } from "../collections/bounded-lines.ts";
-import { OwlError } from "../errors/owl-error.ts";
+import { OwlError, reasonWithoutPath } from "../errors/owl-error.ts";
 import { type CarriedEgress, carryEgress } from "../network/relay/carry-egress.ts";
 import type { Cell, CellExit, CellSpec, CellUsage, Runtime, RuntimeTrouble, Volume } from "../runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -169,8 +169,7 @@ export class Places {
       await cell?.stop();
       await door?.close();
       if (error instanceof OwlError) throw error;
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new OwlError("internal", `the sandbox could not be started: ${reason}`, { cause: error });
+      throw new OwlError("internal", `the sandbox could not be started: ${reasonWithoutPath(error)}`, { cause: error });
     }
   }
 
@@ -198,8 +197,15 @@ export class Places {
     };
   }
 
-  async discard(plan: PlacePlan): Promise<void> {
-    await this.#runtimeOf(plan.template).discard(plan.folder);
+  /** Whether everything of it is gone; what is not is tried again. */
+  async discard(plan: PlacePlan): Promise<boolean> {
+    return await this.#runtimeOf(plan.template).discard(plan.folder);
+  }
+
+  /** Workspaces of ended places that could not be removed so far. */
+  get left(): number {
+    const runtimes = new Set([this.#options.runtime, ...(this.#options.runtimesOfTemplates?.values() ?? [])]);
+    return [...runtimes].reduce((sum, runtime) => sum + (runtime.left?.() ?? 0), 0);
   }
 
   #specOf({ cellId, template, flavor, folder, volumes, env }: PlacePlan): CellSpec {

@@ -82,7 +82,7 @@ export class Sandbox {
   #isCreated = false;
   #activeCalls = 0;
   #lastUsedAtMs: number;
-  #closed: Promise<void> | undefined;
+  #closed: Promise<boolean> | undefined;
   /** It was started again, and no result has said so yet. */
   #hasUntoldRestart = false;
   readonly #places = new Set<Place>();
@@ -264,8 +264,8 @@ export class Sandbox {
     return this.#browserQueue.run(() => this.request(method, params, { timeoutMs, signal }), signal);
   }
 
-  /** Stops everything in it and removes its workspace. May be called twice. */
-  close(): Promise<void> {
+  /** Stops everything in it and removes its workspace; returns whether all of it is gone. May be called twice. */
+  close(): Promise<boolean> {
     this.#closed ??= this.#end();
     return this.#closed;
   }
@@ -325,14 +325,14 @@ export class Sandbox {
     });
   }
 
-  async #end(): Promise<void> {
+  async #end(): Promise<boolean> {
     const { places, keepWorkspace, startTexts } = this.#options;
     this.#stopping.abort(new Error("the sandbox is stopped"));
     const place = await this.#opening.catch(() => undefined);
     await place?.close();
     const start = await this.#start;
     if (start !== undefined && startTexts !== undefined) dropStart(start, startTexts);
-    if (!keepWorkspace) await places.discard(this.plan);
+    return keepWorkspace || (await places.discard(this.plan));
   }
 }
 

@@ -58,7 +58,7 @@ export class Sandboxes {
   readonly #live = new Map<string, Sandbox>();
   readonly #ended = new EndedSandboxes();
   readonly #defaults = new DefaultSandboxes();
-  readonly #closing = new Set<Promise<void>>();
+  readonly #closing = new Set<Promise<unknown>>();
   readonly #sweeper: NodeJS.Timeout;
   #isClosed = false;
 
@@ -119,17 +119,20 @@ export class Sandboxes {
     return [...this.#live.values()].map(toSummary);
   }
 
-  /** Stops and removes it, running calls included; its id is never good again. Without an id: the session's default. */
-  async destroy(caller: SandboxCaller, asked: string | undefined): Promise<string> {
+  /**
+   * Stops and removes it, running calls included; its id is never good again. Without an id: the session's default. `isGone`: not
+   * where its files could not be removed so far.
+   */
+  async destroy(caller: SandboxCaller, asked: string | undefined): Promise<{ id: string; isGone: boolean }> {
     const ownerId = caller.principal.id;
     const id = asked ?? this.#defaults.find(caller, {})?.facts.id ?? "";
     const sandbox = this.#live.get(id);
     if (sandbox !== undefined && sandbox.facts.ownerId === ownerId) {
       sandbox.assertOwners();
-      await this.#end(sandbox, "destroyed");
-    } else if (this.#ended.take(id, ownerId, Date.now()) === undefined)
-      throw missingSandbox(id, this.#options.serverId);
-    return id;
+      return { id, isGone: await this.#end(sandbox, "destroyed") };
+    }
+    if (this.#ended.take(id, ownerId, Date.now()) === undefined) throw missingSandbox(id, this.#options.serverId);
+    return { id, isGone: true };
   }
 
   /** For the operator, who knows sandboxes by the name of their cell. */
@@ -267,7 +270,7 @@ export class Sandboxes {
 
   async #openPlace(
     { places, pool }: Ground,
-    { plan, closing, signal }: { plan: PlacePlan; closing: readonly Promise<void>[]; signal: AbortSignal },
+    { plan, closing, signal }: { plan: PlacePlan; closing: readonly Promise<unknown>[]; signal: AbortSignal },
   ): Promise<Place> {
     await Promise.all(closing);
     const isCrowded = (): boolean => pool.count > 0 && !this.room.hasFor(places, pool.count, pool.flavor);
@@ -282,7 +285,8 @@ export class Sandboxes {
     }
   }
 
-  #end(sandbox: Sandbox, why: string): Promise<void> {
+  /** Returns whether nothing of it is left. */
+  #end(sandbox: Sandbox, why: string): Promise<boolean> {
     const isOver = why.startsWith("destroyed") || why === "the server stops";
     this.#forget(sandbox, isOver ? undefined : why);
     const { id, ownerId, labels, idleMs, maxAgeMs } = sandbox.facts;
@@ -292,9 +296,14 @@ export class Sandboxes {
     const { logger, onEnded } = this.#options;
     onEnded?.(cellId, why);
     const ending = sandbox.close().then(
-      () =>
-        logger.info("sandbox ended", { sandbox: cellId, session: sessionDigest(id), principal: ownerId, reason: why }),
-      (error: unknown) => logger.error("sandbox could not be cleared up", { sandbox: cellId, error }),
+      (isGone) => {
+        logger.info("sandbox ended", { sandbox: cellId, session: sessionDigest(id), principal: ownerId, reason: why });
+        return isGone;
+      },
+      (error: unknown) => {
+        logger.error("sandbox could not be cleared up", { sandbox: cellId, error });
+        return false;
+      },
     );
     this.#closing.add(ending);
     void ending.finally(() => this.#closing.delete(ending));

@@ -1,5 +1,6 @@
-import { OwlError, toOwlError } from "../errors/owl-error.ts";
+import { OwlError, toPathlessError } from "../errors/owl-error.ts";
 import type { Runtime } from "../runtimes/runtime.ts";
+import type { Logger } from "../telemetry/logger.ts";
 import { LateRuntime } from "./late-runtime.ts";
 import {
   assertIsolated,
@@ -62,7 +63,7 @@ interface Opening extends RuntimeParts {
 
 async function openNamed(opening: Opening, open: OpenRuntime): Promise<Runtime> {
   return await openIsolated({ ...opening, isAsked: true }, open).catch((thrown: unknown) => {
-    throw toOwlError(thrown, "sandbox_unavailable");
+    throw toPathlessError(thrown, "sandbox_unavailable");
   });
 }
 
@@ -75,7 +76,7 @@ async function openFirst(parts: RuntimeParts, open: OpenRuntime, hopeless: Hopel
       try {
         return await openIsolated({ ...parts, name, isAsked: false }, open);
       } catch (thrown) {
-        const error = toOwlError(thrown, "sandbox_unavailable");
+        const error = toPathlessError(thrown, "sandbox_unavailable");
         if (!error.retryable) hopeless.set(name, error);
         failures.push(error);
       }
@@ -95,13 +96,22 @@ function allFailed([first, ...others]: readonly OwlError[]): OwlError {
   return new OwlError("sandbox_unavailable", message, { hint, retryable, facts: first.facts, cause: first });
 }
 
+/** What cannot be removed is no reason not to start: the next start tries again. */
+async function reapQuietly(runtime: Runtime, logger: Logger): Promise<void> {
+  try {
+    const { removed } = await runtime.reap();
+    if (removed.length > 0) logger.info("removed what a dead server left", { removed: removed.length });
+  } catch (error) {
+    logger.error("what a dead server left could not be removed; the next start tries again", { error });
+  }
+}
+
 async function openIsolated(opening: Opening & { readonly isAsked: boolean }, open: OpenRuntime): Promise<Runtime> {
   const { config, logger, signal } = opening;
   const runtime = await open(opening);
   try {
     signal?.throwIfAborted();
-    const { removed } = await runtime.reap();
-    if (removed.length > 0) logger.info("removed what a dead server left", { removed: removed.length });
+    await reapQuietly(runtime, logger);
     const templates = templatesToTry(opening);
     await assertIsolated(runtime, { limits: config.sandbox.limits, logger, signal, templates });
     return runtime;

@@ -1,4 +1,4 @@
-import { OwlError, toOwlError } from "../errors/owl-error.ts";
+import { OwlError, toPathlessError } from "../errors/owl-error.ts";
 import type { Ground } from "../sandbox/sandboxes.ts";
 import { HealthRecord, type SandboxHealth } from "./sandbox-health.ts";
 
@@ -64,7 +64,7 @@ export class GroundKeeper {
 
 /** Whatever keeps sandboxes from running is the operator's to repair, and every call says what it is. */
 function explain(thrown: unknown): OwlError {
-  const error = toOwlError(thrown, "sandbox_unavailable");
+  const error = toPathlessError(thrown, "sandbox_unavailable");
   if (error.kind === "sandbox_unavailable" || error.kind === "shutting_down") return error;
   return new OwlError("sandbox_unavailable", error.message, { hint: error.hint, facts: error.facts, cause: error });
 }

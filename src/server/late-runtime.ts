@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type OwlError, toOwlError } from "../errors/owl-error.ts";
+import { type OwlError, toPathlessError } from "../errors/owl-error.ts";
 import type { Runtime, RuntimeTrouble } from "../runtimes/runtime.ts";
 
 const FIRST_PAUSE_MS = 3000;
@@ -45,8 +45,12 @@ export class LateRuntime implements Runtime {
     return await (await this.#runtime()).start(...args);
   }
 
-  async discard(folder: string): Promise<void> {
-    await (await this.#ifOpen())?.discard(folder);
+  async discard(folder: string): Promise<boolean> {
+    return (await (await this.#ifOpen())?.discard(folder)) ?? true;
+  }
+
+  left(): number {
+    return this.#running?.left?.() ?? 0;
   }
 
   async reap(): ReturnType<Runtime["reap"]> {
@@ -72,7 +76,7 @@ export class LateRuntime implements Runtime {
       return this.#running;
     } catch (error) {
       this.#opened = undefined;
-      this.#failure = toOwlError(error, "sandbox_unavailable");
+      this.#failure = toPathlessError(error, "sandbox_unavailable");
       throw error;
     }
   }

@@ -12,7 +12,7 @@ interface Trouble {
 export type SandboxHealth =
   | { readonly status: "starting" }
   | { readonly status: "ok"; readonly runtime: string }
-  /** Those of a template do not start; the others do. */
+  /** Those of a template do not start, and the others do; or something of ended ones is left. */
   | ({ readonly status: "degraded" } & Trouble)
   | ({ readonly status: "unavailable" } & Trouble);
 
@@ -24,6 +24,9 @@ const PUBLIC_REASONS: ReadonlyMap<unknown, string> = new Map([
 ]);
 const ANY_REASON = "the log and `owlclaw mcp-server doctor` name the cause";
 
+const LEFT_HINT =
+  "The log names their folders and the cause. They are tried again every few seconds, and at the next start.";
+
 /** Remembers how the start went, and asks what may have changed since. */
 export class HealthRecord {
   #health: SandboxHealth = { status: "starting" };
@@ -31,12 +34,20 @@ export class HealthRecord {
 
   get health(): SandboxHealth {
     const trouble = this.#ground?.places.trouble;
-    if (trouble === undefined) return this.#health;
+    if (trouble === undefined) return this.#leftovers() ?? this.#health;
     const { error, template } = trouble;
     if (template === undefined) return { status: "unavailable", ...troubleOf(error) };
     const { reason, hint, publicReason } = troubleOf(error);
     const who = `sandboxes of ${template} cannot start`;
     return { status: "degraded", reason: `${who}: ${reason}`, hint, publicReason: `${who}: ${publicReason}` };
+  }
+
+  /** They take room that is counted for nobody. */
+  #leftovers(): SandboxHealth | undefined {
+    const left = this.#ground?.places.left ?? 0;
+    if (left === 0) return undefined;
+    const reason = `workspaces of ended sandboxes that could not be removed so far: ${left}`;
+    return { status: "degraded", reason, hint: LEFT_HINT, publicReason: reason };
   }
 
   async watch(opening: Promise<Ground>): Promise<Ground> {

@@ -96,8 +96,8 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
       try {
         await keeper.open();
       } catch (thrown) {
-        const { message, hint } = toOwlError(thrown);
-        logger.error("sandboxes are not available", { reason: message, hint });
+        const { message, hint, cause } = toOwlError(thrown);
+        logger.error("sandboxes are not available", { reason: message, hint, ...(cause !== undefined && { cause }) });
       }
     },
     health: () => keeper.health,

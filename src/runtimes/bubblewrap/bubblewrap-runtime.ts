@@ -7,6 +7,7 @@ import { provideEmptyPaths } from "../empty-paths.ts";
 import { isThere } from "../is-there.ts";
 import type { Cell, Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
+import { CellFolders } from "./cell-folders.ts";
 import type { CellHost } from "./cell-host.ts";
 import { openControlGroups, plannedGroups } from "./cgroups/open-tree.ts";
 import { type Controls, NONE_OFF } from "./controls.ts";
@@ -78,13 +79,15 @@ export async function assembleRuntime(options: BubblewrapOptions, controlsOff: C
     start,
     discard: async (folder) => {
       checkBelow(options.dataFolder, folder);
-      await discardCell(host, folder);
+      return await discardCell(host, folder);
     },
+    left: () => host.folders.left,
     reap: async () => ({ removed: await reapDeadServers(reaperOptions(host, options)) }),
     close: async () => {
       isClosed = true;
       await Promise.all([...cells].map(async (cell) => await cell.stop()));
       host.workspaceWatch.close();
+      host.folders.close();
       await host.guestCopies.remove(options.serverId);
       const groups = host.controlGroups?.folders ?? [];
       if (await endServerGroups(groups, LAST_LOOK_MS)) await host.records.removeServer(options.serverId);
@@ -132,7 +135,9 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
     empty,
   };
   const given = { serverId, dataFolder, stateFolder, logger, templates, controlsOff };
-  return { ...given, ...found, workspaceWatch: createWorkspaceWatch({ intervalMs: options.watchIntervalMs }) };
+  const folders = new CellFolders({ logger });
+  const workspaceWatch = createWorkspaceWatch({ intervalMs: options.watchIntervalMs });
+  return { ...given, ...found, folders, workspaceWatch };
 }
 
 async function rootPrivileges(stateFolder: string, controlsOff: Controls): Promise<CellHost["privileges"]> {
@@ -182,6 +187,7 @@ function checkLimits(host: CellHost, limits: BubblewrapOptions["limits"]): void 
 function reaperOptions(host: CellHost, options: BubblewrapOptions): Parameters<typeof reapDeadServers>[0] {
   return {
     records: host.records,
+    folders: host.folders,
     guestCopies: host.guestCopies,
     uids: host.privileges?.uids,
     dataFolder: host.dataFolder,

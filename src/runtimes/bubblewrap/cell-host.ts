@@ -1,5 +1,6 @@
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ControlGroupTree } from "./cgroups/control-group.ts";
+import type { CellFolders } from "./cell-folders.ts";
 import type { Controls } from "./controls.ts";
 import type { DiskImages } from "./disk-image.ts";
 import type { GuestCopies } from "./guest-copy.ts";
@@ -32,6 +33,7 @@ export interface CellHost {
   readonly privileges: { readonly images: DiskImages | undefined; readonly uids: UidRange } | undefined;
   readonly workspaceWatch: WorkspaceWatch;
   readonly records: Records;
+  readonly folders: CellFolders;
   readonly logger: Logger;
   readonly controlsOff: Controls;
 }

@@ -1,4 +1,4 @@
-import { chmod, chown, mkdir, rm } from "node:fs/promises";
+import { chmod, chown, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { CellSpec } from "../runtime.ts";
 import { adoptCell, type BubblewrapCell, type RunningCell } from "./cell.ts";
@@ -59,12 +59,16 @@ async function adoptUnlessAborted(
   }
 }
 
-/** Removes everything of a stopped cell: its folder with the workspace, its user id, and what was written down about it. */
-export async function discardCell(host: CellHost, folder: string): Promise<void> {
+/**
+ * Removes everything of a stopped cell: its folder with the workspace, its user id, and what was written down about it. Returns
+ * whether all of that is gone.
+ */
+export async function discardCell(host: CellHost, folder: string): Promise<boolean> {
   const uid = await readUid(folder);
-  await rm(folder, { recursive: true, force: true, maxRetries: 3 });
-  if (uid !== undefined) await host.privileges?.uids.release(uid);
-  await host.records.removeCellsOf(folder);
+  return await host.folders.remove(folder, async () => {
+    if (uid !== undefined) await host.privileges?.uids.release(uid);
+    await host.records.removeCellsOf(folder);
+  });
 }
 
 async function cellMounts(host: CellHost, spec: CellSpec): Promise<CellMount[]> {

@@ -84,10 +84,8 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
       void cell.exited.then(() => cells.delete(cell));
       return cell;
     },
-    discard: async (folder) => {
-      checkBelow(options.dataFolder, folder);
-      await discardVolume(host, host.ownership.volumeName(folder));
-    },
+    discard: async (folder) => await discardWorkspace(host, options.dataFolder, folder),
+    left: () => host.leftVolumes.size,
     reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
     trouble: () => (watch.trouble === undefined ? startTrouble.trouble : { error: watch.trouble }),
     close: async () => {
@@ -99,6 +97,11 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
       host.workspaceWatch.close();
     },
   };
+}
+
+async function discardWorkspace(host: DockerHost, dataFolder: string, folder: string): Promise<boolean> {
+  checkBelow(dataFolder, folder);
+  return await discardVolume(host, host.ownership.volumeName(folder));
 }
 
 async function createHost(options: DockerOptions): Promise<DockerHost> {

@@ -51,17 +51,19 @@ export async function removeLeftovers(host: KeptGround): Promise<void> {
   for (const name of host.leftVolumes) await discardVolume(host, name);
 }
 
-/** Removes a workspace, now or when the engine can. */
-export async function discardVolume(host: KeptGround, name: string): Promise<void> {
+/** Removes a workspace, now or when the engine can; returns whether it is gone. */
+export async function discardVolume(host: KeptGround, name: string): Promise<boolean> {
   host.prepared.delete(name);
   try {
     await removeVolume(host, name);
     host.leftVolumes.delete(name);
+    return true;
   } catch (error) {
     const log = isUnreachable(error) ? "warning" : "error";
     const isNew = !host.leftVolumes.has(name);
     host.leftVolumes.add(name);
     if (isNew) host.logger[log]("a workspace is left until the engine can remove it", { volume: name, error });
+    return false;
   }
 }
 

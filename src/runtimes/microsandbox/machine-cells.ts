@@ -36,13 +36,14 @@ export class MachineCells {
   }
 
   /** Removes the workspace with everything that belongs to it. What rejects is tried again. */
-  async discard(folder: string): Promise<void> {
+  async discard(folder: string): Promise<boolean> {
     try {
       await this.clear(folder);
       await rm(folder, { recursive: true, force: true, maxRetries: 3 });
       await this.#host.records.removeCellsOf(folder);
       this.#cells.delete(folder);
       this.#unwanted.delete(folder);
+      return true;
     } catch (error) {
       this.#unwanted.add(folder);
       throw error;

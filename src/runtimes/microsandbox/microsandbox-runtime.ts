@@ -78,7 +78,7 @@ export async function createMicrosandboxRuntime(options: MicrosandboxOptions): P
     },
     discard: async (folder) => {
       checkBelow(dataFolder, folder);
-      await cells.discard(folder);
+      return await cells.discard(folder);
     },
     reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
     trouble: () => startTrouble.trouble,

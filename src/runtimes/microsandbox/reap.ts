@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { z } from "zod";
 import { isAlive } from "../../processes/identity.ts";
 import { isOrphan, LABELS } from "../docker/ownership.ts";
+import { removeTree } from "../remove-tree.ts";
 import { isBelow } from "../start-request.ts";
 import { destroyMachine } from "./machine-cell.ts";
 import { type MachineHost, serverFolders } from "./machine-host.ts";
@@ -22,7 +23,15 @@ export async function reapDeadServers(host: MachineHost, keepsWorkspaces: boolea
   for (const cell of await host.records.cells()) {
     if (isAlive(cell.owner)) continue;
     if (!keepsWorkspaces && isBelow(host.dataFolder, cell.folder)) {
-      await rm(cell.folder, { recursive: true, force: true, maxRetries: 3 });
+      try {
+        await removeTree(cell.folder);
+      } catch (error) {
+        host.logger.error("what a dead server left could not be removed; the next start tries again", {
+          cell: cell.id,
+          error,
+        });
+        continue;
+      }
     }
     await host.records.removeCell(cell.id);
     removed.add(cell.id);

@@ -51,7 +51,7 @@ export function stopSession({ sandboxes }: ToolServices): HandlerDefinition {
     scope: "exec",
     input: REQUIRED_SESSION,
     run: async (input, context) => {
-      const id = await sandboxes.destroy(context, sessionIdOf(input));
+      const { id } = await sandboxes.destroy(context, sessionIdOf(input));
       const text = JSON.stringify({ session_id: id, success: true });
       return { content: [{ type: "text", text }], isError: false, session_id: id, success: true };
     },

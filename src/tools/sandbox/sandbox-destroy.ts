@@ -11,7 +11,11 @@ const input = z.strictObject({
     .describe("The sandbox to destroy. Without it: the default sandbox of this session."),
 });
 
-const output = z.object({ session_id: z.string(), destroyed: z.boolean() });
+const output = z.object({
+  session_id: z.string(),
+  destroyed: z.boolean().describe("Nothing runs in it any more, and its session_id is not good any more."),
+  files_left: z.literal(true).optional().describe("Its files could not be removed so far; the server tries again."),
+});
 
 export function sandboxDestroy({ sandboxes }: ToolServices): HandlerDefinition<typeof input, typeof output> {
   const name = "sandbox_destroy";
@@ -25,9 +29,10 @@ export function sandboxDestroy({ sandboxes }: ToolServices): HandlerDefinition<t
     input,
     output,
     run: async (asked, context) => {
-      const id = await sandboxes.destroy(context, asked.session_id);
-      const value = { session_id: id, destroyed: true };
-      const text = `${name} ok: ${id} and its files are gone\n${JSON.stringify(value)}`;
+      const { id, isGone } = await sandboxes.destroy(context, asked.session_id);
+      const value = { session_id: id, destroyed: true, ...(!isGone && { files_left: true as const }) };
+      const told = isGone ? "and its files are gone" : "is gone; its files are not yet, the server tries again";
+      const text = `${name} ok: ${id} ${told}\n${JSON.stringify(value)}`;
       return { content: [{ type: "text", text }], structuredContent: value };
     },
   };

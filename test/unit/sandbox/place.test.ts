@@ -45,7 +45,7 @@ function makeRuntime(own: Partial<Runtime>): Runtime {
     name: "bubblewrap",
     probe: async () => ({ runtime: "bubblewrap", checks: [] }),
     start: () => Promise.reject(new Error("nothing starts here")),
-    discard: async () => undefined,
+    discard: async () => true,
     reap: async () => ({ removed: [] }),
     close: async () => undefined,
     ...own,
@@ -87,7 +87,7 @@ test("why a guest fell silent is asked after its cell was stopped", async () => 
 
 test("what was made for a program that does not start is removed", async () => {
   const discarded: string[] = [];
-  const places = placesOn(makeRuntime({ discard: async (folder) => void discarded.push(folder) }));
+  const places = placesOn(makeRuntime({ discard: async (folder) => discarded.push(folder) > 0 }));
   const program = { program: ["/bin/true"], volumes: [], env: {} };
   await expect(places.openProgram(program, new AbortController().signal)).rejects.toThrow("nothing starts here");
   expect(discarded).toEqual([expect.stringMatching(/^\/nowhere\/owl-[0-9a-f]{20}$/)]);

@@ -38,7 +38,7 @@ function lab(
         return { runtime: name, checks: [check] };
       },
       start: async () => await Promise.reject(new Error(`started by ${name}`)),
-      discard: async () => await Promise.resolve(),
+      discard: async () => await Promise.resolve(true),
       reap: async () => await Promise.resolve({ removed: [] }),
       close: async () => await Promise.resolve(void events.push(`close ${name}`)),
     };
