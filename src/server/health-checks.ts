@@ -15,6 +15,8 @@ const MEGABYTE = 1024 * 1024;
 /** Below this nothing can be recorded for long; below ten times this somebody should look. */
 const MIN_FREE_BYTES = 100 * MEGABYTE;
 const LOW_FREE_BYTES = 10 * MIN_FREE_BYTES;
+const MIN_FREE_INODES = 1000;
+const LOW_FREE_INODES = 10 * MIN_FREE_INODES;
 const DAY_MS = 86_400_000;
 const SOON_DAYS = 7;
 
@@ -153,11 +155,16 @@ function diskCheck(dataFolder: string): HealthCheck {
     isVital: true,
     failure: "the data folder cannot be looked at",
     async look() {
-      const { bavail, bsize } = await statfs(dataFolder);
+      const { bavail, bsize, files, ffree } = await statfs(dataFolder);
       const free = bavail * bsize;
-      const message = `${Math.floor(free / MEGABYTE)} MiB are free in the data folder`;
-      if (free < MIN_FREE_BYTES) return down(`${message}; make room, or nothing can be recorded`);
-      return free < LOW_FREE_BYTES ? { status: "degraded", message: `${message}; make room soon` } : ok(message);
+      // Some file systems make inodes as they need them, and have no number of them.
+      const inodes = files > 0 ? ffree : Number.POSITIVE_INFINITY;
+      const room = `${Math.floor(free / MEGABYTE)} MiB are free in the data folder`;
+      const message = inodes < LOW_FREE_INODES ? `${room}, and ${ffree} inodes` : room;
+      if (free < MIN_FREE_BYTES || inodes < MIN_FREE_INODES)
+        return down(`${message}; make room, or nothing can be recorded`);
+      const isLow = free < LOW_FREE_BYTES || inodes < LOW_FREE_INODES;
+      return isLow ? { status: "degraded", message: `${message}; make room soon` } : ok(message);
     },
   };
 }

@@ -29,7 +29,8 @@ export function containers(engine: () => ContainerEngine): TestRuntime {
 }
 
 export function settingsFor({ host, image }: ContainerEngine): Record<string, unknown> {
-  return { runtime: "docker", image, docker: { host } };
+  // Volumes of these engines are folders: no file system limits their size.
+  return { runtime: "docker", image, docker: { host }, limits: "best-effort" };
 }
 
 function isKeeper(pid: number): boolean {

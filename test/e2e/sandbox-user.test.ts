@@ -160,18 +160,20 @@ function hasSession(): boolean {
 }
 
 test("where limits are required and cannot be kept, the log and every tool say what is missing and what to do", async (context) => {
-  if (hasSession()) context.skip("a session of systemd gives this user every limit");
+  if (hasSession()) context.skip("a session of systemd gives this user memory and CPU limits");
   const server = startAsUser({ limits: "required" });
   const client = await connectHttp(await server.url());
   const said = server.log.find(({ message }) => message === "sandboxes are not available");
   expect(said).toMatchObject({
     level: "error",
     reason:
-      "bubblewrap cannot run sandboxes here: no cgroup for this user, so memory and CPU time of a sandbox cannot be limited",
+      "bubblewrap cannot run sandboxes here: no cgroup for this user, so memory and CPU time of a sandbox cannot be limited; no file system limits the workspace of a sandbox: a program can fill the disk before it is noticed",
     hint: expect.stringMatching(/^Start the server as root, .*--set sandbox\.limits=best-effort/),
   });
   const failed = server.log.filter(({ message }) => message === "a check of the isolation failed");
-  expect(failed.map(({ check }) => check)).toEqual(expect.arrayContaining(["memory-limit", "cpu-limit"]));
+  expect(failed.map(({ check }) => check)).toEqual(
+    expect.arrayContaining(["memory-limit", "cpu-limit", "workspace-limit"]),
+  );
   expect((await fetch(new URL("/health", await server.url()))).status).toBe(503);
   const calls = { code_run: { code: "1" }, shell_exec: { command: "true" }, file_list: {} };
   for (const [name, args] of Object.entries(calls))

@@ -8,6 +8,37 @@ import type { TestRuntime } from "./test-runtime.ts";
 
 const MAX_SERVER_GROWTH_MB = 250;
 
+/** Where a workspace has a disk of its own, the kernel ends them. */
+const FILLS = [
+  ["files", "for n in 1 2 3; do fallocate -l 900M part$n; done; sleep 60"],
+  [
+    "files that were removed and are still open",
+    "exec 3> a 4> b 5> c; for n in 3 4 5; do fallocate -l 900M /proc/self/fd/$n; done; rm a b c; sleep 60",
+  ],
+  [
+    "files that a thread's child has open",
+    `python3 -c "
+import os, threading, time
+def child():
+    if os.fork() == 0:
+        kept = [os.open('t%d' % n, os.O_CREAT | os.O_RDWR) for n in range(3)]
+        for n, fd in enumerate(kept): os.unlink('t%d' % n); os.posix_fallocate(fd, 0, 900 << 20)
+        time.sleep(60)
+    time.sleep(60)
+threading.Thread(target=child).start()
+"`,
+  ],
+  [
+    "a folder that cannot be read",
+    "mkdir dark && cd dark && chmod 0300 . && for n in 1 2 3; do fallocate -l 900M part$n; done; sleep 60",
+  ],
+  [
+    "a folder without any right",
+    "mkdir dark && cd dark && for n in 1 2 3; do fallocate -l 900M part$n; done; chmod 0 ../dark; sleep 60",
+  ],
+  ["empty files", "python3 -c \"for n in range(140_000): open('e%d' % n, 'w').close()\"; sleep 60"],
+] as const;
+
 /** What one sandbox does to the machine and to others. */
 export function defineFloodSuite(runtime: TestRuntime): void {
   let server: Server;
@@ -125,13 +156,14 @@ export function defineFloodSuite(runtime: TestRuntime): void {
       expect((await witness.call("file_write", { path: "w", content: "room" })).isError).toBeUndefined();
     });
 
-    test("a fill of the workspace where nothing but a watch limits it", async (context) => {
-      if (runtime.limits.workspace === "disk") context.skip("root gives each workspace a disk of its own");
-      const inside = await openInside(client);
-      const command = "for n in 1 2 3; do fallocate -l 900M part$n; done; sleep 60";
-      const answer = await whileOthersWork(inside.call("shell_exec", { command }));
-      expect(textOf(answer)).toContain("it wrote more than its flavor allows");
-    });
+    test.each(runtime.limits.workspace === "disk" ? [] : FILLS)(
+      "a fill of the workspace with %s, where nothing but a watch limits it",
+      async (_what, command) => {
+        const inside = await openInside(client);
+        const answer = await whileOthersWork(inside.call("shell_exec", { command, timeout_seconds: 50 }));
+        expect(textOf(answer)).toContain("it wrote more than its flavor allows");
+      },
+    );
 
     test.each([
       ["files", "import os\nkept = []\nwhile True: kept.append(os.open('/dev/null', os.O_RDONLY))"],

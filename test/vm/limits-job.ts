@@ -76,7 +76,9 @@ async function connect(): Promise<{ client: Client; pid: number }> {
   const home = who === "root" ? "/root" : "/home/ada";
   const env = { PATH: process.env["PATH"] ?? "", HOME: home, SANDBOX_ROOT: join(home, "owlclaw-data") };
   const args = [SERVER, "mcp-server", "start", "--transport", "stdio", "--set", "sandbox.pool.size=0"];
-  const transport = new StdioClientTransport({ command: process.execPath, args, env, stderr: "inherit" });
+  // Only root has disks for workspaces; the other limits are kept for a user all the same.
+  const accepted = who === "root" ? env : { ...env, MCP_SERVER_SANDBOX_LIMITS: "best-effort" };
+  const transport = new StdioClientTransport({ command: process.execPath, args, env: accepted, stderr: "inherit" });
   const client = new Client({ name: "vm", version: "1" });
   await client.connect(transport, { timeout: 280_000 });
   return { client, pid: transport.pid ?? 0 };

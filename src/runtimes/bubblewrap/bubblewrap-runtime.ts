@@ -173,7 +173,18 @@ async function canMountImages(): Promise<boolean> {
 
 /** What the kernel does not limit is refused, unless the operator accepts less. */
 function checkLimits(host: CellHost, limits: BubblewrapOptions["limits"]): void {
-  if (limits === "best-effort" || host.controlGroups !== undefined) return;
+  if (limits === "best-effort") return;
+  if (host.controlGroups !== undefined) {
+    if (host.privileges?.images !== undefined) return;
+    throw new OwlError(
+      "resource_limit",
+      "the disk space of sandboxes cannot be limited here: workspaces have no file system of their own",
+      {
+        retryable: false,
+        hint: "Start the server as root, or accept weaker limits with --set sandbox.limits=best-effort.",
+      },
+    );
+  }
   throw new OwlError(
     "resource_limit",
     "memory and CPU of sandboxes cannot be limited here: no cgroup is ours to divide",

@@ -9,7 +9,8 @@ import { endGroups, tryKill } from "./end-groups.ts";
 import { LET_GO_TIMEOUT_MS } from "./loop-devices.ts";
 import { type LaunchedProcess, readBounded } from "./launched-process.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "../../processes/identity.ts";
-import { processTreeUsage } from "./process-tree.ts";
+import { processTree } from "../process-tree.ts";
+import { processTreeUsage } from "./process-usage.ts";
 import type { CellRecord } from "./records.ts";
 
 const MAX_ERROR_CHARS = 4096;
@@ -26,6 +27,8 @@ export interface RunningCell {
 
 export interface BubblewrapCell extends Cell {
   readonly group: ControlGroup | undefined;
+  /** As the host numbers them. */
+  processes(): Promise<readonly number[]>;
   /** After its end, when its groups are gone as well. It never fails: what could not be cleared is in the log. */
   readonly cleared: Promise<void>;
   /** Ends everything in it, without waiting. */
@@ -71,6 +74,7 @@ export async function adoptCell(host: CellHost, running: RunningCell): Promise<B
     checkMounts: () => checkMounts(initPid, running.mounts),
     usage: async () => (group === undefined ? await processTreeUsage(initPid) : await group.usage()),
     group,
+    processes: () => processTree(initPid),
     cleared,
     end,
     stop: async () => {

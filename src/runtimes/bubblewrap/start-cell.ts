@@ -33,7 +33,7 @@ export async function startCell(host: CellHost, request: StartRequest): Promise<
     const command = request.command ?? spec.program ?? [host.node.executable, `${GUEST_FOLDER}/guest.mjs`];
     const launched = await launch(host, { spec, mounts, joinFiles: group?.joinFiles ?? [], uid, workspace, command });
     const cell = await adoptUnlessAborted(host, { launched, record, group, signal, mounts });
-    const unwatch = watchWorkspace({ host, spec, workspace, onExcess: () => cell.end("disk") });
+    const unwatch = watchWorkspace({ host, spec, workspace, cell });
     void cell.exited.finally(unwatch);
     return cell;
   } catch (error) {
@@ -125,9 +125,11 @@ function watchWorkspace(options: {
   host: CellHost;
   spec: CellSpec;
   workspace: Launch["workspace"];
-  onExcess: () => void;
+  cell: BubblewrapCell;
 }): () => void {
-  const { host, spec, workspace, onExcess } = options;
+  const { host, spec, workspace, cell } = options;
   if ("image" in workspace || host.controlsOff.has("disk-image")) return () => undefined;
-  return host.workspaceWatch.watch(join(workspace.folder, "workspace"), spec.resources.diskBytes, onExcess);
+  const folder = join(workspace.folder, "workspace");
+  const watched = { folder, maxBytes: spec.resources.diskBytes, processes: () => cell.processes() };
+  return host.workspaceWatch.watch(watched, () => cell.end("disk"));
 }

@@ -6,6 +6,7 @@ import type { CellStream } from "../cell-stream.ts";
 import type { Cell, CellExit, CellUsage } from "../runtime.ts";
 import type { DockerHost } from "./docker-host.ts";
 import { stateSchema, statsSchema, waitSchema } from "./engine-answers.ts";
+import { processTree } from "../process-tree.ts";
 import { removeContainer } from "./remove-container.ts";
 
 /** How a shell tells that a program was ended by SIGKILL. */
@@ -38,6 +39,7 @@ export class DockerCell implements Cell {
   readonly #following = new AbortController();
   #endReason: CellExit["reason"];
   #removed: Promise<void> | undefined;
+  #firstPid: Promise<number> | undefined;
 
   constructor({ host, cellId, containerId, stream, diagnostics, ended, egressStream, mounts }: DockerCellOptions) {
     this.#host = host;
@@ -75,11 +77,22 @@ export class DockerCell implements Cell {
     return { memoryBytes: memory.usage, cpuMs, pids: pids.current };
   }
 
+  /** As the host numbers them, where this server may look at them. */
+  async processes(): Promise<readonly number[]> {
+    this.#firstPid ??= this.#askFirstPid();
+    const pid = await this.#firstPid;
+    return pid > 0 ? await processTree(pid) : [];
+  }
+
+  async #askFirstPid(): Promise<number> {
+    const { json } = await this.#host.engine.call({ method: "GET", path: `/containers/${this.containerId}/json` });
+    return stateSchema.parse(json).State.Pid;
+  }
+
   /** Only where this server may look into the container: root, on the engine's own machine. */
   async checkMounts(): Promise<void> {
     if (process.getuid?.() !== 0 || this.#host.isRemote || this.#mounts.length === 0) return;
-    const { json } = await this.#host.engine.call({ method: "GET", path: `/containers/${this.containerId}/json` });
-    const { Pid: pid } = stateSchema.parse(json).State;
+    const pid = await this.#askFirstPid();
     if (pid > 0) await checkMounts(pid, this.#mounts);
   }
 

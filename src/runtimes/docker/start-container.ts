@@ -72,7 +72,7 @@ async function attachAndStart(
     throw error;
   }
   const cell = new DockerCell({ host, cellId: spec.id, containerId: id, ...attached, egressStream, mounts });
-  const unwatch = await watchWorkspace(host, { spec, mounts, onExcess: () => cell.end("disk") });
+  const unwatch = await watchWorkspace(host, { spec, mounts, cell });
   void cell.exited.then(unwatch);
   return cell;
 }
@@ -133,11 +133,12 @@ export async function openDoor(
 /** Where the server can read the engine's volumes, their size is looked at now and then. */
 async function watchWorkspace(
   host: DockerHost,
-  { spec, mounts, onExcess }: { spec: CellSpec; mounts: readonly CellMount[]; onExcess: () => void },
+  { spec, mounts, cell }: { spec: CellSpec; mounts: readonly CellMount[]; cell: DockerCell },
 ): Promise<() => void> {
   if (!host.watchesWorkspaces || mounts.some(({ guestPath }) => guestPath === spec.workspacePath))
     return () => undefined;
   const path = `/volumes/${host.ownership.volumeName(spec.folder)}`;
   const { Mountpoint: folder } = volumeSchema.parse((await host.engine.call({ method: "GET", path })).json);
-  return host.workspaceWatch.watch(folder, spec.resources.diskBytes, onExcess);
+  const watched = { folder, maxBytes: spec.resources.diskBytes, processes: () => cell.processes() };
+  return host.workspaceWatch.watch(watched, () => cell.end("disk"));
 }

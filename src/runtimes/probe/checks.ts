@@ -18,11 +18,11 @@ const ACCEPT =
   "or accept weaker limits with --set sandbox.limits=best-effort (sandbox.limits: best-effort in the file).";
 const CGROUP: Cause = {
   problem: "no cgroup for this user, so memory and CPU time of a sandbox cannot be limited",
-  fix: `Start the server as root, or with your systemd: \`systemd-run --user --scope -p Delegate=yes owlclaw mcp-server start …\`; ${ACCEPT}`,
+  fix: `Start the server as root. Or with your systemd, which limits memory and CPU: \`systemd-run --user --scope -p Delegate=yes owlclaw mcp-server start …\`; ${ACCEPT}`,
 };
 const DISK: Cause = {
-  problem: "the disk space of a sandbox cannot be limited",
-  fix: `Install coreutils and e2fsprogs, ${ACCEPT}`,
+  problem: "no file system limits the workspace of a sandbox: a program can fill the disk before it is noticed",
+  fix: `Start the server as root where loop devices can be used, with coreutils and e2fsprogs; ${ACCEPT}`,
 };
 
 /** One entry for each attack of the script, under the same name. */

@@ -10,7 +10,6 @@ import type { BubblewrapCell } from "../cell.ts";
 import type { CellHost } from "../cell-host.ts";
 import { findTool } from "../../run-tool.ts";
 import { discardCell, startCell } from "../start-cell.ts";
-import { createWorkspaceWatch } from "../../workspace-watch.ts";
 import {
   type Answer,
   type FilledDisks,
@@ -24,14 +23,12 @@ import { serverProcess } from "../../probe/server-process.ts";
 import { attackReport, isTimeout } from "../../probe/report.ts";
 import { explainStartFailure, missingBubblewrap } from "./start-failure.ts";
 
-const MIB = 1024 * 1024;
 // Slow machines take long: what a cell does not answer in this time, it does not answer.
 const TIMEOUT_MS = 50_000;
 const CPU_TIMEOUT_MS = 15_000;
 const CPU_POLL_MS = 10;
 /** So little that a loop uses it up even where many others want the processors. */
 const CPU_SHARE = 0.05;
-const WATCH_INTERVAL_MS = 20;
 
 /** Starts a real cell and tries to break out of it. */
 export async function probeBubblewrap(host: CellHost, signal: AbortSignal): Promise<ProbeReport> {
@@ -49,6 +46,12 @@ export async function probeBubblewrap(host: CellHost, signal: AbortSignal): Prom
   }
 }
 
+/** What a program writes between two looks is not limited. */
+const ONLY_WATCHED: Answer[string] = [
+  true,
+  "the workspace has no file system of its own; its size is measured every two seconds",
+];
+
 /** May pass: the machine has much to do. */
 function late(): OwlError {
   return new OwlError("sandbox_unavailable", "bubblewrap cannot run sandboxes here: cells do not answer in time", {
@@ -61,10 +64,9 @@ function late(): OwlError {
 async function attackAll(host: CellHost, signal: AbortSignal): Promise<Answer> {
   const inside = attackFromInside(host, signal);
   const cpu = attackCpuLimit(host, signal);
-  const disk = host.privileges?.images === undefined ? attackWatchedWorkspace(host, signal) : undefined;
-  await Promise.allSettled([inside, cpu, disk]);
-  const answer = { ...(await inside), "cpu-limit": await cpu };
-  return disk === undefined ? answer : { ...answer, "workspace-limit": await disk };
+  await Promise.allSettled([inside, cpu]);
+  const answer: Answer = { ...(await inside), "cpu-limit": await cpu };
+  return host.privileges?.images === undefined ? { ...answer, "workspace-limit": ONLY_WATCHED } : answer;
 }
 
 async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<Answer> {
@@ -103,7 +105,7 @@ async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<An
   });
 }
 
-/** Not a workspace that is watched: the watch ends whoever fills it, before he has told what else he found. */
+/** A workspace without a disk of its own is not filled: nothing would stop it. */
 function filledDisks({ privileges }: CellHost, { workspacePath }: CellSpec): FilledDisks {
   const tmp = { "tmp-limit": "/tmp" };
   return privileges?.images === undefined ? tmp : { ...tmp, "workspace-limit": workspacePath };
@@ -121,23 +123,6 @@ async function attackCpuLimit(host: CellHost, signal: AbortSignal): Promise<Answ
     }
     return [true, "an endless loop was not slowed down"];
   });
-}
-
-/** Where the workspace has no disk of its own, whoever fills it is ended by a watch: late, but surely. */
-async function attackWatchedWorkspace(host: CellHost, signal: AbortSignal): Promise<Answer[string]> {
-  const workspaceWatch = createWorkspaceWatch({ intervalMs: WATCH_INTERVAL_MS });
-  const resources = { ...PROBE_RESOURCES, diskBytes: MIB };
-  try {
-    return await withProbeCell({ ...host, workspaceWatch }, { resources, signal }, async (place) => {
-      const fill = "for n in 1 2 3 4; do head -c 900000 /dev/zero > .owlclaw-probe-$n; done; sleep 30";
-      const cell = await place.start(["/bin/bash", "--norc", "-c", fill]);
-      cell.stream.resume();
-      const { reason } = await cell.exited;
-      return reason === "disk" ? [false, "ended by the watch on its size"] : [true, "it was filled past its limit"];
-    });
-  } finally {
-    workspaceWatch.close();
-  }
 }
 
 interface ProbePlace {
