@@ -164,7 +164,7 @@ interface Resolved {
 const MAX_LINKS = 40;
 
 /** Follows links component by component, and keeps where each of them lies. */
-function resolveLinks(path: string): Resolved {
+export function resolveLinks(path: string): Resolved {
   const links: string[] = [];
   const open = path.split(sep).filter((part) => part !== "");
   let real = "/";

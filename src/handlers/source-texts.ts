@@ -90,9 +90,13 @@ export class SourceTexts {
 }
 
 function resolveImport(from: string, specifier: string): string | undefined {
-  const path = join(dirname(from), specifier);
+  const candidates = importPlaces(join(dirname(from), specifier));
+  return candidates.find((candidate) => statSync(candidate, { throwIfNoEntry: false })?.isFile() === true);
+}
+
+/** The files that an import of this path may mean, the likeliest first. */
+export function importPlaces(path: string): readonly string[] {
   // TypeScript names a file as it will be called when it is compiled.
   const stems = [path, ...(/\.m?js$/.test(path) ? [path.replace(/js$/, "ts")] : [])];
-  const candidates = stems.flatMap((stem) => ENDINGS.map((ending) => `${stem}${ending}`));
-  return candidates.find((candidate) => statSync(candidate, { throwIfNoEntry: false })?.isFile() === true);
+  return stems.flatMap((stem) => ENDINGS.map((ending) => `${stem}${ending}`));
 }

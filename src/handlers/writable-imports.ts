@@ -2,8 +2,9 @@ import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isBelow, type PlannedVolume } from "../config/plan-volumes.ts";
-import type { SourceTexts } from "./source-texts.ts";
+import { isBelow, type PlannedVolume, resolveLinks } from "../config/plan-volumes.ts";
+import { pythonPlaces } from "./python/python-imports.ts";
+import { importPlaces, type SourceTexts } from "./source-texts.ts";
 
 /** Says why a file must not be loaded: code that a sandbox may write would run as the server's user. */
 export type RefuseFile = (file: string, texts: SourceTexts) => Promise<string | undefined>;
@@ -48,8 +49,7 @@ function fileProblem(path: string, isWritable: IsWritable): string | undefined {
 }
 
 function importProblem(path: string, text: string, isWritable: IsWritable): string | undefined {
-  if (path.endsWith(".py"))
-    return UNREADABLE_PYTHON.test(text) ? `the text of ${path} does not say which modules it loads` : undefined;
+  if (path.endsWith(".py")) return pythonProblem(path, text, isWritable);
   if (UNREADABLE.test(text)) return `the text of ${path} does not say what it imports`;
   const specifiers = [...text.matchAll(SPECIFIER)].map(([, , specifier = ""]) => specifier);
   const unsafe = specifiers.find((specifier) => !isSafe(specifier, path, isWritable));
@@ -60,35 +60,77 @@ function importProblem(path: string, text: string, isWritable: IsWritable): stri
   return open === undefined ? undefined : `sandboxes may make ${open}, until the server is started again`;
 }
 
+function pythonProblem(path: string, text: string, isWritable: IsWritable): string | undefined {
+  if (UNREADABLE_PYTHON.test(text)) return `the text of ${path} does not say which modules it loads`;
+  const unsafe = pythonPlaces(path, text).find((place) => !isSafePlace(place, isWritable));
+  return unsafe === undefined ? undefined : `${path} may import ${unsafe}, which sandboxes may write`;
+}
+
+/** Also a file that is not there yet, where a link leads to it. */
+function isSafePlace(path: string, isWritable: IsWritable): boolean {
+  return !isWritable(path) && !isWritable(resolveLinks(path).real);
+}
+
 function isSafe(specifier: string, from: string, isWritable: IsWritable): boolean {
   if (specifier === "owlclaw" || isBuiltin(specifier) || specifier.startsWith("data:")) return true;
   if (specifier.startsWith("#")) return false;
   if (specifier.startsWith("file:")) return URL.canParse(specifier) && !isWritable(fileURLToPath(specifier));
   // Also a file that is not there yet, and whatever a folder says that it means.
-  if (/^(?:\.{0,2}\/|\.{1,2}$)/.test(specifier)) return !isWritable(resolve(dirname(from), specifier));
-  return isSafePackage(specifier, from, isWritable);
-}
-
-function isSafePackage(specifier: string, from: string, isWritable: IsWritable): boolean {
+  if (/^(?:\.{0,2}\/|\.{1,2}$)/.test(specifier))
+    return importPlaces(resolve(dirname(from), specifier)).every((place) => isSafePlace(place, isWritable));
   const name = specifier
     .split("/")
     .slice(0, specifier.startsWith("@") ? 2 : 1)
     .join("/");
-  const folders = foldersAbove(from);
   // A package may import itself by its name, and its exports say which file that is.
-  const scope = folders.map((folder) => join(folder, "package.json")).find((file) => existsSync(file));
-  if (scope !== undefined && nameIn(scope) === name) return false;
-  const found = folders.map((folder) => join(folder, "node_modules", name)).find((place) => existsSync(place));
-  return found !== undefined && !isWritable(found) && !isWritable(realpathSync(found));
+  const scope = foldersAbove(from)
+    .map((folder) => join(folder, "package.json"))
+    .find((file) => existsSync(file));
+  if (scope !== undefined && manifestAt(scope)["name"] === name) return false;
+  return packageAt(name, from) !== undefined && isSafePackage(name, from, { isWritable, seen: new Set() });
 }
 
-function nameIn(manifest: string): unknown {
+interface PackageWalk {
+  readonly isWritable: IsWritable;
+  readonly seen: Set<string>;
+}
+
+/** The package, and those that its manifest says that it imports: in a workspace, one of them may be a link to a folder of the project. */
+function isSafePackage(name: string, from: string, walk: PackageWalk): boolean {
+  const { isWritable, seen } = walk;
+  const found = packageAt(name, from);
+  // What is not installed is not loaded, as long as no sandbox can make it.
+  if (found === undefined) return !packagePlaces(name, from).some(isWritable);
+  const real = realpathSync(found);
+  if (isWritable(found) || isWritable(real)) return false;
+  if (seen.has(real)) return true;
+  seen.add(real);
+  const manifest = join(real, "package.json");
+  return dependenciesIn(manifest).every((dependency) => isSafePackage(dependency, manifest, walk));
+}
+
+function packageAt(name: string, from: string): string | undefined {
+  return packagePlaces(name, from).find((place) => existsSync(place));
+}
+
+function packagePlaces(name: string, from: string): readonly string[] {
+  return foldersAbove(from).map((folder) => join(folder, "node_modules", name));
+}
+
+const DEPENDENCIES = ["dependencies", "optionalDependencies", "peerDependencies"];
+
+function dependenciesIn(manifest: string): readonly string[] {
+  const fields = manifestAt(manifest);
+  return DEPENDENCIES.flatMap((field) => Object.keys(fields[field] ?? {}));
+}
+
+function manifestAt(file: string): Readonly<Record<string, unknown>> {
   try {
-    const parsed: unknown = JSON.parse(readFileSync(manifest, "utf8"));
-    return typeof parsed === "object" && parsed !== null ? Reflect.get(parsed, "name") : undefined;
+    const parsed: unknown = JSON.parse(readFileSync(file, "utf8"));
+    return typeof parsed === "object" && parsed !== null ? { ...parsed } : {};
   } catch {
     // Node refuses a manifest that cannot be read, and with it every import.
-    return undefined;
+    return {};
   }
 }
 

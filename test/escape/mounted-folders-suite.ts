@@ -177,6 +177,55 @@ export function defineMountedFolderSuite(runtime: TestRuntime): void {
     await server.stop();
   });
 
+  const PWNED = "the sandbox's code";
+  const importing = (name: string): string =>
+    `/** A price. */\nexport async function price_of(): Promise<string> {\n  return (await import("${name}")).price;\n}\n`;
+  const REACHED: readonly (readonly [way: string, files: Readonly<Record<string, string>>, written: string])[] = [
+    [
+      "a package that imports a package of the workspace",
+      {
+        "handlers/price.ts": importing("outer"),
+        "node_modules/outer/package.json":
+          '{ "type": "module", "main": "index.js", "dependencies": { "linked": "*" } }',
+        "node_modules/outer/index.js": 'export { price } from "linked";\n',
+      },
+      "lib/index.js",
+    ],
+    [
+      "a link to a folder in which the file is made later",
+      { "handlers/price.ts": importing("./linked/late.js") },
+      "lib/late.js",
+    ],
+    [
+      "a link in Python to a folder in which the module is made later",
+      {
+        "handlers/price.py":
+          'from owlclaw import handler\n\n@handler\ndef price_of() -> str:\n    """A price."""\n    import linked.late\n    return linked.late.price\n',
+      },
+      "lib/late.py",
+    ],
+  ];
+  test.each(REACHED)("no handler reaches what a sandbox writes by %s", async (_way, files, written) => {
+    place = makeProject(runtime);
+    for (const [path, text] of Object.entries(files)) write(place, path, text);
+    write(place, "lib/package.json", '{ "name": "linked", "type": "module", "main": "index.js" }');
+    mkdirSync(join(place.folder, "node_modules"), { recursive: true });
+    symlinkSync("../lib", join(place.folder, "node_modules/linked"));
+    symlinkSync("../lib", join(place.folder, "handlers/linked"));
+    const server = await open();
+    const client = await connectHttp(await server.url());
+    const inside = await openInside(client);
+    const line = `price = "${PWNED}"`;
+    await inside.call("file_write", {
+      path: written,
+      content: written.endsWith(".py") ? line : `export const ${line};`,
+    });
+    const answer = await call(client, "price_of").then(textOf, String);
+    expect(answer).not.toContain(PWNED);
+    expect(answer).toContain("there is no tool named");
+    await server.logged("handler file cannot be used");
+  });
+
   test("a policy that a changed configuration names counts only after a restart, when it is protected", async () => {
     place = makeProject(runtime);
     write(place, "rules/other.yaml", "defaults: { hidden: ['*'] }\n");

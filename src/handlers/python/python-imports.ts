@@ -6,6 +6,11 @@ const IMPORT =
 
 /** Files beside a Python file that it may import, by what its text says: too many do no harm. */
 export function pythonImports(file: string, text: string): readonly string[] {
+  return pythonPlaces(file, text).filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
+}
+
+/** The same, and where such files would be. */
+export function pythonPlaces(file: string, text: string): readonly string[] {
   const found = new Set<string>();
   for (const { groups = {} } of text.matchAll(IMPORT)) {
     const { dots = "", base = "", names, modules } = groups;
@@ -15,7 +20,7 @@ export function pythonImports(file: string, text: string): readonly string[] {
       modules === undefined
         ? [base, ...wordsOf(names).map((name) => (base === "" ? name : `${base}.${name}`))]
         : wordsOf(modules);
-    for (const name of dotted) for (const path of filesOf(folder, name)) if (path !== file) found.add(path);
+    for (const name of dotted) for (const path of placesOf(folder, name)) if (path !== file) found.add(path);
   }
   return [...found];
 }
@@ -30,11 +35,10 @@ function wordsOf(list = ""): readonly string[] {
 }
 
 /** A module, and the packages around it: all of them run. */
-function filesOf(folder: string, name: string): readonly string[] {
+function placesOf(folder: string, name: string): readonly string[] {
   const parts = name.split(".").filter((part) => part !== "");
-  const candidates = parts.flatMap((_part, index) => {
+  return parts.flatMap((_part, index) => {
     const path = join(folder, ...parts.slice(0, index + 1));
     return [join(path, "__init__.py"), `${path}.py`];
   });
-  return candidates.filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
 }
