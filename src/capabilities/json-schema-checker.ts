@@ -17,6 +17,8 @@ const TOO_SLOW = `checking them takes longer than ${LONGEST_MS} ms: send fewer v
 /** What can take more time than the value has parts: a member of a union that holds the union again, and texts. */
 const NOT_SIMPLE = /"(?:\$\w*[rR]ef|pattern|patternProperties|format)":/;
 const SMALL_PARTS = 1000;
+/** Each part can be held against each part of the schema, whose size its text tells. */
+const SMALL_WORK = 2_000_000;
 /** Checking the length of a text takes time for each character. */
 const CHARS_OF_A_PART = 100;
 
@@ -24,7 +26,8 @@ const CHARS_OF_A_PART = 100;
 export class JsonSchemaChecker {
   readonly #json: JsonSchema;
   readonly #hasDefaults: boolean;
-  readonly #isSimple: boolean;
+  /** How many parts a value may have to be checked without a limit of time. */
+  readonly #smallParts: number;
   #all: ValidateFunction | undefined;
   #first: ValidateFunction | undefined;
 
@@ -32,11 +35,11 @@ export class JsonSchemaChecker {
     const text = JSON.stringify(json);
     this.#json = json;
     this.#hasDefaults = text.includes('"default"');
-    this.#isSimple = !NOT_SIMPLE.test(text);
+    this.#smallParts = NOT_SIMPLE.test(text) ? 0 : Math.min(SMALL_PARTS, SMALL_WORK / text.length);
   }
 
   check(sent: unknown): SchemaVerdict | Promise<SchemaVerdict> {
-    if (this.#isSimple && isSmall(sent)) return this.#verdict(sent, this.#toAll());
+    if (this.#smallParts > 0 && isSmall(sent, this.#smallParts)) return this.#verdict(sent, this.#toAll());
     return this.#checkLarge(sent) ?? this.#checkAgain(sent);
   }
 
@@ -85,17 +88,17 @@ function inTime<T>(limitMs: number, run: () => T): T | undefined {
 }
 
 /** Whether a value has so few parts that no check of them takes long. */
-function isSmall(value: unknown): boolean {
+function isSmall(value: unknown, maxParts: number): boolean {
   let parts = 0;
   const waiting: unknown[] = [value];
   while (waiting.length > 0) {
     const next = waiting.pop();
     if (typeof next === "string") parts += next.length / CHARS_OF_A_PART;
-    if (parts > SMALL_PARTS) return false;
+    if (parts > maxParts) return false;
     if (typeof next !== "object" || next === null) continue;
     const items: readonly unknown[] = Array.isArray(next) ? next : Object.values(next);
     parts += items.length;
-    if (parts > SMALL_PARTS) return false;
+    if (parts > maxParts) return false;
     for (const item of items) waiting.push(item);
   }
   return true;

@@ -76,6 +76,20 @@ export const recursive = defineHandler({
   run: () => 1,
 });
 
+const names = Array.from({ length: 500 }, (_, at) => "k" + at);
+const numbers = Array.from({ length: 20 }, (_, at) => ({ const: at }));
+export const dependent = defineHandler({
+  name: "dependent",
+  description: "Takes members that ask for others",
+  input: {
+    type: "object",
+    dependentSchemas: Object.fromEntries(
+      names.map((name) => [name, { properties: { list: { type: "array", items: { anyOf: numbers } } } }]),
+    ),
+  },
+  run: () => 1,
+});
+
 export const parts = defineResource({
   uri: "parts://{a}-{b}-{c}-{d}",
   name: "parts",
@@ -168,6 +182,13 @@ test.each([
   ],
 ])("%s do not block the event loop", async (_what, name, args, expected) => {
   expect(await attack(name, args)).toMatch(expected);
+});
+
+test("few values for a large schema do not block the event loop, once it is compiled", async () => {
+  const asked = Array.from({ length: 490 }, (_, at): [string, number] => [`k${at}`, 1]);
+  const args = { ...Object.fromEntries(asked), list: times(500, () => -1) };
+  for (const first of [{}, args]) await rpc(server.origin, "tools/call", { name: "dependent", arguments: first });
+  expect(await attack("dependent", args)).toMatch(/invalid_params|takes longer/);
 });
 
 test("lists of an ordinary size are accepted", async () => {
