@@ -10,13 +10,23 @@ What \`owlclaw install CLIENT\` writes, for those who write it themselves. Put t
 client again. \`SETTINGS\` is \`~/.config\`, on macOS \`~/Library/Application Support\`, on Windows \`%APPDATA%\`. From a clone, \`command\` is the path of its
 \`owlclaw\`, and \`args\` begin with \`mcp-server\`. \`--config\` names a file of yours. With \`--no-config\` in its place, an
 \`mcp-server.yaml\` in the folder that the client starts the server in is ignored; with neither, the server does not start until you have
-[trusted](../configuration.md#trust) that file.
+[trusted](../configuration.md#trust) that file. \`--prefix\` names an empty folder of yours: npx takes no package and no \`.npmrc\` from the folder that
+the client starts it in.
 `;
 
 const PLACES: Places = { homeFolder: "~", settingsFolder: "SETTINGS", projectFolder: "." };
 const ENTRY = {
   command: "npx",
-  args: ["-y", "owlclaw", "mcp-server", "start", "--config", "/path/to/mcp-server.yaml"],
+  args: [
+    "--prefix",
+    "/path/to/empty-folder",
+    "-y",
+    "owlclaw",
+    "mcp-server",
+    "start",
+    "--config",
+    "/path/to/mcp-server.yaml",
+  ],
 };
 
 export const clientReference: Generator = () =>

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { chmod, copyFile, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
+import { defaultDataFolder } from "../config/resolve-paths.ts";
 import { userEnvironment } from "../config/user-environment.ts";
 import { PACKAGE_VERSION } from "../server/package-version.ts";
 import { askYesOrNo } from "./ask.ts";
@@ -43,6 +44,7 @@ async function change({ terminal, args, flags }: CommandCall, toEntry: ToEntry):
   terminal.out(`${file}\n${lineDiff(before, after, terminal.outColor)}`);
   if (flags["dryRun"] === true) return EXIT.ok;
   if (flags["yes"] !== true && !(await isWanted(terminal))) return EXIT.failure;
+  await mkdir(npxFolder(), { recursive: true, mode: 0o700 });
   await replace({ file, before, after, terminal });
   terminal.err(`Wrote ${file}. Start ${client} again to have it read its configuration.\n`);
   return EXIT.ok;
@@ -121,9 +123,17 @@ function serverEntry(flags: FlagValues): ServerEntry {
   const start = ["mcp-server", "start", ...more];
   const main = resolve(process.argv[1] ?? "");
   // What npx has in its cache may be gone tomorrow.
-  if (main.includes(`${sep}_npx${sep}`))
-    return { command: "npx", args: ["-y", `owlclaw@${PACKAGE_VERSION}`, ...start] };
+  if (main.includes(`${sep}_npx${sep}`)) {
+    // A file of the project is for other users too, and has no path of this machine.
+    const prefix = flags["scope"] === "project" ? [] : ["--prefix", npxFolder()];
+    return { command: "npx", args: [...prefix, "-y", `owlclaw@${PACKAGE_VERSION}`, ...start] };
+  }
   const launcher = join(dirname(main), "..", "owlclaw");
   if (existsSync(launcher)) return { command: launcher, args: start };
   return { command: process.execPath, args: [main, ...start] };
+}
+
+/** An empty folder of this user's: npx would otherwise run a package, and obey an `.npmrc`, that lies in the folder of a project. */
+function npxFolder(): string {
+  return join(defaultDataFolder(userEnvironment().env), "npx");
 }
