@@ -73,7 +73,7 @@ export const sessionShape = {
 };
 
 /** Every argument of a tool of ours that is a path in the sandbox has one of these names. */
-const PATH_ARGUMENTS: readonly string[] = ["path", "paths"];
+const PATH_ARGUMENTS: readonly string[] = ["path", "paths", "cwd"];
 
 /** Adds what all of them have in common: the session id that goes in, and what is said about it in the result. */
 export function defineSandboxTool<I extends z.ZodRawShape>(definition: Definition<I>): SandboxTool {

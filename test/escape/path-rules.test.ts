@@ -7,6 +7,7 @@ const RULES = [
   { id: "dots", when: 'has(sent.path) && sent.path == "././open.txt"', effect: "deny" },
   { id: "secret", when: 'has(args.path) && args.path.startsWith("secret")', effect: "deny" },
   { id: "secrets", when: 'has(args.paths) && args.paths.exists(path, path.startsWith("secret"))', effect: "deny" },
+  { id: "folders", when: 'has(args.cwd) && args.cwd.startsWith("secret")', effect: "deny" },
   { id: "files", when: 'tool == "file_read" && args.path != "open.txt" && !args.path.startsWith("x")', effect: "deny" },
 ];
 
@@ -69,6 +70,12 @@ test.each(spellingsOf("secret.txt"))(
     expect(await settled(client.readResource({ uri }))).toContain("rules.secret");
   },
 );
+
+test.each(spellingsOf("secret"))("a rule on the folder of a command holds for the spelling %s", async (cwd) => {
+  for (const name of ["shell_exec", "shell.exec"]) {
+    expect(await outcome(name, { command: "pwd", cwd })).toContain("rules.folders");
+  }
+});
 
 test.each(spellingsOf("open.txt").slice(0, -1))("another file is read by the spelling %s", async (path) => {
   expect(await outcome("file_read", { path })).toContain("hello");
