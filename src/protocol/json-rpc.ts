@@ -45,8 +45,8 @@ const MAX_BATCH = 1000;
 /** Each value costs time in every step of a call: parsing, copying, checking, recording. */
 const MAX_VALUES = 50_000;
 
-/** What a number beyond the largest double has at least. */
-const MAY_OVERFLOW = /\d[eE]|\d{309}/;
+/** What a number beyond the largest double has at least. Digits are counted from the first of a row on, not from each. */
+const MAY_OVERFLOW = /\d[eE]|(?<!\d)\d{309}/;
 const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/gs;
 
 /** Parses one line or body. Throws only what stands for the whole input: a parse error or an empty batch. */

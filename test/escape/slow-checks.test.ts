@@ -162,6 +162,12 @@ test.each([
   ["a chain through a union of itself", "chain", { step: chained(60) }, "invalid arguments"],
   ["a text of four megabytes", "text", { text: "a".repeat(4_000_000) }, "4000000"],
   [
+    "rows of digits that are no number too large",
+    "text",
+    { text: `${"1".repeat(308)} `.repeat(12_000) },
+    /3708000|took longer|takes longer/,
+  ],
+  [
     "a long text for a pattern with a separator",
     "slug",
     { text: `${"a-".repeat(500_000)}!` },
