@@ -8,7 +8,13 @@ const GONE = "[redacted]";
 
 /** What the names of secrets end with. */
 const NAMES =
-  "(?:passw(?:or)?ds?|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization|cookie)";
+  "(?:passw(?:or)?ds?|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization|cookie|(?<=[a-z0-9]_)pwd)";
+/** What stands between a name and its value in code: =, ==, :=, =>, : and a type before it, as in `password: str = "x"`. */
+const ASSIGNS = String.raw`(?:\s{0,4}:\s{0,4}[A-Za-z][\w.\[\]|]{0,64})?\s{0,4}(?:={1,3}>?|:=?)\s{0,4}`;
+/** What may stand before a quotation mark: f"x", rb'x', $'x'. */
+const PREFIX = "(?:[rbfu]{1,2}|\\$)?";
+/** In a shell, and in YAML and SQL where a mark stands for itself twice, a value goes on behind its end. */
+const GOES_ON = String.raw`(?:"[^"]{0,256}"|'[^']{0,256}'){0,4}`;
 
 /** What common secrets look like. Order matters: the wider ones come first. */
 export const SECRET_PATTERNS: readonly SecretPattern[] = [
@@ -39,10 +45,15 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   { pattern: /\bdop_v1_[0-9a-f]{40,64}/g, replacement: GONE },
   { pattern: /\bage-secret-key-1[a-z0-9]{40,80}/gi, replacement: GONE },
   { pattern: /\b(bearer|basic)\s{1,4}[\w.~+/=-]{8,}/gi, replacement: `$1 ${GONE}` },
+  {
+    pattern:
+      /(\bauthorization(?:\\?["'])?\s{0,4}[:=]\s{0,4}(?:\\?["'])?(?!bearer\b|basic\b)[\w-]{1,32}\s{1,4})[^\s"'\\]{4,}/gi,
+    replacement: `$1${GONE}`,
+  },
   // scheme://user:password@host
   { pattern: /(:\/\/[^\s:/"'<>]{0,128}:)[^\s/"'<>]{1,256}@/g, replacement: `$1${GONE}@` },
   { pattern: /\b(AccountKey|SharedAccessKey)=[^\s;"']{8,256}/g, replacement: `$1=${GONE}` },
-  { pattern: /(\s(?:-u|--user)[ =]["']?[^\s:"']{1,64}:)[^\s"']{1,256}/g, replacement: `$1${GONE}` },
+  { pattern: /(\s(?:-u[ =]?|--user[ =])["']?[^\s:"']{1,64}:)[^\s"']{1,256}/g, replacement: `$1${GONE}` },
   // Ids that open sandboxes: session_id abc…, "session_id":"abc…", sandbox://abc…/path, sandbox://%61bc…/path
   { pattern: /(session_?id(?:\\?["'])?[\s=:]{1,4}(?:\\?["'])?)[\w.-]{8,128}/gi, replacement: `$1${GONE}` },
   { pattern: /(\bsandbox:\/\/)[\w.%-]{8,256}/gi, replacement: `$1${GONE}` },
@@ -60,7 +71,7 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   // --password hunter2, --api-key "two words"
   {
     pattern: new RegExp(
-      String.raw`((?:^|[\s"'(])--?[\w-]{0,40}(?:${NAMES}|pwd)(?:\s{1,4}|=))(?:"[^"]{1,1024}"?|'[^']{1,1024}'?|[^\s"'-][^\s"']{0,1024})`,
+      String.raw`((?:^|[\s"'(])--?[\w-]{0,40}(?:${NAMES}|pwd)(?:\s{1,4}|=))(?:"(?:\\[\s\S]|[^"\\]){1,1024}"?|'[^']{1,1024}'?|[^\s"'-][^\s"']{0,1024})${GOES_ON}`,
       "gi",
     ),
     replacement: `$1${GONE}`,
@@ -68,7 +79,7 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   // password = "two words", token: 'a;b', environ["DB_PASSWORD"] = "x"
   {
     pattern: new RegExp(
-      String.raw`(${NAMES}(?:\\?["'])?\]?\s{0,4}(?:=>?|:)\s{0,4})(["'])(?:\\[\s\S]|(?!\2)[^\\]){1,1024}\2?`,
+      String.raw`(${NAMES}(?:\\?["'])?\]?${ASSIGNS}${PREFIX})("""|'''|["'\`])(?:\\[\s\S]|(?!\2)[^\\]){1,1024}(?:\2${GOES_ON})?`,
       "gi",
     ),
     replacement: `$1$2${GONE}$2`,

@@ -11,6 +11,19 @@ const COMMANDS: readonly string[] = [
   `python -c 'os.environ["DB_PASSWORD"] = "hunter22-secret"'`,
   "mysql -uroot -phunter22-secret shop",
   "psql postgres://ada:p@hunter22-secret@db/owl",
+  `python -c 'password = f"hunter22-secret"'`,
+  `python -c 'password = """two hunter22-secret"""'`,
+  `python -c 'password: str = "hunter22-secret"'`,
+  `python -c 'print(password == "hunter22-secret")'`,
+  "go run . <<< 'password := \"hunter22-secret\"'",
+  "node -e 'const password = `two hunter22-secret`'",
+  "password=$'hunter22-secret' deploy",
+  `password='a'"hunter22-secret" deploy`,
+  "echo \"password: 'it''s hunter22-secret'\" > app.yaml",
+  'deploy --password="two \\" hunter22-secret"',
+  "MYSQL_PWD=hunter22-secret mysql shop",
+  "curl -H 'Authorization: Token hunter22-secret' https://db",
+  "curl -uada:hunter22-secret https://db",
 ];
 
 test.each(COMMANDS)("the ledger does not hold the secret of %s", async (command) => {
