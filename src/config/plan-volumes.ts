@@ -1,4 +1,4 @@
-import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
+import { lstatSync, readdirSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import type { TrustedPath } from "./trusted-paths.ts";
 import type { VolumeSetting } from "./volume.ts";
@@ -87,9 +87,10 @@ function protect(volume: VolumeFolder, trusted: TrustedPath): readonly Protected
   if (problem !== undefined) return problem;
   if (!isBelow(real, hostPath)) return undefined;
   const { isSecret = false, role, kind, placeholder } = trusted;
-  if (isReadOnly) return isSecret && !isMissing ? [{ path: real, kind, access: "hidden", role }] : undefined;
+  if (isReadOnly && (!isSecret || isMissing)) return undefined;
   const own = ownProblem(trusted, resolved);
   if (own !== undefined) return own;
+  if (isReadOnly) return [{ path: real, kind, access: "hidden", role }];
   const access = isSecret ? "hidden" : "read-only";
   const made = isMissing && placeholder !== undefined ? { placeholder } : {};
   return [
@@ -114,17 +115,23 @@ function aroundProblem(
 
 /** What is there, or is not there, cannot be mounted over itself. */
 function ownProblem(
-  { path, role, kind, placeholder }: TrustedPath,
+  { path, role, kind, placeholder, isSecret = false, hasSingleNames = false }: TrustedPath,
   { real, isMissing }: Resolved,
 ): VolumeProblem | undefined {
   if (isMissing && placeholder === undefined)
     return { reason: `${path} (${role}) does not exist, and a sandbox could make it`, fix: `make it, or ${MOVE_IT}` };
-  if (!isMissing && kind === "file" && statSync(real).nlink > 1)
-    return {
-      reason: `${path} (${role}) has another name, by which a sandbox could change it`,
-      fix: `copy it, or ${MOVE_IT}`,
-    };
-  return undefined;
+  const files = isMissing ? [] : kind === "file" ? [real] : hasSingleNames ? filesIn(real) : [];
+  const linked = files.find((file) => statSync(file).nlink > 1);
+  if (linked === undefined) return undefined;
+  return {
+    reason: `${kind === "file" ? path : linked} (${role}) has another name, by which a sandbox could ${isSecret ? "read" : "change"} it`,
+    fix: `copy it, or ${MOVE_IT}`,
+  };
+}
+
+function filesIn(folder: string): readonly string[] {
+  const entries = readdirSync(folder, { withFileTypes: true, recursive: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
 type VolumeFolder = Pick<VolumeSetting, "hostPath" | "isReadOnly">;

@@ -14,6 +14,8 @@ export interface TrustedPath {
   readonly kind: "file" | "folder";
   /** It must not even be read in a sandbox. */
   readonly isSecret?: boolean;
+  /** Every file in the folder may have one name alone: by a second one, a sandbox would pass the protection by. */
+  readonly hasSingleNames?: boolean;
   /** What the server writes there when nothing is there, so that no sandbox can: the text of a file, or an empty folder. */
   readonly placeholder?: string;
 }
@@ -32,6 +34,7 @@ const CONFIG_PLACEHOLDER = `# OwlClaw made this file, because sandboxes may writ
 # Settings that you write here count after \`owlclaw mcp-server trust\`.
 `;
 const PACKAGE_PLACEHOLDER = "{}\n";
+const SECRET_FOLDER = { kind: "folder", isSecret: true, hasSingleNames: true } as const;
 /** Lists of folders in which programs and modules are looked up. */
 const SEARCHED = ["PATH", "PYTHONPATH", "NODE_PATH"];
 /** Whether a file is as the server made it, with nothing in it. */
@@ -67,14 +70,14 @@ function namedFiles({ governance, skills, http, auth, ledger, logging, sandbox }
   const { publicKey } = auth.jwt;
   const found: readonly TrustedPath[] = [
     { path: governance.policyFile, role: "governance.policyFile", kind: "file" },
-    { path: skills.dir, role: "skills.dir", kind: "folder" },
+    { path: skills.dir, role: "skills.dir", kind: "folder", hasSingleNames: true },
     { path: http.tls.certFile, role: "http.tls.certFile", kind: "file" },
     { path: http.tls.keyFile, role: "http.tls.keyFile", kind: "file", isSecret: true },
     { path: isPem(publicKey) ? "" : publicKey, role: "auth.jwt.publicKey", kind: "file" },
-    { path: ledger.keyFolder, role: "ledger.keyFolder", kind: "folder", isSecret: true, placeholder: "" },
+    { path: ledger.keyFolder, role: "ledger.keyFolder", ...SECRET_FOLDER, placeholder: "" },
     // The server writes there, with its own rights: a link in its place would lead it elsewhere.
     { path: logging.file === "" ? "" : dirname(logging.file), role: "logging.file", kind: "folder" },
-    { path: sandbox.docker.certFolder, role: "sandbox.docker.certFolder", kind: "folder", isSecret: true },
+    { path: sandbox.docker.certFolder, role: "sandbox.docker.certFolder", ...SECRET_FOLDER },
   ];
   return found.filter(({ path }) => path !== "");
 }

@@ -58,6 +58,26 @@ const CASES: Readonly<Record<string, Refused>> = {
     volumes: (project) => [project],
     reason: /has another name, by which a sandbox could change it/,
   },
+  "a folder in which a skill has a second name": {
+    prepare: (project) => {
+      mkdirSync(join(project, "skills/shop/refund"), { recursive: true });
+      writeFileSync(join(project, "skills/shop/refund/SKILL.md"), "Ask first.\n");
+      linkSync(join(project, "skills/shop/refund/SKILL.md"), join(project, "notes.md"));
+    },
+    config: { skills: { dir: "./skills" } },
+    volumes: (project) => [project],
+    reason: /SKILL.md \(skills.dir\) has another name, by which a sandbox could change it/,
+  },
+  "a folder in which a key has a second name, even read-only": {
+    prepare: (project) => {
+      mkdirSync(join(project, "keys"));
+      writeFileSync(join(project, "keys/a.key"), "secret");
+      linkSync(join(project, "keys/a.key"), join(project, "notes"));
+    },
+    config: { ledger: { keyFolder: "./keys" } },
+    volumes: (project) => [`${project}:/data:ro`],
+    reason: /a.key \(ledger.keyFolder\) has another name, by which a sandbox could read it/,
+  },
   "a folder inside another that sandboxes may write": {
     prepare: folder("data"),
     volumes: (project) => [project, join(project, "data:/data")],
