@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, isAbsolute, join } from "node:path";
 import { defaultDataFolder } from "./resolve-paths.ts";
 import type { Environment } from "./text-layers.ts";
 
@@ -12,8 +12,9 @@ export class TrustedFiles {
   readonly folder: string;
 
   constructor(env: Environment) {
+    // A relative path means a folder of the working directory, which could bring its own records.
     const named = [env["MCP_SERVER_SANDBOX_ROOT"], env["SANDBOX_ROOT"]].find(
-      (path) => path !== undefined && path !== "",
+      (path) => path !== undefined && isAbsolute(path),
     );
     this.folder = join(named ?? defaultDataFolder(env), "trusted");
   }

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { TrustedFiles } from "../../src/config/trusted-files.ts";
 import { runCli } from "../integration/cli-process.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 
@@ -74,6 +75,17 @@ describe("a configuration that lies in the working directory", () => {
     mkdirSync(join(copy, "data", "trusted"), { recursive: true });
     writeFileSync(join(copy, "mcp-server.yaml"), JSON.stringify({ sandbox: { root: "./data" } }));
     expect((await runCli(["mcp-server", "tools", "list"], { cwd: copy, env, isTrusted: false })).code).toBe(2);
+  });
+
+  test("a repository cannot bring a record, where the data folder is relative to the working directory", async () => {
+    const { cwd, env, marker } = repository();
+    const file = join(cwd, "mcp-server.yaml");
+    new TrustedFiles({ SANDBOX_ROOT: join(cwd, "data") }).trust(file, readFileSync(file, "utf8"));
+    for (const name of ["SANDBOX_ROOT", "MCP_SERVER_SANDBOX_ROOT"]) {
+      const { code, err } = await runCli(start, { cwd, env: { ...env, [name]: "./data" }, isTrusted: false });
+      expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining("you have not trusted it") });
+    }
+    expect(existsSync(marker)).toBe(false);
   });
 
   test("a link to a configuration that is trusted elsewhere is not trusted here, where its paths mean other files", async () => {
