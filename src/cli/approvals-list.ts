@@ -3,14 +3,14 @@ import type { CommandCall } from "./command-action.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import { HASH_CHARS, visible } from "./approval-text.ts";
 import { renderTable } from "./table.ts";
-import { toLine } from "./text.ts";
+import { jsonText, toLine } from "./text.ts";
 
 export async function approvalsListCommand({ terminal, flags }: CommandCall): Promise<number> {
   const { config } = await loadConfig(toLoadOptions(flags));
   const { listApprovals } = await import("../server/control-client.ts");
   const approvals = await listApprovals(config.sandbox.root);
   if (flags["json"] === true) {
-    terminal.out(`${JSON.stringify({ approvals }, null, 2)}\n`);
+    terminal.out(jsonText({ approvals }));
     return 0;
   }
   if (approvals.length === 0) {

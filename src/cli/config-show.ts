@@ -4,6 +4,7 @@ import type { CommandCall } from "./command-action.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import { renderTable } from "./table.ts";
 import { untrustedNote } from "./untrusted-note.ts";
+import { jsonText } from "./text.ts";
 
 export async function configShowCommand({ terminal, flags }: CommandCall): Promise<number> {
   const loaded = await loadConfig({ ...toLoadOptions(flags), acceptsUntrusted: true });
@@ -11,7 +12,7 @@ export async function configShowCommand({ terminal, flags }: CommandCall): Promi
   const values = effectiveValues(loaded);
   if (flags["json"] === true) {
     const rows = values.map(({ path, value, layer, source }) => ({ path, value, layer, source }));
-    terminal.out(`${JSON.stringify({ file: loaded.file ?? null, values: rows }, null, 2)}\n`);
+    terminal.out(jsonText({ file: loaded.file ?? null, values: rows }));
     return 0;
   }
   const { width, outColor: color } = terminal;

@@ -2,6 +2,7 @@ import { loadConfig } from "../config/load.ts";
 import type { CommandCall } from "./command-action.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import { UsageError } from "./usage-error.ts";
+import { jsonText } from "./text.ts";
 
 /** Says where operators look. The link goes to stdout, so that it can be handed to whatever opens it. */
 export async function dashboardCommand({ terminal, flags }: CommandCall): Promise<number> {
@@ -14,7 +15,7 @@ export async function dashboardCommand({ terminal, flags }: CommandCall): Promis
     );
   }
   if (flags["json"] === true) {
-    terminal.out(`${JSON.stringify({ dashboards: found }, null, 2)}\n`);
+    terminal.out(jsonText({ dashboards: found }));
     return 0;
   }
   for (const { url, link } of found) terminal.out(`${link ?? url}\n`);

@@ -8,7 +8,7 @@ import { toLoadOptions } from "./config-flags.ts";
 import { EXIT } from "./exit-code.ts";
 import { renderTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
-import { paint, type Style } from "./text.ts";
+import { jsonText, paint, type Style } from "./text.ts";
 
 const STYLE: Readonly<Record<DoctorCheck["status"], Style>> = { ok: "green", warning: "yellow", failed: "red" };
 
@@ -18,7 +18,7 @@ export async function doctorCommand({ terminal, flags }: CommandCall): Promise<n
   const { loaded, checks } = await checkConfig(options);
   const looks = await looksFor(loaded, options, terminal);
   for (const look of looks) checks.push(...(await lookAndRepair(look, flags["fix"] === true, terminal)));
-  if (flags["json"] === true) terminal.out(`${JSON.stringify(checks, null, 2)}\n`);
+  if (flags["json"] === true) terminal.out(jsonText(checks));
   else print(checks, terminal);
   return checks.some(({ status }) => status === "failed") ? EXIT.failure : EXIT.ok;
 }

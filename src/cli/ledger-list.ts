@@ -3,6 +3,7 @@ import type { LedgerRow } from "../ledger/row.ts";
 import type { CommandCall } from "./command-action.ts";
 import { filterFromFlags, wholeNumber, withLedger } from "./ledger-reader.ts";
 import { renderTable } from "./table.ts";
+import { jsonText } from "./text.ts";
 
 const MAX_ROWS = 10_000;
 const COLUMNS = ["SEQ", "TIME", "CLIENT", "TOOL", "OUTCOME", "MS", "COST", "RULE", "ARGUMENTS"];
@@ -12,7 +13,7 @@ export async function ledgerListCommand({ terminal, flags }: CommandCall): Promi
   const limit = wholeNumber("--limit", flags["limit"], MAX_ROWS);
   const rows = await withLedger(flags, (reader) => reader.list(filter, { limit }));
   if (flags["json"] === true) {
-    terminal.out(`${JSON.stringify({ rows: rows.map(toReadable) }, null, 2)}\n`);
+    terminal.out(jsonText({ rows: rows.map(toReadable) }));
     return 0;
   }
   if (rows.length === 0) {

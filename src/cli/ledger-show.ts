@@ -2,7 +2,7 @@ import { toReadable } from "../ledger/export.ts";
 import type { CommandCall } from "./command-action.ts";
 import { EXIT } from "./exit-code.ts";
 import { wholeNumber, withLedger } from "./ledger-reader.ts";
-import { paint, withoutTerminalControls } from "./text.ts";
+import { jsonText, paint, withoutTerminalControls } from "./text.ts";
 
 export async function ledgerShowCommand({ terminal, args, flags }: CommandCall): Promise<number> {
   const seq = wholeNumber("row", args[0], Number.MAX_SAFE_INTEGER);
@@ -13,7 +13,7 @@ export async function ledgerShowCommand({ terminal, args, flags }: CommandCall):
   }
   const readable = toReadable(row);
   if (flags["json"] === true) {
-    terminal.out(`${JSON.stringify(readable, null, 2)}\n`);
+    terminal.out(jsonText(readable));
     return 0;
   }
   const width = Math.max(...Object.keys(readable).map((name) => name.length));

@@ -3,6 +3,7 @@ import type { CommandCall } from "./command-action.ts";
 import { formatCost } from "./ledger-list.ts";
 import { filterFromFlags, withLedger } from "./ledger-reader.ts";
 import { renderTable } from "./table.ts";
+import { jsonText } from "./text.ts";
 
 /** More lines than this nobody reads; --json has them all. */
 const SHOWN = 20;
@@ -11,7 +12,7 @@ export async function ledgerStatsCommand({ terminal, flags }: CommandCall): Prom
   const filter = filterFromFlags(flags);
   const stats = await withLedger(flags, (reader) => reader.stats(filter));
   if (flags["json"] === true) {
-    terminal.out(`${JSON.stringify(stats, null, 2)}\n`);
+    terminal.out(jsonText(stats));
     return 0;
   }
   const table = (title: string, groups: readonly (readonly [string, LedgerCount])[]): string => {

@@ -7,7 +7,7 @@ import type { VerifyReport } from "../ledger/verify.ts";
 import type { CommandCall } from "./command-action.ts";
 import { EXIT } from "./exit-code.ts";
 import { withLedger } from "./ledger-reader.ts";
-import { paint, withoutTerminalControls } from "./text.ts";
+import { jsonText, paint, withoutTerminalControls } from "./text.ts";
 import { UsageError } from "./usage-error.ts";
 
 export async function ledgerVerifyCommand({ terminal, flags }: CommandCall): Promise<number> {
@@ -16,7 +16,7 @@ export async function ledgerVerifyCommand({ terminal, flags }: CommandCall): Pro
     const anchor = readAnchor(place);
     return reader.verify({ ...(head === undefined ? {} : { head }), ...(anchor === undefined ? {} : { anchor }) });
   });
-  if (flags["json"] === true) terminal.out(`${JSON.stringify(report, null, 2)}\n`);
+  if (flags["json"] === true) terminal.out(jsonText(report));
   else terminal.out(describe(report, terminal.outColor));
   return report.isIntact ? EXIT.ok : EXIT.failure;
 }

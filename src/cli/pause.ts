@@ -6,6 +6,7 @@ import { operatorName } from "./operator-name.ts";
 import { renderTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 import { UsageError } from "./usage-error.ts";
+import { jsonText } from "./text.ts";
 
 /** Without a client and without --all it only says who is paused: nobody stops everybody by mistake. */
 export async function pauseCommand({ terminal, args, flags }: CommandCall): Promise<number> {
@@ -51,7 +52,7 @@ function noServer(): UsageError {
 }
 
 function show(terminal: Terminal, paused: Paused, isJson: boolean): void {
-  if (isJson) return terminal.out(`${JSON.stringify({ paused }, null, 2)}\n`);
+  if (isJson) return terminal.out(jsonText({ paused }));
   if (paused.length === 0) return terminal.err("Nobody is paused.\n");
   const rows = paused.map(({ client, by, since, reason }) => [
     client === "*" ? "everybody" : client,

@@ -2,6 +2,7 @@ import { explain, type Explanation } from "../governance/explain.ts";
 import type { CommandCall } from "./command-action.ts";
 import { textFlag, withPolicy } from "./policy-session.ts";
 import { UsageError } from "./usage-error.ts";
+import { jsonText } from "./text.ts";
 
 export async function policyExplainCommand(call: CommandCall): Promise<number> {
   const { terminal, flags, args } = call;
@@ -14,7 +15,7 @@ export async function policyExplainCommand(call: CommandCall): Promise<number> {
       ...(await server.named.call(textFlag(flags["tool"]) ?? "", parseArguments(args[0] ?? "{}"))),
     }),
   );
-  terminal.out(flags["json"] === true ? `${JSON.stringify(explanation, null, 2)}\n` : render(explanation));
+  terminal.out(flags["json"] === true ? jsonText(explanation) : render(explanation));
   return explanation.decision === "deny" ? 1 : 0;
 }
 

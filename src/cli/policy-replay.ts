@@ -11,6 +11,7 @@ import { parseJson } from "./parse-json.ts";
 import { type PolicySession, withPolicy } from "./policy-session.ts";
 import { recordedCall } from "./recorded-call.ts";
 import { renderTable } from "./table.ts";
+import { jsonText } from "./text.ts";
 
 const PAGE_ROWS = 1000;
 const SHOWN = 50;
@@ -60,7 +61,7 @@ export async function policyReplayCommand(call: CommandCall): Promise<number> {
     }),
   );
   if (flags["json"] === true) {
-    terminal.out(`${JSON.stringify({ replayed, changes, unknown, note: NOTE }, null, 2)}\n`);
+    terminal.out(jsonText({ replayed, changes, unknown, note: NOTE }));
     return 0;
   }
   const rows = [...changes.map(changeRow), ...unknown.map(unknownRow)].slice(0, SHOWN);

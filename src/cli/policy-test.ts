@@ -5,6 +5,7 @@ import { explain } from "../governance/explain.ts";
 import type { CommandCall } from "./command-action.ts";
 import { textFlag, withPolicy } from "./policy-session.ts";
 import { UsageError } from "./usage-error.ts";
+import { jsonText } from "./text.ts";
 
 const expectation = z.strictObject({
   name: z.string().optional(),
@@ -32,7 +33,7 @@ export async function policyTestCommand(call: CommandCall): Promise<number> {
     ),
   );
   const failed = results.filter(({ holds }) => !holds);
-  if (flags["json"] === true) terminal.out(`${JSON.stringify({ results }, null, 2)}\n`);
+  if (flags["json"] === true) terminal.out(jsonText({ results }));
   else {
     for (const { name, holds, expect, rule, found } of results) {
       const wanted = `${expect}${rule === undefined ? "" : ` by ${rule}`}`;

@@ -1,12 +1,13 @@
 import type { CommandCall } from "./command-action.ts";
 import { withLocalServer } from "./local-session.ts";
 import { renderTable } from "./table.ts";
+import { jsonText } from "./text.ts";
 
 export async function resourcesListCommand(call: CommandCall): Promise<number> {
   const { terminal, flags } = call;
   const resources = await withLocalServer(call, (server) => server.listResources());
   if (flags["json"] === true) {
-    terminal.out(`${JSON.stringify({ resources }, null, 2)}\n`);
+    terminal.out(jsonText({ resources }));
     return 0;
   }
   if (resources.length === 0) {

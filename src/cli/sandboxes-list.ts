@@ -2,13 +2,14 @@ import { loadConfig } from "../config/load.ts";
 import type { CommandCall } from "./command-action.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import { renderTable } from "./table.ts";
+import { jsonText } from "./text.ts";
 
 export async function sandboxesListCommand({ terminal, flags }: CommandCall): Promise<number> {
   const { config } = await loadConfig(toLoadOptions(flags));
   const { listSandboxes } = await import("../server/control-client.ts");
   const sandboxes = await listSandboxes(config.sandbox.root);
   if (flags["json"] === true) {
-    terminal.out(`${JSON.stringify({ sandboxes }, null, 2)}\n`);
+    terminal.out(jsonText({ sandboxes }));
     return 0;
   }
   if (sandboxes.length === 0) {

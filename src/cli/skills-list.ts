@@ -3,6 +3,7 @@ import { searchSkills } from "../skills/skill-search.ts";
 import type { CommandCall } from "./command-action.ts";
 import { openSkills } from "./skills-library.ts";
 import { renderTable } from "./table.ts";
+import { jsonText } from "./text.ts";
 
 /** `skills list [uri]` and `skills search <words>`: the same table, in the order of URIs or of relevance. */
 export async function skillsListCommand(call: CommandCall): Promise<number> {
@@ -27,7 +28,7 @@ async function printSkills(
   });
   if (flags["json"] === true) {
     const skills = found.map(({ skill, score }) => ({ ...summary(skill), ...(words !== "" && { score }) }));
-    terminal.out(`${JSON.stringify({ skills }, null, 2)}\n`);
+    terminal.out(jsonText({ skills }));
     return 0;
   }
   if (found.length === 0) {

@@ -1,6 +1,7 @@
 import type { CommandCall } from "./command-action.ts";
 import { EXIT } from "./exit-code.ts";
 import { openSkills, printProblems } from "./skills-library.ts";
+import { jsonText } from "./text.ts";
 
 /** Exit code 1 when something is not served; warnings alone are no failure. */
 export async function skillsValidateCommand(call: CommandCall): Promise<number> {
@@ -9,7 +10,7 @@ export async function skillsValidateCommand(call: CommandCall): Promise<number> 
   const errors = problems.filter(({ severity }) => severity === "error").length;
   const exitCode = errors > 0 ? EXIT.failure : EXIT.ok;
   if (flags["json"] === true) {
-    terminal.out(`${JSON.stringify({ dir, skills: skills.size, problems }, null, 2)}\n`);
+    terminal.out(jsonText({ dir, skills: skills.size, problems }));
     return exitCode;
   }
   printProblems(terminal, problems);

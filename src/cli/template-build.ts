@@ -6,7 +6,7 @@ import type { TemplateRecipe } from "../sandbox/build-template.ts";
 import type { CommandCall } from "./command-action.ts";
 import { quietLogger } from "./command-logger.ts";
 import { toLoadOptions } from "./config-flags.ts";
-import { withoutTerminalControls } from "./text.ts";
+import { jsonText, withoutTerminalControls } from "./text.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** What a package manager installs from a file. */
@@ -31,7 +31,7 @@ export async function templateBuildCommand({ terminal, args, flags }: CommandCal
       signal: abort.signal,
     });
     if (flags["json"] === true) {
-      terminal.out(`${JSON.stringify({ name: recipe.name, folder, packages, sizeBytes }, null, 2)}\n`);
+      terminal.out(jsonText({ name: recipe.name, folder, packages, sizeBytes }));
     } else {
       terminal.out(`Built ${recipe.name}: ${packages.join(", ")} (${(sizeBytes / MIB).toFixed(1)} MiB).\n`);
       terminal.out(`Servers that start from now on offer it: sandbox_create {"template": "${recipe.name}"}\n`);

@@ -4,6 +4,7 @@ import type { CommandCall } from "./command-action.ts";
 import { quietLogger } from "./command-logger.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import { renderTable } from "./table.ts";
+import { jsonText } from "./text.ts";
 
 const MIB = 1024 ** 2;
 
@@ -13,7 +14,7 @@ export async function templateListCommand({ terminal, flags }: CommandCall): Pro
   const known = await readTemplates(loaded.config.sandbox, quietLogger(loaded, terminal));
   const templates = known.names.map((name) => known.get(name));
   if (flags["json"] === true) {
-    terminal.out(`${JSON.stringify({ templates: templates.map(toJson) }, null, 2)}\n`);
+    terminal.out(jsonText({ templates: templates.map(toJson) }));
     return 0;
   }
   const rows = templates.map(({ name, language, built }) => [

@@ -27,7 +27,7 @@ export function processTerminal(): Terminal {
 
 /** JSON does not escape these. Colours of our own need none of them. */
 function withoutHiddenControls(text: string): string {
-  return text.replace(/[\u0080-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+  return text.replace(/[\u0080-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 }
 
 /** A terminal that does not know its size says 0. */

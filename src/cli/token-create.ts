@@ -3,6 +3,7 @@ import { loadConfig } from "../config/load.ts";
 import type { CommandCall } from "./command-action.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import { UsageError } from "./usage-error.ts";
+import { jsonText } from "./text.ts";
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
@@ -31,7 +32,7 @@ export async function tokenCreateCommand({ terminal, flags }: CommandCall): Prom
   const token = await new SignJWT(claims)
     .setProtectedHeader({ alg: "HS256", typ: "JWT" })
     .sign(new TextEncoder().encode(jwt.secret));
-  terminal.out(flags["json"] === true ? `${JSON.stringify({ token, claims }, null, 2)}\n` : `${token}\n`);
+  terminal.out(flags["json"] === true ? jsonText({ token, claims }) : `${token}\n`);
   return 0;
 }
 

@@ -2,7 +2,7 @@ import { text as readText } from "node:stream/consumers";
 import type { ContentBlock, ToolResult } from "../capabilities/content.ts";
 import type { CommandCall } from "./command-action.ts";
 import { withLocalServer } from "./local-session.ts";
-import { paint, withoutTerminalControls } from "./text.ts";
+import { jsonText, paint, withoutTerminalControls } from "./text.ts";
 import { UsageError } from "./usage-error.ts";
 
 export async function toolsCallCommand(call: CommandCall): Promise<number> {
@@ -14,7 +14,7 @@ export async function toolsCallCommand(call: CommandCall): Promise<number> {
   process.once("SIGINT", interrupt);
   try {
     const result = await withLocalServer(call, (server) => server.callTool(name, input, { signal: abort.signal }));
-    if (flags["json"] === true) terminal.out(`${JSON.stringify(result, null, 2)}\n`);
+    if (flags["json"] === true) terminal.out(jsonText(result));
     else terminal.out(renderResult(result, terminal.outIsTty));
     if (result.isError === true) terminal.err(`${paint("The tool failed.", "red", terminal.errColor)}\n`);
     return result.isError === true ? 1 : 0;

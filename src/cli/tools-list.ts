@@ -1,12 +1,13 @@
 import type { CommandCall } from "./command-action.ts";
 import { withLocalServer } from "./local-session.ts";
 import { renderTable } from "./table.ts";
+import { jsonText } from "./text.ts";
 
 export async function toolsListCommand(call: CommandCall): Promise<number> {
   const { terminal, flags } = call;
   if (flags["json"] === true) {
     const tools = await withLocalServer(call, (server) => server.wireTools());
-    terminal.out(`${JSON.stringify({ tools }, null, 2)}\n`);
+    terminal.out(jsonText({ tools }));
     return 0;
   }
   const tools = await withLocalServer(call, (server) => server.listTools());

@@ -12,7 +12,12 @@ const MAX_STREAMED_TEXT = 262_144;
 const text = (): z.ZodString => z.string().max(MAX_TEXT);
 const count = (): z.ZodNumber => z.number().nonnegative();
 const exitCode = z.int().nullable();
-const signalName = z.string().max(32).nullable();
+/** They stand in the first line of a result. */
+const signalName = z
+  .string()
+  .regex(/^[A-Za-z0-9+ -]{1,32}$/)
+  .nullable();
+const processId = z.string().regex(/^[A-Za-z0-9_-]{1,128}$/);
 
 const boundedText = z.strictObject({
   text: text(),
@@ -57,7 +62,7 @@ const shellExec = z.strictObject({
   stdout: boundedText,
   stderr: boundedText,
   durationMs: count(),
-  processId: z.string().max(128).optional(),
+  processId: processId.optional(),
   leftRunning: processes,
 });
 

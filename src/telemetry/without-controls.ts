@@ -1,4 +1,4 @@
-const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
 const ALL_CONTROLS = new RegExp(CONTROLS, "g");
 
 /**

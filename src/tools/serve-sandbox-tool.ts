@@ -8,12 +8,16 @@ import type { GuestOutput } from "../sandbox/guest-methods.ts";
 import type { Lease } from "../sandbox/sandboxes.ts";
 import type { SandboxWish } from "../sandbox/sandbox-wish.ts";
 import type { SandboxUse } from "../sandbox/witness.ts";
+import { withoutControls } from "../telemetry/without-controls.ts";
 import { type JsonObject, fitValue } from "./fit-value.ts";
 import { withNetworkHint } from "./network-note.ts";
 import { progressOf } from "./output-progress.ts";
 import type { Outcome, SandboxCall, SandboxTool } from "./sandbox-tool.ts";
 import { sessionIdOf } from "./session-id.ts";
 import type { ToolServices } from "./tool-services.ts";
+
+const MAX_LINE_CHARS = 300;
+const MAX_HINT_CHARS = 1000;
 
 /** Puts a tool on the wire under a name. */
 export function serveSandboxTool(name: string, tool: SandboxTool, services: ToolServices): HandlerDefinition {
@@ -125,8 +129,8 @@ function renderOutcome({ name, lease, maxChars }: RenderOptions, outcome: Outcom
   const whole = { ...outcome.value, ...sessionFacts(lease), ...restartOf(outcome.value) };
   const head =
     failure === undefined
-      ? `${name} ok: ${summary}`
-      : `${name} failed: ${oneLine(failure.reason)}\nhint: ${failure.hint}`;
+      ? `${name} ok: ${oneLine(summary)}`
+      : `${name} failed: ${oneLine(failure.reason)}\nhint: ${oneLine(failure.hint, MAX_HINT_CHARS)}`;
   const { value, json } = fitValue(whole, Math.max(0, maxChars - head.length - 1));
   const text: ContentBlock = { type: "text", text: `${head}\n${json}` };
   const content = [text, ...blocks];
@@ -137,6 +141,7 @@ function restartOf(value: JsonObject): JsonObject {
   return value["sandbox_restarted"] === true ? { sandbox_restarted: true } : {};
 }
 
-function oneLine(text: string): string {
-  return text.replaceAll(/\s+/g, " ").slice(0, 300);
+/** What a page or a guest says must not look like a line of ours. */
+function oneLine(text: string, maxChars = MAX_LINE_CHARS): string {
+  return withoutControls(text.replaceAll(/\s+/g, " ")).slice(0, maxChars);
 }

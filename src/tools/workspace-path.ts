@@ -10,6 +10,11 @@ export function workspaceRelative(path: string, workspacePath: string): string {
   return inside === ".." || inside.startsWith("../") ? absolute : inside;
 }
 
+/** For the first line of a result: the path that was asked for, since what a guest calls it is the guest's word. */
+export function askedPath(path: string, { workspacePath }: { readonly workspacePath: string }): string {
+  return workspaceRelative(path, workspacePath) || ".";
+}
+
 /** Arguments with each path that they hold in its one form, for rules. */
 export function withRelativePaths(
   names: readonly string[],

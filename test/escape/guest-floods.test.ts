@@ -11,7 +11,7 @@ import { CellStream } from "../../src/runtimes/cell-stream.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { type MeasuredServer, startMeasured } from "./loop-delay.ts";
 import { type Inside, openInside, textOf } from "./sandbox-lab.ts";
-import { forge } from "./take-over.ts";
+import { answersWith, forge } from "./take-over.ts";
 
 const MIB = 1024 * 1024;
 const MAX_GROWTH_BYTES = 64 * MIB;
@@ -58,15 +58,7 @@ function costOfWholeCheck(): number {
   return 10 * (performance.now() - startMs);
 }
 
-/** The guest goes on as before, but what it answers to a search is another text. */
-const ANSWERS_SEARCHES = (result: string): string => `
-  const write = process.stdout.write.bind(process.stdout);
-  process.stdout.write = (text, ...rest) => {
-    const id = /"id":"([\\w-]{20})"/.exec(text)?.[1];
-    if (!text.includes('"matches":')) return write(text, ...rest);
-    const body = '{"jsonrpc":"2.0","id":"' + id + '","result":' + ${result} + "}";
-    return write("Content-Length: " + body.length + "\\r\\n\\r\\n" + body, ...rest);
-  };`;
+const ANSWERS_SEARCHES = (result: string): string => answersWith('"matches":', `'"result":' + ${result}`);
 
 describe("a guest that was taken over", () => {
   const searched = (inside: Inside): Promise<string> => inside.call("file_search", { pattern: "x" }).then(textOf);

@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
 import { assembleGoverned } from "../integration/assembled-lab.ts";
+import { run } from "../../src/cli/run.ts";
 import { exportRows } from "../../src/ledger/export.ts";
+import { fakeTerminal } from "../unit/cli/fake-terminal.ts";
+import { entry } from "../unit/ledger/ledger-entry.ts";
+import { dataFolder, openTestLedger } from "../unit/ledger/ledger-fixture.ts";
 
 /** Ways to write a secret, of which none may be in the ledger. */
 const COMMANDS: readonly string[] = [
@@ -45,4 +49,32 @@ test.each(["csv", "jsonl"] as const)("an export as %s holds no character that st
   for await (const page of exportRows(reader, { format, filter: {} })) text += page;
   expect(text).toContain("[2J");
   expect(text.replaceAll("\r\n", "\n")).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/);
+});
+
+const STEERING = "x\u001b[2J\u009b31m\u061c\u200f\u202etxt\u2066\r";
+
+async function printed(command: string): Promise<string> {
+  const folder = dataFolder();
+  const { ledger } = await openTestLedger(folder);
+  await ledger.append(entry({ name: STEERING, args: { path: STEERING } }));
+  const terminal = fakeTerminal({ width: Number.POSITIVE_INFINITY });
+  const argv = ["mcp-server", "ledger", ...command.split(" "), "--set", `sandbox.root=${folder}`];
+  expect(await run(argv, terminal)).toBe(0);
+  await ledger.close();
+  return terminal.written.out;
+}
+
+test.each(["list --json", "show 1 --json", "show 1", "list", "export", "export --format csv"])(
+  "what `ledger %s` prints holds no character that steers a terminal, wherever it goes",
+  async (command) => {
+    const out = await printed(command);
+    expect(out).toContain("[2J");
+    expect(out.replaceAll("\r\n", "\n")).not.toMatch(
+      /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/,
+    );
+  },
+);
+
+test("the JSON of a command has the same values as before", async () => {
+  expect(JSON.parse(await printed("show 1 --json"))).toMatchObject({ args: { path: STEERING } });
 });

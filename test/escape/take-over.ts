@@ -37,3 +37,13 @@ export async function forge(
   const command = `python3 take-over.py; ${afterwards}`;
   return textOf(await inside.call("shell_exec", { command, timeout_seconds: timeoutSeconds }));
 }
+
+/** The guest goes on as before, but an answer that has the mark in it becomes another one: `"result":…` or `"error":…`. */
+export const answersWith = (mark: string, member: string): string => `
+  const write = process.stdout.write.bind(process.stdout);
+  process.stdout.write = (text, ...rest) => {
+    const id = /"id":"([\\w-]{20})"/.exec(text)?.[1];
+    if (!text.includes(${JSON.stringify(mark)})) return write(text, ...rest);
+    const body = '{"jsonrpc":"2.0","id":"' + id + '",' + ${member} + "}";
+    return write("Content-Length: " + Buffer.byteLength(body) + "\\r\\n\\r\\n" + body, ...rest);
+  };`;

@@ -14,6 +14,7 @@ import {
   pageShape,
   toMs,
 } from "./browser-fields.ts";
+import { askedPath } from "../workspace-path.ts";
 
 const MAX_ENTRIES = 200;
 
@@ -142,7 +143,10 @@ export function browserPdf(limits: ToolLimits): SandboxTool {
     run: async ({ sandbox, signal }, { path, timeout_seconds: seconds }) => {
       const result = await sandbox.browse("browser.pdf", { path, timeoutMs: toMs(seconds) }, { signal });
       const file = { path: result.path, uri: sandboxUri(sandbox.facts.id, result.path), size_bytes: result.sizeBytes };
-      return { summary: `${result.path} (${result.sizeBytes} bytes)`, value: { ...pageFields(result), ...file } };
+      return {
+        summary: `${askedPath(path, limits)} (${result.sizeBytes} bytes)`,
+        value: { ...pageFields(result), ...file },
+      };
     },
   });
 }

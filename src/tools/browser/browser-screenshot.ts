@@ -5,6 +5,7 @@ import { defineSandboxTool, type Outcome, type SandboxTool } from "../sandbox-to
 import { sandboxUri } from "../sandbox-uri.ts";
 import type { ToolLimits } from "../tool-services.ts";
 import { browserTimeout, NAVIGATE_SECONDS, pageFields, pageShape, selectorField, toMs } from "./browser-fields.ts";
+import { askedPath } from "../workspace-path.ts";
 
 /** Models scale larger pictures down themselves, and charge for it. */
 const MAX_SIDE_PX = 1568;
@@ -42,17 +43,18 @@ export function browserScreenshot(limits: ToolLimits): SandboxTool {
         maxSidePx: MAX_SIDE_PX,
         timeoutMs: toMs(seconds),
       };
-      return toOutcome(await sandbox.browse("browser.screenshot", params, { signal }), sandbox.facts.id);
+      const result = await sandbox.browse("browser.screenshot", params, { signal });
+      return toOutcome(result, path === undefined ? "a new file" : askedPath(path, limits), sandbox.facts.id);
     },
   });
 }
 
-function toOutcome(result: GuestResult<"browser.screenshot">, sandboxId: string): Outcome {
+function toOutcome(result: GuestResult<"browser.screenshot">, asked: string, sandboxId: string): Outcome {
   const { path, width, height, sizeBytes, picture } = result;
   const file = { path, uri: sandboxUri(sandboxId, path), width, height, size_bytes: sizeBytes };
   const image: ContentBlock = { type: "image", ...picture };
   return {
-    summary: `${path} (${width}x${height})`,
+    summary: `${asked} (${width}x${height})`,
     value: { ...pageFields(result), ...file },
     blocks: [image],
   };

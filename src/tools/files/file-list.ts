@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { defineSandboxTool, type SandboxTool } from "../sandbox-tool.ts";
+import { askedPath } from "../workspace-path.ts";
 import { FILE_TIMEOUT_MS } from "./file-time.ts";
 
 const output = {
@@ -32,7 +33,7 @@ export function fileList(): SandboxTool {
     },
     output,
     run: async (
-      { sandbox, signal },
+      { sandbox, signal, limits },
       { path, recursive, glob, include_hidden: includeHidden, max_entries: maxEntries },
     ) => {
       const params = { path, recursive, ...(glob !== undefined && { glob }), includeHidden, maxEntries };
@@ -45,7 +46,7 @@ export function fileList(): SandboxTool {
         ...(entry.linkTarget !== undefined && { link_target: entry.linkTarget }),
       }));
       return {
-        summary: `${entries.length} ${entries.length === 1 ? "entry" : "entries"} in ${result.path}${result.isTruncated ? ", more were left out" : ""}`,
+        summary: `${entries.length} ${entries.length === 1 ? "entry" : "entries"} in ${askedPath(path, limits)}${result.isTruncated ? ", more were left out" : ""}`,
         value: { path: result.path, entries, ...(result.isTruncated && { is_truncated: true }) },
       };
     },

@@ -3,6 +3,7 @@ import type { GuestResult } from "../../sandbox/guest-methods.ts";
 import { defineSandboxTool, type Outcome, type SandboxTool } from "../sandbox-tool.ts";
 import { sandboxUri } from "../sandbox-uri.ts";
 import type { ToolLimits } from "../tool-services.ts";
+import { askedPath } from "../workspace-path.ts";
 import { FILE_TIMEOUT_MS } from "./file-time.ts";
 
 const output = {
@@ -55,15 +56,15 @@ export function fileRead(limits: ToolLimits): SandboxTool {
         maxBytes: Math.floor(limits.maxResultChars * 0.6),
       };
       const result = await sandbox.request("file.read", params, { timeoutMs: FILE_TIMEOUT_MS, signal });
-      return toOutcome(result, sandbox.facts.id);
+      return toOutcome(result, askedPath(input.path, limits), sandbox.facts.id);
     },
   });
 }
 
-function toOutcome(result: GuestResult<"file.read">, sandboxId: string): Outcome {
+function toOutcome(result: GuestResult<"file.read">, asked: string, sandboxId: string): Outcome {
   const { path, sizeBytes, totalLines, startLine, endLine, offset, nextOffset, isTruncated } = result;
   return {
-    summary: `${path} (${sizeBytes} bytes${isTruncated ? ", cut" : ""})`,
+    summary: `${asked} (${sizeBytes} bytes${isTruncated ? ", cut" : ""})`,
     value: {
       path,
       encoding: result.encoding,
@@ -74,7 +75,7 @@ function toOutcome(result: GuestResult<"file.read">, sandboxId: string): Outcome
       ...(endLine !== undefined && { end_line: endLine }),
       ...(offset !== undefined && { offset }),
       ...(nextOffset !== undefined && { next_offset: nextOffset }),
-      ...(isTruncated && { is_truncated: true, uri: sandboxUri(sandboxId, path) }),
+      ...(isTruncated && { is_truncated: true, uri: sandboxUri(sandboxId, asked) }),
     },
   };
 }

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { defineSandboxTool, type SandboxTool } from "../sandbox-tool.ts";
+import { askedPath } from "../workspace-path.ts";
 import { FILE_TIMEOUT_MS } from "./file-time.ts";
 
 const output = { path: z.string(), replacements: z.number(), size_bytes: z.number() };
@@ -19,11 +20,14 @@ export function fileReplace(): SandboxTool {
       replace_all: z.boolean().default(false),
     },
     output,
-    run: async ({ sandbox, signal }, { path, old_text: oldText, new_text: newText, replace_all: replaceAll }) => {
+    run: async (
+      { sandbox, signal, limits },
+      { path, old_text: oldText, new_text: newText, replace_all: replaceAll },
+    ) => {
       const params = { path, oldText, newText, replaceAll };
       const result = await sandbox.request("file.replace", params, { timeoutMs: FILE_TIMEOUT_MS, signal });
       return {
-        summary: `${result.replacements} ${result.replacements === 1 ? "place" : "places"} in ${result.path}`,
+        summary: `${result.replacements} ${result.replacements === 1 ? "place" : "places"} in ${askedPath(path, limits)}`,
         value: { path: result.path, replacements: result.replacements, size_bytes: result.sizeBytes },
       };
     },

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { defineSandboxTool, type SandboxTool } from "../sandbox-tool.ts";
 import type { ToolLimits } from "../tool-services.ts";
+import { askedPath } from "../workspace-path.ts";
 import { FILE_TIMEOUT_MS } from "./file-time.ts";
 
 const output = {
@@ -39,7 +40,7 @@ export function fileWrite(limits: ToolLimits): SandboxTool {
       };
       const result = await sandbox.request("file.write", params, { timeoutMs: FILE_TIMEOUT_MS, signal });
       return {
-        summary: `${result.path} (${result.bytesWritten} bytes ${result.created ? "to a new file" : "written"})`,
+        summary: `${askedPath(path, limits)} (${result.bytesWritten} bytes ${result.created ? "to a new file" : "written"})`,
         value: {
           path: result.path,
           bytes_written: result.bytesWritten,
