@@ -4,6 +4,8 @@ const BATCH_MS = 50;
 const BATCH_CHARS = 8_192;
 /** Of a flood the caller sees the beginning at once and the end in the result. */
 const STREAMED_CHARS_MAX = 262_144;
+/** What a notification costs the host beside its text, in characters. The host counts the same. */
+const NOTIFICATION_CHARS = 16;
 
 export type SendOutput = (notification: OutputNotification) => void;
 
@@ -29,7 +31,10 @@ export class OutputBatches {
     this.#pendingChars += piece.length;
     const last = this.#pieces.at(-1);
     if (last?.stream === stream) last.text += piece;
-    else this.#pieces.push({ stream, text: piece });
+    else {
+      this.#charsLeft -= NOTIFICATION_CHARS;
+      this.#pieces.push({ stream, text: piece });
+    }
     if (this.#pendingChars >= BATCH_CHARS) this.flush();
     else this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
   }

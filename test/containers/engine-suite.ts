@@ -4,6 +4,7 @@ import { defineMountedFolderSuite } from "../escape/mounted-folders-suite.ts";
 import { defineAttackSuite } from "../escape/sandbox-attack-suite.ts";
 import type { ContainerEngine, EngineKind } from "../services/container-engine.ts";
 import { defineFloodTest } from "./engine-flood-test.ts";
+import { defineHostileGuestTests } from "./engine-hostile-guest-suite.ts";
 import { defineNetworkTest } from "./engine-reach-suite.ts";
 import { defineLifeSuite } from "./engine-life-suite.ts";
 import { defineLostSuite } from "./engine-lost-suite.ts";
@@ -18,6 +19,7 @@ export function defineEngineSuite(kind: EngineKind, more: (engine: () => Contain
       defineAttackSuite(containers(engine));
       defineMountedFolderSuite(containers(engine));
       defineFloodTest(engine);
+      defineHostileGuestTests(engine);
     });
     describe("lives:", () => {
       defineLifeSuite(engine);

