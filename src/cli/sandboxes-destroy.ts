@@ -13,6 +13,6 @@ export async function sandboxesDestroyCommand({ terminal, args, flags }: Command
       `no running server has a sandbox named ${name}; \`owlclaw mcp-server sandboxes list\` shows them`,
     );
   }
-  terminal.err(`${name} and its files are gone.\n`);
+  terminal.err(`${name} is gone. Files that could not be removed are tried again; /health counts such workspaces.\n`);
   return 0;
 }

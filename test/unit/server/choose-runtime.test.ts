@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
 import { OwlError } from "../../../src/errors/owl-error.ts";
@@ -91,6 +92,30 @@ test("where nothing works, auto says why of bubblewrap, and of an engine only if
   const there = lab({ bubblewrap: "leaks", docker: image, microsandbox: ABSENT });
   await expect(chooseRuntimes(parts({}), there.open)).rejects.toThrow(/bubblewrap leaks; no image$/);
 });
+
+test("what a dead server left and cannot be removed keeps no runtime from starting", async () => {
+  const { open } = lab({ bubblewrap: "works" });
+  const logged: string[] = [];
+  const logger = createLogger({ level: "error", format: "json", write: (line) => void logged.push(line) });
+  const reap = async (): Promise<never> => await Promise.reject(new Error("EACCES: /srv/data/sandboxes/owl-1"));
+  const withLeftovers: OpenRuntime = async (opening) => ({ ...(await open(opening)), reap });
+  const chosen = await chooseRuntimes({ ...parts({}), logger }, withLeftovers);
+  expect(chosen.usual.name).toBe("bubblewrap");
+  expect(logged.join("")).toContain("/srv/data/sandboxes/owl-1");
+});
+
+test.each(["auto", "bubblewrap"])(
+  "with %s, an error of the system says what it is without its path",
+  async (runtime) => {
+    const open: OpenRuntime = async () => {
+      await readFile("/no/such/folder/guest.mjs");
+      throw new Error("it is there");
+    };
+    const failure = chooseRuntimes(parts({ runtime }), open);
+    await expect(failure).rejects.toThrow("ENOENT (open)");
+    await expect(failure).rejects.not.toThrow("/no/such");
+  },
+);
 
 test("a runtime that was named is the only one that is tried", async () => {
   const { events, open } = lab({ bubblewrap: "works", docker: DOWN });
