@@ -139,7 +139,7 @@ async function routesFor({
 function recordChanges(acts: OperatorActs, capabilities: Capabilities): void {
   const { sandboxes } = capabilities;
   if (sandboxes !== undefined) sandboxes.operator.record = (act) => acts.record(act);
-  capabilities.onHandlersChanged((files) => acts.noteOwn("handlers.change", { files }));
+  capabilities.onHandlersChanged((files) => acts.noteOwn("handler.change", { files }));
 }
 
 /** What people who look on can see later. A witness stands by only where there is a page to look at. */

@@ -189,7 +189,7 @@ describe("what changes while the server runs", () => {
   test("has a row: other handlers, with their files", async () => {
     const file = join(handlers, "job.ts");
     replace(file, HANDLER.replace("WORD", "Another"));
-    const [row] = await rowsSoon("handlers.change", 1);
+    const [row] = await rowsSoon("handler.change", 1);
     expect(row).toMatchObject({ principal: "owlclaw", args: { files: [file] } });
   });
 });

@@ -123,7 +123,7 @@ test("every alert has its place in the runbook", () => {
   const headings = [...pageText("docs/operations.md").matchAll(/^### (.+)$/gm)].flatMap(([, title = ""]) =>
     title.split(", "),
   );
-  expect(HEALTH_CHECKS).toHaveLength(9);
+  expect(HEALTH_CHECKS).toHaveLength(10);
   for (const check of HEALTH_CHECKS)
     expect(headings.some((heading) => heading === `${check}_down` || heading === `${check}_degraded`)).toBe(true);
   const events = SOURCES.flatMap((text) =>
