@@ -15,6 +15,10 @@ const SHUT = expect.stringMatching(
   /^(\d+) of \1 ways out that were tried are shut; a sandbox starts in \d+ ms$/,
 ) as unknown;
 
+const ALL_BUT_ONE = expect.stringMatching(
+  /^17 of 18 ways out that were tried are shut; a sandbox starts in \d+ ms$/,
+) as unknown;
+
 function doctor(sandbox: Record<string, unknown>): (name: string) => Check | undefined {
   const place = makePlace();
   const config = writeConfig(place, { sandbox, tools: { toolsets: ["code"] } });
@@ -33,7 +37,10 @@ export function defineDoctorSuite(engine: () => ContainerEngine): void {
       const before = await cli("ps", "-aq");
       const find = doctor({ image, docker: { host } });
       expect(find("runtime bubblewrap")).toMatchObject({ status: "ok", message: SHUT });
-      expect(find("runtime docker")).toMatchObject({ status: "ok", message: SHUT });
+      expect(find("runtime docker")).toMatchObject({
+        status: "warning",
+        message: expect.stringContaining("no file system limits the workspace") as unknown,
+      });
       expect(find("runtime")).toMatchObject({ status: "ok", message: "auto takes bubblewrap" });
       expect(find("mode")).toMatchObject({ status: "ok", message: expect.stringMatching(/Linux as root$/) as unknown });
       expect(await cli("ps", "-aq")).toBe(before);
@@ -41,8 +48,14 @@ export function defineDoctorSuite(engine: () => ContainerEngine): void {
 
     test("tries the image of a template where no sandbox has the usual one", () => {
       const { image, host } = engine();
-      const find = doctor({ image: "nowhere", docker: { host }, templates: { boxed: { image } } });
-      expect(find("runtime docker")).toMatchObject({ status: "ok", message: SHUT });
+      const find = doctor({
+        image: "nowhere",
+        docker: { host },
+        limits: "best-effort",
+        templates: { boxed: { image } },
+      });
+      expect(find("runtime docker")).toMatchObject({ status: "warning", message: ALL_BUT_ONE });
+      expect(find("workspace-limit")).toMatchObject({ status: "warning" });
     });
 
     test("says what to do when the image is missing, or the engine that is asked for is away", () => {

@@ -8,6 +8,7 @@ import { startWebhook } from "../services/webhook.ts";
 import { openInside } from "../escape/sandbox-lab.ts";
 import type { ContainerEngine } from "../services/container-engine.ts";
 import { engineLab, PATIENCE } from "./engine-lab.ts";
+import { containers } from "./engine-runtime.ts";
 
 /** How containers live and end, beside what all sandboxes do. */
 export function defineLifeSuite(engine: () => ContainerEngine): void {
@@ -59,7 +60,7 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     const { place, server, client } = await open();
     const inside = await openInside(client);
     expect(await inside.sh("cat /proc/1/cmdline | tr '\\0' ' '")).toMatch(
-      /^\/bin\/sh -c .* \/opt\/owlclaw\/guest.mjs $/,
+      /^\S*python3\S* -I -S \/opt\/owlclaw\/container_init.py .* \/opt\/owlclaw\/guest.mjs $/,
     );
     const id = String(containerIn(server.log, "container created"));
     expect(id).toMatch(/^[0-9a-f]{12}$/);
@@ -74,6 +75,93 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     expect(await containersOf(place, "-a")).toEqual([]);
     expect(await workspacesOf(place)).toEqual([]);
     expect(await server.stop()).toBe(0);
+  });
+
+  test("a container of others whose image has the labels of a dead server is left alone", async () => {
+    const { server, client, place } = await open();
+    const inside = await openInside(client);
+    const dataId = readFileSync(join(place.dataFolder, "docker", "id"), "utf8").trim();
+    expect(await inside.sh("cat /proc/self/mountinfo /proc/self/cgroup")).not.toContain(dataId);
+    await server.stop("SIGKILL");
+    const { cli, image } = engine();
+    const owner = await deadOwner(place);
+    const labels = { "owlclaw.data": dataId, "owlclaw.server": "gone", "owlclaw.kind": "cell", "owlclaw.owner": owner };
+    const changes = Object.entries(labels).flatMap(([name, value]) => [
+      "--change",
+      `LABEL ${name}=${JSON.stringify(value)}`,
+    ]);
+    const made = await cli("create", "--network", "none", image, "true");
+    await cli("commit", ...changes, made, "labelled:1");
+    await cli("rm", made);
+    const small = ["--network", "none", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"];
+    const foreign = await cli(
+      "run",
+      "-d",
+      ...small,
+      "--name",
+      "owlclaw-0123456789abcdef-0",
+      "labelled:1",
+      "sleep",
+      "1000",
+    );
+    onTestFinished(async () => {
+      await cli("rm", "-f", foreign);
+      await cli("rmi", "labelled:1");
+    });
+    expect(JSON.parse(await cli("inspect", "--format", "{{json .Config.Labels}}", foreign))).toMatchObject(labels);
+    const next = await open({}, place);
+    await openInside(next.client);
+    expect(await cli("ps", "-q", "--no-trunc", "--filter", `id=${foreign}`)).toBe(foreign);
+    expect(await next.server.stop()).toBe(0);
+    expect(await cli("ps", "-q", "--no-trunc", "--filter", `id=${foreign}`)).toBe(foreign);
+  });
+
+  test.each([
+    [
+      "holds the input of every process open and stops the guest",
+      `import os, signal, time
+kept = []
+for entry in os.listdir("/proc"):
+    if not entry.isdigit(): continue
+    for fd in ("0", "1", "2"):
+        try: kept.append(os.open(f"/proc/{entry}/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK))
+        except OSError: pass
+for entry in os.listdir("/proc"):
+    if entry.isdigit() and "guest.mjs" in open(f"/proc/{entry}/cmdline").read() and entry != "1":
+        os.kill(int(entry), signal.SIGSTOP)
+time.sleep(10_000)`,
+    ],
+    [
+      "sends every signal to the first process and stops all others",
+      `import os, signal, time
+for number in signal.valid_signals() - {signal.SIGKILL}:
+    try: os.kill(1, number)
+    except OSError: pass
+for path in ("mem", "fd/0", "maps", "environ"):
+    try: open(f"/proc/1/{path}", "rb").read(1); os._exit(9)
+    except OSError: pass
+for entry in os.listdir("/proc"):
+    if entry.isdigit() and int(entry) not in (1, os.getpid()):
+        try: os.kill(int(entry), signal.SIGSTOP)
+        except OSError: pass
+time.sleep(10_000)`,
+    ],
+  ])("a killed server leaves nothing running, also when code inside %s", async (_what, code) => {
+    const { server, client, place } = await open();
+    const inside = await openInside(client);
+    await inside.call("file_write", { path: "hold.py", content: code });
+    const isGuestStopped = (): boolean =>
+      containers(engine)
+        .processes(server)
+        .some(({ command, state }) => state === "T" && command.includes("guest.mjs"));
+    // No answer comes: the guest is stopped.
+    inside.call("shell_exec", { command: "python3 hold.py", background: true }).catch(() => undefined);
+    await vi.waitFor(() => expect(isGuestStopped()).toBe(true), PATIENCE);
+    await server.stop("SIGKILL");
+    await vi.waitFor(async () => expect(await containersOf(place)).toEqual([]), PATIENCE);
+    const next = await open({}, place);
+    expect(await next.server.stop()).toBe(0);
+    expect(await containersOf(place, "-a")).toEqual([]);
   });
 
   test("a killed server leaves nothing running; the next one removes the rest, and nothing of others or of the living", async () => {

@@ -11,8 +11,10 @@ const FIRST_UID = 1_000_000_000;
 const UID_COUNT = 500_000_000;
 const COMMON_UID = 1000;
 
-/** A shell in front: it reaps what nobody waits for, and what ends the guest does not end it in the same moment. */
-const FIRST_PROCESS = ["/bin/sh", "-c", '"$@"; exit $?', "sh"];
+/** Ends the container when the server is gone, whatever code inside does to the guest. It also reaps what no process waits for. */
+function firstProcess({ python }: SandboxImage): readonly string[] {
+  return [python, "-I", "-S", `${GUEST_FOLDER}/container_init.py`];
+}
 
 export interface ContainerParts {
   readonly spec: CellSpec;
@@ -38,7 +40,7 @@ export function containerRequest(host: DockerHost, parts: ContainerParts): unkno
     User: `${uid}:${uid}`,
     Hostname: "sandbox",
     WorkingDir: spec.workspacePath,
-    Entrypoint: [...FIRST_PROCESS, ...command],
+    Entrypoint: [...firstProcess(image), ...command],
     Cmd: [],
     Env: Object.entries(insideEnvironment(host, parts)).map(([name, value]) => `${name}=${value}`),
     Labels: host.ownership.labels("cell", spec.id),

@@ -20,7 +20,14 @@ const labels = z
 
 export const labelledSchema = z.object({ Id: z.string(), Config: z.object({ Labels: labels }) });
 
-export const containersSchema = z.array(z.object({ Id: z.string(), Labels: labels, State: z.string().default("") }));
+const names = z
+  .array(z.string())
+  .nullish()
+  .transform((found) => found ?? []);
+
+export const containersSchema = z.array(
+  z.object({ Id: z.string(), Names: names, Labels: labels, State: z.string().default("") }),
+);
 
 export const volumesSchema = z.object({
   Volumes: z

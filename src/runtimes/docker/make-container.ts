@@ -14,7 +14,7 @@ export type ContainerGround = Pick<
 
 export interface ContainerWish {
   readonly json: unknown;
-  /** Absent: the engine thinks of one. */
+  /** Absent: one that proves whose it is. */
   readonly name?: string;
   readonly timeoutMs?: number;
 }
@@ -38,10 +38,10 @@ async function makeInTime(
   host: ContainerGround,
   { json, name, timeoutMs = TIMEOUT_MS }: ContainerWish,
 ): Promise<string> {
-  const { engine } = host;
+  const { engine, ownership } = host;
   let isLate = false;
-  const call = { method: "POST", path: "/containers/create", json, timeoutMs: 0 } as const;
-  const called = engine.call(name === undefined ? call : { ...call, query: { name } });
+  const query = { name: name ?? ownership.containerName() };
+  const called = engine.call({ method: "POST", path: "/containers/create", query, json, timeoutMs: 0 });
   const made = called.then((answer) => {
     const id = createdSchema.parse(answer.json).Id;
     if (isLate) void removeContainer(host, id);

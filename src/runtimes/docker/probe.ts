@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
 import { GUEST_FOLDER } from "../cell-mounts.ts";
 import { type Answer, type FilledDisks, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
@@ -99,7 +99,7 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
         syscalls: triedSyscalls(host.facts.architecture),
         variables: [...variables, "HOSTNAME", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_", "container", "TERM"],
         initVariables: [...variables, "HOSTNAME", "container", "TERM"],
-        processes: ["sh", "dash", "bash"],
+        processes: [basename(image.python)],
         disks: DISKS,
         ...PROBE_RESOURCES,
       };

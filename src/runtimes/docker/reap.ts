@@ -6,6 +6,8 @@ import type { ContainerGround } from "./make-container.ts";
 import { isOrphan, LABELS } from "./ownership.ts";
 import { removeContainer } from "./remove-container.ts";
 
+/** Containers through which volumes are filled have names of their own, for all servers. */
+const FILLING = /^\/?owlclaw-(?:guest|node)-[0-9a-f]{16}-fill$/;
 const VOLUME_TIMEOUT_MS = 10_000;
 const VOLUME_PAUSE_MS = 100;
 
@@ -79,7 +81,10 @@ async function removeVolume({ engine }: KeptGround, name: string): Promise<void>
 async function containersOf({ engine, ownership }: KeptGround): Promise<Found[]> {
   const filters = JSON.stringify({ label: [`${LABELS.data}=${ownership.dataId}`] });
   const { json } = await engine.call({ method: "GET", path: "/containers/json", query: { all: "1", filters } });
-  return containersSchema.parse(json).map(({ Id: id, Labels: labels }) => ({ id, labels }));
+  return containersSchema
+    .parse(json)
+    .filter(({ Names: names }) => names.some((name) => ownership.isContainerName(name) || FILLING.test(name)))
+    .map(({ Id: id, Labels: labels }) => ({ id, labels }));
 }
 
 async function workspacesOf({ engine, ownership }: DockerHost): Promise<Found[]> {

@@ -6,7 +6,9 @@ import { fakeEngine } from "./fake-engine.ts";
 
 const ID = "a".repeat(64);
 const STRAY = "b".repeat(64);
-const CREATE = "POST /containers/create";
+/** Its image has the labels of this server. */
+const FOREIGN = "c".repeat(64);
+const CREATE = expect.stringMatching(/^POST \/containers\/create\?name=owlclaw-[0-9a-f]{16}-[0-9a-f]{32}$/) as unknown;
 
 test("a container whose making takes too long is given up, and removed when it is there after all", async () => {
   let late: ServerResponse | undefined;
@@ -32,7 +34,10 @@ test("one that the engine lists before it has told of it is no stray", async () 
     else if (request.method === "POST") making = response;
     else {
       const Labels = ground.ownership.labels("cell", "owl-1");
-      response.end(JSON.stringify([ID, STRAY].map((Id) => ({ Id, Labels }))), () => {
+      const Names = [`/${ground.ownership.containerName()}`];
+      const foreign = { Id: FOREIGN, Names: ["/owlclaw-0123456789abcdef-0"], Labels };
+      const own = [ID, STRAY].map((Id) => ({ Id, Names, Labels }));
+      response.end(JSON.stringify([...own, foreign]), () => {
         making?.end(JSON.stringify({ Id: ID }));
       });
     }
