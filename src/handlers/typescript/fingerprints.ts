@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
+import { readRegularFile } from "./read-regular-file.ts";
 
 export interface Fingerprint {
   readonly mtimeMs: number;
@@ -40,11 +41,12 @@ export class Fingerprints {
     const before = this.#recorded[path];
     if (before === undefined) return false;
     try {
-      const { mtimeMs, ctimeMs, size } = await stat(path);
-      if (size !== before.size) return false;
+      const found = await stat(path);
+      const { mtimeMs, ctimeMs, size } = found;
+      if (!found.isFile() || size !== before.size) return false;
       const isSettled = Math.max(mtimeMs, ctimeMs) < before.recordedAtMs - SETTLED_MS;
       if (isSettled && mtimeMs === before.mtimeMs && ctimeMs === before.ctimeMs) return true;
-      const bytes = await readFile(path);
+      const bytes = readRegularFile(path);
       return createHash("sha256").update(bytes).digest("base64url") === before.sha256;
     } catch {
       // Gone, or not ours to read: what was recorded no longer holds.

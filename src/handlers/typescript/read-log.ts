@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { compiler } from "./compiler.ts";
+import { readRegularFile } from "./read-regular-file.ts";
 
 /** Reads files and remembers the digest of exactly what was read: a file that changes meanwhile is noticed later. */
 export class ReadLog {
@@ -8,7 +8,7 @@ export class ReadLog {
 
   readonly read = (path: string): string | undefined => {
     try {
-      const bytes = readFileSync(path);
+      const bytes = readRegularFile(path);
       this.digests[path] = createHash("sha256").update(bytes).digest("base64url");
       // UTF-16 is the compiler's own business.
       const isUtf16 = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
