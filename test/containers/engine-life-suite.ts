@@ -86,12 +86,10 @@ export function defineLifeSuite(engine: () => ContainerEngine): void {
     const { cli, image } = engine();
     const owner = await deadOwner(place);
     const labels = { "owlclaw.data": dataId, "owlclaw.server": "gone", "owlclaw.kind": "cell", "owlclaw.owner": owner };
-    const changes = Object.entries(labels).flatMap(([name, value]) => [
-      "--change",
-      `LABEL ${name}=${JSON.stringify(value)}`,
-    ]);
-    const made = await cli("create", "--network", "none", image, "true");
-    await cli("commit", ...changes, made, "labelled:1");
+    // An image that is made of a container has its labels, as those have which are built from it.
+    const flags = Object.entries(labels).flatMap(([name, value]) => ["--label", `${name}=${value}`]);
+    const made = await cli("create", "--network", "none", ...flags, image, "true");
+    await cli("commit", made, "labelled:1");
     await cli("rm", made);
     const small = ["--network", "none", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"];
     const foreign = await cli(
