@@ -2,7 +2,9 @@ import { stat } from "node:fs/promises";
 import { runTool } from "./run-tool.ts";
 
 const INTERVAL_MS = 2000;
-const SCAN_TIMEOUT_MS = 60_000;
+const SCAN_TIMEOUT_MS = 15_000;
+/** What is moved about all the time cannot be measured. An honest program does not do that at each of so many looks. */
+const MAX_UNMEASURED = 4;
 /** One file for so many bytes, as ext4 has them: a workspace of 2 GiB holds 131,072. */
 const BYTES_FOR_EACH_FILE = 16 * 1024;
 
@@ -15,7 +17,10 @@ export interface WatchedWorkspace {
 
 /** Where no file system limits a workspace, what it holds is measured now and then: late, but not never. */
 export interface WorkspaceWatch {
-  /** Calls back once when the workspace holds more than it may; returns what ends the watch. */
+  /**
+   * Calls back once when the workspace holds more than it may, or cannot be measured time after time; returns what ends
+   * the watch.
+   */
   watch(workspace: WatchedWorkspace, onExcess: () => void): () => void;
   close(): void;
 }
@@ -34,23 +39,29 @@ export interface WatchOptions {
   ) => Promise<ReadonlyMap<string, WorkspaceSize>>;
 }
 
+interface Watched {
+  readonly workspace: WatchedWorkspace;
+  readonly onExcess: () => void;
+  /** Looks in a row that gave nothing. */
+  unmeasured: number;
+}
+
 export function createWorkspaceWatch({
   intervalMs = INTERVAL_MS,
   measure = measureWorkspaces,
 }: WatchOptions = {}): WorkspaceWatch {
-  const watched = new Map<string, { readonly workspace: WatchedWorkspace; readonly onExcess: () => void }>();
+  const watched = new Map<string, Watched>();
   const closing = new AbortController();
   let timer: NodeJS.Timeout | undefined;
 
   const scan = async (): Promise<void> => {
     const workspaces = [...watched.values()].map(({ workspace }) => workspace);
     if (workspaces.length === 0) return;
-    for (const [folder, { bytes, files }] of await measure(workspaces, closing.signal)) {
-      const found = watched.get(folder);
-      if (found === undefined) continue;
-      const { maxBytes } = found.workspace;
-      if (bytes <= maxBytes && files <= maxBytes / BYTES_FOR_EACH_FILE) continue;
-      watched.delete(folder);
+    const sizes = await measure(workspaces, closing.signal);
+    for (const workspace of workspaces) {
+      const found = watched.get(workspace.folder);
+      if (found?.workspace !== workspace || !isExcess(found, sizes.get(workspace.folder))) continue;
+      watched.delete(workspace.folder);
       found.onExcess();
     }
   };
@@ -65,7 +76,7 @@ export function createWorkspaceWatch({
 
   return {
     watch: (workspace, onExcess) => {
-      watched.set(workspace.folder, { workspace, onExcess });
+      watched.set(workspace.folder, { workspace, onExcess, unmeasured: 0 });
       schedule();
       return () => watched.delete(workspace.folder);
     },
@@ -77,41 +88,42 @@ export function createWorkspaceWatch({
   };
 }
 
+function isExcess(watched: Watched, size: WorkspaceSize | undefined): boolean {
+  watched.unmeasured = size === undefined ? watched.unmeasured + 1 : 0;
+  if (size === undefined) return watched.unmeasured >= MAX_UNMEASURED;
+  const { maxBytes } = watched.workspace;
+  return size.bytes > maxBytes || size.files > maxBytes / BYTES_FOR_EACH_FILE;
+}
+
+/** Each by itself: what one sandbox does to its folders keeps no other workspace from being measured. */
 async function measureWorkspaces(
   workspaces: readonly WatchedWorkspace[],
   signal: AbortSignal,
 ): Promise<Map<string, WorkspaceSize>> {
-  const folders = workspaces.map(({ folder }) => folder);
-  const [bytes, files, removed] = await Promise.all([
-    diskUsage(["-B1"], folders, signal),
-    diskUsage(["--inodes"], folders, signal),
-    Promise.all(workspaces.map(async (workspace) => await removedFiles(workspace, signal))),
-  ]);
-  return new Map(
-    folders.flatMap((folder, index): [string, WorkspaceSize][] => {
-      const there = bytes.get(folder);
-      const open = removed[index];
-      if (there === undefined) return [];
-      const held = (files.get(folder) ?? 0) + (open?.files ?? 0);
-      return [[folder, { bytes: there + (open?.bytes ?? 0), files: held }]];
-    }),
-  );
+  const sizes = new Map<string, WorkspaceSize>();
+  const measure = async (workspace: WatchedWorkspace): Promise<void> => {
+    const [bytes, files, removed] = await Promise.all([
+      diskUsage(["-B1"], workspace.folder, signal),
+      diskUsage(["--inodes"], workspace.folder, signal),
+      removedFiles(workspace, signal),
+    ]);
+    if (bytes === undefined || files === undefined) return;
+    sizes.set(workspace.folder, { bytes: bytes + (removed?.bytes ?? 0), files: files + (removed?.files ?? 0) });
+  };
+  await Promise.all(workspaces.map(measure));
+  return sizes;
 }
 
-/** `du` walks by descriptors and follows no link: what is inside cannot lead it elsewhere. It ends with the server. */
-async function diskUsage(
-  flags: readonly string[],
-  folders: readonly string[],
-  signal: AbortSignal,
-): Promise<Map<string, number>> {
+/**
+ * `du` walks by descriptors and follows no link: what is inside cannot lead it elsewhere. It ends with the server. Nothing
+ * when it gives up, as it does in a folder that is moved while it is there.
+ */
+async function diskUsage(flags: readonly string[], folder: string, signal: AbortSignal): Promise<number | undefined> {
   const [command = "", ...before] = process.getuid?.() === 0 ? WITH_SERVER : READING_EVERYTHING;
-  const args = [...before, "du", "-s", "-x", ...flags, "-0", "--", ...folders];
+  const args = [...before, "du", "-s", "-x", ...flags, "--", folder];
   const { stdout } = await runTool({ command, args, timeoutMs: SCAN_TIMEOUT_MS, signal });
-  const entries = stdout.split("\0").flatMap((entry): [string, number][] => {
-    const [size = "", folder = ""] = entry.split("\t");
-    return folder === "" ? [] : [[folder, Number(size)]];
-  });
-  return new Map(entries);
+  const size = /^\d+/.exec(stdout)?.[0];
+  return size === undefined ? undefined : Number(size);
 }
 
 const WITH_SERVER = ["setpriv", "--pdeathsig", "KILL", "--"];
