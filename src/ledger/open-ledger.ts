@@ -47,7 +47,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
   const redactor = createRedactor(config.ledger.redact);
   const { dataFolder, charge = async () => undefined } = options;
   const started = new StartedCalls(dataFolder, keys);
-  const recovery = { dataFolder, keys, charge };
+  const recovery = { dataFolder, keys, charge, owed: [] };
   const ledger = new StoredLedger({
     store,
     alerts,

@@ -1,10 +1,19 @@
-import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, renameSync, rmSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
-import { isSharerAlive } from "../processes/identity.ts";
+import { identifySelf, isSharerAlive } from "../processes/identity.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { LedgerKeys } from "./keys.ts";
 import { COLUMNS, type Draft, type LedgerRow, type Value } from "./row.ts";
-import { ENDING, ownerOf, readStarted, startedFolder } from "./started-lines.ts";
+import {
+  ENDING,
+  ownerOf,
+  readStarted,
+  type Reserved,
+  startedFolder,
+  TAKEN,
+  takenBy,
+  takerOf,
+} from "./started-lines.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** A file of a process that cannot be looked up, and that nobody has touched for this long, is left by a dead one. */
@@ -19,6 +28,8 @@ export interface RecoverOptions {
   readonly own: string;
   /** Books what the calls had reserved. */
   readonly charge: (budgets: readonly string[], micros: number) => Promise<void>;
+  /** What has its row and could not be booked: it is booked the next time. */
+  readonly owed: Reserved[];
 }
 
 /** Makes rows of the calls that dead processes had begun and did not end. Says how many. */
@@ -35,6 +46,7 @@ export async function recoverCalls(options: RecoverOptions): Promise<number> {
       options.logger.error("calls of a server that has ended could not be recorded; it is tried again", { error });
     }
   }
+  await pay(options);
   return count;
 }
 
@@ -51,19 +63,25 @@ async function recoverFile(options: RecoverOptions, path: string): Promise<numbe
     });
   const missing = await withoutRows(options.store, left);
   if (missing.length > 0) await options.store.append(missing.map(({ draft }) => draft));
-  for (const { reserved } of missing) if (reserved.micros > 0) await options.charge(reserved.budgets, reserved.micros);
+  options.owed.push(...missing.map(({ reserved }) => reserved).filter(({ micros }) => micros > 0));
   rmSync(taken, { force: true });
   if (missing.length > 0)
     logger.warning("calls of a server that has ended are recorded as unknown", { calls: missing.length });
   return missing.length;
 }
 
+async function pay({ owed, charge }: RecoverOptions): Promise<void> {
+  for (let debt = owed[0]; debt !== undefined; debt = owed[0]) {
+    await charge(debt.budgets, debt.micros);
+    owed.shift();
+  }
+}
+
 type Left = ReturnType<typeof readStarted>;
 
 function isLeft(keys: LedgerKeys, path: string): boolean {
-  const taker = /\.taken-(\d+)$/.exec(path)?.[1];
-  if (taker !== undefined) return !existsSync(`/proc/${taker}`) || Number(taker) === process.pid;
-  const owner = ownerOf(keys, path);
+  if (path.endsWith(takenBy(identifySelf()))) return true;
+  const owner = TAKEN.test(path) ? takerOf(path) : ownerOf(keys, path);
   const isAlive = owner === undefined ? undefined : isSharerAlive(owner);
   if (isAlive !== undefined) return !isAlive;
   return Date.now() - statSync(path).mtimeMs > SILENCE_MS;
@@ -71,8 +89,11 @@ function isLeft(keys: LedgerKeys, path: string): boolean {
 
 /** Several servers may find the same file: the one whose rename succeeds has it. */
 function take(path: string): string | undefined {
-  const taken = `${path.replace(/\.taken-\d+$/, "")}.taken-${process.pid}`;
+  const taken = `${path.replace(TAKEN, "")}${takenBy(identifySelf())}`;
   try {
+    // In another container this time alone says that the file is being worked on.
+    const now = new Date();
+    utimesSync(path, now, now);
     if (taken !== path) renameSync(path, taken);
     return taken;
   } catch {

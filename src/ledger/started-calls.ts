@@ -118,8 +118,7 @@ export class StartedCalls {
 
   #append(text: string): void {
     const file = this.#opened();
-    if (this.#open.size === 0 && this.#bytes > 0) this.#restart(file, "");
-    else if (this.#bytes > MAX_BYTES) this.#restart(file, this.#openLines());
+    if (this.#open.size === 0 || this.#bytes === 0 || this.#bytes > MAX_BYTES) this.#restart(file);
     const bytes = Buffer.from(`${this.#ended}${text}`);
     this.#ended = "";
     this.#put(file, bytes);
@@ -127,16 +126,20 @@ export class StartedCalls {
 
   #put(file: number, bytes: Buffer): void {
     const written = writeSync(file, bytes);
+    if (written < bytes.length) {
+      // The next line must not continue half a line.
+      ftruncateSync(file, this.#bytes);
+      throw new Error(`only ${written} of ${bytes.length} bytes could be written`);
+    }
     this.#bytes += written;
-    if (written < bytes.length) throw new Error(`only ${written} of ${bytes.length} bytes could be written`);
   }
 
   /** In one write behind the header: a process that is killed in between leaves a file without calls, and has a row of each. */
-  #restart(file: number, text: string): void {
+  #restart(file: number): void {
     ftruncateSync(file, 0);
     this.#bytes = 0;
     this.#ended = "";
-    this.#put(file, Buffer.from(`${this.#header()}${text}`));
+    this.#put(file, Buffer.from(`${this.#header()}${this.#openLines()}`));
   }
 
   #openLines(): string {

@@ -8,6 +8,8 @@ import { COLUMNS, type Draft } from "./row.ts";
 /** Of the files with calls that have begun. */
 export const ENDING = ".calls";
 const HEADER_BYTES = 1024;
+/** Behind the name of a file of which a server makes rows: who that is. */
+export const TAKEN = /\.taken-[\w-]+$/;
 
 export function startedFolder(dataFolder: string): string {
   return join(dataFolder, "calls");
@@ -32,7 +34,7 @@ export type StartedLine =
   | { readonly settled: number; readonly micros: number }
   | { readonly process: z.infer<typeof processSchema> };
 
-interface Reserved {
+export interface Reserved {
   readonly micros: number;
   readonly budgets: readonly string[];
 }
@@ -48,6 +50,21 @@ export interface LeftCalls {
   readonly foreign: number;
 }
 
+export function takenBy(process: z.infer<typeof processSchema>): string {
+  return `.taken-${Buffer.from(JSON.stringify(process)).toString("base64url")}`;
+}
+
+/** Nothing where the name does not say it. */
+export function takerOf(path: string): LeftCalls["process"] {
+  const text = TAKEN.exec(path)?.[0].replace(".taken-", "") ?? "";
+  try {
+    return processSchema.safeParse(JSON.parse(Buffer.from(text, "base64url").toString())).data;
+  } catch {
+    // Its time says whether a server still works on it.
+    return undefined;
+  }
+}
+
 /** The MAC is over the file's name too, so that no line can be carried to another file. */
 export function sealLine(keys: LedgerKeys, path: string, line: StartedLine): string {
   const text = JSON.stringify(line);
@@ -55,7 +72,7 @@ export function sealLine(keys: LedgerKeys, path: string, line: StartedLine): str
 }
 
 function macOf({ chainKey }: LedgerKeys, path: string, text: string): string {
-  return linkHash(chainKey, `started ${basename(path).replace(/\.taken-.*$/, "")}`, text);
+  return linkHash(chainKey, `started ${basename(path).replace(TAKEN, "")}`, text);
 }
 
 /** The last line may be half written: its call never began. */
