@@ -6,12 +6,16 @@ export interface BoundedLinesOptions {
   readonly maxLineChars: number;
   /** After these nothing is looked at any more, and the stream is read to its end. */
   readonly maxLines?: number;
+  /** Of a chunk with more of them the last ones are given out, and the number of those before. */
+  readonly maxLinesAtOnce?: number;
   readonly onLine: (line: string) => void;
+  readonly onSkipped?: (count: number) => void;
 }
 
 /** The lines of a stream. It is always read, and a line without end takes no more memory than a long one. */
 export function boundedLines(stream: Readable, options: BoundedLinesOptions): void {
   const { maxLineChars, maxLines = Number.POSITIVE_INFINITY, onLine } = options;
+  const { maxLinesAtOnce = Number.POSITIVE_INFINITY, onSkipped = () => undefined } = options;
   const decoder = new StringDecoder("utf8");
   let line = "";
   let lines = 0;
@@ -24,7 +28,13 @@ export function boundedLines(stream: Readable, options: BoundedLinesOptions): vo
     line = "";
   };
   const onData = (chunk: Buffer): void => {
-    const [first = "", ...more] = decoder.write(chunk).split("\n");
+    const from = startOfLast(chunk, maxLinesAtOnce);
+    if (from > 0) {
+      onSkipped(linesIn(chunk, from));
+      decoder.end();
+      line = "";
+    }
+    const [first = "", ...more] = decoder.write(chunk.subarray(from)).split("\n");
     add(first);
     for (const piece of more) {
       tell();
@@ -36,4 +46,20 @@ export function boundedLines(stream: Readable, options: BoundedLinesOptions): vo
   stream.once("end", () => {
     if (line !== "") tell();
   });
+}
+
+const LINE_FEED = 0x0a;
+
+/** Behind the line feed before the last lines; 0 when there are not that many. */
+function startOfLast(chunk: Buffer, maxLines: number): number {
+  if (!Number.isFinite(maxLines)) return 0;
+  let at = chunk.length;
+  for (let line = 0; line <= maxLines && at > 0; line += 1) at = chunk.lastIndexOf(LINE_FEED, at - 1);
+  return at > 0 ? at + 1 : 0;
+}
+
+function linesIn(chunk: Buffer, end: number): number {
+  let lines = 0;
+  for (let at = chunk.indexOf(LINE_FEED); at !== -1 && at < end; at = chunk.indexOf(LINE_FEED, at + 1)) lines += 1;
+  return lines;
 }

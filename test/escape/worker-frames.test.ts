@@ -95,6 +95,12 @@ test("more clients than there are workers are all served, each by a worker that 
   expect(seen.flatMap(({ held }) => held)).toEqual([]);
 });
 
+test("a message with so many values that it would hold up the server ends the worker unread", async () => {
+  const { body } = await call(server.url, "many_ts", { count: 2_000_000 }, { token: tokens.bob });
+  expect(JSON.stringify(body)).toContain("it holds more than 50000 values");
+  expect(await ask("bob", "many_ts", { count: 20_000 })).toContain("{}");
+});
+
 test("no forged frame has charged anybody", async () => {
   for (const who of ["ada", "bob"] as const) {
     const { body } = await call(server.url, "look_ts", {}, { token: tokens[who] });

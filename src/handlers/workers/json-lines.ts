@@ -5,6 +5,8 @@ export interface JsonLinesOptions {
   readonly stream: Duplex;
   /** A longer line ends the stream. */
   readonly maxLineChars: number;
+  /** Throws for a line that is not to be parsed, which ends the stream. */
+  readonly assertLine?: ((line: string) => void) | undefined;
   readonly onMessage: (message: unknown) => void;
   /** The other side is gone, or sent what is no line of ours; called once. */
   readonly onEnd: (reason: string) => void;
@@ -57,13 +59,13 @@ export class JsonLines {
   }
 
   #read(text: string): void {
-    const { maxLineChars, onMessage } = this.#options;
+    const { maxLineChars, assertLine, onMessage } = this.#options;
     let from = 0;
     for (let at = text.indexOf("\n"); at !== -1 && !this.#isOver; at = text.indexOf("\n", from)) {
       const line = this.#rest + text.slice(from, at);
       this.#rest = "";
       from = at + 1;
-      const message = line.length <= maxLineChars ? parse(line) : undefined;
+      const message = line.length <= maxLineChars ? parse(line, assertLine) : undefined;
       if (message === undefined) return this.end("it sent what is no message");
       onMessage(message);
     }
@@ -72,8 +74,9 @@ export class JsonLines {
   }
 }
 
-function parse(line: string): unknown {
+function parse(line: string, assertLine: JsonLinesOptions["assertLine"]): unknown {
   try {
+    assertLine?.(line);
     const value: unknown = JSON.parse(line);
     return typeof value === "object" && value !== null ? value : undefined;
   } catch {

@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import { isDynamicPattern } from "tinyglobby";
+import { assertFewValues } from "../../sandbox/frame-values.ts";
 import type { Places } from "../../sandbox/place.ts";
 import type { HandlerLanguage } from "../generation.ts";
 import type { LaunchedWorker } from "./launched-worker.ts";
@@ -54,6 +55,7 @@ export async function launchInSandbox(
       ...(reason === "memory" && { reason: "it used more memory than its sandbox allows" }),
     })),
     cleared: cell.exited.then(() => place.close()),
+    assertLine: (line) => assertFewValues(Buffer.from(line)),
     pathPrefix: SANDBOXED_FILES,
     kill: () => void cell.stop(),
   };

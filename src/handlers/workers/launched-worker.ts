@@ -18,6 +18,8 @@ export interface LaunchedWorker {
   /** After its end, when nothing of it is left; where that takes longer than the end itself. */
   readonly cleared?: Promise<void>;
   readonly journal?: CallJournal;
+  /** Throws for a message that is not to be parsed. */
+  readonly assertLine?: (line: string) => void;
   /** Stands before every path inside, where the files are elsewhere. */
   readonly pathPrefix?: string;
   kill(): void;
@@ -28,6 +30,8 @@ export type LaunchWorker = () => Promise<LaunchedWorker>;
 const MAX_LINE_CHARS = 2000;
 const MAX_LINES_PER_WINDOW = 200;
 const WINDOW_MS = 10_000;
+/** Of what comes at once; a log does not take more of them anyway. */
+const MAX_LINES_AT_ONCE = 50;
 
 /** Brings what a worker prints to the log, line by line, and not more than a log can bear. */
 export function logOutputs({ outputs }: LaunchedWorker, logger: Logger, onLine?: (line: string) => void): void {
@@ -48,6 +52,11 @@ export function logOutputs({ outputs }: LaunchedWorker, logger: Logger, onLine?:
   };
   for (const { name, stream } of outputs) {
     stream.on("error", () => undefined);
-    boundedLines(stream, { maxLineChars: MAX_LINE_CHARS, onLine: (line) => log(name, line) });
+    boundedLines(stream, {
+      maxLineChars: MAX_LINE_CHARS,
+      maxLinesAtOnce: MAX_LINES_AT_ONCE,
+      onLine: (line) => log(name, line),
+      onSkipped: (count) => (lines += count),
+    });
   }
 }

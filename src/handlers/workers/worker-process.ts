@@ -74,6 +74,7 @@ export class WorkerProcess implements CallRunner {
     this.#lines = new JsonLines({
       stream: launched.stream,
       maxLineChars,
+      assertLine: (line) => this.#assertLine(line),
       onMessage: (message) => this.#receive(message),
       onEnd: () => this.#onLineEnd(),
     });
@@ -169,6 +170,15 @@ export class WorkerProcess implements CallRunner {
       this.#options.launched.kill();
     };
     setTimeout(endIt, END_GRACE_MS).unref();
+  }
+
+  #assertLine(line: string): void {
+    try {
+      this.#options.launched.assertLine?.(line);
+    } catch (error) {
+      this.kill(`it sent what is not read: ${error instanceof Error ? error.message : String(error)}`);
+      throw error;
+    }
   }
 
   #receive(message: unknown): void {
