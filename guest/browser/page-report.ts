@@ -20,3 +20,15 @@ export interface ReportLine {
   /** The ref of the frame whose lines belong after this one. */
   readonly frame?: number;
 }
+
+/** What an element is now, beside what it was in the snapshot. */
+export interface Sighting {
+  readonly was: string;
+  readonly is: string;
+  /** As snapshots say it. */
+  readonly label: string;
+}
+
+export interface Press extends Sighting {
+  readonly isRefused: boolean;
+}

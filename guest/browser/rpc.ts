@@ -223,6 +223,7 @@ export type BrowserFailureKind =
   | "script_error"
   | "several_elements"
   | "stale_ref"
+  | "changed_element"
   | "timeout"
   | "unknown_cursor"
   | "unreachable"

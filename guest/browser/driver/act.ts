@@ -2,7 +2,7 @@ import { closeSync } from "node:fs";
 import { Failure } from "../../failure.ts";
 import type * as rpc from "../rpc.ts";
 import { explainAction } from "./action-failure.ts";
-import { type Located, locate } from "./locate.ts";
+import { guarded, type Located, locate } from "./locate.ts";
 import { refuseSickPage } from "./page-health.ts";
 import type { BrowserSession } from "./session.ts";
 import { settle } from "./settle.ts";
@@ -16,7 +16,7 @@ interface ActOptions {
   readonly signal: AbortSignal;
 }
 
-/** Finds an element, does something with it, and waits for what that set off. */
+/** Finds an element, does something with it, and waits for what that set off. `use` may say what it was when it was used. */
 async function act(
   session: BrowserSession,
   { selector, timeoutMs, signal }: ActOptions,
@@ -25,8 +25,8 @@ async function act(
   let target: string;
   try {
     const located = await locate(session, selector);
-    target = located.label.slice(0, TARGET_MAX);
-    await use(located, { timeout: timeoutMs, signal });
+    const used = await use(located, { timeout: timeoutMs, signal });
+    target = (typeof used === "string" ? used : located.label).slice(0, TARGET_MAX);
   } catch (error) {
     await refuseSickPage(session, error);
     throw explainAction(error, { selector, timeoutMs });
@@ -43,8 +43,10 @@ export async function click(
   const { button, clickCount, acceptDialogs } = params;
   session.acceptsDialogs = acceptDialogs;
   try {
-    const use = async ({ locator }: Located, options: object): Promise<void> => {
-      if (!(await clickArea(locator, options))) await locator.click({ ...options, button, clickCount });
+    const use = async (located: Located, options: object): Promise<string | undefined> => {
+      const { locator } = located;
+      if (await clickArea(locator, options)) return undefined;
+      return await guarded(located, params.selector, () => locator.click({ ...options, button, clickCount }));
     };
     return await session.acting(async () => await act(session, { ...params, signal }, use));
   } finally {

@@ -1,17 +1,23 @@
-import type { Locator, Page } from "playwright-core";
+import type { Frame, Locator, Page } from "playwright-core";
 import { Failure } from "../../failure.ts";
+import type { Press, Sighting } from "../page-report.ts";
+import { askPage } from "./ask-page.ts";
 import type { BrowserSession } from "./session.ts";
 
 const REF = /^\[?(?:ref_|ref=)?(\d+)\]?$|^\[?ref_(\w+)\]?$/;
+/** A page that was left for another says nothing more. */
+const UNGUARD_MS = 1000;
 
 export interface Located {
   readonly locator: Locator;
   readonly page: Page;
   /** What it is, for showing. */
   readonly label: string;
+  /** Where it is known by a ref. */
+  readonly known?: { readonly frame: Frame; readonly ref: number };
 }
 
-/** Finds what a caller means: a ref of the last snapshot, or CSS on the page itself. */
+/** Finds what a caller means: a ref of the last snapshot, or CSS on the page itself. What is another thing by now is refused. */
 export async function locate(session: BrowserSession, selector: string): Promise<Located> {
   const page = await session.page();
   const trimmed = selector.trim();
@@ -20,9 +26,34 @@ export async function locate(session: BrowserSession, selector: string): Promise
   const ref = Number(match[1]);
   const frame = session.refs.frameOf(ref);
   if (frame === undefined && !(ref < session.refs.next)) throw unknownRef(selector);
-  const locator = frame?.page() === page ? frame.locator(`owl=ref:${ref}`) : undefined;
-  if (locator === undefined || (await locator.count()) === 0) throw staleRef(selector);
-  return { locator, page, label: session.refs.labelOf(ref) ?? trimmed };
+  if (frame?.page() !== page) throw staleRef(selector);
+  const seen = await askPage<Sighting>(frame, `look:${ref}`);
+  if (seen === undefined) throw staleRef(selector);
+  if (seen.is !== seen.was) throw changedElement(selector, seen);
+  return { locator: frame.locator(`owl=ref:${ref}`), page, label: seen.label, known: { frame, ref } };
+}
+
+/** Presses an element unless it is another thing by then. Says what it was, where that is known. */
+export async function guarded(
+  { known }: Located,
+  selector: string,
+  press: () => Promise<void>,
+): Promise<string | undefined> {
+  if (known === undefined) {
+    await press();
+    return undefined;
+  }
+  const { frame, ref } = known;
+  const seen = await askPage<Sighting>(frame, `guard:${ref}`);
+  if (seen !== undefined && seen.is !== seen.was) throw changedElement(selector, seen);
+  let pressed: Press | undefined;
+  try {
+    await press();
+  } finally {
+    pressed = await askPage<Press>(frame, "unguard:", { timeout: UNGUARD_MS }).catch(() => undefined);
+  }
+  if (pressed?.isRefused === true) throw changedElement(selector, pressed);
+  return pressed?.label;
 }
 
 function unknownRef(selector: string): Failure {
@@ -38,5 +69,13 @@ function staleRef(selector: string): Failure {
     "stale_ref",
     `element not found (selector=${JSON.stringify(selector)}): the page has changed since the snapshot that named it`,
     "call browser_snapshot again and use one of the returned refs",
+  );
+}
+
+function changedElement(selector: string, { was, is }: Sighting): Failure {
+  return new Failure(
+    "changed_element",
+    `the element was ${was} in the snapshot and is ${is} now (selector=${JSON.stringify(selector)})`,
+    "call browser_snapshot again and use one of the returned refs; where a name changes all the time, use a CSS selector",
   );
 }

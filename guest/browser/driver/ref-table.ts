@@ -3,26 +3,20 @@ import type { Frame } from "playwright-core";
 /** A browser that is used for days must not remember every element that it has ever seen. */
 const REFS_MAX = 50_000;
 
-interface KnownRef {
-  readonly frame: Frame;
-  /** What it is, as snapshots say it. */
-  readonly label: string;
-}
-
 /** In which frame each ref is. Numbers are never given twice in one browser. */
 export class RefTable {
   /** Those of the latest snapshots last. */
-  readonly #known = new Map<number, KnownRef>();
+  readonly #known = new Map<number, Frame>();
   #next = 1;
 
   get next(): number {
     return this.#next;
   }
 
-  add(elements: Readonly<Record<string, string>>, frame: Frame, next: number): void {
-    for (const [ref, label] of Object.entries(elements)) {
-      this.#known.delete(Number(ref));
-      this.#known.set(Number(ref), { frame, label });
+  add(refs: readonly number[], frame: Frame, next: number): void {
+    for (const ref of refs) {
+      this.#known.delete(ref);
+      this.#known.set(ref, frame);
     }
     for (const oldest of this.#known.keys()) {
       if (this.#known.size <= REFS_MAX) break;
@@ -31,12 +25,8 @@ export class RefTable {
     this.#next = Math.max(this.#next, next);
   }
 
-  labelOf(ref: number): string | undefined {
-    return this.#known.get(ref)?.label;
-  }
-
   frameOf(ref: number): Frame | undefined {
-    const frame = this.#known.get(ref)?.frame;
+    const frame = this.#known.get(ref);
     return frame?.isDetached() === true ? undefined : frame;
   }
 }

@@ -2,6 +2,7 @@ import type { Frame } from "playwright-core";
 import type { FrameReport } from "../page-report.ts";
 import type { BrowserSnapshotParams, BrowserSnapshotResult } from "../rpc.ts";
 import { assertAllowedPage } from "./allowed-addresses.ts";
+import { askPage } from "./ask-page.ts";
 import type { BrowserSession } from "./session.ts";
 import type { SnapshotLine } from "./snapshot-pages.ts";
 
@@ -49,7 +50,7 @@ class FrameReader {
   async read(frame: Frame): Promise<SnapshotLine[]> {
     this.#frames += 1;
     const report = await readFrame(frame, this.#session.refs.next, this.#options);
-    this.#session.refs.add(report.elements, frame, report.nextRef);
+    this.#session.refs.add(Object.keys(report.elements).map(Number), frame, report.nextRef);
     this.#hidden.push(...report.hidden);
     const lines: SnapshotLine[] = [];
     for (const { text, refs, frame: inner } of report.lines) {
@@ -76,7 +77,7 @@ class FrameReader {
 }
 
 async function readFrame(frame: Frame, nextRef: number, { timeoutMs, signal }: ReadOptions): Promise<FrameReport> {
-  const json = await frame.locator(`owl=snapshot:${nextRef}`).textContent({ timeout: timeoutMs, signal });
-  // oxlint-disable-next-line typescript/consistent-type-assertions -- our own script in a world of its own wrote it; the host checks what comes of it
-  return JSON.parse(json ?? "{}") as FrameReport;
+  const report = await askPage<FrameReport>(frame, `snapshot:${nextRef}`, { timeout: timeoutMs, signal });
+  if (report === undefined) throw new Error("the page reports nothing");
+  return report;
 }

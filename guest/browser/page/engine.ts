@@ -1,4 +1,7 @@
+import type { Press } from "../page-report.ts";
 import { FrameWalk } from "./frame-walk.ts";
+import { spellingOf } from "./identity.ts";
+import { PressGuard } from "./press-guard.ts";
 import { Refs } from "./refs.ts";
 
 /** As Playwright wants it. It runs in a world of its own: the page's scripts cannot see or change it. */
@@ -8,24 +11,50 @@ interface SelectorEngine {
 }
 
 /**
- * Understands `ref:7`, the element with that ref, and `snapshot:7`: an element outside the page whose text is the
- * report of this frame as JSON, new refs starting at 7.
+ * Understands `ref:7`, the element with that ref, and commands whose answer is the JSON in an element outside the page:
+ * `snapshot:7` reports this frame, new refs starting at 7; `look:7` says what the element of a ref is now; `guard:7` does so and keeps
+ * presses from it when it changes; `unguard:` ends that and says what was pressed.
  */
 export function createEngine(): SelectorEngine {
   const refs = new Refs();
-  const answer = (command: string): Element[] => {
-    const [verb = "", argument = ""] = command.split(":");
-    const number = Number(argument);
-    if (verb === "snapshot") return [report(refs, number)];
-    const element = refs.find(number);
+  const guard = new PressGuard();
+  const commands: Readonly<Record<string, (number: number) => unknown>> = {
+    snapshot: (number) => report(refs, number),
+    look: (number) => refs.lookAt(number),
+    guard: (number) => {
+      guardPress(refs, guard, number);
+      return refs.lookAt(number);
+    },
+    unguard: () => guard.disarm(),
+  };
+  const answer = (text: string): Element[] => {
+    const [verb = "", argument = ""] = text.split(":");
+    const command = commands[verb];
+    if (command !== undefined) return [carry(command(Number(argument)))];
+    const element = refs.find(Number(argument));
     return element === undefined ? [] : [element];
   };
   return { query: (_root, command) => answer(command)[0], queryAll: (_root, command) => answer(command) };
 }
 
-function report(refs: Refs, nextRef: number): Element {
+function report(refs: Refs, nextRef: number): object {
   refs.startAt(nextRef);
+  return new FrameWalk(refs).report();
+}
+
+function guardPress(refs: Refs, guard: PressGuard, number: number): void {
+  const element = refs.find(number);
+  if (element === undefined) return;
+  const spelling = spellingOf(element);
+  guard.arm((): Press => {
+    const seen = refs.lookAt(number) ?? { was: "there", is: "gone", label: "" };
+    // What only looks other under the pointer is used as it looks then, and reported so.
+    return { ...seen, isRefused: seen.was !== seen.is && spelling !== spellingOf(element) };
+  });
+}
+
+function carry(value: unknown): Element {
   const carrier = document.createElement("pre");
-  carrier.textContent = JSON.stringify(new FrameWalk(refs).report());
+  carrier.textContent = JSON.stringify(value ?? null);
   return carrier;
 }

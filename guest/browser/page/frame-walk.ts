@@ -1,8 +1,9 @@
 import type { FrameReport } from "../page-report.ts";
 import { describeElement, hasWrittenValue } from "./describe.ts";
 import { GeneratedText, type Side } from "./generated-text.ts";
-import { accessibleName, shorten, squeeze } from "./names.ts";
+import { FRAMES, titleOf } from "./identity.ts";
 import { LineBuilder } from "./line-builder.ts";
+import { shorten, squeeze } from "./names.ts";
 import type { Refs } from "./refs.ts";
 import { widgetRole } from "./roles.ts";
 import {
@@ -38,7 +39,6 @@ const CLOSED = new Set([
   "AUDIO",
   "CANVAS",
 ]);
-const FRAMES = new Set(["IFRAME", "FRAME", "OBJECT", "EMBED"]);
 
 /** Walks one frame once, in the order in which it is shown, shadow trees included. */
 export class FrameWalk {
@@ -149,8 +149,9 @@ export class FrameWalk {
     if (style.visibility !== "visible") return undefined;
     const role = widgetRole(element, style, outer.cursor);
     if (role === undefined) return undefined;
-    const ref = this.#refs.numberOf(element);
-    this.#elements[ref] = describeElement(element, this.#titleOf(element, role));
+    const title = titleOf(element, role, this.#generated);
+    const ref = this.#refs.numberOf(element, title, this.#generated);
+    this.#elements[ref] = describeElement(element, title);
     this.#lines.mark(ref);
     this.#words.open();
     return ref;
@@ -169,14 +170,10 @@ export class FrameWalk {
 
   #visitFrame(element: Element, place: Place): void {
     if (isFrameHidden(element, place)) return;
-    const ref = this.#refs.numberOf(element);
-    this.#elements[ref] = this.#titleOf(element, "frame");
+    const title = titleOf(element, "frame", this.#generated);
+    const ref = this.#refs.numberOf(element, title, this.#generated);
+    this.#elements[ref] = title;
     this.#lines.markFrame(ref);
-  }
-
-  #titleOf(element: Element, role: string): string {
-    const name = accessibleName(element, this.#generated);
-    return name === "" ? role : `${role} "${name}"`;
   }
 
   #describePicture(element: Element, { style, outer, around }: Place): void {

@@ -7,7 +7,11 @@ export interface Generated {
 
 /** Words that styles put before and after what is in an element. */
 export class GeneratedText {
-  #isAnywhere = false;
+  #isAnywhere: boolean;
+
+  constructor(isAnywhere = false) {
+    this.#isAnywhere = isAnywhere;
+  }
 
   /** Elements are asked only where a style may have words for them: asking all of them costs a sixth of a snapshot. */
   lookInto(root: Document | ShadowRoot): void {

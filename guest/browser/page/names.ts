@@ -10,9 +10,10 @@ export function shorten(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : `${text.slice(0, maxChars - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
-/** What the element is called, as a screen reader would say it. */
-export function accessibleName(element: Element, generated: GeneratedText): string {
+/** What the element is called, as a screen reader would say it. `isFilled`: what is in it is no name. */
+export function accessibleName(element: Element, generated: GeneratedText, { isFilled = false } = {}): string {
   for (const source of [fromLabelledBy, fromAriaLabel, fromLabels, fromOwnText, fromAttributes]) {
+    if (isFilled && source === fromOwnText) continue;
     const name = squeeze(source(element, generated));
     if (name !== "") return shorten(name, NAME_MAX);
   }

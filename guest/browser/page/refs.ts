@@ -1,6 +1,18 @@
+import type { Sighting } from "../page-report.ts";
+import { describeElement } from "./describe.ts";
+import { GeneratedText } from "./generated-text.ts";
+import { identityOf, roleOf, titleOf } from "./identity.ts";
+
+interface Known {
+  readonly element: WeakRef<Element>;
+  /** Role and name in the last snapshot that showed it, and how they were found. */
+  identity: string;
+  generated: GeneratedText;
+}
+
 /** Elements and their numbers. An element keeps its number for as long as its page lives. */
 export class Refs {
-  readonly #elements = new Map<number, WeakRef<Element>>();
+  readonly #known = new Map<number, Known>();
   readonly #numbers = new WeakMap<Element, number>();
   #next = 1;
 
@@ -13,19 +25,36 @@ export class Refs {
     return this.#next;
   }
 
-  numberOf(element: Element): number {
-    const known = this.#numbers.get(element);
-    if (known !== undefined) return known;
-    const number = this.#next;
-    this.#next += 1;
+  /** `title`: role and name, as the snapshot shows them. */
+  numberOf(element: Element, title: string, { isAnywhere }: GeneratedText): number {
+    const number = this.#numbers.get(element) ?? this.#next;
+    if (number === this.#next) this.#next += 1;
     this.#numbers.set(element, number);
-    this.#elements.set(number, new WeakRef(element));
+    const generated = isAnywhere ? GENERATED : NOT_GENERATED;
+    this.#known.set(number, {
+      element: this.#known.get(number)?.element ?? new WeakRef(element),
+      identity: identityOf(element, generated, title),
+      generated,
+    });
     return number;
   }
 
   /** Nothing when it is no longer part of the page. */
   find(number: number): Element | undefined {
-    const element = this.#elements.get(number)?.deref();
+    const element = this.#known.get(number)?.element.deref();
     return element?.isConnected === true ? element : undefined;
   }
+
+  /** What has become of it since the last snapshot. */
+  lookAt(number: number): Sighting | undefined {
+    const element = this.find(number);
+    const known = this.#known.get(number);
+    if (element === undefined || known === undefined) return undefined;
+    const title = titleOf(element, roleOf(element), known.generated);
+    const is = identityOf(element, known.generated, title);
+    return { was: known.identity, is, label: describeElement(element, title) };
+  }
 }
+
+const GENERATED = new GeneratedText(true);
+const NOT_GENERATED = new GeneratedText(false);

@@ -23,14 +23,18 @@ const TAG_ROLES: Readonly<Record<string, string>> = { BUTTON: "button", SUMMARY:
 
 /** What the element is to somebody who uses it; nothing when there is nothing to do with it. */
 export function widgetRole(element: Element, style: CSSStyleDeclaration, parentCursor: string): string | undefined {
-  const role = givenRole(element) ?? nativeRole(element);
+  const role = standingRole(element);
   if (role !== undefined) return role;
-  if (isEditable(element)) return "textbox";
   const isClickable =
     (style.cursor === "pointer" && parentCursor !== "pointer" && !isLabelOfVisible(element)) ||
     element.hasAttribute("onclick") ||
     isFocusable(element);
   return isClickable ? "clickable" : undefined;
+}
+
+/** What it is wherever it stands and however it looks. */
+export function standingRole(element: Element): string | undefined {
+  return givenRole(element) ?? nativeRole(element) ?? (isEditable(element) ? "textbox" : undefined);
 }
 
 function givenRole(element: Element): string | undefined {
