@@ -43,3 +43,21 @@ export function mixed({ colour, alpha }: Paint, behind: Colour): Colour {
   const channel = (index: 0 | 1 | 2): number => colour[index] * alpha + behind[index] * (1 - alpha);
   return [channel(0), channel(1), channel(2)];
 }
+
+/** What is seen where a solid colour is blended with the one behind it. A canvas has the names and the sums of styles. */
+export function blended(mode: string, colour: Colour, behind: Colour): Colour {
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  if (context === null) return colour;
+  const paint = (operation: GlobalCompositeOperation, [red, green, blue]: Colour): void => {
+    context.globalCompositeOperation = "source-over";
+    context.globalCompositeOperation = operation;
+    context.fillStyle = `rgb(${red} ${green} ${blue})`;
+    context.fillRect(0, 0, 1, 1);
+  };
+  paint("source-over", behind);
+  // oxlint-disable-next-line typescript/consistent-type-assertions -- a canvas keeps what it has when it does not know an operation
+  paint((mode === "plus-lighter" ? "lighter" : mode) as GlobalCompositeOperation, colour);
+  const [red = 0, green = 0, blue = 0] = context.getImageData(0, 0, 1, 1).data;
+  context.globalCompositeOperation = "source-over";
+  return [red, green, blue];
+}

@@ -2,12 +2,12 @@ import type { FrameReport } from "../page-report.ts";
 import { describeElement, hasWrittenValue } from "./describe.ts";
 import { GeneratedText, type Side } from "./generated-text.ts";
 import { FRAMES, titleOf } from "./identity.ts";
+import { areLettersHidden } from "./letters.ts";
 import { LineBuilder } from "./line-builder.ts";
 import { shorten, squeeze } from "./names.ts";
 import type { Refs } from "./refs.ts";
 import { widgetRole } from "./roles.ts";
 import {
-  areLettersHidden,
   isElementHidden,
   isFrameHidden,
   isGeneratedHidden,
@@ -91,17 +91,17 @@ export class FrameWalk {
         this.#hide(child.textContent ?? "");
         continue;
       }
-      if (child instanceof Text) this.#visitText(child, style, around);
+      if (child instanceof Text) this.#visitText(child, parent, { style, around });
       else if (child instanceof Element) this.#visitElement(child, around, depth + 1);
     }
   }
 
-  #visitText(node: Text, style: CSSStyleDeclaration, around: Surroundings): void {
+  #visitText(node: Text, parent: Element, { style, around }: Pick<Place, "style" | "around">): void {
     const text = node.data;
     const isEmpty = !/\S/.test(text);
     const isPreformatted = style.whiteSpaceCollapse === "preserve";
     if (isEmpty && (!isPreformatted || around.isHidden)) return this.#lines.space();
-    const seen = isEmpty ? text.length : seenChars(node, style, around);
+    const seen = isEmpty ? text.length : seenChars(node, parent, { style, around });
     if (seen < text.length) this.#hideWords(text.slice(seen));
     if (seen === 0) return;
     if (!isEmpty) this.#words.addSeen();
@@ -193,8 +193,8 @@ export class FrameWalk {
 }
 
 /** A field's value in letters that nobody can read. */
-function isWrittenAway(element: Element, style: CSSStyleDeclaration, { background }: Surroundings): boolean {
-  return hasWrittenValue(element) && areLettersHidden(element.getBoundingClientRect(), style, background);
+function isWrittenAway(element: Element, style: CSSStyleDeclaration, { ground }: Surroundings): boolean {
+  return hasWrittenValue(element) && areLettersHidden(element, element.getBoundingClientRect(), style, ground);
 }
 
 /** What a closed `details` holds beside its summary is shown by nobody, and no style says so. */

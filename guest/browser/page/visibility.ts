@@ -10,8 +10,9 @@ import {
   isOutside,
   pageClips,
 } from "./clipping.ts";
-import { type Colour, mixed, paintOf } from "./colours.ts";
+import { areLettersHidden, backgroundOf, type Ground, groundWithin } from "./letters.ts";
 import { shapeOf } from "./shapes.ts";
+import { SvgShapes } from "./svg-paint.ts";
 
 /** What an element hands down to what is in it. */
 export interface Surroundings {
@@ -19,8 +20,7 @@ export interface Surroundings {
   readonly isHidden: boolean;
   readonly opacity: number;
   readonly clips: Clips;
-  /** The colour behind; nothing where a picture is, or it cannot be told. */
-  readonly background: Colour | undefined;
+  readonly ground: Ground;
   readonly cursor: string;
 }
 
@@ -39,14 +39,16 @@ const SMALLEST_SCALE = 0.25;
 /** Of a frame, on either side. */
 const SMALLEST_SHARE = 0.25;
 const FAR_INDENT_PX = -500;
-/** Channels that differ by less are one colour to the eye. */
-const SAME_COLOUR = 12;
+/** Of a frame, on either side, without its border: in less, not even a word can be read. */
+const SMALLEST_FRAME_PX = 12;
 
 /** Of the page as a whole, which is white where it does not say otherwise. */
 export function pageSurroundings(): Surroundings {
   const style = getComputedStyle(document.documentElement);
   const clips = pageClips(style, document.body === null ? style : getComputedStyle(document.body));
-  return { isHidden: false, opacity: 1, clips, background: backgroundOf(style, [255, 255, 255]), cursor: "auto" };
+  const background = backgroundOf(document.documentElement, style, [255, 255, 255]);
+  const ground = { background, through: [], blends: [], blurPx: 0, shapes: undefined };
+  return { isHidden: false, opacity: 1, clips, ground, cursor: "auto" };
 }
 
 /** For an element that is displayed. */
@@ -58,7 +60,13 @@ export function surroundingsWithin(element: Element, style: CSSStyleDeclaration,
   const isAway = isTurnedAway(element, style) || (isBox && isBoxAway(element, style, outer));
   const isHidden = outer.isHidden || isSkipped || opacity < FAINTEST_OPACITY || isAway || isShapedAway(element, shape);
   const clips = cutBy(shape, clipsWithin(element, style, { outer: outer.clips, isBox }));
-  return { isHidden, opacity, clips, background: backgroundOf(style, outer.background), cursor: style.cursor };
+  const ground = groundWithin(element, style, outer.ground);
+  return { isHidden, opacity, clips, ground: withShapes(element, ground), cursor: style.cursor };
+}
+
+function withShapes(element: Element, ground: Ground): Ground {
+  if (!(element instanceof SVGSVGElement) || element.ownerSVGElement !== null) return ground;
+  return { ...ground, shapes: new SvgShapes(element) };
 }
 
 function filteredOpacity(filter: string): number {
@@ -77,22 +85,16 @@ function isBoxAway(element: Element, style: CSSStyleDeclaration, { clips }: Surr
   return isOutside(box, areaOf(style, clips), SMALLEST_FONT_PX);
 }
 
-function backgroundOf(style: CSSStyleDeclaration, outer: Colour | undefined): Colour | undefined {
-  if (style.backgroundImage !== "none") return undefined;
-  const own = paintOf(style.backgroundColor);
-  if (own === undefined || own.alpha === 1) return own?.colour;
-  return own.alpha === 0 || outer === undefined ? outer : mixed(own, outer);
-}
-
 /** How many characters of a text of an element can be seen where it stands. */
-export function seenChars(text: Text, style: CSSStyleDeclaration, around: Surroundings): number {
+export function seenChars(text: Text, element: Element, { style, around }: Pick<Place, "style" | "around">): number {
   if (around.isHidden || style.visibility !== "visible") return 0;
   if (Number.parseFloat(style.textIndent) < FAR_INDENT_PX) return 0;
   range.selectNodeContents(text);
   const box = range.getBoundingClientRect();
   if (box.width === 0 || box.height < SMALLEST_FONT_PX) return 0;
   const area = around.clips.inFlow;
-  if (isOutside(box, area, SMALLEST_FONT_PX) || areLettersHidden(box, style, around.background)) return 0;
+  if (isOutside(box, area, SMALLEST_FONT_PX)) return 0;
+  if (areLettersHidden(element, box, style, around.ground)) return 0;
   if (box.right <= area.right && box.bottom <= area.bottom) return text.length;
   return charsWithin(text, box, { area, fontPx: Number.parseFloat(style.fontSize) });
 }
@@ -113,12 +115,6 @@ function charsWithin(text: Text, box: DOMRect, { area, fontPx }: { area: Area; f
   return /\S/.test(text.data.slice(0, seen)) ? seen : 0;
 }
 
-/** Letters that are too small to read, or of the colour behind them. */
-export function areLettersHidden(box: DOMRect, style: CSSStyleDeclaration, background: Colour | undefined): boolean {
-  if (Number.parseFloat(style.fontSize) < SMALLEST_FONT_PX) return true;
-  return isColouredAway(style, background) && !isOnPicture(box);
-}
-
 /** Whether an element itself is out of sight; what is in it may be elsewhere. */
 export function isElementHidden(element: Element, style: CSSStyleDeclaration, outer: Surroundings): boolean {
   if (outer.isHidden || style.visibility !== "visible") return true;
@@ -133,7 +129,15 @@ export function isGeneratedHidden(element: Element, style: CSSStyleDeclaration, 
   const offsets = [style.textIndent, style.left, style.top, style.marginLeft, style.marginTop];
   if (offsets.some((offset) => Number.parseFloat(offset) < FAR_INDENT_PX)) return true;
   const box = element.getBoundingClientRect();
-  return isOutside(box, own.clips.inFlow, SMALLEST_FONT_PX) || areLettersHidden(box, style, own.background);
+  return isOutside(box, own.clips.inFlow, SMALLEST_FONT_PX) || areLettersHidden(element, box, style, own.ground);
+}
+
+/** What a frame shows stands inside its border and padding. */
+function isFrameTiny({ clientWidth, clientHeight }: Element, style: CSSStyleDeclaration): boolean {
+  const px = Number.parseFloat;
+  const width = clientWidth - px(style.paddingLeft) - px(style.paddingRight);
+  const height = clientHeight - px(style.paddingTop) - px(style.paddingBottom);
+  return Math.min(width, height) < SMALLEST_FRAME_PX;
 }
 
 /** A frame's own script knows nothing of what is around it, nor that it is shown smaller than it is, or hardly at all. */
@@ -141,6 +145,7 @@ export function isFrameHidden(frame: Element, { style, outer, around }: Place): 
   if (around.isHidden || isElementHidden(frame, style, outer)) return true;
   const box = frame.getBoundingClientRect();
   const { width, height } = box;
+  if (isFrameTiny(frame, style)) return true;
   if (width < SMALLEST_FONT_PX || height < SMALLEST_FONT_PX) return true;
   const seen = intersection(intersection(box, areaOf(style, outer.clips)), around.clips.inFlow);
   if (Math.min((seen.right - seen.left) / width, (seen.bottom - seen.top) / height) < SMALLEST_SHARE) return true;
@@ -156,23 +161,4 @@ function textBox(text: Text, chars: number): DOMRect {
   range.setStart(text, 0);
   range.setEnd(text, chars);
   return range.getBoundingClientRect();
-}
-
-function isColouredAway(style: CSSStyleDeclaration, background: Colour | undefined): boolean {
-  const own = paintOf(style.webkitTextFillColor);
-  if (own === undefined) return false;
-  if (own.alpha < FAINTEST_OPACITY) return style.backgroundClip !== "text";
-  if (background === undefined || style.textShadow !== "none") return false;
-  return own.colour.every((channel, index) => Math.abs(channel - (background[index] ?? 0)) < SAME_COLOUR);
-}
-
-/** White letters on a photograph have the colour of the page behind it. */
-function isOnPicture(box: DOMRect): boolean {
-  const x = box.left + box.width / 2;
-  const y = box.top + box.height / 2;
-  for (const picture of document.querySelectorAll("img, video, canvas, svg, picture")) {
-    const { left, right, top, bottom } = picture.getBoundingClientRect();
-    if (left <= x && x <= right && top <= y && y <= bottom) return true;
-  }
-  return false;
 }
