@@ -1,7 +1,7 @@
 import type { FrameReport } from "../page-report.ts";
 import { describeElement, hasWrittenValue } from "./describe.ts";
 import { GeneratedText, type Side } from "./generated-text.ts";
-import { FRAMES, titleOf } from "./identity.ts";
+import { FRAMES, titled } from "./identity.ts";
 import { areLettersHidden } from "./letters.ts";
 import { LineBuilder } from "./line-builder.ts";
 import { shorten, squeeze } from "./names.ts";
@@ -149,9 +149,9 @@ export class FrameWalk {
     if (style.visibility !== "visible") return undefined;
     const role = widgetRole(element, style, outer.cursor);
     if (role === undefined) return undefined;
-    const title = titleOf(element, role, this.#generated);
-    const ref = this.#refs.numberOf(element, title, this.#generated);
-    this.#elements[ref] = describeElement(element, title);
+    const shown = titled(element, role, this.#generated);
+    const ref = this.#refs.numberOf(element, shown, this.#generated);
+    this.#elements[ref] = describeElement(element, shown.title);
     this.#lines.mark(ref);
     this.#words.open();
     return ref;
@@ -170,9 +170,9 @@ export class FrameWalk {
 
   #visitFrame(element: Element, place: Place): void {
     if (isFrameHidden(element, place)) return;
-    const title = titleOf(element, "frame", this.#generated);
-    const ref = this.#refs.numberOf(element, title, this.#generated);
-    this.#elements[ref] = title;
+    const shown = titled(element, "frame", this.#generated);
+    const ref = this.#refs.numberOf(element, shown, this.#generated);
+    this.#elements[ref] = shown.title;
     this.#lines.markFrame(ref);
   }
 

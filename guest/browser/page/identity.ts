@@ -7,16 +7,23 @@ const FILLED = new Set(["textbox", "searchbox", "combobox", "listbox", "slider",
 
 export const FRAMES: ReadonlySet<string> = new Set(["IFRAME", "FRAME", "OBJECT", "EMBED"]);
 
-export function titleOf(element: Element, role: string, generated: GeneratedText): string {
-  const name = accessibleName(element, generated);
-  return name === "" ? role : `${role} "${name}"`;
+export interface Titled {
+  readonly role: string;
+  /** Role and name, as a snapshot shows them. */
+  readonly title: string;
 }
 
-/** Role and name, by which an element is known again. `title`: those that a snapshot shows, where they are known. */
-export function identityOf(element: Element, generated: GeneratedText, title?: string): string {
-  const role = roleOf(element);
-  if (!FILLED.has(role)) return title ?? titleOf(element, role, generated);
-  return `${role} "${accessibleName(element, generated, { isFilled: true })}"`;
+export function titled(element: Element, role: string, generated: GeneratedText): Titled {
+  return { role, title: join(role, accessibleName(element, generated)) };
+}
+
+/** Role and name, by which an element is known again. */
+export function identityOf(element: Element, { role, title }: Titled, generated: GeneratedText): string {
+  return FILLED.has(role) ? join(role, accessibleName(element, generated, { isFilled: true })) : title;
+}
+
+function join(role: string, name: string): string {
+  return name === "" ? role : `${role} "${name}"`;
 }
 
 export function roleOf(element: Element): string {

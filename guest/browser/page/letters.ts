@@ -18,6 +18,7 @@ interface Blend {
   readonly behind: Colour | undefined;
 }
 
+const WHITE: Colour = [255, 255, 255];
 const FAINTEST_OPACITY = 0.05;
 const SMALLEST_FONT_PX = 4;
 /** Of the size of letters. */
@@ -26,28 +27,35 @@ const LARGEST_BLUR = 0.15;
 const SAME_COLOUR = 12;
 
 export function groundWithin(element: Element, style: CSSStyleDeclaration, outer: Ground): Ground {
-  const isThrough = isClippedToText(style);
-  const { mixBlendMode: mode } = style;
+  const { mixBlendMode: mode, filter } = style;
+  const painted = paintedWithin(element, style, outer);
+  if (mode === "normal" && filter === "none") return painted;
   return {
-    background: isThrough ? outer.background : backgroundOf(element, style, outer.background),
-    through: isThrough ? paintsThrough(style) : outer.through,
+    ...painted,
     blends: mode === "normal" ? outer.blends : [...outer.blends, { mode, behind: outer.background }],
-    blurPx: outer.blurPx + blurOf(style.filter),
-    shapes: outer.shapes,
+    blurPx: outer.blurPx + blurOf(filter),
   };
 }
 
-export function backgroundOf(
-  element: Element,
-  style: CSSStyleDeclaration,
-  outer: Colour | undefined,
-): Colour | undefined {
+/** Each question to a computed style costs: most elements paint nothing. */
+function paintedWithin(element: Element, style: CSSStyleDeclaration, outer: Ground): Ground {
+  const { backgroundImage } = style;
+  const own = backgroundImage === "none" ? paintOf(style.backgroundColor) : undefined;
+  if (own?.alpha === 0) return outer;
   // Boxes that are not there are not painted.
   if (style.display === "contents" || isInsideDrawing(element)) return outer;
-  if (style.backgroundImage !== "none") return undefined;
-  const own = paintOf(style.backgroundColor);
-  if (own === undefined || own.alpha === 1) return own?.colour;
-  return own.alpha === 0 || outer === undefined ? outer : mixed(own, outer);
+  if (isClippedToText(style)) return { ...outer, through: paintsThrough(style) };
+  return { ...outer, background: own === undefined ? undefined : over(own, outer.background) };
+}
+
+function over(paint: Paint, behind: Colour | undefined): Colour | undefined {
+  if (paint.alpha === 1) return paint.colour;
+  return behind === undefined ? undefined : mixed(paint, behind);
+}
+
+export function pageGround(style: CSSStyleDeclaration): Ground {
+  const white = { background: WHITE, through: [], blends: [], blurPx: 0, shapes: undefined };
+  return paintedWithin(document.documentElement, style, white);
 }
 
 function isInsideDrawing(element: Element): element is SVGElement {
@@ -87,8 +95,9 @@ export function areLettersHidden(element: Element, box: DOMRect, style: CSSStyle
 /** Letters that are solid let nothing through. */
 function htmlPaints(style: CSSStyleDeclaration, { through }: Ground): (Paint | undefined)[] {
   const own = paintOf(style.webkitTextFillColor);
+  if (own === undefined) return [own];
   const stroke = Number.parseFloat(style.webkitTextStrokeWidth) > 0 ? [paintOf(style.webkitTextStrokeColor)] : [];
-  return [own, ...stroke, ...(own?.alpha === 1 ? [] : through)];
+  return [own, ...stroke, ...(own.alpha === 1 ? [] : through)];
 }
 
 function behindIn(box: DOMRect, element: Element, { background, shapes }: Ground): Colour | undefined {

@@ -1,7 +1,7 @@
 import type { Sighting } from "../page-report.ts";
 import { describeElement } from "./describe.ts";
 import { GeneratedText } from "./generated-text.ts";
-import { identityOf, roleOf, titleOf } from "./identity.ts";
+import { identityOf, roleOf, type Titled, titled } from "./identity.ts";
 
 interface Known {
   readonly element: WeakRef<Element>;
@@ -25,15 +25,14 @@ export class Refs {
     return this.#next;
   }
 
-  /** `title`: role and name, as the snapshot shows them. */
-  numberOf(element: Element, title: string, { isAnywhere }: GeneratedText): number {
+  numberOf(element: Element, titled: Titled, { isAnywhere }: GeneratedText): number {
     const number = this.#numbers.get(element) ?? this.#next;
     if (number === this.#next) this.#next += 1;
     this.#numbers.set(element, number);
     const generated = isAnywhere ? GENERATED : NOT_GENERATED;
     this.#known.set(number, {
       element: this.#known.get(number)?.element ?? new WeakRef(element),
-      identity: identityOf(element, generated, title),
+      identity: identityOf(element, titled, generated),
       generated,
     });
     return number;
@@ -50,9 +49,9 @@ export class Refs {
     const element = this.find(number);
     const known = this.#known.get(number);
     if (element === undefined || known === undefined) return undefined;
-    const title = titleOf(element, roleOf(element), known.generated);
-    const is = identityOf(element, known.generated, title);
-    return { was: known.identity, is, label: describeElement(element, title) };
+    const now = titled(element, roleOf(element), known.generated);
+    const is = identityOf(element, now, known.generated);
+    return { was: known.identity, is, label: describeElement(element, now.title) };
   }
 }
 

@@ -10,7 +10,7 @@ import {
   isOutside,
   pageClips,
 } from "./clipping.ts";
-import { areLettersHidden, backgroundOf, type Ground, groundWithin } from "./letters.ts";
+import { areLettersHidden, type Ground, groundWithin, pageGround } from "./letters.ts";
 import { shapeOf } from "./shapes.ts";
 import { SvgShapes } from "./svg-paint.ts";
 
@@ -46,9 +46,7 @@ const SMALLEST_FRAME_PX = 12;
 export function pageSurroundings(): Surroundings {
   const style = getComputedStyle(document.documentElement);
   const clips = pageClips(style, document.body === null ? style : getComputedStyle(document.body));
-  const background = backgroundOf(document.documentElement, style, [255, 255, 255]);
-  const ground = { background, through: [], blends: [], blurPx: 0, shapes: undefined };
-  return { isHidden: false, opacity: 1, clips, ground, cursor: "auto" };
+  return { isHidden: false, opacity: 1, clips, ground: pageGround(style), cursor: "auto" };
 }
 
 /** For an element that is displayed. */
