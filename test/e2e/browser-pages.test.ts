@@ -192,7 +192,7 @@ test("a paragraph of many buttons with long names loses none of them on the way 
   const parts = await readParts();
   for (const { text, elements } of parts) expect(JSON.stringify([text, elements]).length).toBeLessThanOrEqual(20_100);
   const elements = parts.flatMap((part) => part.elements.split("\n"));
-  expect(elements.map((line) => /^\[ref_\d+\] button "(\d+) "+$/.exec(line)?.[1])).toEqual(
+  expect(elements.map((line) => /^\[ref_\d+\] button "(\d+) (?:\\")+"$/.exec(line)?.[1])).toEqual(
     names.map((_, index) => String(index)),
   );
   for (const part of parts) expect(part.text.match(/\[ref_\d+\]/g)).toEqual(part.elements.match(/^\[ref_\d+\]/gm));

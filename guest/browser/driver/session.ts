@@ -227,8 +227,12 @@ export class BrowserSession {
    */
   async #answer(dialog: Dialog): Promise<void> {
     const type = dialog.type();
+    const message = dialog
+      .message()
+      .slice(0, TEXT_MAX)
+      .replaceAll(/["\\]/g, String.raw`\$&`);
     const isAccepted = type === "alert" || type === "beforeunload" || this.acceptsDialogs;
-    this.note(`dialog ${type} "${dialog.message().slice(0, TEXT_MAX)}" was ${isAccepted ? "accepted" : "dismissed"}`);
+    this.note(`dialog ${type} "${message}" was ${isAccepted ? "accepted" : "dismissed"}`);
     const answering = isAccepted ? dialog.accept(dialog.defaultValue()) : dialog.dismiss();
     // The page may be gone before it hears the answer.
     await answering.catch(() => {});

@@ -6,6 +6,8 @@ export interface SnapshotLine {
   readonly text: string;
   /** What stands in the text by its ref, in full. */
   readonly elements: readonly string[];
+  /** What stands before each part of the line, however it is divided. */
+  readonly start?: string;
 }
 
 export interface SnapshotPart {
@@ -34,7 +36,7 @@ export class SnapshotPages {
     if (lines === undefined || from === undefined) throw unknownCursor();
     const { shown, next } = take(lines, { line: Number(from), char: Number(within) }, maxChars);
     return {
-      text: shown.map(({ text }) => text).join("\n"),
+      text: shown.map(({ text, start = "" }) => start + text).join("\n"),
       elements: shown.flatMap(({ elements }) => elements).join("\n"),
       ...(next.line < lines.length && { cursor: `${snapshot}:${next.line}${next.char === 0 ? "" : `.${next.char}`}` }),
       totalChars: lines.reduce((sum, line) => sum + sizeOf(line), 0),
@@ -76,8 +78,8 @@ function take(
 }
 
 /** As it will be in JSON, line ends included. */
-function sizeOf({ text, elements }: SnapshotLine): number {
-  return [text, ...elements].reduce((sum, part) => sum + JSON.stringify(part).length, 0);
+function sizeOf({ text, elements, start = "" }: SnapshotLine): number {
+  return [start + text, ...elements].reduce((sum, part) => sum + JSON.stringify(part).length, 0);
 }
 
 /** A part of a line, with the elements whose refs stand in it. */
@@ -86,6 +88,7 @@ function pieceOf(line: SnapshotLine, from: number, to = line.text.length): Snaps
   const places = placesOf(line);
   const isWithin = (place = 0): boolean => from <= place && place < to;
   return {
+    ...line,
     text: line.text.slice(from, to).trimEnd(),
     elements: line.elements.filter((_, index) => isWithin(places[index])),
   };
@@ -109,7 +112,7 @@ function endOfPiece(line: SnapshotLine, room: number): number {
   for (const [index, place] of placesOf(line).entries()) {
     sizes.set(place, (sizes.get(place) ?? 0) + JSON.stringify(line.elements[index]).length);
   }
-  let used = JSON.stringify("").length;
+  let used = JSON.stringify(line.start ?? "").length;
   let end = 0;
   let wordsEnd = 0;
   let hasWord = false;

@@ -32,7 +32,7 @@ interface ReadOptions {
 async function readPage(session: BrowserSession, main: Frame, options: ReadOptions): Promise<SnapshotLine[]> {
   const hidden: string[] = [];
   const lines = await new FrameReader(session, hidden, options).read(main);
-  return [...lines, ...hidden.map((text) => ({ text: `[hidden] ${text}`, elements: [] }))];
+  return [...lines, ...hidden.map((text) => ({ text, elements: [], start: "[hidden] " }))];
 }
 
 class FrameReader {
@@ -63,7 +63,7 @@ class FrameReader {
 
   /** A frame that is slow or gone costs its own lines and no more. */
   async #readInner(outer: Frame, ref: number): Promise<SnapshotLine[]> {
-    if (this.#frames >= FRAMES_MAX) return [{ text: "  (too many frames to show this one)", elements: [] }];
+    if (this.#frames >= FRAMES_MAX) return [{ text: "  [too many frames to show this one]", elements: [] }];
     try {
       const handle = await outer.locator(`owl=ref:${ref}`).elementHandle({ timeout: FRAME_TIMEOUT_MS });
       const inner = await handle?.contentFrame();
@@ -71,7 +71,7 @@ class FrameReader {
       if (inner === null || inner === undefined) return [];
       return (await this.read(inner)).map(({ text, elements }) => ({ text: `  ${text}`, elements }));
     } catch {
-      return [{ text: "  (this frame could not be read)", elements: [] }];
+      return [{ text: "  [this frame could not be read]", elements: [] }];
     }
   }
 }

@@ -1,3 +1,4 @@
+import { quote } from "./marks.ts";
 import { shorten, squeeze } from "./names.ts";
 
 const VALUE_MAX = 500;
@@ -47,14 +48,19 @@ function selectValue(select: HTMLSelectElement): string[] {
     shorten(squeeze(text || value), OPTION_CHARS_MAX);
   const options = [...select.options];
   const chosen = options.filter(({ selected }) => selected).map(label);
-  const shown = options.slice(0, OPTIONS_MAX).map(label).join(", ");
+  const shown = options.slice(0, OPTIONS_MAX).map(label).map(quoteWhereNeeded).join(", ");
   const more = options.length - OPTIONS_MAX;
   return [...quoted("value", chosen.join(", ")), `options: ${shown}${more > 0 ? ` and ${more} more` : ""}`];
 }
 
 function quoted(name: string, value: string): string[] {
   const text = squeeze(value);
-  return text === "" ? [] : [`${name}="${shorten(text, VALUE_MAX)}"`];
+  return text === "" ? [] : [`${name}=${quote(shorten(text, VALUE_MAX))}`];
+}
+
+/** Options are told apart by commas, and what follows them is not theirs. */
+function quoteWhereNeeded(label: string): string {
+  return /[",()[\]\\（［]| and \d/.test(label) ? quote(label) : label;
 }
 
 const ARIA_STATES = [
@@ -89,5 +95,10 @@ function targetOf(element: Element): string[] {
   const { href } = element;
   if (href.startsWith("javascript:")) return [];
   const own = `${location.origin}/`;
-  return [shorten(href.startsWith(own) ? href.slice(own.length - 1) : href, URL_MAX)];
+  return [
+    shorten(
+      (href.startsWith(own) ? href.slice(own.length - 1) : href).replaceAll(/[\s"]/g, encodeURIComponent),
+      URL_MAX,
+    ),
+  ];
 }

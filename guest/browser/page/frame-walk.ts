@@ -4,6 +4,7 @@ import { GeneratedText, type Side } from "./generated-text.ts";
 import { FRAMES, titled } from "./identity.ts";
 import { areLettersHidden } from "./letters.ts";
 import { LineBuilder } from "./line-builder.ts";
+import { escapeMarks } from "./marks.ts";
 import { shorten, squeeze } from "./names.ts";
 import type { Refs } from "./refs.ts";
 import { widgetRole } from "./roles.ts";
@@ -182,13 +183,13 @@ export class FrameWalk {
     const name = isPicture ? squeeze(element.getAttribute("alt") ?? element.getAttribute("aria-label") ?? "") : "";
     if (name === "") return;
     if (around.isHidden || isElementHidden(element, style, outer)) return this.#hide(name);
-    this.#lines.add(` (image: ${shorten(name, 200)}) `);
+    this.#lines.addPicture(shorten(name, 200));
   }
 
   #hide(text: string): void {
     if (this.#hidden.size >= HIDDEN_TEXTS_MAX) return;
     const said = squeeze(text.slice(0, HIDDEN_CHARS_MAX * 10));
-    if (said !== "") this.#hidden.add(shorten(said, HIDDEN_CHARS_MAX));
+    if (said !== "") this.#hidden.add(escapeMarks(shorten(said, HIDDEN_CHARS_MAX)));
   }
 }
 

@@ -1,4 +1,5 @@
 import type { GeneratedText } from "./generated-text.ts";
+import { quote } from "./marks.ts";
 import { accessibleName } from "./names.ts";
 import { standingRole } from "./roles.ts";
 
@@ -23,7 +24,7 @@ export function identityOf(element: Element, { role, title }: Titled, generated:
 }
 
 function join(role: string, name: string): string {
-  return name === "" ? role : `${role} "${name}"`;
+  return name === "" ? role : `${role} ${quote(name)}`;
 }
 
 export function roleOf(element: Element): string {

@@ -1,5 +1,6 @@
 import type { ReportLine } from "../page-report.ts";
 import type { Layout } from "./frame-walk.ts";
+import { asMark, finishMarks, withoutControls } from "./marks.ts";
 
 const PREFIXES: Readonly<Record<string, string>> = {
   item: "- ",
@@ -58,7 +59,7 @@ export class LineBuilder {
   }
 
   add(text: string): void {
-    const squeezed = text.replaceAll(/[\s\u200b\u00ad]+/g, " ");
+    const squeezed = withoutControls(text);
     this.#startCell();
     this.#text += this.#text === "" || this.#text.endsWith(" ") ? squeezed.trimStart() : squeezed;
   }
@@ -75,8 +76,14 @@ export class LineBuilder {
   mark(ref: number): void {
     this.#startCell();
     this.space();
-    this.#text += `[ref_${ref}] `;
+    this.#text += `${asMark(`[ref_${ref}]`)} `;
     this.#refs.push(ref);
+  }
+
+  addPicture(name: string): void {
+    this.#startCell();
+    this.space();
+    this.#text += `${asMark("(image:")} ${withoutControls(name)}${asMark(")")} `;
   }
 
   /** A line of its own, after which the frame's lines go. */
@@ -104,7 +111,7 @@ export class LineBuilder {
   }
 
   #flush(): void {
-    const text = this.#text.trim();
+    const text = finishMarks(this.#text.trim());
     if (text !== "") this.#lines.push({ text: this.#indent + this.#prefix + text, refs: this.#refs });
     this.#indent = "";
     if (text !== "" || this.#refs.length > 0) this.#prefix = "";

@@ -1,9 +1,10 @@
 import type { GeneratedText } from "./generated-text.ts";
+import { withoutControls } from "./marks.ts";
 
 const NAME_MAX = 100;
 
 export function squeeze(text: string): string {
-  return text.replaceAll(/[\s\u200b\u00ad]+/g, " ").trim();
+  return withoutControls(text).trim();
 }
 
 export function shorten(text: string, maxChars: number): string {

@@ -1,3 +1,4 @@
+import { saysEscaped } from "./marks.ts";
 import { squeeze } from "./names.ts";
 
 interface Words {
@@ -36,6 +37,6 @@ export class WidgetWords {
       outer.isSeen ||= words.isSeen;
       outer.hidden.push(...words.hidden.slice(0, TEXTS_MAX - outer.hidden.length));
     }
-    return { isSeen: words.isSeen, hidden: words.hidden.some((text) => said.includes(text)) };
+    return { isSeen: words.isSeen, hidden: words.hidden.some((text) => saysEscaped(said, text)) };
   }
 }
