@@ -5,9 +5,15 @@ import { assertAllowedPage } from "./allowed-addresses.ts";
 import { askPage } from "./ask-page.ts";
 import type { BrowserSession } from "./session.ts";
 import type { SnapshotLine } from "./snapshot-pages.ts";
+import { within } from "./within.ts";
 
 const FRAMES_MAX = 30;
 const FRAME_TIMEOUT_MS = 3000;
+/** All frames of a page that do not answer, together; those that have never had a page, such as one of `file:` in a page of a server. */
+const SILENT_FRAMES_MS = 3000;
+const EMPTY_FRAMES_MS = 1000;
+/** For a frame beyond that, which may answer at once. */
+const LEAST_FRAME_MS = 100;
 
 export async function takeSnapshot(
   session: BrowserSession,
@@ -40,6 +46,7 @@ class FrameReader {
   readonly #hidden: string[];
   readonly #options: ReadOptions;
   #frames = 0;
+  #lostMs = 0;
 
   constructor(session: BrowserSession, hidden: string[], options: ReadOptions) {
     this.#session = session;
@@ -69,9 +76,24 @@ class FrameReader {
       const inner = await handle?.contentFrame();
       await handle?.dispose();
       if (inner === null || inner === undefined) return [];
+      await this.#expectAnswer(inner);
       return (await this.read(inner)).map(({ text, elements }) => ({ text: `  ${text}`, elements }));
     } catch {
       return [{ text: "  [this frame could not be read]", elements: [] }];
+    }
+  }
+
+  /** A frame without a page, or with a script that never ends, would take the time of the whole snapshot. */
+  async #expectAnswer(frame: Frame): Promise<void> {
+    const isEmpty = frame.url() === "";
+    const left = (isEmpty ? EMPTY_FRAMES_MS : SILENT_FRAMES_MS) - this.#lostMs;
+    if (isEmpty && left <= 0) throw new Error("the frame has no page");
+    const begin = performance.now();
+    try {
+      await within(askPage(frame, "look:0"), Math.max(left, LEAST_FRAME_MS));
+    } catch (error) {
+      this.#lostMs += performance.now() - begin;
+      throw error;
     }
   }
 }
