@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import type { Origin } from "./candidate.ts";
 import type { ConfigIssue } from "./config-error.ts";
 import { showValue } from "./mask.ts";
+import { assertOwnFolder } from "./own-folder.ts";
 import { isPem } from "./resolve-paths.ts";
 import type { Config } from "./schema.ts";
 import { isVolumeProblem, type PlannedVolume, planVolume } from "./plan-volumes.ts";
@@ -40,6 +41,10 @@ export function checkFiles(context: FileContext): FileVerdict {
       return undefined;
     }
   };
+  attempt("sandbox.root", dataFolder, {
+    read: () => assertOwnFolder(dataFolder),
+    fix: "choose another folder with SANDBOX_ROOT, or find out who made this one and give it to the server's user with chown",
+  });
   const { publicKey } = config.auth.jwt;
   const publicKeyPem = attempt("auth.jwt.publicKey", publicKey, {
     read: () => (publicKey === "" ? "" : toSpkiPem(publicKey)),
