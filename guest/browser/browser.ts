@@ -36,6 +36,8 @@ export class SandboxBrowser {
   #hasStarted = false;
   /** A lost browser was replaced, and no answer has said so yet. */
   #isRestartUntold = false;
+  /** The last page that was asked for crashed as it opened. */
+  #isExhausted = false;
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: BrowserOptions) {
@@ -64,6 +66,7 @@ export class SandboxBrowser {
     signal: AbortSignal,
   ): Promise<BrowserMethods[M]["result"]> {
     if (signal.aborted) throw cancelled();
+    if (method === "browser.goto") await this.#endExhausted();
     const wasLost = this.#hasStarted && this.#driver?.isAlive !== true;
     if (wasLost) this.#isRestartUntold = true;
     const driver = await this.#start();
@@ -79,9 +82,21 @@ export class SandboxBrowser {
       });
       // oxlint-disable-next-line typescript/consistent-type-assertions -- the driver's methods have these results; the host checks each
       return this.#withRestart(reply, ONLOOKERS.has(method) || signal.aborted) as BrowserMethods[M]["result"];
+    } catch (error) {
+      this.#isExhausted = method === "browser.goto" && error instanceof Failure && error.data.kind === "page_crashed";
+      throw error;
     } finally {
       signal.removeEventListener("abort", cancel);
     }
+  }
+
+  /** Pages that open hundreds of windows leave a browser without memory or processes, in which every new page crashes. */
+  async #endExhausted(): Promise<void> {
+    if (!this.#isExhausted) return;
+    this.#isExhausted = false;
+    const driver = this.#driver;
+    this.#driver = undefined;
+    await driver?.end();
   }
 
   async #reply(
