@@ -168,7 +168,7 @@ test("where limits are required and cannot be kept, the log and every tool say w
     level: "error",
     reason:
       "bubblewrap cannot run sandboxes here: no cgroup for this user, so memory and CPU time of a sandbox cannot be limited; no file system limits the workspace of a sandbox: a program can fill the disk before it is noticed",
-    hint: expect.stringMatching(/^Start the server as root, .*--set sandbox\.limits=best-effort/),
+    hint: expect.stringMatching(/^Start the server as root\. .*--set sandbox\.limits=best-effort/),
   });
   const failed = server.log.filter(({ message }) => message === "a check of the isolation failed");
   expect(failed.map(({ check }) => check)).toEqual(
