@@ -43,6 +43,8 @@ describe.skipIf(PROMETHEUS_MISSING !== undefined)(
   () => {
     test("[004-R11.6] [004-R11.7] a real Prometheus scrapes the server and answers for every documented metric and every query of the dashboard", async () => {
       const server = new Server(makePlace(), {
+        // This Prometheus is a user of its own.
+        http: { host: "127.0.0.1", port: 0, allowOtherUsers: true },
         sandbox: { pool: { size: 1 } },
         governance: { defaults: { hidden: ["file_search"], monthlyBudget: 8 }, tools: { file_write: { cost: 2 } } },
       });
