@@ -57,6 +57,9 @@ const messageSchema = z.discriminatedUnion("kind", [
     taskId: z.string().max(64),
     inputResponses: z.record(z.string(), z.unknown()),
     principal: call.principal,
+    /** Groups among them: the server with the task judges, and a rule may have come over this client since it began. */
+    claims: z.record(z.string(), z.unknown()),
+    label: call.label,
     traceId: call.traceId,
   }),
   z.strictObject({

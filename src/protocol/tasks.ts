@@ -18,6 +18,9 @@ export interface TaskRequest {
   readonly taskId: string;
   readonly inputResponses: Record<string, unknown>;
   readonly principal: string;
+  /** What rules look at beside the principal, as the client has it now. */
+  readonly claims: Readonly<Record<string, unknown>>;
+  readonly label?: string | undefined;
 }
 
 export interface TaskAct {

@@ -1,6 +1,5 @@
 import { isOwlError } from "../../errors/owl-error.ts";
 import type { Call } from "../../pipeline/call.ts";
-import type { Caller } from "../../pipeline/caller.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Mcp } from "../mcp.ts";
 import { type Task, type TaskAction, type TaskRequest, TASKS_EXTENSION } from "../tasks.ts";
@@ -36,34 +35,36 @@ function act(
 ): Answer {
   if (capabilities.extensions?.[TASKS_EXTENSION] === undefined)
     throw missingTasks("tasks need a client that declares the tasks extension");
-  const wanted = { action, taskId, inputResponses: { ...inputResponses }, principal: caller.principal.id };
-  if (mcp.taskHomes?.isElsewhere(taskId) !== true) return actHere(mcp, wanted, { caller, traceId, judged: caller });
+  const { principal, label } = caller;
+  const asker = { principal: principal.id, claims: principal.claims, label };
+  const wanted = { action, taskId, inputResponses: { ...inputResponses }, ...asker };
+  if (mcp.taskHomes?.isElsewhere(taskId) !== true) return actHere(mcp, wanted, { caller, traceId });
   return mcp.taskHomes.ask({ ...wanted, traceId, signal: life.signal });
 }
 
-/** For a client of another server, which has seen to it that this is its client. Its groups are those it began the task with. */
+/** For a client of another server, which has seen to it that this is its client, with these claims. */
 export function actForOther(mcp: Mcp, request: TaskRequest & { readonly traceId: string }): Answer {
-  const principal = { id: request.principal, scopes: [], claims: {} };
+  const principal = { id: request.principal, scopes: [], claims: request.claims };
   const caller = {
     principal,
-    label: undefined,
+    label: request.label,
     transport: "http",
     protocolVersion: PLAIN_VERSION,
     sessionId: undefined,
   } as const;
-  return actHere(mcp, request, { caller, traceId: request.traceId, judged: undefined });
+  return actHere(mcp, request, { caller, traceId: request.traceId });
 }
 
 async function actHere(
   mcp: Mcp,
   request: TaskRequest,
-  { judged, ...asked }: Pick<Call, "caller" | "traceId"> & { readonly judged: Caller | undefined },
+  asked: Pick<Call, "caller" | "traceId">,
 ): Promise<Record<string, unknown>> {
   const { begun } = await found(mcp, request, asked);
-  // Who must not go on may still end it: that only stops work.
+  // As the client is now, not as it began. Who must not go on may still end it: that only stops work.
   if (request.action !== "cancel") {
     const name = `tasks/${request.action}`;
-    await mcp.pipeline.judgeTask({ ...begun, caller: judged ?? begun.caller }, asked, {
+    await mcp.pipeline.judgeTask({ ...begun, caller: asked.caller }, asked, {
       name,
       task_id: request.taskId,
     });
