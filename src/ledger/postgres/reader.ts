@@ -20,7 +20,7 @@ import { collectStats, toCount, toTimelineCount } from "../stats.ts";
 import type { LedgerReader } from "../store.ts";
 import { toRow } from "../stored-row.ts";
 import { type ChainRecord, type ChainSource, verifyChain, type VerifyOptions, type VerifyReport } from "../verify.ts";
-import { HEAD_SQL, RECORDS_SQL, ROW_COLUMNS } from "./schema.ts";
+import { APPEND_SOURCE, HEAD_SQL, RECORDS_SQL, ROW_COLUMNS } from "./schema.ts";
 
 export const POSTGRES_DIALECT: SqlDialect = {
   placeholder: (position) => `$${position}`,
@@ -97,10 +97,10 @@ export class PostgresReader implements LedgerReader, ChainSource {
     return Number(valueOf((await this.#database.query("SELECT count(*) AS found FROM ledger WHERE seq < 1"))[0]));
   }
 
-  /** Triggers and rules can change what is written and shown. */
+  /** Others can change what is written and shown without a row that they touch. */
   async integrityProblems(): Promise<readonly string[]> {
-    const found = (await this.#database.query(FOREIGN_OBJECTS_SQL)).map(valueOf);
-    return found.map((name) => `the table ledger has a ${String(name)} that OwlClaw did not make`);
+    const found = (await this.#database.query(FOREIGN_OBJECTS_SQL, [APPEND_SOURCE])).map(valueOf);
+    return found.map((name) => `the table ledger has ${String(name)} that OwlClaw did not make`);
   }
 
   close(): Promise<void> {
@@ -109,8 +109,15 @@ export class PostgresReader implements LedgerReader, ChainSource {
 }
 
 const FOREIGN_OBJECTS_SQL = `
-  SELECT 'trigger ' || tgname AS found FROM pg_trigger WHERE tgrelid = 'ledger'::regclass AND NOT tgisinternal
-  UNION ALL SELECT 'rule ' || rulename FROM pg_rewrite WHERE ev_class = 'ledger'::regclass
+  SELECT 'a trigger ' || tgname AS found FROM pg_trigger WHERE tgrelid = 'ledger'::regclass AND NOT tgisinternal
+  UNION ALL SELECT 'a rule ' || rulename FROM pg_rewrite WHERE ev_class = 'ledger'::regclass
+  UNION ALL SELECT 'a policy ' || polname FROM pg_policy WHERE polrelid = 'ledger'::regclass
+  UNION ALL SELECT 'a child table ' || inhrelid::regclass FROM pg_inherits WHERE inhparent = 'ledger'::regclass
+  UNION ALL SELECT 'a function ' || proname FROM pg_proc
+    WHERE proname = 'owlclaw_ledger_append' AND pg_function_is_visible(oid) AND prosrc <> $1
+  UNION ALL SELECT 'no primary key, or one'
+    WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = 'ledger'::regclass AND contype = 'p'
+      AND pg_get_constraintdef(oid) = 'PRIMARY KEY (seq)')
   LIMIT 100`;
 
 function valueOf(row: unknown): unknown {

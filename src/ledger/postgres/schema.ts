@@ -78,6 +78,9 @@ export const MIGRATIONS: readonly string[] = [
   END $$`,
 ];
 
+/** What the database keeps of the function that appends. */
+export const APPEND_SOURCE: string = MIGRATIONS.at(-1)?.split("$$")[1] ?? "";
+
 /** Writes and leaves nothing: a database that only reads refuses it. */
 export const TOUCH_SQL = "UPDATE ledger_meta SET value = value WHERE name = 'chain_key_id'";
 
