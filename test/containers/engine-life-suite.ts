@@ -162,6 +162,20 @@ time.sleep(10_000)`,
     expect(await containersOf(place, "-a")).toEqual([]);
   });
 
+  test("code inside cannot lower the priority of the first process, and can lower its own", async () => {
+    const { server, client } = await open();
+    const inside = await openInside(client);
+    const content = `import ctypes, os
+libc = ctypes.CDLL(None)
+libc.sched_setscheduler(1, os.SCHED_IDLE, ctypes.byref(ctypes.c_int(0)))
+for which, who in ((os.PRIO_PROCESS, 1), (os.PRIO_PGRP, 1), (os.PRIO_USER, 0)): libc.setpriority(which, who, 19)
+os.nice(7)
+print(os.sched_getscheduler(1), os.getpriority(os.PRIO_PROCESS, 1), os.getpriority(os.PRIO_PROCESS, 0))`;
+    await inside.call("file_write", { path: "slow.py", content });
+    expect(await inside.sh("python3 slow.py")).toBe("0 0 7\n");
+    expect(await server.stop()).toBe(0);
+  });
+
   test("a killed server leaves nothing running; the next one removes the rest, and nothing of others or of the living", async () => {
     const { server, client, place } = await open();
     await openInside(client);

@@ -26,9 +26,9 @@ export const FREE_SYSCALLS: readonly string[] = (
   "rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 " +
   "rt_tgsigqueueinfo sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr " +
   "sched_getparam sched_getscheduler sched_rr_get_interval sched_rr_get_interval_time64 sched_setaffinity " +
-  "sched_setattr sched_setparam sched_setscheduler sched_yield seccomp select semctl semget semop semtimedop " +
+  "sched_yield seccomp select semctl semget semop semtimedop " +
   "semtimedop_time64 sendfile sendmmsg sendmsg sendto set_robust_list set_tid_address setfsgid setfsuid " +
-  "setgid setgroups setitimer setpgid setpriority setregid setresgid setresuid setreuid setrlimit setsid " +
+  "setgid setgroups setitimer setpgid setregid setresgid setresuid setreuid setrlimit setsid " +
   "setsockopt setuid setxattr shmat shmctl shmdt shmget shutdown sigaltstack signalfd signalfd4 " +
   "splice stat statfs statx symlink symlinkat sync sync_file_range sync_file_range2 syncfs sysinfo tee " +
   "tgkill time timer_create timer_delete timer_getoverrun timer_gettime timer_gettime64 timer_settime " +

@@ -31,6 +31,9 @@ interface Rule {
   readonly args?: readonly Condition[];
 }
 
+/** All bits of a process id that the kernel looks at; 0 is the caller. `PRIO_PROCESS` is 0 too. */
+const ANY_PROCESS = 0xffffffff;
+
 const KERNEL_NAMES: Readonly<Record<Architecture, string>> = { x64: "SCMP_ARCH_X86_64", arm64: "SCMP_ARCH_AARCH64" };
 
 /**
@@ -50,6 +53,9 @@ export function seccompProfile(architecture: Architecture): string {
     ...[0, PERSONALITY_QUERY].map((persona) => allow(["personality"], is(0, persona))),
     allow(["chmod", "fchmod", "creat", "mknod"], without(1, SET_ID_BITS)),
     allow(["fchmodat", "fchmodat2", "mknodat"], without(2, SET_ID_BITS)),
+    // Of oneself alone: the first process could otherwise get no time to end the container.
+    allow(["sched_setattr", "sched_setparam", "sched_setscheduler"], without(0, ANY_PROCESS)),
+    allow(["setpriority"], without(0, ANY_PROCESS), without(1, ANY_PROCESS)),
     // The mode means something only when the call makes a file.
     allow(["open"], without(1, O_CREAT | O_TMPFILE)),
     allow(["open"], without(2, SET_ID_BITS)),
