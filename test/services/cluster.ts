@@ -24,6 +24,8 @@ export interface Services {
   readonly postgres: PostgresService;
   /** None where servers count in PostgreSQL. */
   readonly redis: RedisService | undefined;
+  /** Of the ledger that all of them write. */
+  readonly keyFolder: string;
   /** One server of several; each has a data folder of its own. */
   start(options?: ServerOptions): Promise<HttpServer>;
   /** What `ledger verify` says of the ledger that all of them wrote. */
@@ -47,6 +49,7 @@ export async function startServices({ hasRedis = true }: { readonly hasRedis?: b
   return {
     postgres,
     redis,
+    keyFolder: shared.ledger.keyFolder,
     start: (options = {}) => startHttp(configOf(options)),
     async verify() {
       const args = [BIN, "mcp-server", "ledger", "verify", "--config", writeConfig(configOf({}))];

@@ -92,9 +92,10 @@ class PostgresStore implements LedgerStore {
     return (await this.get(seq))?.hash;
   }
 
-  async cut(beforeMs: number): Promise<Cut | undefined> {
+  async cut(wantedMs: number): Promise<Cut | undefined> {
     let cut: Cut | undefined;
     await this.#write(async (head, client) => {
+      const beforeMs = wantedMs - (await aheadMs(client));
       const last = await lastOfCut(client, beforeMs, head);
       const options = this.#chainOptions();
       if (last === undefined) return chainDrafts(head, [], options);
@@ -169,6 +170,13 @@ function toJson(rows: ChainedBatch["rows"]): string {
       return row;
     }),
   );
+}
+
+/** How far this server's clock is ahead of the database's: one server of several must not remove what is not old for all. */
+async function aheadMs(client: PostgresClient): Promise<number> {
+  const sql = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS now";
+  const { rows } = await client.query<{ now: string }>(sql);
+  return Math.max(0, Date.now() - Number(rows[0]?.now));
 }
 
 /** The last of the rows at the beginning that are all older, as many as one cut takes. The newest row always stays. */
