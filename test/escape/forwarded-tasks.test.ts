@@ -39,7 +39,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
       return (await modern(at.url, method, { ...params }, { capabilities: CAPABILITIES, headers })).body;
     }
 
-    test("is judged with the groups that its client has now, as on the server that runs it", async () => {
+    test("is judged with the groups and the label that its client has now, as on the server that runs it", async () => {
       const begun = await ask(home, "tools/call", { name: "only_as_task", arguments: {} });
       const taskId = String(begun.result?.["taskId"]);
       for (const server of [home, near]) {
@@ -51,6 +51,9 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
           expect(error?.data).toMatchObject({ kind: "governance_denied", rule: "groups.suspended.deny" });
         }
       }
+      const headers = headersOf({ token: await token("ada"), label: "quiet" });
+      const labelled = await modern(near.url, "tasks/get", { taskId }, { capabilities: CAPABILITIES, headers });
+      expect(labelled.body.error?.data).toMatchObject({ kind: "governance_denied", rule: "labels.quiet.deny" });
       expect((await ask(near, "tasks/get", { taskId })).result).toMatchObject({ taskId });
       expect((await ask(near, "tasks/cancel", { taskId }, ["suspended"])).error).toBeUndefined();
     });
