@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { stat } from "node:fs/promises";
 import { runTool } from "./run-tool.ts";
 
@@ -52,6 +53,8 @@ export function createWorkspaceWatch({
 }: WatchOptions = {}): WorkspaceWatch {
   const watched = new Map<string, Watched>();
   const closing = new AbortController();
+  // Each workspace is measured by tools of its own, which all end with the watch.
+  setMaxListeners(0, closing.signal);
   let timer: NodeJS.Timeout | undefined;
 
   const scan = async (): Promise<void> => {

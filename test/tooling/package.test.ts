@@ -74,6 +74,7 @@ test("the package has what is needed and nothing else", () => {
   const guest = files.filter((path) => /^dist\/guest\/[^/]+$/.test(path));
   expect(guest.map((path) => path.slice("dist/guest/".length)).toSorted()).toEqual([
     "browser-driver.mjs",
+    "container_init.py",
     "driver.py",
     "egress-relay.mjs",
     "guest.mjs",
