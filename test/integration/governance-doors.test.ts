@@ -146,6 +146,7 @@ describe("tasks", () => {
       ["task", "tasks/get", "tasks/get", "ok", "default"],
       ["task", "tasks/create", "tasks/create", "ok", "default"],
     ]);
-    expect(await rowsOf("eve")).toEqual([]);
+    // Whoever tries ids of others is on record.
+    expect(await rowsOf("eve")).toEqual([["task", "tasks/cancel", "tasks/cancel", "refused", "default"]]);
   });
 });

@@ -174,12 +174,12 @@ class Model {
     const held = this.running.filter((each) => each.client === client);
     const cost = tool === "paid" ? COST : 0;
     const used = [...this.spent, ...held.map((each) => ({ ...each, cost: each.micros }))]
-      .filter((each) => each.client === client && each.month === monthOf(clock))
+      .filter((each) => each.client === client && each.month >= monthOf(clock))
       .reduce((sum, each) => sum + each.cost, 0);
     return (
       !denied.includes(tool) &&
       mine.filter(({ steady }) => steady > clock.steady - 60_000).length < minute &&
-      mine.filter((call) => call.day === dayOf(clock)).length < day &&
+      mine.filter((call) => call.day >= dayOf(clock)).length < day &&
       held.length < atOnce &&
       (cost === 0 || used + cost <= budget)
     );
