@@ -1,19 +1,26 @@
 import { availableParallelism } from "node:os";
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
 import { LongestFirst } from "./test/setup/longest-first.ts";
-import { RequirementsReporter, type RequirementsMode } from "./test/setup/requirements-reporter.ts";
+import { RunReporter, type RequirementsMode } from "./test/setup/run-reporter.ts";
 
+const SECONDS_MS = 1000;
+
+// docs/testing.md has the tiers: scripts/test.mjs chooses projects by their names.
 export default defineConfig({
   test: {
     pool: "forks",
-    // The runner's own choice leaves one processor of two idle, and most of our tests wait for other processes.
+    // The runner's own choice leaves one processor of two idle, and most tests wait for other processes.
     maxWorkers: Math.max(2, availableParallelism()),
     retry: 0,
-    // The runner's own second is too short for real processes on a busy machine, and who finds it sooner does not wait.
+    // The runner's default of one second is too short for real processes on a busy machine. A passing test never waits this long.
     expect: { poll: { timeout: 20_000 } },
     sequence: { sequencer: LongestFirst },
-    // Our reporter comes first, so that a run ends with the runner's own summary.
-    reporters: [new RequirementsReporter(requirementsMode()), "default"],
+    setupFiles: ["test/setup/file-figures.ts"],
+    // The tier's summary is the last line of a run.
+    reporters: [
+      "default",
+      new RunReporter({ requirements: requirementsMode(), tier: tierName(), withFigures: figures() }),
+    ],
     allowOnly: requirementsMode() === "ignore",
     projects: [
       // Only a test that hangs ever waits so long: what takes seconds takes minutes on a busy machine.
@@ -23,13 +30,14 @@ export default defineConfig({
       project("e2e", { timeoutSeconds: 240 }),
       project("escape", { timeoutSeconds: 240 }),
       project("dashboard", { timeoutSeconds: 300 }),
-      project("containers", { timeoutSeconds: 600 }),
-      // Alone and last: the suite has time-outs of its own that a busy machine would break.
+      // Alone: the suite has time-outs of its own that a busy machine would break.
       project("conformance", { timeoutSeconds: 300, isAlone: true }),
+      project("programs", { timeoutSeconds: 300 }),
+      project("databases", { timeoutSeconds: 240 }),
+      project("containers", { timeoutSeconds: 600 }),
       // Whole machines in software: they get the processors to themselves.
       project("vm", { timeoutSeconds: 900, order: 2 }),
-      // Too long for every run: npm run test:long.
-      ...(process.env["OWLCLAW_TEST_LONG"] === "1" ? [project("load", { timeoutSeconds: 1800, isAlone: true })] : []),
+      project("long", { timeoutSeconds: 1800, isAlone: true, order: 3 }),
     ],
   },
 });
@@ -38,7 +46,7 @@ function project(
   name: string,
   options: { timeoutSeconds: number; isAlone?: boolean; order?: number },
 ): TestProjectConfiguration {
-  const timeoutMs = options.timeoutSeconds * 1000;
+  const timeoutMs = options.timeoutSeconds * SECONDS_MS;
   return {
     extends: true,
     test: {
@@ -56,4 +64,12 @@ function project(
 function requirementsMode(): RequirementsMode {
   const mode = process.env["OWLCLAW_TEST_REQUIREMENTS"];
   return mode === "check" || mode === "write" ? mode : "ignore";
+}
+
+function tierName(): string {
+  return process.env["OWLCLAW_TEST_TIER"] ?? "vitest";
+}
+
+function figures(): boolean {
+  return process.env["OWLCLAW_TEST_FIGURES"] === "1";
 }

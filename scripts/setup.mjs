@@ -6,7 +6,8 @@
 //   node scripts/setup.mjs engines    what its --runtimes needs beside that
 //   node scripts/setup.mjs machines   what its --microvms needs beside that
 //   node scripts/setup.mjs databases  what its --shared needs beside that
-//   node scripts/setup.mjs test       what npm test needs: all of it, and what only tests use
+//   node scripts/setup.mjs test       what npm test needs: npm packages beside those of run, and no system package
+//   node scripts/setup.mjs test-engines  what npm run test:engines needs beside that: engines, machines, databases, programs
 import { join } from "node:path";
 import { announce, SetupError } from "./setup/announce.mjs";
 import { ensureBuild, isWritable, readInputs, stampedDigest, writeStamp } from "./setup/build.mjs";
@@ -37,8 +38,8 @@ const STAGES = {
   test: async () => {
     await prepareRun();
     for (const folder of TEST_FOLDERS) await ensureDependencies(ROOT, join(ROOT, folder));
-    await ensureSystemPackages(ROOT, ["test"]);
   },
+  "test-engines": async () => await ensureSystemPackages(ROOT, ["programs", "engines", "machines", "databases"]),
 };
 
 async function prepareRun() {

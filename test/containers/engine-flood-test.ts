@@ -6,7 +6,7 @@ import { containers } from "./engine-runtime.ts";
 
 const MAX_PROCESSES = 2 * 256;
 
-/** One of each kind, since each takes its time; all of them are in test/load. */
+/** One of each kind, since each takes its time; all of them are in test/long. */
 export function defineFloodTest(engine: () => ContainerEngine): void {
   const lab = engineLab(engine);
 

@@ -11,7 +11,7 @@ import { defineLostSuite } from "./engine-lost-suite.ts";
 import { containers, settingsFor } from "./engine-runtime.ts";
 import { describeWithEngine } from "./with-engine.ts";
 
-/** What sandboxes promise, in containers of one engine, and what `more` adds. All floods take minutes: test/load. */
+/** What sandboxes promise, in containers of one engine, and what `more` adds. All floods take minutes: test/long. */
 export function defineEngineSuite(kind: EngineKind, more: (engine: () => ContainerEngine) => void = nothing): void {
   describeWithEngine(kind, (engine) => {
     defineToolSuite(["http"], () => settingsFor(engine()));

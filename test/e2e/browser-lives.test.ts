@@ -7,7 +7,7 @@ import { ALL_TOOLSETS, siteSettings } from "./browser-site.ts";
 import { type Account, makeOrdinaryAccount } from "./sandbox-account.ts";
 import { call, connectHttp, makePlace, readText, Server } from "./sandbox-client.ts";
 
-/** Enough to get in each other's way; test/load has twenty. */
+/** Enough to get in each other's way; test/long has twenty. */
 const CROWD = 3;
 
 /** A browser is a dozen processes, and this machine may run many at once. */

@@ -7,6 +7,7 @@ import type { LedgerRow } from "../../src/ledger/row.ts";
 import { openInside } from "../escape/sandbox-lab.ts";
 import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
 import { runCli } from "../integration/cli-process.ts";
+import { NETWORK_MISSING } from "../setup/mandatory.ts";
 import { call, connectHttp, makePlace, type Place, Server, writeConfig } from "./sandbox-client.ts";
 import { connectInNetwork } from "./sandbox-network-world.ts";
 
@@ -160,7 +161,7 @@ test("neither a column of the ledger nor a line of the log holds an id that open
 });
 
 test("what a sandbox moves over its network is paid by the call in whose time it moved", async (context) => {
-  if (process.getuid?.() !== 0) context.skip("only root can make a network to test in");
+  if (NETWORK_MISSING !== undefined) context.skip(NETWORK_MISSING);
   const place = makePlace();
   // A unit a byte, so that the cost is what was moved.
   const tools = { shell_exec: { cost: { perEgressMb: 1_000_000 }, maxCost: 1_000_000 } };

@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, test } from "vitest";
 import { SECRET, token } from "../integration/governance-lab.ts";
-import { isRoot } from "./bubblewrap-cells.ts";
+import { NETWORK_MISSING } from "../setup/mandatory.ts";
 import { callTool, eventually, openResponse, RawConnection, rpc, send, statuses } from "./http-client.ts";
 import { HANDLERS, type HttpServerProcess, type ServerOptions, startHttp } from "./server.ts";
 
@@ -207,16 +207,14 @@ const open = (localAddress) => new Promise((resolve) => {
 })();
 `;
 
-test.skipIf(!isRoot)(
-  "one address keeps as many connections as http.maxConnectionsPerAddress (only root can make a network namespace)",
-  async () => {
-    const network = `ip link set lo up; ip addr add 198.51.100.1/32 dev lo; ip addr add 198.51.100.2/32 dev lo; exec "$@"`;
-    const { port, child } = await start({
-      config: { http: { maxConnections: 40, maxConnectionsPerAddress: 10 } },
-      within: ["unshare", "--net", "--", "sh", "-c", network, "sh"],
-    });
-    const script = ["--net", `--target=${child.pid}`, process.execPath, "-e", FROM_ELSEWHERE, String(port)];
-    const { stdout } = await promisify(execFile)("nsenter", script);
-    expect(JSON.parse(stdout)).toEqual({ kept: 10, answer: "HTTP/1.1 200" });
-  },
-);
+test("one address keeps as many connections as http.maxConnectionsPerAddress", async (context) => {
+  if (NETWORK_MISSING !== undefined) context.skip(NETWORK_MISSING);
+  const network = `ip link set lo up; ip addr add 198.51.100.1/32 dev lo; ip addr add 198.51.100.2/32 dev lo; exec "$@"`;
+  const { port, child } = await start({
+    config: { http: { maxConnections: 40, maxConnectionsPerAddress: 10 } },
+    within: ["unshare", "--net", "--", "sh", "-c", network, "sh"],
+  });
+  const script = ["--net", `--target=${child.pid}`, process.execPath, "-e", FROM_ELSEWHERE, String(port)];
+  const { stdout } = await promisify(execFile)("nsenter", script);
+  expect(JSON.parse(stdout)).toEqual({ kept: 10, answer: "HTTP/1.1 200" });
+});

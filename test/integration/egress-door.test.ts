@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { createEgress } from "../../src/network/egress.ts";
 import { createResolver } from "../../src/network/resolve-name.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
-import { get } from "../escape/egress/raw-client.ts";
+import { get } from "../programs/egress/raw-client.ts";
 import { asOrdinaryUser } from "../setup/ordinary-user.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { startDns } from "./egress/dns-server.ts";

@@ -110,3 +110,17 @@ export class FaultStory {
     await until(isSo, Boolean);
   }
 }
+
+export function alerting(webhook: Webhook, root: string): Record<string, unknown> {
+  return { alerts: { webhook: webhook.url, checkSeconds: 1 }, sandbox: { enabled: false, root } };
+}
+
+export async function echo(url: string): Promise<Record<string, unknown>> {
+  const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "echo", arguments: { text: "hi" } } };
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  return (await answer.json()) as Record<string, unknown>;
+}
+
+export const REFUSED: object = { error: { data: { kind: "store_unavailable" } } };
+export const ANSWERED: object = { result: { content: [{ text: "hi" }] } };

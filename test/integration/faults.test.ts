@@ -4,56 +4,13 @@ import { existsSync, mkdirSync, renameSync, rmSync, statfsSync, writeFileSync } 
 import path from "node:path";
 import libsql from "libsql";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { POSTGRES_MISSING, startPostgres } from "../services/postgres.ts";
-import { startWebhook, type Webhook } from "../services/webhook.ts";
+import { startWebhook } from "../services/webhook.ts";
 import { selfSignedCertificatePem } from "../unit/auth/self-signed-certificate.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
-import { askAnyway, FaultStory } from "./fault-story.ts";
+import { alerting, ANSWERED, askAnyway, echo, FaultStory, REFUSED } from "./fault-story.ts";
 import { startHttp, until } from "./harness.ts";
 
 const TIMEOUT = { timeout: 120_000 };
-
-function alerting(webhook: Webhook, root: string): Record<string, unknown> {
-  return { alerts: { webhook: webhook.url, checkSeconds: 1 }, sandbox: { enabled: false, root } };
-}
-
-async function echo(url: string): Promise<Record<string, unknown>> {
-  const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "echo", arguments: { text: "hi" } } };
-  const headers = { "content-type": "application/json" };
-  const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
-  return (await answer.json()) as Record<string, unknown>;
-}
-
-const REFUSED = { error: { data: { kind: "store_unavailable" } } };
-const ANSWERED = { result: { content: [{ text: "hi" }] } };
-
-describe.skipIf(POSTGRES_MISSING !== undefined)(
-  `the store${POSTGRES_MISSING === undefined ? "" : `: ${POSTGRES_MISSING}`}`,
-  () => {
-    test(
-      "[004-R9.10] when PostgreSQL is gone, calls are refused, and health, webhook, log and metrics say so; all is well by itself when it is back",
-      TIMEOUT,
-      async () => {
-        const postgres = await startPostgres();
-        onTestFinished(() => postgres.stop());
-        const webhook = await startWebhook();
-        const root = temporaryFolder({});
-        const server = await startHttp({ config: { ...alerting(webhook, root), store: { url: postgres.url } } });
-        const host = new URL(postgres.url).searchParams.get("host") ?? postgres.url;
-        const story = new FaultStory(server, webhook, { hidden: [root, host] });
-        expect(await echo(server.url)).toMatchObject(ANSWERED);
-        await postgres.kill();
-        await story.tellsOf({ check: "store", status: "down", http: 503 });
-        expect(await echo(server.url)).toMatchObject(REFUSED);
-        await postgres.start();
-        // Before any call: a balancer sends none to a server that is not ready.
-        await story.recovers("store");
-        expect(await echo(server.url)).toMatchObject(ANSWERED);
-        await server.stop();
-      },
-    );
-  },
-);
 
 test(
   "[004-R9.10] when the ledger's file is gone, calls are refused, and health, webhook, log and metrics say so; all is well by itself when it is back",

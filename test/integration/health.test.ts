@@ -1,12 +1,10 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { ANONYMOUS } from "../../src/auth/principal.ts";
 import { healthRoutes } from "../../src/transports/http/health-routes.ts";
-import { REDIS_MISSING, startRedis } from "../services/redis.ts";
-import { temporaryFolder } from "../unit/config/temporary-folder.ts";
-import { startHttp, until } from "./harness.ts";
+import { startHttp } from "./harness.ts";
 
 async function ask(origin: string, path = "/health"): Promise<{ status: number; body: Record<string, unknown> }> {
   const response = await fetch(`${origin}${path}`);
@@ -52,36 +50,3 @@ test("a server that stops lives, and is not ready: load balancers send nobody an
   expect(await ask(origin, "/health/ready")).toMatchObject({ status: 503, body: { status: "draining" } });
   expect(await ask(origin)).toMatchObject({ status: 503, body: { status: "draining" } });
 });
-
-describe.skipIf(REDIS_MISSING !== undefined)(
-  `limits in Redis${REDIS_MISSING === undefined ? "" : `: ${REDIS_MISSING}`}`,
-  () => {
-    test("when Redis is gone the server is not ready and says why; when it is back, it is", async () => {
-      const redis = await startRedis();
-      const server = await startHttp({
-        config: { limits: { url: redis.url }, sandbox: { enabled: false, root: temporaryFolder({}) } },
-      });
-      expect((await ask(server.origin)).status).toBe(200);
-      await redis.kill();
-      const down = await until(
-        () => ask(server.origin),
-        ({ status }) => status === 503,
-      );
-      expect(down.body).toMatchObject({
-        status: "unavailable",
-        checks: {
-          limits: { status: "down", message: expect.stringMatching(/cannot be counted/) },
-          store: { status: "ok" },
-        },
-      });
-      expect((await ask(server.origin, "/health/ready")).status).toBe(503);
-      await redis.start();
-      await until(
-        () => ask(server.origin, "/health/ready"),
-        ({ status }) => status === 200,
-      );
-      await server.stop();
-      await redis.stop();
-    });
-  },
-);

@@ -1,5 +1,7 @@
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { chmod, cp, mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { request as httpsRequest } from "node:https";
 import { connect as netConnect } from "node:net";
@@ -15,6 +17,7 @@ import { eventually } from "../escape/http-client.ts";
 import { runCli } from "./cli-process.ts";
 import { type HttpServerProcess, spawnServer, startHttp } from "../escape/server.ts";
 import { attackedServerAuth } from "../escape/token-attacks.ts";
+import { selfSignedCertificatePem } from "../unit/auth/self-signed-certificate.ts";
 
 let folder: string;
 const running: { stop(): Promise<void> }[] = [];
@@ -29,10 +32,9 @@ afterAll(async () => {
 });
 
 function makePair(name: string): void {
-  const files = ["-keyout", join(folder, `${name}.key`), "-out", join(folder, `${name}.crt`)];
-  const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-  execFileSync("openssl", ["req", "-x509", "-days", "2", ...key, ...files, ...subject], { stdio: "ignore" });
+  const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  writeFileSync(join(folder, `${name}.key`), privateKey.export({ type: "pkcs8", format: "pem" }), { mode: 0o600 });
+  writeFileSync(join(folder, `${name}.crt`), selfSignedCertificatePem({ publicKey, privateKey, commonName: name }));
 }
 
 /** A pair of files for one test, at first with the first certificate. */

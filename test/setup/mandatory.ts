@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 
 /** What `.ci/run` sets: a suite that cannot run is a failure there, and not a gap that nobody sees. */
@@ -14,3 +15,11 @@ function defineReason(reason: string): void {
     expect.fail(`${reason}, and a run with ${MANDATORY}=1 leaves nothing out`);
   });
 }
+
+/** Why a test cannot make a network namespace with addresses of its own; nothing when it can. */
+export const NETWORK_MISSING: string | undefined =
+  process.getuid?.() !== 0
+    ? "only root can make a network to test in"
+    : ["/usr/sbin/ip", "/usr/bin/ip", "/sbin/ip"].some((program) => existsSync(program))
+      ? undefined
+      : "the Debian package iproute2 is not installed";

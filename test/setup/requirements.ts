@@ -24,7 +24,7 @@ export interface Verdict {
 
 const INTRODUCTION = `# Requirements
 
-<!-- Generated from a full test run by npm run requirements. Do not edit. -->
+<!-- Generated from a full test run by npm run test:all. Do not edit. -->
 
 Each acceptance criterion of the product, and the tests that prove it. A test proves a criterion by carrying its id in its name.
 A criterion is **proven** when such a test passes and none fails; otherwise it is **open**. Once proven, a criterion stays so:
@@ -85,9 +85,15 @@ export function renderRequirements(criteria: readonly Criterion[], tests: readon
   return INTRODUCTION + count + toTable(["criterion", "status", "what must hold", "tests"], rows);
 }
 
-/** Reads back which criteria `docs/requirements.md` lists as proven. */
-export function provenIn(requirements: string): string[] {
-  return [...requirements.matchAll(/^\| (\S+) \| proven \|/gm)].map(([, id = ""]) => id);
+/** Reads back which criteria `docs/requirements.md` lists as proven: all of them, or those that such a file proves. */
+export function provenIn(requirements: string, isCounted?: (file: string) => boolean): string[] {
+  return [...requirements.matchAll(/^\| (\S+) \| proven \|.*$/gm)]
+    .filter(([row]) => isCounted === undefined || filesIn(row).some(isCounted))
+    .map(([, id = ""]) => id);
+}
+
+function filesIn(row: string): string[] {
+  return [...row.matchAll(/`(test\/[^`]+)`: /g)].map(([, file = ""]) => file);
 }
 
 function testsOf(id: string, tests: readonly TestOutcome[]): string[] {

@@ -14,7 +14,7 @@ import {
 } from "./microsandbox-neighbour-suite.ts";
 import { defineKillTest, defineMachineTests, describeWithMicrosandbox } from "./microsandbox-suite.ts";
 
-// What every run must show, in as few microVMs as possible; test/load/microsandbox.test.ts has the whole suites.
+// What every run must show, in as few microVMs as possible; test/long/microsandbox.test.ts has the whole suites.
 await describeWithMicrosandbox((lab) => {
   describe("in a microVM,", () => {
     let client: Client;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type HttpServer, startHttp, until } from "../harness.ts";
-import { closeStreams, HttpSession, modern, plain, plainCall } from "../http-client.ts";
+import { closeStreams, HttpSession, modern, plainCall } from "../http-client.ts";
 import { expectedData, text } from "../wire-messages.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "owlclaw-python-context-"));
@@ -55,30 +55,6 @@ def notices(context: Context) -> str:
             return "stopped"
         time.sleep(0.05)
     return "never stopped"
-`;
-
-const PYDANTIC = `
-from datetime import date
-from typing import List, Optional
-from pydantic import BaseModel, Field
-
-
-class Line(BaseModel):
-    sku: str = Field(min_length=2)
-    count: int = Field(1, ge=1)
-
-
-class Order(BaseModel):
-    """What is bought."""
-
-    lines: List[Line]
-    due: Optional[date] = None
-
-
-def place(order: Order) -> Order:
-    """Places an order."""
-    assert isinstance(order, Order) and all(isinstance(line, Line) for line in order.lines)
-    return order
 `;
 
 let server: HttpServer;
@@ -155,32 +131,5 @@ describe("the context of a Python handler", () => {
     const said = (): boolean => server.logs.some((line) => line["text"] === "noticed that it is cancelled");
     expect(await until(said, Boolean)).toBe(true);
     await session.delete();
-  });
-});
-
-/** Debian's package is pydantic 1; a machine's own Python may have pydantic 2. */
-describe.each(["/usr/bin/python3", ""])("pydantic models, with handlers.python: '%s'", (python) => {
-  let own: HttpServer;
-
-  beforeAll(async () => {
-    writeFileSync(path.join(folder, "models.py"), PYDANTIC);
-    own = await startHttp({ config: { handlers: { paths: [path.join(folder, "models.py")], watch: false, python } } });
-  });
-
-  afterAll(() => own.stop());
-
-  test("[004-R14.2] make the schema, check the input and come back as JSON", async () => {
-    const { tools } = (await plain(own.url, "tools/list")).body.result ?? {};
-    expect(tools[0].inputSchema).toMatchObject({
-      properties: { order: { type: "object", required: ["lines"] } },
-      $defs: { Line: { properties: { sku: { type: "string", minLength: 2 }, count: { minimum: 1, default: 1 } } } },
-    });
-    const order = { lines: [{ sku: "ab" }], due: "2026-01-31" };
-    const { result } = (await plainCall(own.url, "place", { order })).body;
-    expect(result?.["structuredContent"]).toEqual({ lines: [{ sku: "ab", count: 1 }], due: "2026-01-31" });
-    expect((await plainCall(own.url, "place", { order: { lines: [{ sku: "a" }] } })).body.error).toMatchObject({
-      code: -32602,
-      data: { issues: [{ path: expect.stringContaining("lines") }] },
-    });
   });
 });

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startServices, SERVICES_MISSING, type Services } from "../services/cluster.ts";
-import { runCli } from "./cli-process.ts";
-import { call, headersOf, newFolder, SECRET, token, writeFile } from "./governance-lab.ts";
-import { type HttpServer, until } from "./harness.ts";
-import { postJson } from "./http-client.ts";
+import { runCli } from "../integration/cli-process.ts";
+import { call, headersOf, newFolder, SECRET, token, writeFile } from "../integration/governance-lab.ts";
+import { type HttpServer, until } from "../integration/harness.ts";
+import { postJson } from "../integration/http-client.ts";
 import { describeUnless } from "../setup/mandatory.ts";
 
 const CONFIG = {

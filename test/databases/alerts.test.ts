@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { REDIS_MISSING, startRedis } from "../services/redis.ts";
 import { type ReceivedAlert, startWebhook } from "../services/webhook.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
-import { startHttp, until } from "./harness.ts";
+import { startHttp, until } from "../integration/harness.ts";
 
 describe.skipIf(REDIS_MISSING !== undefined)(`alerts${REDIS_MISSING === undefined ? "" : `: ${REDIS_MISSING}`}`, () => {
   test("[004-R9.10] when the store of limits is gone, webhook, log, health and metrics say the same, and so when it is back", async () => {

@@ -2,7 +2,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { call } from "../e2e/sandbox-client.ts";
 import { differenceOf } from "./compare-pictures.ts";
-import { CHROMIUM, DashboardServer, token } from "./page-lab.ts";
+import { CHROMIUM, DashboardServer, token } from "../dashboard/page-lab.ts";
 import { stillPicture } from "./still-page.ts";
 
 /** Letters are drawn the same way on every machine. */

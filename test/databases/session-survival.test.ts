@@ -2,9 +2,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vite
 import { storedNameOf } from "../../src/cluster/session-seal.ts";
 import { parseEventId } from "../../src/transports/http/resumable-stream.ts";
 import { startServices, SERVICES_MISSING, type Services } from "../services/cluster.ts";
-import { type HttpServer, until } from "./harness.ts";
-import { closeStreams, HttpSession } from "./http-client.ts";
-import { text } from "./wire-messages.ts";
+import { type HttpServer, until } from "../integration/harness.ts";
+import { closeStreams, HttpSession } from "../integration/http-client.ts";
+import { text } from "../integration/wire-messages.ts";
 
 // Databases, and three servers or four, take their time on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });

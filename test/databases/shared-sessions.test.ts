@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { startBalancer, startServices, SERVICES_MISSING, type Services } from "../services/cluster.ts";
-import { type HttpServer, until } from "./harness.ts";
-import { closeStreams, HttpSession, SseLine } from "./http-client.ts";
-import { connect, type Door, type Loose, type Progress } from "./sdk-clients.ts";
-import { text } from "./wire-messages.ts";
+import { type HttpServer, until } from "../integration/harness.ts";
+import { closeStreams, HttpSession, SseLine } from "../integration/http-client.ts";
+import { connect, type Door, type Loose, type Progress } from "../integration/sdk-clients.ts";
+import { text } from "../integration/wire-messages.ts";
 
 // Databases, and three servers or four, take their time on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });

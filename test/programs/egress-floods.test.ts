@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exchange, get, openTunnel, readAll } from "./egress/raw-client.ts";
 import { PLACES } from "./egress/places.ts";
 import { startWorld, type World } from "./egress/world.ts";
-import { eventually } from "./http-client.ts";
+import { eventually } from "../escape/http-client.ts";
 
 let world: World;
 

@@ -5,8 +5,8 @@ import { createInterface } from "node:readline";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, expect, test } from "vitest";
 import { POSTGRES_MISSING, startPostgres } from "../services/postgres.ts";
-import { BIN, makePlace, type Place, type Settings, writeConfig } from "./sandbox-client.ts";
-import { connectInNetwork } from "./sandbox-network-world.ts";
+import { BIN, makePlace, type Place, type Settings, writeConfig } from "../e2e/sandbox-client.ts";
+import { connectInNetwork } from "../e2e/sandbox-network-world.ts";
 
 const ends: (() => Promise<unknown>)[] = [];
 afterAll(async () => {

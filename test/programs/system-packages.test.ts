@@ -13,6 +13,6 @@ const reason =
 
 describeUnless(reason, "a machine that was set up", () => {
   test("has everything installed that a test needs, so that none is left out", () => {
-    expect(missingPackages(ROOT, ["run", "test"])).toEqual([]);
+    expect(missingPackages(ROOT, ["run", "programs", "engines", "machines", "databases"])).toEqual([]);
   });
 });

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startServices, SERVICES_MISSING, type Services } from "../services/cluster.ts";
-import { type As, call, headersOf, SECRET, token } from "./governance-lab.ts";
-import { type HttpServer, until } from "./harness.ts";
-import { modern } from "./http-client.ts";
-import { text } from "./wire-messages.ts";
+import { type As, call, headersOf, SECRET, token } from "../integration/governance-lab.ts";
+import { type HttpServer, until } from "../integration/harness.ts";
+import { modern } from "../integration/http-client.ts";
+import { text } from "../integration/wire-messages.ts";
 
 const CONFIG = {
   auth: { enabled: true, jwt: { secret: SECRET } },

@@ -12,7 +12,7 @@ import { createRedactor } from "../../src/telemetry/redact.ts";
 import { POSTGRES_MISSING, type PostgresService, startPostgres } from "../services/postgres.ts";
 import { ENTRY, entry } from "../unit/ledger/ledger-entry.ts";
 import { appendMany, dataFolder, ledgerConfig, openTestLedger, REFUSED } from "../unit/ledger/ledger-fixture.ts";
-import { appendUntilKilled } from "./ledger-killed-appends.ts";
+import { appendUntilKilled } from "../integration/ledger-killed-appends.ts";
 
 /** Noon is before midnight there, and soon after it. */
 const SHIFTS = [

@@ -1,15 +1,16 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openInside, textOf } from "../escape/sandbox-lab.ts";
-import { makePlace } from "./sandbox-client.ts";
-import { connectInNetwork } from "./sandbox-network-world.ts";
+import { makePlace } from "../e2e/sandbox-client.ts";
+import { connectInNetwork } from "../e2e/sandbox-network-world.ts";
+import { NETWORK_MISSING } from "../setup/mandatory.ts";
 
 const clients: Client[] = [];
 afterAll(async () => {
   for (const client of clients) await client.close();
 });
 beforeEach((context) => {
-  if (process.getuid?.() !== 0) context.skip("only root can make a network to test in");
+  if (NETWORK_MISSING !== undefined) context.skip(NETWORK_MISSING);
 });
 
 async function open(options: { allow: readonly string[]; hasCable: boolean }): Promise<Client> {

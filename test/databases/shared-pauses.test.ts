@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { cookieOf, login, PageOperator } from "../escape/dashboard-lab.ts";
 import { describeUnless } from "../setup/mandatory.ts";
 import { startServices, SERVICES_MISSING, type Services } from "../services/cluster.ts";
-import { call, newFolder, SECRET, startGoverned, token } from "./governance-lab.ts";
-import { type HttpServer, until } from "./harness.ts";
+import { call, newFolder, SECRET, startGoverned, token } from "../integration/governance-lab.ts";
+import { type HttpServer, until } from "../integration/harness.ts";
 
 const CONFIG = {
   auth: { enabled: true, jwt: { secret: SECRET } },

@@ -8,7 +8,7 @@ import { SessionStore } from "../../src/cluster/session-store.ts";
 import { RedisConnection } from "../../src/redis/redis-connection.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { REDIS_MISSING, type RedisService, startRedis } from "../services/redis.ts";
-import { until } from "./harness.ts";
+import { until } from "../integration/harness.ts";
 
 const FIRST = "AAAAAAAAAAAA";
 const SECOND = "BBBBBBBBBBBB";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exchange, get, getSecurely, openTunnel, readAll } from "./egress/raw-client.ts";
 import { PLACES } from "./egress/places.ts";
 import { startWorld, type World } from "./egress/world.ts";
-import { eventually } from "./http-client.ts";
+import { eventually } from "../escape/http-client.ts";
 
 let world: World;
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Control } from "../../src/runtimes/bubblewrap/controls.ts";
-import { isRoot } from "./bubblewrap-cells.ts";
-import { bundleServer, openServerPlace, type ServerPlace } from "./bubblewrap-server-process.ts";
+import { isRoot } from "../escape/bubblewrap-cells.ts";
+import { bundleServer, openServerPlace, type ServerPlace } from "../escape/bubblewrap-server-process.ts";
 
 /** Answers every question with the same address, over UDP. It ends with the server. */
 const NAME_SERVER = `

@@ -1,0 +1,31 @@
+import { readFileSync } from "node:fs";
+import { afterAll } from "vitest";
+
+/** What one test file cost: its own process and every process that it started and waited for. */
+export interface FileFigures {
+  readonly cpuMs: number;
+}
+
+declare module "vitest" {
+  interface TaskMeta {
+    figures?: FileFigures;
+  }
+}
+
+const TICK_MS = 10;
+/** Fields of /proc/self/stat behind the name, as proc(5) numbers them from 3. */
+const [UTIME, STIME, CUTIME, CSTIME] = [14 - 3, 15 - 3, 16 - 3, 17 - 3];
+
+/** A process that runs several files one after the other counts each from where the last one ended. */
+let countedMs = 0;
+
+afterAll((_context, file) => {
+  const totalMs = cpuMs();
+  file.meta.figures = { cpuMs: totalMs - countedMs };
+  countedMs = totalMs;
+});
+
+function cpuMs(): number {
+  const fields = readFileSync("/proc/self/stat", "utf8").split(") ")[1]?.split(" ") ?? [];
+  return [UTIME, STIME, CUTIME, CSTIME].reduce((sum, field) => sum + Number(fields[field]) * TICK_MS, 0);
+}
