@@ -19,7 +19,8 @@ const [UTIME, STIME, CUTIME, CSTIME] = [14 - 3, 15 - 3, 16 - 3, 17 - 3];
 /** A process that runs several files one after the other counts each from where the last one ended. */
 let countedMs = 0;
 
-afterAll((_context, file) => {
+// oxlint-disable-next-line no-empty-pattern -- the runner reads from this parameter which fixtures a hook wants
+afterAll(({}, file) => {
   const totalMs = cpuMs();
   file.meta.figures = { cpuMs: totalMs - countedMs };
   countedMs = totalMs;
