@@ -73,6 +73,7 @@ export class GuestClient {
   readonly #stray: Listener = { onOutput: () => undefined, charsLeft: MAX_STRAY_CHARS };
   readonly #pending = new Set<(error: GuestLost) => void>();
   #lostReason: string | undefined;
+  #hasViolated = false;
   #resolveLost: (reason: string) => void = () => undefined;
 
   constructor({ stream, maxFrameBytes, logger }: GuestClientOptions) {
@@ -81,7 +82,8 @@ export class GuestClient {
       this.#resolveLost = resolve;
     });
     const limit = new FrameLimit(maxFrameBytes);
-    const fail = (error: Error): void => this.fail(error.message);
+    const fail = (error: Error): void =>
+      error instanceof MalformedFrame ? this.#failForViolation(error.message) : this.fail(error.message);
     const messages = new GuestMessages({ onOutput: (output) => this.#onOutput(output), onMalformed: fail });
     stream.once("error", fail).once("close", () => this.fail("its stream ended"));
     limit.once("error", fail).once("end", () => this.fail("its stream ended"));
@@ -91,12 +93,17 @@ export class GuestClient {
       messages.writer(new FrameWriter(stream)),
       NullLogger,
     );
-    this.#connection.onError(([error]) => this.fail(`malformed frame: ${error.message}`));
+    this.#connection.onError(([error]) => this.#failForViolation(`malformed frame: ${error.message}`));
     this.#connection.listen();
   }
 
   get isLost(): boolean {
     return this.#lostReason !== undefined;
+  }
+
+  /** Whether it was lost for what it sent. An honest guest never is, however it ends. */
+  get hasViolated(): boolean {
+    return this.#hasViolated;
   }
 
   /**
@@ -176,6 +183,11 @@ export class GuestClient {
     this.#resolveLost(reason);
   }
 
+  #failForViolation(reason: string): void {
+    if (this.#lostReason === undefined) this.#hasViolated = true;
+    this.fail(reason);
+  }
+
   #orLost(answer: Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.#pending.add(reject);
@@ -188,7 +200,7 @@ export class GuestClient {
     // oxlint-disable-next-line typescript/consistent-type-assertions -- the compiler does not follow the method through the table
     if (parsed.success) return parsed.data as GuestResult<M>;
     const reason = `its answer to ${method} is not as agreed`;
-    this.fail(reason);
+    this.#failForViolation(reason);
     throw new GuestLost(reason);
   }
 

@@ -8,6 +8,7 @@ import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput, Termina
 import type { Place, PlacePlan, Places } from "./place.ts";
 import type { CellUsage } from "../runtimes/runtime.ts";
 import { SerialQueue } from "./serial-queue.ts";
+import { pausedOwner, type StartPauses } from "./start-pauses.ts";
 import type { TextShelf } from "./text-shelf.ts";
 import { dropStart, readStart, type WorkspaceStart } from "./workspace-start.ts";
 
@@ -39,6 +40,7 @@ export interface SandboxOptions {
   readonly places: Places;
   /** The first start; a place from the pool is there at once. */
   readonly open: (signal: AbortSignal) => Promise<Place>;
+  readonly pauses: StartPauses;
   readonly logger: Logger;
   readonly keepWorkspace: boolean;
   /** Hears how long the first thing took that was done in it. */
@@ -99,7 +101,7 @@ export class Sandbox {
     this.#options = options;
     this.#firstResult = new FirstResult(options.onFirstResult);
     this.#lastUsedAtMs = options.facts.createdAtMs;
-    this.#first = options.open(this.#stopping.signal);
+    this.#first = this.#afterPause(options.open);
     this.#opening = this.#first;
     const { startTexts } = options;
     if (startTexts !== undefined) this.#start = untraced(() => this.#readStart(startTexts));
@@ -301,13 +303,31 @@ export class Sandbox {
     const reason = over === undefined ? "it could not be started" : await over.ended;
     if (this.#stopping.signal.aborted) throw stoppedError();
     if (this.#opening === opening) {
-      this.#options.logger.warning("sandbox is started again", { sandbox: this.plan.cellId, reason });
+      const pauseMs = Math.round(this.#options.pauses.leftMs(pausedOwner(this.facts)));
+      this.#options.logger.warning("sandbox is started again", {
+        sandbox: this.plan.cellId,
+        reason,
+        pause_ms: pauseMs,
+      });
       this.#hasUntoldRestart = true;
-      this.#opening = this.#options.places.open(this.plan, this.#stopping.signal);
+      this.#opening = this.#afterPause((signal) => this.#options.places.open(this.plan, signal));
     }
     const fresh = this.#opening;
     this.#place = await fresh;
     return { opening: fresh, place: this.#place };
+  }
+
+  /** A start, and the record of what its guest does wrong. */
+  async #afterPause(open: (signal: AbortSignal) => Promise<Place>): Promise<Place> {
+    const { pauses, facts } = this.#options;
+    const owner = pausedOwner(facts);
+    // Without a pause to wait for, a warm sandbox is there in the same turn.
+    if (pauses.leftMs(owner) > 0) await pauses.wait(owner, this.#stopping.signal);
+    const place = await open(this.#stopping.signal);
+    void place.ended.then(() => {
+      if (place.client.hasViolated) pauses.addViolation(owner);
+    });
+    return place;
   }
 
   async #lostDuringCall({ opening, place }: Running): Promise<OwlError> {

@@ -15,6 +15,7 @@ import { type SandboxSummary, toSummary } from "./sandbox-summary.ts";
 import { type SandboxTimes, StartClock } from "./sandbox-times.ts";
 import { narrowed, type Sharing } from "./narrowed-network.ts";
 import { newSessionId } from "./session-name.ts";
+import { pausedOwner, StartPauses } from "./start-pauses.ts";
 
 /** The right to use a sandbox for one call. Until `release` it is busy. */
 export interface Lease {
@@ -59,6 +60,7 @@ export class Sandboxes {
   readonly #ended = new EndedSandboxes();
   readonly #defaults = new DefaultSandboxes();
   readonly #closing = new Set<Promise<unknown>>();
+  readonly #pauses = new StartPauses();
   readonly #sweeper: NodeJS.Timeout;
   #isClosed = false;
 
@@ -240,14 +242,19 @@ export class Sandboxes {
     const { flavor } = seed.plan;
     const evicted = this.room.makeFor(ground.places, { ownerId, plan: seed.plan });
     const closing = evicted.map(({ occupant, why }) => this.#end(occupant.sandbox, why));
-    const pooled = seed.isUsual && flavor === ground.pool.flavor ? ground.pool.claim(seed.plan.template) : undefined;
+    const facts = { id, ownerId, mcpSessionId: caller.sessionId, labels, createdAtMs: Date.now(), idleMs, maxAgeMs };
+    // A warm one would wait for the end of the owner's pause, and nobody else could have it.
+    const isPaused = this.#pauses.leftMs(pausedOwner(facts)) > 0;
+    const isWarmFit = seed.isUsual && flavor === ground.pool.flavor && !isPaused;
+    const pooled = isWarmFit ? ground.pool.claim(seed.plan.template) : undefined;
     const plan = pooled?.plan ?? seed.plan;
     const { cellId, template } = plan;
     const clock = new StartClock(this.#options.times, { template, isWarm: pooled !== undefined });
     const sandbox = new Sandbox({
-      facts: { id, ownerId, mcpSessionId: caller.sessionId, labels, createdAtMs: Date.now(), idleMs, maxAgeMs },
+      facts,
       plan,
       places: ground.places,
+      pauses: this.#pauses,
       open: (signal) =>
         pooled === undefined ? this.#openPlace(ground, { plan, closing, signal }) : Promise.resolve(pooled.place),
       onFirstResult: (durationMs) => clock.firstResult(durationMs),

@@ -2,7 +2,6 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { Client } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { connectHttp, makePlace } from "../e2e/sandbox-client.ts";
@@ -18,22 +17,25 @@ const MAX_GROWTH_BYTES = 64 * MIB;
 const RETURNS = { afterwards: "true", timeoutSeconds: 40 };
 
 let server: MeasuredServer;
-let client: Client;
 let maxDelayMs: number;
 
 beforeAll(async () => {
   maxDelayMs = costOfWholeCheck() / 4;
   const sandbox = { root: makePlace().dataFolder, pool: { size: 0 }, maxPerPrincipal: 50 };
   server = await startMeasured("", { sandbox, handlers: {} });
-  client = await connectHttp(`${server.origin}/mcp`);
   // What the first call and the first large answer take is not the attack's.
-  const inside = await openInside(client);
+  const inside = await openSandbox();
   await inside.sh("head -c 4000000 /dev/zero | tr '\\0' x > large.txt");
   await inside.call("file_read", { path: "large.txt", max_bytes: 4_000_000 });
   await inside.call("sandbox_destroy");
 });
 
 afterAll(() => server.stop());
+
+/** Of a client of its own: after a violation a client waits for its next sandbox. */
+async function openSandbox(): Promise<Inside> {
+  return await openInside(await connectHttp(`${server.origin}/mcp`));
+}
 
 /** Bytes that the server took at most, beyond what it had, while `act` ran. */
 async function growthDuring(act: () => Promise<unknown>): Promise<number> {
@@ -60,13 +62,23 @@ function costOfWholeCheck(): number {
   return 10 * (performance.now() - startMs);
 }
 
+/** No header of a frame. */
+const JUNK = String.raw`process.stdout.write("junk\r\n\r\n");`;
+
+/** How long each sandbox that was started again had to wait. */
+function pausesMs(): number[] {
+  return [...server.log().matchAll(/"message":"sandbox is started again".*"pause_ms":(\d+)/g)].map(([, ms]) =>
+    Number(ms),
+  );
+}
+
 const ANSWERS_SEARCHES = (result: string): string => answersWith('"matches":', `'"result":' + ${result}`);
 
 describe("a guest that was taken over", () => {
   const searched = (inside: Inside): Promise<string> => inside.call("file_search", { pattern: "x" }).then(textOf);
 
   test("is ended at the first of 3.6 million values that are not as agreed, and holds nobody up", async () => {
-    const inside = await openInside(client);
+    const inside = await openSandbox();
     await inside.call("file_write", { path: "a", content: "x" });
     const repeated = `'{"path":"a","line":1,"text":"x","before":[' + "0,".repeat(199) + '0],"after":[]},'`;
     const result = `'{"matches":[' + (${repeated}).repeat(17999) + '{}],"isTruncated":false}'`;
@@ -80,7 +92,7 @@ describe("a guest that was taken over", () => {
   });
 
   test("is ended at the first value of an allowed number that is not as agreed", async () => {
-    const inside = await openInside(client);
+    const inside = await openSandbox();
     await inside.call("file_write", { path: "a", content: "x" });
     const result = `'{"matches":[' + "0,".repeat(49000) + '0],"isTruncated":false}'`;
     await forge(inside, ANSWERS_SEARCHES(result), RETURNS);
@@ -94,7 +106,7 @@ describe("a guest that was taken over", () => {
       `'{"matches":[{"path":"a","line":1,"text":"x","before":[],"after":[],"junk":1}],"isTruncated":false}'`,
     ],
   ])("is ended for an %s with more in it than was agreed", async (_what, result) => {
-    const inside = await openInside(client);
+    const inside = await openSandbox();
     await inside.call("file_write", { path: "a", content: "x" });
     await forge(inside, ANSWERS_SEARCHES(result), RETURNS);
     expect(await searched(inside)).toContain("its answer to file.search is not as agreed");
@@ -132,7 +144,7 @@ describe("a guest that was taken over", () => {
       /more output than a guest sends/,
     ],
   ])("is ended for %s", async (_what, expression, reason) => {
-    const inside = await openInside(client);
+    const inside = await openSandbox();
     let said = "";
     await server.longestDelayMs();
     const growth = await growthDuring(async () => {
@@ -148,8 +160,23 @@ describe("a guest that was taken over", () => {
     expect(await inside.sh("echo again")).toBe("again\n");
   });
 
+  test("waits twice as long for each start of its sandbox, also of a new one; another client does not", async () => {
+    const client = await connectHttp(`${server.origin}/mcp`);
+    const before = pausesMs().length;
+    const broken = await openInside(client);
+    for (let violation = 0; violation < 2; violation += 1) await forge(broken, JUNK);
+    await broken.call("sandbox_destroy");
+    await forge(await openInside(client), JUNK);
+    await forge(await openSandbox(), JUNK);
+    // What is left of each pause when its start is logged.
+    const doublings = pausesMs()
+      .slice(before)
+      .map((pauseMs) => Math.ceil(Math.log2(pauseMs / 250)));
+    expect(doublings).toEqual([0, 1, 2, 0]);
+  });
+
   test("does not fill the server's memory with a line without end for its log", async () => {
-    const inside = await openInside(client);
+    const inside = await openSandbox();
     const endless = `
       const line = "x".repeat(1024 * 1024);
       const { writeSync } = process.getBuiltinModule("fs");

@@ -1,6 +1,5 @@
 import { type Duplex, duplexPair } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
-import type { Client } from "@modelcontextprotocol/client";
 import {
   createMessageConnection,
   type MessageConnection,
@@ -13,13 +12,16 @@ import { ATTEMPT, type Inside, openInside, textOf } from "./sandbox-lab.ts";
 import { forge } from "./take-over.ts";
 
 let server: Server;
-let client: Client;
 let witness: Inside;
+
+/** Of a client of its own: after a violation a client waits for its next sandbox. */
+async function openSandbox(): Promise<Inside> {
+  return await openInside(await connectHttp(await server.url()));
+}
 
 beforeAll(async () => {
   server = new Server(makePlace(), { sandbox: { maxPerPrincipal: 50 } });
-  client = await connectHttp(await server.url());
-  witness = await openInside(client);
+  witness = await openSandbox();
   await witness.python("kept = 41");
 });
 
@@ -39,7 +41,7 @@ const frame = (body: unknown): string => say(framed(body));
 
 describe("a guest that was taken over", () => {
   test("can be made to run what user code wants, which the next tests rely on", async () => {
-    const inside = await openInside(client);
+    const inside = await openSandbox();
     expect(await forge(inside, "`${6 * 7} ${process.pid}`", { afterwards: "true", timeoutSeconds: 40 })).toContain(
       "42 2",
     );
@@ -65,7 +67,7 @@ describe("a guest that was taken over", () => {
     ["a notification that no guest sends", frame({ jsonrpc: "2.0", method: "$/cancelRequest", params: { id: 1 } })],
     ["output in another form", frame({ jsonrpc: "2.0", method: "output", params: { callId: {}, __proto__: 1 } })],
   ])("is ended with its sandbox for %s, and nobody else notices", async (_what, expression) => {
-    const inside = await openInside(client);
+    const inside = await openSandbox();
     await inside.call("file_write", { path: "keep.txt", content: "kept" });
     const said = await forge(inside, expression);
     expect(said).toContain("the sandbox ended while the call ran");
@@ -79,7 +81,7 @@ describe("a guest that was taken over", () => {
   test.concurrent.each(["process.abort()", "process.getBuiltinModule('child_process').execSync('kill -9 2')"])(
     "that ends by %s costs its own sandbox alone",
     async (expression) => {
-      const inside = await openInside(client);
+      const inside = await openSandbox();
       const said = await forge(inside, expression);
       expect(said).toContain("sandbox_restarted");
       expect(said).toMatch(/first process ended|stream ended/);
@@ -89,7 +91,7 @@ describe("a guest that was taken over", () => {
   );
 
   test.concurrent("that never answers is ended after the time-out, and so is its sandbox", async () => {
-    const inside = await openInside(client);
+    const inside = await openSandbox();
     expect(await forge(inside, "for (;;);", { afterwards: "sleep 60", timeoutSeconds: 15 })).toContain(
       "it did not answer",
     );
@@ -98,7 +100,7 @@ describe("a guest that was taken over", () => {
   });
 
   test("that floods the host with good frames is slowed down, and others answer", async () => {
-    const inside = await openInside(client);
+    const inside = await openSandbox();
     const note = JSON.stringify({
       jsonrpc: "2.0",
       method: "output",
@@ -150,7 +152,7 @@ describe("without our checks, the library itself", () => {
 });
 
 test("the line to the host cannot be opened from outside the guest", async () => {
-  const inside = await openInside(client);
+  const inside = await openSandbox();
   const seen = await inside.python(`
 import os
 ${ATTEMPT}
@@ -164,7 +166,7 @@ for pid in (1, 2):
 });
 
 test("a guest whose memory was overwritten is ended with its sandbox", async () => {
-  const inside = await openInside(client);
+  const inside = await openSandbox();
   await inside.call("file_write", {
     path: "overwrite.py",
     content: `

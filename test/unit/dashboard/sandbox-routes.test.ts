@@ -7,6 +7,7 @@ import { GuestClient } from "../../../src/sandbox/guest-client.ts";
 import type { Place, Places } from "../../../src/sandbox/place.ts";
 import { Sandbox } from "../../../src/sandbox/sandbox.ts";
 import type { Sandboxes } from "../../../src/sandbox/sandboxes.ts";
+import { StartPauses } from "../../../src/sandbox/start-pauses.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 import { PLAN } from "../sandbox/place-plan.ts";
 
@@ -30,6 +31,7 @@ function lab(placeEndsInMs: number | undefined) {
     plan: { ...PLAN, cellId: "owl-1" },
     places: {} as Places,
     open: async () => place,
+    pauses: new StartPauses(),
     logger: SILENT_LOGGER,
     keepWorkspace: false,
     startTexts: undefined,

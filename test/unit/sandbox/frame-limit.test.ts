@@ -50,7 +50,7 @@ test("a frame of exactly the limit passes, and one byte more is the end", async 
 
 test.each([
   "content-length: 5\r\n\r\nhello",
-  "Content-Length: 5\n\nhello",
+  `Content-Length: 5\n\n${"hello".repeat(8)}`,
   "Content-Length: 05\r\n\r\nhello",
   "Content-Length: -5\r\n\r\nhello",
   "Content-Length: 0\r\n\r\n",

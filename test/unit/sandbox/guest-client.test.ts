@@ -86,6 +86,14 @@ test.each([
   send(inside, message);
   await expect(waiting).rejects.toThrow(GuestLost);
   expect(await client.lost).toMatch(/malformed frame/);
+  expect(client.hasViolated).toBe(true);
+});
+
+test("a guest that ends in the middle of a frame has violated nothing", async () => {
+  const { client, inside } = open();
+  inside.end("Content-Length: 3\r\n\r\n{");
+  expect(await client.lost).toBe("its stream ended in the middle of a frame");
+  expect(client.hasViolated).toBe(false);
 });
 
 test("bytes that are no JSON end the line", async () => {
