@@ -24,7 +24,7 @@ export default defineConfig({
     allowOnly: requirementsMode() === "ignore",
     projects: [
       // Only a test that hangs ever waits so long: what takes seconds takes minutes on a busy machine.
-      project("unit", { timeoutSeconds: 120 }),
+      project("unit", { timeoutSeconds: 120, sharesProcess: true }),
       project("tooling", { timeoutSeconds: 120 }),
       project("integration", { timeoutSeconds: 240 }),
       project("e2e", { timeoutSeconds: 240 }),
@@ -44,7 +44,7 @@ export default defineConfig({
 
 function project(
   name: string,
-  options: { timeoutSeconds: number; isAlone?: boolean; order?: number },
+  options: { timeoutSeconds: number; isAlone?: boolean; order?: number; sharesProcess?: boolean },
 ): TestProjectConfiguration {
   const timeoutMs = options.timeoutSeconds * SECONDS_MS;
   return {
@@ -56,6 +56,8 @@ function project(
       testTimeout: timeoutMs,
       hookTimeout: timeoutMs,
       ...(options.isAlone === true ? { fileParallelism: false } : {}),
+      // A process for each file costs more than all unit tests.
+      isolate: options.sharesProcess !== true,
       sequence: { groupOrder: options.order ?? (options.isAlone === true ? 1 : 0) },
     },
   };

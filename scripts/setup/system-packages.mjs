@@ -7,7 +7,8 @@ import { runCommand } from "./run-command.mjs";
 /** @typedef {{ stages: readonly string[], when: string, command: string, name: string, purpose: string }} SystemPackage */
 
 /**
- * Installs the system packages of the given stages where it may: as root, or with a sudo that does not ask, on Debian and its kin.
+ * Installs the system packages of the given stages where it may: as root, or with a sudo that does not ask, on Debian and its kin. Services stay
+ * as they are.
  * Elsewhere it prints the command to run and goes on, unless a package is needed now.
  * @param {string} root
  * @param {readonly string[]} stages
@@ -49,16 +50,9 @@ function readPackages(root) {
 async function install(root, missing, prefix) {
   const names = missing.map((entry) => entry.name);
   announce(`installing system packages: ${names.join(" ")}`);
-  /** @param {readonly string[]} args */
-  const aptGet = async (args) => {
-    const [command = "apt-get", ...rest] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...args];
-    return await runCommand(command, rest, { cwd: root });
-  };
-  const args = ["install", "-y", "-q", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300", ...names];
-  // The package lists may be old or absent, as in a fresh container: then the first try fails quickly.
-  if (await aptGet(args)) return;
-  await aptGet(["update", "-q"]);
-  await aptGet(args);
+  const script = join(import.meta.dirname, "install-packages.sh");
+  const [command = "bash", ...args] = [...prefix, "bash", script, ...names];
+  await runCommand(command, args, { cwd: root });
 }
 
 /** @param {string} command */

@@ -25,7 +25,7 @@ export function renderFigures(modules: readonly TestModule[], elapsedMs: number)
   const slowest = files.toSorted((a, b) => b.wallMs - a.wallMs).slice(0, SLOWEST);
   const total = rowOf("all", modules);
   return [
-    `Figures: ${seconds(elapsedMs)} s in all. "set-up" is start of the process and imports, "CPU" is that of the file's process and of those that it waited for, "waiting" is the rest.`,
+    `Figures: ${seconds(elapsedMs)} s in all. "set-up" is start of the process and imports, "CPU" is that of the tests and of the processes that they waited for, "waiting" is the rest.`,
     table(["project", "files"], [...byProject, total]),
     `The ${slowest.length} slowest files:`,
     table(["file", "files"], slowest),

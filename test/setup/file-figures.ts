@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll } from "vitest";
 
-/** What one test file cost: its own process and every process that it started and waited for. */
+/** What one test file cost from its first import to its last hook: its own process and every process that it started and waited for. */
 export interface FileFigures {
   readonly cpuMs: number;
 }
@@ -16,14 +16,12 @@ const TICK_MS = 10;
 /** Fields of /proc/self/stat behind the name, as proc(5) numbers them from 3. */
 const [UTIME, STIME, CUTIME, CSTIME] = [14 - 3, 15 - 3, 16 - 3, 17 - 3];
 
-/** A process that runs several files one after the other counts each from where the last one ended. */
-let countedMs = 0;
+/** Several files may run one after the other in this process. */
+const beforeMs = cpuMs();
 
 // oxlint-disable-next-line no-empty-pattern -- the runner reads from this parameter which fixtures a hook wants
 afterAll(({}, file) => {
-  const totalMs = cpuMs();
-  file.meta.figures = { cpuMs: totalMs - countedMs };
-  countedMs = totalMs;
+  file.meta.figures = { cpuMs: cpuMs() - beforeMs };
 });
 
 function cpuMs(): number {
