@@ -38,6 +38,8 @@ const TIERS = {
     files: [
       "test/long",
       "test/escape/sandbox-faults",
+      "test/escape/browser-storms.test.ts",
+      "test/escape/early-sigterm.test.ts",
       "test/integration/ledger-kill.test.ts",
       "test/integration/governance-kill.test.ts",
       "test/integration/governance-files.test.ts",
