@@ -26,7 +26,8 @@ const INTRODUCTION = `# Requirements
 
 <!-- Generated from a full test run by npm run test:all. Do not edit. -->
 
-Each acceptance criterion of the product, and the tests that prove it. A test proves a criterion by carrying its id in its name.
+Each acceptance criterion of the product, and the files with the tests that prove it. A test proves a criterion by carrying its id in its name:
+\`grep -rn '\\[004-R8.2\\]' test\` finds them.
 A criterion is **proven** when such a test passes and none fails; otherwise it is **open**. Once proven, a criterion stays so:
 a full test run fails when it is lost.
 
@@ -78,11 +79,10 @@ export function judge(options: {
 export function renderRequirements(criteria: readonly Criterion[], tests: readonly TestOutcome[]): string {
   const { proven } = judge({ criteria, tests, recorded: [] });
   const rows = criteria.map(({ id, gist }) => {
-    const provenBy = proven.has(id) ? testsOf(id, tests) : [];
-    return [id, proven.has(id) ? "proven" : "open", gist, provenBy.join("<br>")];
+    return [id, proven.has(id) ? "proven" : "open", gist, proven.has(id) ? filesOf(id, tests) : ""];
   });
   const count = `${proven.size} of ${criteria.length} criteria are proven.\n\n`;
-  return INTRODUCTION + count + toTable(["criterion", "status", "what must hold", "tests"], rows);
+  return INTRODUCTION + count + toTable(["criterion", "status", "what must hold", "tests in"], rows);
 }
 
 /** Reads back which criteria `docs/requirements.md` lists as proven: all of them, or those that such a file proves. */
@@ -93,16 +93,14 @@ export function provenIn(requirements: string, isCounted?: (file: string) => boo
 }
 
 function filesIn(row: string): string[] {
-  return [...row.matchAll(/`(test\/[^`]+)`: /g)].map(([, file = ""]) => file);
+  return [...row.matchAll(/\(\.\.\/(test\/[^)]+)\)/g)].map(([, file = ""]) => file);
 }
 
-function testsOf(id: string, tests: readonly TestOutcome[]): string[] {
+/** The files, one after the other; the id finds the test in them. */
+function filesOf(id: string, tests: readonly TestOutcome[]): string {
   const files = tests
-    .filter((test) => test.state === "passed" && tagsOf(test.name).includes(id))
-    .map((test) => `\`${test.file}\`: ${withoutTags(test.name)}`);
-  return [...new Set(files)].toSorted();
-}
-
-function withoutTags(name: string): string {
-  return name.replaceAll(/\[\d{3}-[A-Za-z][\w.-]*\]\s*/g, "").trim();
+    .filter(({ state, name }) => state === "passed" && tagsOf(name).includes(id))
+    .map(({ file }) => file);
+  const linkTo = (file: string): string => `[${file.replace(/^test\//, "").replace(/\.test\.ts$/, "")}](../${file})`;
+  return [...new Set(files)].toSorted().map(linkTo).join(", ");
 }

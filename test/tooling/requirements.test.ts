@@ -53,10 +53,19 @@ describe("docs/requirements.md", () => {
     ]);
     expect(provenIn(text)).toEqual(["001-one", "002-R1.1"]);
     expect(text).toContain("2 of 3 criteria are proven.");
-    expect(text).toContain(
-      String.raw`| 001-one | proven | the first \| thing | ${"`test/unit/a.test.ts`"}: holds \| always |`,
-    );
+    expect(text).toContain(String.raw`| 001-one | proven | the first \| thing | [unit/a](../test/unit/a.test.ts) |`);
     expect(text).toContain("| 001-two | open | the second |  |");
+  });
+
+  it("says what the files of one tier prove", () => {
+    const proves = (name: string, file: string): TestOutcome => ({ ...outcome(name), file });
+    const text = renderRequirements(criteria, [
+      proves("[001-one] holds", "test/e2e/a.test.ts"),
+      proves("[001-one] holds", "test/vm/b.test.ts"),
+      proves("[001-two] holds", "test/vm/b.test.ts"),
+    ]);
+    expect(provenIn(text, (file) => file.startsWith("test/e2e/"))).toEqual(["001-one"]);
+    expect(provenIn(text, (file) => file.startsWith("test/vm/"))).toEqual(["001-one", "001-two"]);
   });
 
   it("does not depend on the order in which tests ended", () => {
