@@ -61,13 +61,18 @@ export async function ensureBuild(root, inputs) {
   await mkdir(fresh, { recursive: true });
   try {
     const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
-    const args = [compiler, "-p", "tsconfig.build.json", "--emitDeclarationOnly", "--outDir", fresh];
+    // Kept from build to build, so that the compiler looks only at what has changed.
+    const types = join(root, ".cache", "types");
+    const info = join(root, ".cache", "types.tsbuildinfo");
+    if (!existsSync(join(types, "index.d.ts"))) await rm(info, { force: true });
+    const incremental = ["--incremental", "--tsBuildInfoFile", info];
+    const args = [compiler, "-p", "tsconfig.build.json", "--emitDeclarationOnly", "--outDir", types, ...incremental];
     if (!(await runCommand(process.execPath, args, { cwd: root }))) {
       throw new SetupError("the build failed; the compiler's messages are above");
     }
     // They need packages, which are there only now.
-    const { keepPublicTypes } = await import("./public-types.mjs");
-    await keepPublicTypes(fresh);
+    const { copyPublicTypes } = await import("./public-types.mjs");
+    await copyPublicTypes(types, fresh);
     const { buildServer } = await import("../build-server.mjs");
     const { buildGuest } = await import("../build-guest.mjs");
     const { buildWeb } = await import("../build-web.mjs");
