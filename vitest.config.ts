@@ -9,8 +9,8 @@ const SECONDS_MS = 1000;
 export default defineConfig({
   test: {
     pool: "forks",
-    // The runner's own choice leaves one processor of two idle, and most tests wait for other processes.
-    maxWorkers: Math.max(2, availableParallelism()),
+    // Most tests wait for other processes most of the time: with a file for each processor, half of the machine is idle.
+    maxWorkers: Math.max(2, 2 * availableParallelism()),
     retry: 0,
     // The runner's default of one second is too short for real processes on a busy machine. A passing test never waits this long.
     expect: { poll: { timeout: 20_000 } },

@@ -27,7 +27,8 @@ function quoted(cell: string): string[] {
 }
 
 function sourceOf(name: string): string {
-  const paths = [`${name}.ts`, `${name}.test.ts`].map((each) => join(ROOT, "test/escape", each));
+  const folders = ["test/escape", "test/programs"].map((folder) => join(ROOT, folder));
+  const paths = folders.flatMap((folder) => [join(folder, `${name}.ts`), join(folder, `${name}.test.ts`)]);
   const file = paths.find((path) => existsSync(path));
   return file === undefined ? "" : readFileSync(file, "utf8");
 }
