@@ -1,15 +1,33 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files that run for a minute and more: what starts last decides when all is over. */
+/** Files that run for half a minute and more: what starts last decides when all is over. `npm test -- --report` shows them. */
 const LONG = [
-  "e2e/soak",
-  "containers/docker",
-  "containers/podman",
-  "escape/differential",
-  "escape/fuzz",
-  "lifecycle-http",
   "vm/cgroup-v2",
   "vm/microsandbox.test",
+  "containers/docker",
+  "containers/podman",
+  "escape/sandbox-floods",
+  "escape/mounted-folders-",
+  "e2e/browser-trouble",
+  "e2e/sandbox-lives",
+  "escape/browser-storms",
+  "escape/sandbox-faults",
+  "integration/tracing",
+  "escape/sandbox-attacks",
+  "integration/faults",
+  "escape/gone-clients",
+  "handlers/watching",
+  "integration/dashboard-changes",
+  "tooling/package",
+  "e2e/browser-fields",
+  "escape/connection-floods",
+  "e2e/sandbox-files-http",
+  "escape/sandbox-injection",
+  "integration/lifecycle-http",
+  "escape/sandbox-forged-frames",
+  "escape/token-http",
+  "escape/fuzz",
+  "escape/early-sigterm",
 ];
 
 export class LongestFirst extends BaseSequencer {
