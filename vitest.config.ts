@@ -4,13 +4,14 @@ import { LongestFirst } from "./test/setup/longest-first.ts";
 import { RunReporter, type RequirementsMode } from "./test/setup/run-reporter.ts";
 
 const SECONDS_MS = 1000;
+const CORES = Math.max(2, availableParallelism());
 
 // docs/testing.md has the tiers: scripts/test.mjs chooses projects by their names.
 export default defineConfig({
   test: {
     pool: "forks",
     // Most tests wait for other processes most of the time: with a file for each processor, half of the machine is idle.
-    maxWorkers: Math.max(2, 2 * availableParallelism()),
+    maxWorkers: 2 * CORES,
     retry: 0,
     // The runner's default of one second is too short for real processes on a busy machine. A passing test never waits this long.
     expect: { poll: { timeout: 20_000 } },
@@ -34,17 +35,17 @@ export default defineConfig({
       project("conformance", { timeoutSeconds: 300, isAlone: true }),
       project("programs", { timeoutSeconds: 300 }),
       project("databases", { timeoutSeconds: 240 }),
-      project("containers", { timeoutSeconds: 600 }),
-      // Whole machines in software: they get the processors to themselves.
-      project("vm", { timeoutSeconds: 900, order: 2 }),
-      project("long", { timeoutSeconds: 1800, isAlone: true, order: 3 }),
+      // Engines and whole machines in software keep the processors busy: a file for each.
+      project("containers", { timeoutSeconds: 600, order: 2, maxWorkers: CORES }),
+      project("vm", { timeoutSeconds: 900, order: 3, maxWorkers: CORES }),
+      project("long", { timeoutSeconds: 1800, isAlone: true, order: 4 }),
     ],
   },
 });
 
 function project(
   name: string,
-  options: { timeoutSeconds: number; isAlone?: boolean; order?: number; sharesProcess?: boolean },
+  options: { timeoutSeconds: number; isAlone?: boolean; order?: number; sharesProcess?: boolean; maxWorkers?: number },
 ): TestProjectConfiguration {
   const timeoutMs = options.timeoutSeconds * SECONDS_MS;
   return {
@@ -56,6 +57,7 @@ function project(
       testTimeout: timeoutMs,
       hookTimeout: timeoutMs,
       ...(options.isAlone === true ? { fileParallelism: false } : {}),
+      ...(options.maxWorkers === undefined ? {} : { maxWorkers: options.maxWorkers }),
       // A process for each file costs more than all unit tests.
       isolate: options.sharesProcess !== true,
       sequence: { groupOrder: options.order ?? (options.isAlone === true ? 1 : 0) },

@@ -28,10 +28,11 @@ const OPTIONS = {
   logLevel: "warning",
 };
 
-/** @param {string} folder */
+/** Returns what is in the bundles. @param {string} folder */
 export async function buildGuest(folder) {
-  await build({
+  const { metafile } = await build({
     ...OPTIONS,
+    metafile: true,
     entryPoints: BUNDLES,
     outdir: folder,
     outExtension: { ".js": ".mjs" },
@@ -76,6 +77,7 @@ export async function buildGuest(folder) {
   for (const name of await readdir(python)) {
     if (name.endsWith(".py")) await copyFile(join(python, name), join(folder, name));
   }
+  return metafile;
 }
 
 /** It finds its parts beside itself. Those for people who look at traces are of no use in a sandbox. @param {string} folder */

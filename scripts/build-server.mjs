@@ -16,13 +16,16 @@ export const ENTRIES = [
 const EXTERNAL = ["libsql", "pg", "@redis/client", "jiti", "typescript-6", "esbuild", "tsx"];
 
 /**
+ * Returns what is in the bundle.
  * @param {string} root
  * @param {string} folder It runs under the name `dist`, or the code in it could not find its neighbours.
  * @param {{ entries?: Record<string, string>, plugins?: import("esbuild").Plugin[] }} [more] For a benchmark.
  */
 export async function buildServer(root, folder, { entries: more = {}, plugins = [] } = {}) {
   const entries = ENTRIES.map((name) => [name, join(root, "src", `${name}.ts`)]);
-  await build({
+  const { metafile } = await build({
+    absWorkingDir: root,
+    metafile: true,
     entryPoints: { ...Object.fromEntries(entries), ...more },
     outdir: folder,
     bundle: true,
@@ -48,6 +51,7 @@ export async function buildServer(root, folder, { entries: more = {}, plugins = 
     filter: (path) => !path.includes("__pycache__"),
   });
   await chmod(join(folder, "main.js"), 0o755);
+  return metafile;
 }
 
 /**

@@ -1,7 +1,8 @@
 // Bundles the dashboard: node scripts/build-web.mjs [FOLDER], default dist/dashboard. Names carry a digest of what is inside.
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { build } from "esbuild";
+import { licensesOf } from "./licenses.mjs";
 
 const ROOT = join(import.meta.dirname, "..");
 /** Where the server serves the folder. */
@@ -33,7 +34,7 @@ export async function buildWeb(folder, root = ROOT) {
   });
   const html = await readFile(join(web, "index.html"), "utf8");
   await writeFile(join(folder, "index.html"), withNames(html, metafile, folder, web));
-  await writeFile(join(folder, "licenses.txt"), await licensesOf(metafile, root));
+  await writeFile(join(folder, "licenses.txt"), await licensesOf([metafile], root));
 }
 
 /**
@@ -62,22 +63,6 @@ function iconName(metafile, name) {
   return Object.keys(metafile.outputs)
     .map((path) => pattern.exec(path)?.[1])
     .find((found) => found !== undefined);
-}
-
-/** The licences of the packages inside the bundle want to be told with it. @param {import("esbuild").Metafile} metafile @param {string} root */
-async function licensesOf(metafile, root) {
-  const names = new Set(
-    Object.keys(metafile.inputs).flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []),
-  );
-  const parts = [];
-  for (const name of [...names].sort()) {
-    const place = join(root, "node_modules", name);
-    const { version } = JSON.parse(await readFile(join(place, "package.json"), "utf8"));
-    const file = (await readdir(place)).find((entry) => /^licen[cs]e/i.test(entry));
-    if (file === undefined) throw new Error(`${name} is in the bundle and has no licence file`);
-    parts.push(`${name} ${version}\n\n${(await readFile(join(place, file), "utf8")).trim()}\n`);
-  }
-  return parts.join(`\n${"-".repeat(79)}\n\n`);
 }
 
 if (process.argv[1] === import.meta.filename) {

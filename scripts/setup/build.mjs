@@ -76,8 +76,9 @@ export async function ensureBuild(root, inputs) {
     const { buildServer } = await import("../build-server.mjs");
     const { buildGuest } = await import("../build-guest.mjs");
     const { buildWeb } = await import("../build-web.mjs");
-    await buildServer(root, fresh);
-    await buildGuest(join(fresh, "guest"));
+    const { licensesOf } = await import("../licenses.mjs");
+    const bundles = [await buildServer(root, fresh), await buildGuest(join(fresh, "guest"))];
+    await writeFile(join(fresh, "licenses.txt"), await licensesOf(bundles, root));
     await buildWeb(join(fresh, "dashboard"), root);
     if (existsSync(join(root, "dist"))) await rename(join(root, "dist"), old);
     await rename(fresh, join(root, "dist"));

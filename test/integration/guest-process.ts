@@ -3,29 +3,17 @@ import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, onTestFinished, vi } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import {
   CancellationToken,
   createMessageConnection,
   StreamMessageReader,
   StreamMessageWriter,
 } from "vscode-jsonrpc/node";
-import { buildGuest } from "../../scripts/build-guest.mjs";
 import { OUTPUT_NOTIFICATION, type GuestMethods, type OutputNotification } from "../../guest/rpc.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-
-const folder = join(ROOT, ".cache", `guest-test-${process.pid}`);
-let bundle: Promise<void> | undefined;
-
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-/** The bundle as it goes into sandboxes, built once for each test file. */
-async function buildOnce(): Promise<string> {
-  bundle ??= buildGuest(folder);
-  await bundle;
-  return join(folder, "guest.mjs");
-}
+/** The bundle as it goes into sandboxes. */
+const SCRIPT = fileURLToPath(new URL("../../dist/guest/guest.mjs", import.meta.url));
 
 export interface GuestOptions {
   /** Where its workspace is made; default: the machine's folder for temporary files. */
@@ -49,9 +37,8 @@ export interface Guest {
 
 /** The real guest as a plain process, with a workspace of its own. It does not outlive the test. */
 export async function startGuest({ env = {}, place = tmpdir() }: GuestOptions = {}): Promise<Guest> {
-  const script = await buildOnce();
   const workspace = realpathSync(mkdtempSync(join(place, "guest-")));
-  const child = spawn(process.execPath, [script], {
+  const child = spawn(process.execPath, [SCRIPT], {
     cwd: workspace,
     env: { PATH: process.env["PATH"], HOME: workspace, LANG: "C.UTF-8", OWLCLAW_WORKSPACE: workspace, ...env },
   });

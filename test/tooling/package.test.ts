@@ -42,6 +42,7 @@ const BELONGS = [
   /^(CHANGELOG\.md|LICENSE|README\.md|package\.json)$/,
   /^deploy\/docker\/sandbox\.Dockerfile$/,
   /^dist\/(main|index)\.js$/,
+  /^dist\/licenses\.txt$/,
   /^dist\/chunks\/[\w-]+\.js$/,
   /^dist\/(ledger\/sqlite\/thread-main|handlers\/workers\/node-worker|handlers\/typescript\/compiler-process)\.js$/,
   /^dist\/(index|auth\/principal|errors\/[\w-]+|capabilities\/[\w-]+)\.d\.ts$/,
@@ -66,6 +67,7 @@ test("the package has what is needed and nothing else", () => {
     "dist/handlers/workers/node-worker.js",
     "dist/index.js",
     "dist/ledger/sqlite/thread-main.js",
+    "dist/licenses.txt",
     "dist/main.js",
     "package.json",
   ]);
