@@ -18,6 +18,7 @@ const INPUTS = [
   "scripts/build-guest.mjs",
   "scripts/build-server.mjs",
   "scripts/build-web.mjs",
+  "scripts/copy-compiler.mjs",
   "scripts/system-packages.txt",
 ];
 
@@ -76,6 +77,8 @@ export async function ensureBuild(root, inputs) {
     const { buildServer } = await import("../build-server.mjs");
     const { buildGuest } = await import("../build-guest.mjs");
     const { buildWeb } = await import("../build-web.mjs");
+    const { copyCompiler } = await import("../copy-compiler.mjs");
+    await copyCompiler(root, fresh);
     const { licensesOf } = await import("../licenses.mjs");
     const bundles = [await buildServer(root, fresh), await buildGuest(join(fresh, "guest"))];
     await writeFile(join(fresh, "licenses.txt"), await licensesOf(bundles, root));

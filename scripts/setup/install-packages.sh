@@ -6,10 +6,12 @@
 # links by which services that were not enabled before would start at boot.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
-policy=/usr/sbin/policy-rc.d
+# Tests have a folder in place of the machine.
+root=${INSTALL_ROOT:-}
+policy=$root/usr/sbin/policy-rc.d
 
 enabled() {
-  find /etc/systemd /etc/rc[2-5].d -type l ! -name 'K*' 2>/dev/null | sort
+  find "$root"/etc/systemd "$root"/etc/rc[2-5].d -type l ! -name 'K*' 2>/dev/null | sort
 }
 
 before=$(mktemp)
@@ -21,7 +23,7 @@ restore() {
   comm -13 "$before" "$after" | while IFS= read -r link; do
     case $link in
       # K: the service is stopped in this runlevel, which keeps later updates of the package from enabling it.
-      /etc/rc*) number=$(basename "$link"); mv "$link" "$(dirname "$link")/K01${number#S[0-9][0-9]}" ;;
+      "$root"/etc/rc*) number=$(basename "$link"); mv "$link" "$(dirname "$link")/K01${number#S[0-9][0-9]}" ;;
       *) rm -f "$link" ;;
     esac
   done
@@ -35,6 +37,6 @@ if [ ! -e "$policy" ]; then
   chmod 755 "$policy"
 fi
 
-get() { apt-get "$@" -y -q -o DPkg::Lock::Timeout=300; }
+install() { apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"; }
 # The package lists may be old or absent, as in a fresh container: then the first try fails quickly.
-get install --no-install-recommends "$@" || { get update && get install --no-install-recommends "$@"; }
+install "$@" || { apt-get update -q && install "$@"; }

@@ -196,7 +196,8 @@ describe("./owlclaw", () => {
       join(clone, "scripts", "system-packages.txt"),
       "run now made-up-command made-up-package a feature\n",
     );
-    const run = await start({ env: { PATH: `${folder}:${process.env["PATH"]}` } });
+    await mkdir(join(folder, "usr/sbin"), { recursive: true });
+    const run = await start({ env: { PATH: `${folder}:${process.env["PATH"]}`, INSTALL_ROOT: folder } });
     expect(run).toMatchObject({ code: 7, stdout: "[]" });
     expect(run.stderr.split("\n")).toEqual([
       "owlclaw: building",
