@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ANONYMOUS } from "../auth/principal.ts";
 
-const FIRST_PAUSE_MS = 250;
+const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 /** An owner without a violation for this long starts sandboxes at once again. */
 const FORGET_MS = 120_000;

@@ -171,7 +171,7 @@ describe("a guest that was taken over", () => {
     // What is left of each pause when its start is logged.
     const doublings = pausesMs()
       .slice(before)
-      .map((pauseMs) => Math.ceil(Math.log2(pauseMs / 250)));
+      .map((pauseMs) => Math.ceil(Math.log2(pauseMs / 1000)));
     expect(doublings).toEqual([0, 1, 2, 0]);
   });
 
