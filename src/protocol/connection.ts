@@ -1,7 +1,9 @@
+import type { Change } from "../capabilities/changes.ts";
 import { Slots } from "../collections/slots.ts";
+import { OwlError } from "../errors/owl-error.ts";
 import type { Caller } from "../pipeline/caller.ts";
-import { LateConversation } from "./conversations/late.ts";
-import { answerFastCall, type FastCall, type FastOptions, readFastCall, runFastCall } from "./fast-call.ts";
+import { Lifeline } from "../pipeline/lifeline.ts";
+import { ClientQuestions } from "./conversations/client-questions.ts";
 import {
   isRequestId,
   type JsonRpcMessage,
@@ -10,29 +12,23 @@ import {
   type JsonRpcResponse,
   type RequestId,
 } from "./json-rpc.ts";
-import { refuseListening } from "./listen-guard.ts";
 import type { Mcp } from "./mcp.ts";
-import { PeerTransport, stoppedAnswer } from "./peer-transport.ts";
-import type { Conversation } from "../pipeline/call.ts";
-import { Lifeline } from "../pipeline/lifeline.ts";
+import type { Peer } from "./peer.ts";
+import { serve } from "./request-server.ts";
+import { notificationOf, Subscriptions } from "./subscriptions.ts";
 import { traceIdIn } from "./trace-id.ts";
-import { assertNegotiable, PLAIN_VERSION } from "./versions.ts";
-import { toWireError } from "./wire-error.ts";
-import { OwlError, toOwlError } from "../errors/owl-error.ts";
+import { assertNegotiable, isModern, PLAIN_VERSION } from "./versions.ts";
+import { errorAnswer } from "./wire-error.ts";
 
 export interface ConnectionOptions {
   readonly mcp: Mcp;
-  /** Ties an SDK server to the transport. */
-  readonly attach: (transport: PeerTransport) => Promise<{ close(): Promise<void> }>;
-  /** Sends what belongs to no request: changes, and questions of the server's own. */
+  /** Sends what belongs to no request: changes. Without it, clients hear only of what they listen to. */
   readonly unrelated?: (message: JsonRpcMessage) => void;
-  /** Off only in the test that holds the fast path against the SDK's. */
-  readonly fastPath?: boolean;
   /** The number of the first question to the client. Default: 0. */
   readonly firstQuestion?: number;
 }
 
-/** What the door says about one request. */
+/** What a transport says about one request. */
 export interface Incoming {
   readonly caller: Caller;
   readonly traceId: string;
@@ -40,42 +36,57 @@ export interface Incoming {
   readonly closeStream?: () => void;
   /** Ends when the client will not read the answer any more. */
   readonly gone: Lifeline | undefined;
+  /** Whether the client takes messages before the answer. Default: yes. */
+  readonly canStream?: boolean;
+  /** Ends the client's connection. */
+  readonly cut?: () => void;
+  /** Throws what the transport has against the request. */
+  readonly check?: () => void;
 }
 
-/** One client's line to the server: a session, a stdio pipe, an event stream, or the shared line of clients without any. */
+interface OpenRequest {
+  readonly life: Lifeline;
+  readonly id: RequestId;
+}
+
+/** One client's connection: a session, a stdio pipe, an event stream, or the shared one of clients without any. */
 export class Connection {
   readonly #mcp: Mcp;
-  readonly #transport: PeerTransport;
-  /** Ids are the clients' own: on a shared line many calls may have the same. */
-  readonly #fast = new Slots<{ readonly life: Lifeline; readonly id: RequestId }>();
-  readonly #fastPath: boolean;
-  #closing = false;
+  readonly #unrelated: ((message: JsonRpcMessage) => void) | undefined;
+  readonly #peer: Peer;
+  /** Ids are the clients' own: on a shared connection many requests may have the same. */
+  readonly #open = new Slots<OpenRequest>();
+  readonly #unsubscribe: () => void;
   #handshake: { readonly caller: Caller; readonly atMs: number } | undefined;
-  readonly #engine: Promise<{ close(): Promise<void> }>;
+  /** Whether the client speaks a revision in which it hears of changes without listening. */
+  #hearsChanges = false;
+  #closing = false;
 
-  constructor({ mcp, attach, unrelated = () => undefined, fastPath = true, firstQuestion }: ConnectionOptions) {
+  constructor({ mcp, unrelated, firstQuestion = 0 }: ConnectionOptions) {
     this.#mcp = mcp;
-    this.#fastPath = fastPath;
-    this.#transport = new PeerTransport({
-      unrelated,
-      withStack: mcp.withStack,
-      ...(firstQuestion !== undefined && { firstQuestion }),
-      sees: (uri, caller) => mcp.pipeline.view.sees(uri, caller),
-    });
-    this.#engine = attach(this.#transport);
+    this.#unrelated = unrelated;
+    this.#peer = {
+      negotiatedVersion: undefined,
+      capabilities: {},
+      logLevel: undefined,
+      watched: new Map(),
+      questions: new ClientQuestions(firstQuestion),
+      subscriptions: new Subscriptions((uri, caller) => mcp.pipeline.view.sees(uri, caller)),
+    };
+    this.#unsubscribe = mcp.changes.subscribe((change) => this.#tell(change));
   }
 
   /** The revision that `initialize` settled on; before that, clients are plain. */
   get version(): string {
-    return this.#transport.negotiatedVersion ?? PLAIN_VERSION;
+    return this.#peer.negotiatedVersion ?? PLAIN_VERSION;
   }
 
   get isInitialized(): boolean {
-    return this.#transport.negotiatedVersion !== undefined;
+    return this.#peer.negotiatedVersion !== undefined;
   }
 
   get openRequests(): number {
-    return this.#transport.pendingCount + this.#fast.size;
+    return this.#open.size;
   }
 
   /** Resolves with the answer, or with nothing when the client cancelled. Never rejects. */
@@ -93,52 +104,60 @@ export class Connection {
     return answer;
   }
 
-  notify(message: JsonRpcNotification): void {
-    const requestId = message.method === "notifications/cancelled" ? message.params?.["requestId"] : undefined;
-    if (isRequestId(requestId)) this.#endFast((id) => id === requestId);
-    this.#transport.notify(message);
+  notify({ method, params }: JsonRpcNotification): void {
+    const requestId = method === "notifications/cancelled" ? params?.["requestId"] : undefined;
+    if (!isRequestId(requestId)) return;
+    for (const { life, id } of this.#open) if (id === requestId) life.end();
   }
 
   respond(message: JsonRpcResponse): void {
-    this.#transport.respond(message);
+    this.#peer.questions.answer(message);
   }
 
   async close(): Promise<void> {
-    if (!this.#closing) this.#tellEnd();
+    if (this.#closing) return;
     this.#closing = true;
-    this.#endFast(() => true);
-    const engine = await this.#engine;
-    await engine.close();
-    await this.#transport.close();
+    this.#tellEnd();
+    this.#unsubscribe();
+    this.#peer.subscriptions.close();
+    for (const { life } of this.#open) life.end();
   }
 
   async #serve(message: JsonRpcRequest, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
-    const { caller, traceId } = incoming;
+    const { caller, traceId, gone, stream, closeStream = noop, canStream = true, cut, check } = incoming;
+    if (this.#closing) return stoppedAnswer(message.id, incoming);
+    this.#hearsChanges = !isModern(caller.protocolVersion);
+    const life = new Lifeline();
+    const unlink = gone?.onEnd(() => life.end());
+    const slot = this.#open.add({ life, id: message.id });
+    let isOpen = true;
     try {
-      if (message.method === "initialize") this.#assertCanInitialize(message);
-    } catch (thrown) {
-      const error = toWireError(toOwlError(thrown), {
-        version: caller.protocolVersion,
+      const answer = await serve(message, {
+        mcp: this.#mcp,
+        peer: this.#peer,
+        caller,
         traceId,
-        withStack: this.#mcp.withStack,
+        life,
+        canStream,
+        closeStream,
+        cut,
+        send: (sent) => void (isOpen && !life.isOver && stream(sent)),
+        check: message.method === "initialize" ? () => this.#checkHandshake(message, incoming) : check,
       });
-      return { jsonrpc: "2.0", id: message.id, error };
+      if (!life.isOver) return answer;
+      if (!this.#closing) return undefined;
+      // A subscription ends well when the server stops.
+      return message.method === "subscriptions/listen" ? answer : stoppedAnswer(message.id, incoming);
+    } finally {
+      isOpen = false;
+      unlink?.();
+      this.#open.delete(slot);
     }
-    const refusal = refuseListening(this.#mcp, message, incoming);
-    if (refusal !== undefined) return refusal;
-    const call = this.#fastPath ? readFastCall(message, caller.protocolVersion) : undefined;
-    if (call !== undefined) return this.#runFast(message, call, incoming);
-    await this.#engine;
-    return this.#transport.request(message, incoming);
   }
 
-  #tellEnd(): void {
-    if (this.#handshake === undefined || !this.isInitialized) return;
-    const { caller, atMs } = this.#handshake;
-    this.#mcp.watch?.sessionEnded?.({ caller, version: this.version, durationMs: performance.now() - atMs });
-  }
-
-  #assertCanInitialize({ params }: JsonRpcRequest): void {
+  #checkHandshake({ params }: JsonRpcRequest, { caller, check }: Incoming): void {
+    check?.();
+    if (isModern(caller.protocolVersion)) return;
     assertNegotiable(params?.["protocolVersion"]);
     if (!this.isInitialized) return;
     throw new OwlError("invalid_request", "this connection is initialized already", {
@@ -146,42 +165,31 @@ export class Connection {
     });
   }
 
-  #endFast(isMeant: (id: RequestId) => boolean): void {
-    for (const { life, id } of this.#fast) if (isMeant(id)) life.end();
+  #tell(change: Change): void {
+    this.#peer.subscriptions.tell(change);
+    if (this.#unrelated === undefined || !this.#hearsChanges || !this.#mayHear(change)) return;
+    const { method, params } = notificationOf(change);
+    this.#unrelated({ jsonrpc: "2.0", method, ...(change.kind === "resource" && { params }) });
   }
 
-  /** Runs the call at once; if it wants to talk to the client before its end, the SDK takes it over with the call under way. */
-  async #runFast(message: JsonRpcRequest, call: FastCall, incoming: Incoming): Promise<JsonRpcResponse | undefined> {
-    const life = new Lifeline();
-    let adopted: Promise<JsonRpcResponse | undefined> | undefined;
-    let running: Promise<Record<string, unknown>> = Promise.resolve({});
-    const late = new LateConversation(() => {
-      const adopt = (conversation: Conversation): Promise<Record<string, unknown>> => {
-        late.attach(conversation);
-        return running;
-      };
-      adopted = this.#transport.request(message, { ...incoming, adopt });
-    });
-    const { caller, traceId } = incoming;
-    const options: FastOptions = {
-      mcp: this.#mcp,
-      caller,
-      traceId,
-      requestId: message.id,
-      life,
-      conversation: late.conversation,
-    };
-    const unlink = incoming.gone?.onEnd(() => life.end());
-    const slot = this.#fast.add({ life, id: message.id });
-    try {
-      running = runFastCall(call, options);
-      const answer = await answerFastCall(message, running, options);
-      if (adopted !== undefined) return await adopted;
-      if (!life.isOver) return answer;
-      return this.#closing ? stoppedAnswer(message.id, incoming) : undefined;
-    } finally {
-      unlink?.();
-      this.#fast.delete(slot);
-    }
+  /** Of lists that changed, and of resources that the client watches and may still know of. */
+  #mayHear(change: Change): boolean {
+    if (change.kind === "list") return true;
+    const caller = this.#peer.watched.get(change.uri);
+    return caller !== undefined && this.#mcp.pipeline.view.sees(change.uri, caller);
+  }
+
+  #tellEnd(): void {
+    if (this.#handshake === undefined || !this.isInitialized) return;
+    const { caller, atMs } = this.#handshake;
+    this.#mcp.watch?.sessionEnded?.({ caller, version: this.version, durationMs: performance.now() - atMs });
   }
 }
+
+/** What is said to a request that the server could not finish before it had to stop. */
+function stoppedAnswer(id: RequestId, { caller, traceId }: Pick<Incoming, "caller" | "traceId">): JsonRpcResponse {
+  const error = new OwlError("shutting_down", "the server stopped before the request was finished");
+  return errorAnswer(id, error, { version: caller.protocolVersion, traceId, withStack: false });
+}
+
+function noop(): void {}

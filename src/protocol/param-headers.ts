@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Tool } from "../capabilities/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import { isObject, type WireErrorBody } from "./json-rpc.ts";
-import { toWireError } from "./wire-error.ts";
+import { isObject } from "./json-rpc.ts";
+import { decodeHeader } from "./mirror-headers.ts";
 
 /** An argument that the client repeats in a `Mcp-Param-…` header, for proxies that route without reading bodies. */
 interface ParamHeader {
@@ -11,39 +11,19 @@ interface ParamHeader {
   readonly isNumeric: boolean;
 }
 
-const ENCODED = /^=\?base64\?((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)\?=$/;
-const LOOKS_ENCODED = /^=\?base64\?.*\?=$/s;
 const DECIMAL = /^-?\d+(\.\d+)?$/;
 
 const declared = new WeakMap<Tool, readonly ParamHeader[]>();
 
-export function declaresParamHeaders(tool: Tool): boolean {
-  return paramHeadersOf(tool).length > 0;
-}
-
 /** A header that disagrees with the body could send the call past a proxy's rules: it is refused. */
-export function validateParamHeaders(
-  tool: Tool,
-  args: unknown,
-  {
-    headers,
-    traceId,
-    version,
-  }: { readonly headers: IncomingHttpHeaders; readonly traceId: string; readonly version: string },
-): WireErrorBody | undefined {
+export function validateParamHeaders(tool: Tool, args: unknown, headers: IncomingHttpHeaders): void {
   for (const declaration of paramHeadersOf(tool)) {
     const problem = checkHeader(declaration, args, headers[declaration.header]);
     if (problem === undefined) continue;
-    const error = new OwlError(
-      "header_mismatch",
-      `the headers and the body disagree: ${declaration.header} ${problem}`,
-      {
-        facts: { header: declaration.header },
-      },
-    );
-    return toWireError(error, { version, traceId, withStack: false });
+    throw new OwlError("header_mismatch", `the headers and the body disagree: ${declaration.header} ${problem}`, {
+      facts: { header: declaration.header },
+    });
   }
-  return undefined;
 }
 
 function checkHeader(
@@ -58,19 +38,13 @@ function checkHeader(
   // What the schema does not allow here is for the schema to refuse.
   if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") return undefined;
   if (header === undefined) return `is missing for the argument "${path.join(".")}"`;
-  const decoded = decode(Array.isArray(header) ? header.join(", ") : header);
+  const decoded = decodeHeader(Array.isArray(header) ? header.join(", ") : header);
   if (decoded === undefined) return "is not valid base64";
   const isEqual =
     isNumeric && typeof value === "number" && DECIMAL.test(decoded)
       ? Number(decoded) === value
       : decoded === String(value);
   return isEqual ? undefined : `does not have the value of the argument "${path.join(".")}"`;
-}
-
-function decode(header: string): string | undefined {
-  if (!LOOKS_ENCODED.test(header)) return header;
-  const base64 = ENCODED.exec(header)?.[1];
-  return base64 === undefined ? undefined : Buffer.from(base64, "base64").toString("utf8");
 }
 
 function paramHeadersOf(tool: Tool): readonly ParamHeader[] {

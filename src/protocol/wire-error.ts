@@ -1,7 +1,7 @@
 import { ERROR_KINDS, type ErrorKind, type ErrorKindFacts } from "../errors/kinds.ts";
-import { OwlError } from "../errors/owl-error.ts";
+import type { OwlError } from "../errors/owl-error.ts";
 import { quotaOfFailure } from "../governance/quota.ts";
-import type { WireErrorBody } from "./json-rpc.ts";
+import type { JsonRpcResponse, RequestId, WireErrorBody } from "./json-rpc.ts";
 import { isModern } from "./versions.ts";
 
 export interface WireOptions {
@@ -49,19 +49,13 @@ export function isToolError(kind: ErrorKind, version: string): boolean {
   }
 }
 
-/** Gives an error that the SDK made itself the same data as ours have. */
-export function completeWireError(error: WireErrorBody, options: WireOptions): WireErrorBody {
-  if (isObject(error.data) && typeof error.data["kind"] === "string") {
-    const known = error.data["kind"];
-    return isErrorKind(known) ? { ...error, code: wireCode(known, options.version) } : error;
-  }
-  const kind = kindOfCode(error.code);
-  const facts = isObject(error.data) ? error.data : error.data === undefined ? {} : { detail: error.data };
-  const { data } = toWireError(new OwlError(kind, error.message, { facts }), options);
-  return { code: error.code, message: error.message, data };
+/** The answer to a request, or to something that has no id, that failed. Every error leaves in it. */
+export function errorAnswer(id: RequestId | null, error: OwlError, options: WireOptions): JsonRpcResponse {
+  return { jsonrpc: "2.0", id, error: toWireError(error, options) };
 }
 
-function kindOfCode(code: number): ErrorKind {
+/** The kind of an error that the SDK made itself. */
+export function kindOfCode(code: number): ErrorKind {
   switch (code) {
     case -32700:
       return "parse_error";
@@ -86,14 +80,6 @@ function kindOfCode(code: number): ErrorKind {
 /** Arguments that fail the schema are `invalid_params` to the reader; the registry tells them apart for the eras. */
 function publicKind(kind: ErrorKind): string {
   return kind === "invalid_arguments" ? "invalid_params" : kind;
-}
-
-function isErrorKind(kind: string): kind is ErrorKind {
-  return Object.hasOwn(ERROR_KINDS, kind);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function fullStack(error: OwlError): string {

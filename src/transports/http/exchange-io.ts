@@ -6,7 +6,7 @@ import { Lifeline } from "../../pipeline/lifeline.ts";
 import type { RequestId } from "../../protocol/json-rpc.ts";
 import { toJsonParts } from "../../protocol/json-text.ts";
 import { PLAIN_VERSION } from "../../protocol/versions.ts";
-import { toWireError } from "../../protocol/wire-error.ts";
+import { errorAnswer } from "../../protocol/wire-error.ts";
 
 /** What an answer is written to: the connection of a client, or the line of another server that has it. */
 export interface AnswerSink {
@@ -101,12 +101,7 @@ export function sendError(response: AnswerSink, error: OwlError, options: ErrorO
     status = ERROR_KINDS[error.kind].httpStatus,
     headers = {},
   } = options;
-  sendJson(
-    response,
-    status,
-    { jsonrpc: "2.0", id, error: toWireError(error, { version, traceId, withStack }) },
-    headers,
-  );
+  sendJson(response, status, errorAnswer(id, error, { version, traceId, withStack }), headers);
 }
 
 export function header(request: Pick<IncomingMessage, "headers">, name: string): string | undefined {

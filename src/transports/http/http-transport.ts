@@ -51,8 +51,6 @@ export interface HttpTransportOptions {
   readonly dashboard?: DashboardGate | undefined;
   /** A port that is open already. */
   readonly door?: HttpDoor | undefined;
-  /** Off only in the test that holds the fast path against the SDK's. */
-  readonly fastPath?: boolean;
 }
 
 const LAST_WORDS_MS = 500;
@@ -71,7 +69,7 @@ export class HttpTransport {
   #closed: Promise<unknown> = Promise.resolve();
 
   constructor(options: HttpTransportOptions) {
-    const { mcp, config, authenticator, operator, ledger, desk, forwards, health, metrics, fastPath = true } = options;
+    const { mcp, config, authenticator, operator, ledger, desk, forwards, health, metrics } = options;
     const { http } = config;
     this.#options = options;
     const keepAliveMs = http.keepAliveSeconds * 1000;
@@ -79,7 +77,6 @@ export class HttpTransport {
     const cluster = homes && { homes, remote: new RemoteSessions(homes) };
     this.#endpoint = new McpEndpoint({
       mcp,
-      fastPath,
       keepAliveMs,
       maxBodyBytes: http.maxBodyBytes,
       maxSessions: http.maxSessions,
@@ -88,7 +85,6 @@ export class HttpTransport {
     });
     this.#sse = new LegacySse({
       mcp,
-      fastPath,
       keepAliveMs,
       maxBodyBytes: http.maxBodyBytes,
       maxStreams: http.maxSessions,

@@ -1,7 +1,7 @@
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Incoming, JsonRpcResponse, Parsed } from "../../protocol/json-rpc.ts";
 import { hasBatches, isSupported, unsupportedVersion } from "../../protocol/versions.ts";
-import { toWireError } from "../../protocol/wire-error.ts";
+import { errorAnswer } from "../../protocol/wire-error.ts";
 import { header, type SessionExchange } from "./exchange-io.ts";
 
 export type InvalidItem = Incoming & { readonly kind: "invalid" };
@@ -20,7 +20,7 @@ export function refusalOf(
   { id, error }: InvalidItem,
   options: { readonly traceId: string; readonly version: string; readonly withStack: boolean },
 ): JsonRpcResponse {
-  return { jsonrpc: "2.0", id, error: toWireError(error, options) };
+  return errorAnswer(id, error, options);
 }
 
 export function assertVersion({ request }: Pick<SessionExchange, "request">): void {

@@ -1,7 +1,6 @@
 import type { SessionHomes } from "../../cluster/session-homes.ts";
-import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import { OwlError } from "../../errors/owl-error.ts";
 import type { Caller } from "../../pipeline/caller.ts";
-import { attachServer } from "../../protocol/attach-server.ts";
 import { Connection } from "../../protocol/connection.ts";
 import {
   type Incoming,
@@ -12,7 +11,7 @@ import {
 } from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
 import { hasBatches } from "../../protocol/versions.ts";
-import { toWireError } from "../../protocol/wire-error.ts";
+import { errorAnswer } from "../../protocol/wire-error.ts";
 import { EventStream } from "./event-stream.ts";
 import { type HttpExchange, onClose, sendEmpty, type SessionExchange } from "./exchange-io.ts";
 import { readBody } from "./read-body.ts";
@@ -25,7 +24,6 @@ export interface LegacySseOptions {
   readonly maxBodyBytes: number;
   readonly keepAliveMs: number;
   readonly maxStreams: number;
-  readonly fastPath: boolean;
   /** Other servers that share the load. */
   readonly cluster?: { readonly homes: SessionHomes; readonly remote: RemoteSessions } | undefined;
 }
@@ -51,19 +49,14 @@ export class LegacySse {
 
   /** `GET /mcp/sse`. The stream is the connection: when it closes, everything that belongs to it ends. */
   open({ response, principal }: HttpExchange): void {
-    const { mcp, keepAliveMs, maxStreams, fastPath, cluster } = this.#options;
+    const { mcp, keepAliveMs, maxStreams, cluster } = this.#options;
     if (this.#lines.size >= maxStreams)
       throw new OwlError("overloaded", `all ${maxStreams} event streams are in use`, { facts: { limit: maxStreams } });
     const id = cluster?.homes.newId() ?? secretId();
     const stream = new EventStream(response, { headers: {}, keepAliveMs, reader: principal });
     const send = (message: JsonRpcMessage | readonly JsonRpcMessage[]): void =>
       stream.send({ event: "message", data: serializeMessage(message) });
-    const connection = new Connection({
-      mcp,
-      fastPath,
-      unrelated: send,
-      attach: (transport) => attachServer(mcp, transport, { followsChanges: true }),
-    });
+    const connection = new Connection({ mcp, unrelated: send });
     this.#lines.set(id, { ownerId: principal.id, connection, send });
     onClose(response, () => {
       this.#lines.delete(id);
@@ -130,15 +123,11 @@ export class LegacySse {
     if (item.kind === "notification") line.connection.notify(item.message);
     else if (item.kind === "response") line.connection.respond(item.message);
     else
-      return {
-        jsonrpc: "2.0",
-        id: item.id,
-        error: toWireError(toOwlError(item.error), {
-          version: caller.protocolVersion,
-          traceId,
-          withStack: this.#options.mcp.withStack,
-        }),
-      };
+      return errorAnswer(item.id, item.error, {
+        version: caller.protocolVersion,
+        traceId,
+        withStack: this.#options.mcp.withStack,
+      });
     return undefined;
   }
 }

@@ -1,6 +1,5 @@
 import type { SessionHomes } from "../../cluster/session-homes.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
-import { attachServer } from "../../protocol/attach-server.ts";
 import { Connection } from "../../protocol/connection.ts";
 import { type JsonRpcRequest, type Parsed, parseMessages } from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
@@ -16,7 +15,7 @@ import {
   type SessionExchange,
 } from "./exchange-io.ts";
 import { type InvalidItem, itemsOf, refusalOf } from "./incoming-items.ts";
-import { isModernMessage, ModernLeg } from "./modern-leg.ts";
+import { isModernMessage, ModernEndpoint } from "./modern-endpoint.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
 import { PlainStream } from "./plain-stream.ts";
 import { readBody } from "./read-body.ts";
@@ -31,7 +30,6 @@ export interface EndpointOptions {
   readonly maxSessions: number;
   readonly sessionIdleMs: number;
   readonly keepAliveMs: number;
-  readonly fastPath?: boolean;
   /** Other servers that share the load. */
   readonly cluster?: { readonly homes: SessionHomes; readonly remote: RemoteSessions } | undefined;
 }
@@ -42,13 +40,13 @@ export class McpEndpoint {
   readonly #door: SessionDoor;
   readonly #mcp: Mcp;
   readonly #options: EndpointOptions;
-  readonly #modern: ModernLeg;
+  readonly #modern: ModernEndpoint;
   readonly #keeper: SessionKeeper | undefined;
   /** Clients without a handshake share one line: they have no state that could be mixed up. */
   readonly #plain: Connection;
 
   constructor(options: EndpointOptions) {
-    const { mcp, maxSessions, sessionIdleMs, keepAliveMs, fastPath = true, cluster } = options;
+    const { mcp, maxSessions, sessionIdleMs, keepAliveMs, cluster } = options;
     this.#mcp = mcp;
     this.#options = options;
     this.sessions = new Sessions({
@@ -56,18 +54,13 @@ export class McpEndpoint {
       maxSessions,
       idleMs: sessionIdleMs,
       keepAliveMs,
-      fastPath,
       ...(cluster && { newId: () => cluster.homes.newId(), store: cluster.homes.store }),
     });
     const { sessions } = this;
     this.#keeper = cluster && new SessionKeeper({ sessions, homes: cluster.homes, logger: mcp.logger });
     this.#door = new SessionDoor({ sessions: this.sessions, withStack: mcp.withStack });
-    this.#modern = new ModernLeg({ mcp, keepAliveMs, fastPath });
-    this.#plain = new Connection({
-      mcp,
-      fastPath,
-      attach: (transport) => attachServer(mcp, transport, { followsChanges: false }),
-    });
+    this.#modern = new ModernEndpoint({ mcp, keepAliveMs });
+    this.#plain = new Connection({ mcp });
   }
 
   async post(exchange: HttpExchange): Promise<void> {
@@ -158,14 +151,21 @@ export class McpEndpoint {
       return this.#refuse(exchange, parsed.item);
     const caller = { principal, label, transport: "http", protocolVersion: version, sessionId: undefined } as const;
     const wire = { traceId, version, withStack: this.#mcp.withStack };
-    const stream = new PlainStream(exchange, this.#options.keepAliveMs);
+    const canStream = acceptsEventStream(request);
+    const stream = new PlainStream(exchange, { keepAliveMs: this.#options.keepAliveMs, canStream });
     const gone = lifeOf(response);
     const answers = await Promise.all(
       itemsOf(parsed, version).map(async (item) => {
         if (item.kind === "invalid") return refusalOf(item, wire);
         if (item.kind !== "request") return undefined;
         if (NEEDS_SESSION.has(item.message.method)) return refusalOf(needsSession(item.message), wire);
-        return this.#plain.request(item.message, { caller, traceId, gone, stream: (message) => stream.send(message) });
+        return this.#plain.request(item.message, {
+          caller,
+          traceId,
+          gone,
+          canStream,
+          stream: (message) => stream.send(message),
+        });
       }),
     );
     const sent = answers.filter((answer) => answer !== undefined);

@@ -1,22 +1,29 @@
 import { type JsonRpcMessage, type JsonRpcResponse, serializeMessage } from "../../protocol/json-rpc.ts";
 import { EventStream } from "./event-stream.ts";
-import { acceptsEventStream, type HttpExchange } from "./exchange-io.ts";
+import type { HttpExchange } from "./exchange-io.ts";
+
+export interface PlainStreamOptions {
+  readonly keepAliveMs: number;
+  /** Whether the client takes a stream. */
+  readonly canStream: boolean;
+}
 
 /** The answer to a client without session becomes a stream only when something must be said first, and it can be read. */
 export class PlainStream {
   readonly #exchange: HttpExchange;
-  readonly #keepAliveMs: number;
+  readonly #options: PlainStreamOptions;
   #stream: EventStream | undefined;
 
-  constructor(exchange: HttpExchange, keepAliveMs: number) {
+  constructor(exchange: HttpExchange, options: PlainStreamOptions) {
     this.#exchange = exchange;
-    this.#keepAliveMs = keepAliveMs;
+    this.#options = options;
   }
 
   send(message: JsonRpcMessage): void {
-    const { request, response, principal } = this.#exchange;
-    if (!acceptsEventStream(request)) return;
-    this.#stream ??= new EventStream(response, { headers: {}, keepAliveMs: this.#keepAliveMs, reader: principal });
+    const { response, principal } = this.#exchange;
+    const { canStream, keepAliveMs } = this.#options;
+    if (!canStream || response.destroyed) return;
+    this.#stream ??= new EventStream(response, { headers: {}, keepAliveMs, reader: principal });
     this.#stream.send({ event: "message", data: serializeMessage(message) });
   }
 

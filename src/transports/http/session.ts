@@ -3,11 +3,10 @@ import type { TakenSession } from "../../cluster/session-state.ts";
 import type { SessionStore } from "../../cluster/session-store.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Caller } from "../../pipeline/caller.ts";
-import { attachServer } from "../../protocol/attach-server.ts";
 import { Connection } from "../../protocol/connection.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
-import { toWireError } from "../../protocol/wire-error.ts";
+import { errorAnswer } from "../../protocol/wire-error.ts";
 import { EventStream } from "./event-stream.ts";
 import { onClose, sendEmpty, sendJson, type SessionExchange } from "./exchange-io.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
@@ -24,7 +23,6 @@ export interface SessionOptions {
   readonly mcp: Mcp;
   readonly ownerId: string;
   readonly keepAliveMs: number;
-  readonly fastPath: boolean;
   /** Where it is kept for other servers. */
   readonly store?: SessionStore | undefined;
   /** What another server had of it. */
@@ -43,7 +41,7 @@ export class Session {
   #log: SessionLog | undefined;
 
   constructor(options: SessionOptions) {
-    const { id, mcp, ownerId, fastPath, taken } = options;
+    const { id, mcp, ownerId, taken } = options;
     this.#options = options;
     this.id = id;
     this.ownerId = ownerId;
@@ -51,10 +49,8 @@ export class Session {
     this.streams = new SessionStreams(taken?.streams);
     this.connection = new Connection({
       mcp,
-      fastPath,
       firstQuestion: (taken?.times ?? 0) * QUESTIONS_PER_SERVER,
       unrelated: (message) => this.streams.send(message),
-      attach: (transport) => attachServer(mcp, transport, { followsChanges: true }),
     });
   }
 
@@ -181,8 +177,8 @@ export class Session {
       },
     );
     const { version } = this.connection;
-    const body = toWireError(error, { version, traceId, withStack: this.#options.mcp.withStack });
-    for (const id of stream.unansweredIds()) stream.send({ jsonrpc: "2.0", id, error: body });
+    const options = { version, traceId, withStack: this.#options.mcp.withStack };
+    for (const id of stream.unansweredIds()) stream.send(errorAnswer(id, error, options));
     stream.end();
     this.streams.forgetLater(stream);
   }

@@ -12,7 +12,6 @@ export interface SessionsOptions {
   readonly maxSessions: number;
   readonly idleMs: number;
   readonly keepAliveMs: number;
-  readonly fastPath: boolean;
   /** Default: names that say nothing. */
   readonly newId?: (() => string) | undefined;
   /** Where sessions are kept for other servers. */
@@ -84,11 +83,11 @@ export class Sessions {
   }
 
   #make(options: Pick<SessionOptions, "id" | "ownerId" | "taken">): Session {
-    const { mcp, maxSessions, keepAliveMs, fastPath, store } = this.#options;
+    const { mcp, maxSessions, keepAliveMs, store } = this.#options;
     if (this.#sessions.size >= maxSessions && !this.#endLeastRecent()) {
       throw new OwlError("overloaded", `all ${maxSessions} sessions are in use`, { facts: { limit: maxSessions } });
     }
-    return new Session({ ...options, mcp, keepAliveMs, fastPath, store });
+    return new Session({ ...options, mcp, keepAliveMs, store });
   }
 
   #endIdle(): void {

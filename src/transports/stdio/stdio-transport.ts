@@ -1,4 +1,3 @@
-import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { PROTOCOL_VERSION_META_KEY } from "@modelcontextprotocol/server";
 import type { Readable, Writable } from "node:stream";
 import type { Principal } from "../../auth/principal.ts";
@@ -16,10 +15,9 @@ import {
   serializeMessage,
 } from "../../protocol/json-rpc.ts";
 import type { Mcp } from "../../protocol/mcp.ts";
-import { PeerServer } from "../../protocol/peer-server.ts";
 import { newTraceId } from "../../protocol/trace-id.ts";
 import { hasBatches, isModern, isSupported } from "../../protocol/versions.ts";
-import { toWireError } from "../../protocol/wire-error.ts";
+import { errorAnswer } from "../../protocol/wire-error.ts";
 import { decodeUtf8 } from "../decode-utf8.ts";
 import { OpenRequests } from "../open-requests.ts";
 import { type Line, LineReader } from "./line-reader.ts";
@@ -32,7 +30,6 @@ export interface StdioTransportOptions {
   readonly maxLineBytes: number;
   readonly input: Readable;
   readonly output: Writable;
-  readonly fastPath?: boolean;
 }
 
 const LAST_WORDS_MS = 500;
@@ -54,23 +51,10 @@ export class StdioTransport {
   #modernVersion: string | undefined;
 
   constructor(options: StdioTransportOptions) {
-    const { mcp, clientId, maxLineBytes, input, fastPath = true } = options;
+    const { mcp, clientId, maxLineBytes, input } = options;
     this.#options = options;
     this.#principal = { id: clientId, scopes: [], claims: {} };
-    this.#connection = new Connection({
-      mcp,
-      fastPath,
-      unrelated: (message) => this.#write(message),
-      attach: async (transport) =>
-        serveStdio(
-          ({ era }) => {
-            const server = new PeerServer({ mcp, era, factsOf: ({ mcpReq }) => transport.factsOf(mcpReq.id) });
-            server.followChanges();
-            return server;
-          },
-          { transport, onerror: (error) => mcp.logger.debug("message refused", { error: error.message }) },
-        ),
-    });
+    this.#connection = new Connection({ mcp, unrelated: (message) => this.#write(message) });
     const asker = { principal: this.#principal, label: undefined };
     this.#brake = new ReadingBrake(input, () => mcp.pipeline.governance?.governor.floodDelayMs(asker) ?? 0);
     this.#reader = new LineReader(maxLineBytes, (line) => void this.#onLine(line));
@@ -193,7 +177,7 @@ export class StdioTransport {
     const { withStack, logger } = this.#options.mcp;
     const traceId = newTraceId();
     logger.warning("request refused", { kind: error.kind, reason: error.message, request_id: id, trace_id: traceId });
-    return { jsonrpc: "2.0", id, error: toWireError(error, { version, traceId, withStack }) };
+    return errorAnswer(id, error, { version, traceId, withStack });
   }
 
   #write(message: JsonRpcMessage | readonly JsonRpcMessage[]): void {

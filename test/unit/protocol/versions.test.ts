@@ -3,7 +3,7 @@ import { ERROR_KINDS, type ErrorKind } from "../../../src/errors/kinds.ts";
 import { OwlError } from "../../../src/errors/owl-error.ts";
 import { traceIdFrom } from "../../../src/protocol/trace-id.ts";
 import { assertNegotiable, unsupportedVersion } from "../../../src/protocol/versions.ts";
-import { completeWireError, isToolError, toWireError, wireCode } from "../../../src/protocol/wire-error.ts";
+import { errorAnswer, isToolError, kindOfCode, toWireError, wireCode } from "../../../src/protocol/wire-error.ts";
 
 const kinds = Object.keys(ERROR_KINDS) as ErrorKind[];
 
@@ -94,13 +94,26 @@ describe("errors on the wire", () => {
     ]);
   });
 
-  test("an error that the SDK made gets our data and keeps its code", () => {
-    const options = { version: "2025-11-25", traceId: "t", withStack: false };
-    expect(completeWireError({ code: -32601, message: "Method not found" }, options)).toEqual({
-      code: -32601,
-      message: "Method not found",
-      data: expect.objectContaining({ kind: "method_not_found", trace_id: "t", retryable: false }),
+  test("a refusal of the SDK is answered as the kind of its code", () => {
+    const options = { version: "2026-07-28", traceId: "t", withStack: false };
+    const error = new OwlError(kindOfCode(-32020), "the headers and the body disagree", { facts: { header: "x" } });
+    expect(errorAnswer("id", error, options)).toEqual({
+      jsonrpc: "2.0",
+      id: "id",
+      error: {
+        code: -32020,
+        message: "the headers and the body disagree",
+        data: expect.objectContaining({ kind: "header_mismatch", trace_id: "t", retryable: false, header: "x" }),
+      },
     });
+    expect([-32700, -32601, -32602, -32021, -32022, -1].map(kindOfCode)).toEqual([
+      "parse_error",
+      "method_not_found",
+      "invalid_params",
+      "missing_capability",
+      "unsupported_version",
+      "internal",
+    ]);
   });
 });
 
