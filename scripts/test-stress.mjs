@@ -3,6 +3,7 @@
 //   npm run test:stress -- test/unit/config/load.test.ts              20 runs, one busy process for each core
 //   npm run test:stress -- test/e2e/metrics.test.ts --times 50        50 runs
 //   npm run test:stress -- test/e2e/metrics.test.ts --busy 0          an otherwise idle machine
+//   npm run test:stress -- test/e2e/metrics.test.ts -t pool           one test of the file
 //
 // Every run is counted, also after a failure. The output of failed runs is kept in .cache/test-stress.
 import { spawn } from "node:child_process";
@@ -20,6 +21,7 @@ const { values, positionals } = parseArgs({
   options: {
     times: { type: "string", default: "20" },
     busy: { type: "string", default: String(availableParallelism()) },
+    testNamePattern: { type: "string", short: "t" },
   },
 });
 const times = countOf("--times", values.times, 1);
@@ -31,6 +33,7 @@ const loops = Array.from({ length: busy }, () => spawn(process.execPath, ["-e", 
 process.once("exit", () => loops.forEach((loop) => loop.kill("SIGKILL")));
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM"])) process.once(signal, () => process.exit(130));
 
+const pattern = values.testNamePattern === undefined ? [] : ["-t", values.testNamePattern];
 /** @type {number[]} */
 const failed = [];
 for (let run = 1; run <= times; run += 1) {
@@ -52,7 +55,7 @@ process.exit(failed.length === 0 ? 0 : 1);
 /** @returns {Promise<{ code: number, output: string }>} */
 function runTests() {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [join(ROOT, "scripts", "test.mjs"), ...positionals], {
+    const child = spawn(process.execPath, [join(ROOT, "scripts", "test.mjs"), ...positionals, ...pattern], {
       cwd: ROOT,
       stdio: ["ignore", "pipe", "pipe"],
     });

@@ -173,7 +173,8 @@ export function defineFloodSuite(runtime: TestRuntime): void {
       const inside = await openInside(client);
       const before = serverDescriptors();
       expect(textOf(await whileOthersWork(inside.call("code_run", { code })))).toContain("Too many open files");
-      expect(serverDescriptors()).toBeLessThan(before + 20);
+      // The server itself opens some for a moment: it starts sandboxes for the pool and measures workspaces.
+      await expect.poll(serverDescriptors).toBeLessThan(before + 20);
       expect(await answerOf(inside)).toBe("alive\n");
     });
 
