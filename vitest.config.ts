@@ -33,6 +33,7 @@ export default defineConfig({
       project("dashboard", { timeoutSeconds: 300 }),
       // Alone: the suite has time-outs of its own that a busy machine would break.
       project("conformance", { timeoutSeconds: 300, isAlone: true }),
+      project("users", { timeoutSeconds: 240 }),
       project("programs", { timeoutSeconds: 300 }),
       project("databases", { timeoutSeconds: 240 }),
       // Engines and whole machines in software keep the processors busy: a file for each.

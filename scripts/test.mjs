@@ -27,7 +27,7 @@ const TIERS = {
   },
   engines: {
     title: "npm run test:engines",
-    projects: ["programs", "databases", "containers", "vm"],
+    projects: ["users", "programs", "databases", "containers", "vm"],
     files: [],
     stages: ["test", "test-engines"],
   },
@@ -38,6 +38,7 @@ const TIERS = {
     files: [
       "test/long",
       "test/escape/sandbox-faults",
+      "test/users/sandbox-faults-user.test.ts",
       "test/escape/browser-storms.test.ts",
       "test/escape/early-sigterm.test.ts",
       "test/integration/ledger-kill.test.ts",

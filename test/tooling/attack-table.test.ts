@@ -27,7 +27,7 @@ function quoted(cell: string): string[] {
 }
 
 function sourceOf(name: string): string {
-  const folders = ["test/escape", "test/programs"].map((folder) => join(ROOT, folder));
+  const folders = ["test/escape", "test/users", "test/programs"].map((folder) => join(ROOT, folder));
   const paths = folders.flatMap((folder) => [join(folder, `${name}.ts`), join(folder, `${name}.test.ts`)]);
   const file = paths.find((path) => existsSync(path));
   return file === undefined ? "" : readFileSync(file, "utf8");

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe } from "vitest";
-import { type Account, makeOrdinaryAccount } from "./sandbox-account.ts";
-import { connect, makePlace } from "./sandbox-client.ts";
-import { defineToolSuite } from "./sandbox-tool-suite.ts";
+import { type Account, makeOrdinaryAccount } from "../e2e/sandbox-account.ts";
+import { connect, makePlace } from "../e2e/sandbox-client.ts";
+import { defineToolSuite } from "../e2e/sandbox-tool-suite.ts";
 
 describe("for an ordinary user,", () => {
   let account: Account;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from "vitest";
 import { type Account, makeOrdinaryAccount } from "../e2e/sandbox-account.ts";
-import { defineMountedFolderSuite } from "./mounted-folders-suite.ts";
-import { bubblewrap } from "./test-runtime.ts";
+import { defineMountedFolderSuite } from "../escape/mounted-folders-suite.ts";
+import { bubblewrap } from "../escape/test-runtime.ts";
 
 let account: Account;
 beforeAll(() => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import { type Account, makeOrdinaryAccount } from "../e2e/sandbox-account.ts";
-import { defineFaultTest } from "./sandbox-fault-suite.ts";
+import { defineFaultTest } from "../escape/sandbox-fault-suite.ts";
 
 // No group of the kernel holds an ordinary user's sandboxes: what ends them when the server is killed is shown here.
 let account: Account;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from "vitest";
 import { type Account, makeOrdinaryAccount } from "../e2e/sandbox-account.ts";
-import { defineAttackSuite } from "./sandbox-attack-suite.ts";
-import { bubblewrap } from "./test-runtime.ts";
+import { defineFloodSuite } from "../escape/sandbox-flood-suite.ts";
+import { bubblewrap } from "../escape/test-runtime.ts";
 
 // What an ordinary user cannot have is in docs/security.md; everything here he has.
 let account: Account;
@@ -10,4 +10,4 @@ beforeAll(() => {
 });
 afterAll(() => account.remove());
 
-defineAttackSuite(bubblewrap("user", () => account));
+defineFloodSuite(bubblewrap("user", () => account));

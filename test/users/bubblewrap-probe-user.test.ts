@@ -1,6 +1,6 @@
 import { beforeAll } from "vitest";
-import { becomeOrdinaryUser } from "./bubblewrap-cells.ts";
-import { defineProbeSuite } from "./bubblewrap-probe-suite.ts";
+import { becomeOrdinaryUser } from "../escape/bubblewrap-cells.ts";
+import { defineProbeSuite } from "../escape/bubblewrap-probe-suite.ts";
 
 beforeAll(becomeOrdinaryUser);
 

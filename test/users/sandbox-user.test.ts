@@ -13,9 +13,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { LogLines } from "./log-lines.ts";
-import { type Account, makeOrdinaryAccount } from "./sandbox-account.ts";
-import { call, connectHttp } from "./sandbox-client.ts";
+import { LogLines } from "../e2e/log-lines.ts";
+import { type Account, makeOrdinaryAccount } from "../e2e/sandbox-account.ts";
+import { call, connectHttp } from "../e2e/sandbox-client.ts";
 
 let account: Account;
 beforeAll(() => {

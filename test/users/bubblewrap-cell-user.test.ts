@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from "vitest";
-import { type Lab, openLab } from "./bubblewrap-cells.ts";
-import { defineCellSuite } from "./bubblewrap-cell-suite.ts";
+import { type Lab, openLab } from "../escape/bubblewrap-cells.ts";
+import { defineCellSuite } from "../escape/bubblewrap-cell-suite.ts";
 
 defineCellSuite("user");
 
