@@ -15,7 +15,8 @@ export interface AskedFor {
 
 /** Questions to the client of one connection, each a request of the server, and the client's answers to them. */
 export class ClientQuestions {
-  readonly #open = new Map<number, (answer: JsonRpcResponse | OwlError) => void>();
+  /** By id as text: some clients answer a number with its digits. */
+  readonly #open = new Map<string, (answer: JsonRpcResponse | OwlError) => void>();
   #nextId: number;
 
   constructor(firstId: number) {
@@ -26,7 +27,7 @@ export class ClientQuestions {
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       const settle = (answer: JsonRpcResponse | OwlError): void => {
-        this.#open.delete(id);
+        this.#open.delete(String(id));
         clearTimeout(timer);
         unlink();
         if (answer instanceof OwlError) reject(answer);
@@ -38,7 +39,7 @@ export class ClientQuestions {
         send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason } });
         settle(new OwlError("execution_error", `the client gave ${reason} to "${method}"`));
       }, ANSWER_TIMEOUT_MS);
-      this.#open.set(id, settle);
+      this.#open.set(String(id), settle);
       let unlink = (): void => {};
       unlink = life.onEnd(() => settle(new OwlError("cancelled", "the request was cancelled")));
       if (!life.isOver) send({ jsonrpc: "2.0", id, method, params });
@@ -47,6 +48,6 @@ export class ClientQuestions {
 
   /** Takes the client's answer. One to a question that is not open is ignored. */
   answer(response: JsonRpcResponse): void {
-    if (typeof response.id === "number") this.#open.get(response.id)?.(response);
+    this.#open.get(String(response.id))?.(response);
   }
 }

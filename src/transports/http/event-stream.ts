@@ -53,14 +53,15 @@ export class EventStream {
     onClose(response, () => clearInterval(this.#keepAlive));
   }
 
-  send({ event, id, data, retryMs }: ServerEvent): void {
-    const head = `${event === undefined ? "" : `event: ${event}\n`}${id === undefined ? "" : `id: ${id}\n`}${retryMs === undefined ? "" : `retry: ${retryMs}\n`}`;
-    this.#write(`${head}data: ${data}\n\n`);
+  send(event: ServerEvent): void {
+    this.#write(toText(event));
   }
 
-  end(): void {
+  /** Ends the stream, after these events: like any other answer, they may be as long as they are. */
+  end(last: readonly ServerEvent[] = []): void {
     clearInterval(this.#keepAlive);
-    this.#response.end();
+    if (this.#response.writableEnded || this.#response.destroyed) return;
+    this.#response.end(last.map(toText).join(""));
   }
 
   #write(text: string): void {
@@ -68,4 +69,9 @@ export class EventStream {
     this.#response.write(text);
     if (this.#response.writableLength > MAX_UNREAD_BYTES) this.#response.destroy();
   }
+}
+
+function toText({ event, id, data, retryMs }: ServerEvent): string {
+  const head = `${event === undefined ? "" : `event: ${event}\n`}${id === undefined ? "" : `id: ${id}\n`}${retryMs === undefined ? "" : `retry: ${retryMs}\n`}`;
+  return `${head}data: ${data}\n\n`;
 }

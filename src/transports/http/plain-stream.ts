@@ -30,8 +30,7 @@ export class PlainStream {
   /** Ends the stream with the answers; says no when there is none and the answers go out as JSON. */
   finish(answers: readonly JsonRpcResponse[]): boolean {
     if (this.#stream === undefined) return false;
-    for (const answer of answers) this.#stream.send({ event: "message", data: serializeMessage(answer) });
-    this.#stream.end();
+    this.#stream.end(answers.map((answer) => ({ event: "message", data: serializeMessage(answer) })));
     return true;
   }
 }

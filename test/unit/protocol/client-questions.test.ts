@@ -31,7 +31,7 @@ describe("questions to a client", () => {
       { jsonrpc: "2.0", id: 8, ...QUESTION },
     ]);
     questions.answer({ jsonrpc: "2.0", id: 8, result: { n: 2 } });
-    questions.answer({ jsonrpc: "2.0", id: 7, result: { n: 1 } });
+    questions.answer({ jsonrpc: "2.0", id: "7", result: { n: 1 } });
     await expect(first).resolves.toEqual({ n: 1 });
     await expect(second).resolves.toEqual({ n: 2 });
   });
@@ -40,7 +40,7 @@ describe("questions to a client", () => {
     const { questions, ask } = open();
     const asked = ask();
     questions.answer({ jsonrpc: "2.0", id: 5, result: {} });
-    questions.answer({ jsonrpc: "2.0", id: "0", result: {} });
+    questions.answer({ jsonrpc: "2.0", id: null, error: { code: -2, message: "of nothing" } });
     questions.answer({ jsonrpc: "2.0", id: 0, error: { code: -1, message: "no" } });
     questions.answer({ jsonrpc: "2.0", id: 0, result: {} });
     await expect(asked).rejects.toThrow("no");
