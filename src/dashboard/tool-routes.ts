@@ -7,7 +7,7 @@ import { Lifeline } from "../pipeline/lifeline.ts";
 import { silentConversation } from "../protocol/conversations/silent.ts";
 import type { Mcp } from "../protocol/mcp.ts";
 import { newTraceId } from "../protocol/trace-id.ts";
-import { LEGACY_VERSIONS } from "../protocol/versions.ts";
+import { NEWEST_LEGACY_VERSION } from "../protocol/versions.ts";
 import type { ApiRequest, ApiRoute } from "./api.ts";
 import type { ProblemFacts, ToolCallAnswer, ToolFacts } from "./contract-policy.ts";
 import { bodyAs } from "./request-body.ts";
@@ -91,7 +91,7 @@ function callerNamed(principal: Caller["principal"]): Caller {
     principal,
     label: undefined,
     transport: "local",
-    protocolVersion: LEGACY_VERSIONS[0],
+    protocolVersion: NEWEST_LEGACY_VERSION,
     sessionId: `dashboard:${principal.id}`,
   };
 }

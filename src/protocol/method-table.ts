@@ -20,7 +20,7 @@ import { getSkill, listSkills, readDirectory } from "./methods/skills.ts";
 import { cancelTask, getTask, updateTask } from "./methods/tasks.ts";
 import type { ServedRequest } from "./peer.ts";
 import { TASKS_EXTENSION } from "./tasks.ts";
-import { isModern, LEGACY_VERSIONS, MODERN_VERSIONS } from "./versions.ts";
+import { isModern, LEGACY_VERSIONS, MODERN_VERSIONS, NEWEST_LEGACY_VERSION } from "./versions.ts";
 
 export type Result = Record<string, unknown>;
 
@@ -115,7 +115,7 @@ const BASIC_METHODS: readonly (readonly [string, Method])[] = [
       run: ({ params }, { served: { mcp, peer }, message }) => {
         const asked = params.protocolVersion;
         const declared = message.params?.["capabilities"];
-        const protocolVersion = LEGACY_VERSIONS.find((version) => version === asked) ?? LEGACY_VERSIONS[0];
+        const protocolVersion = LEGACY_VERSIONS.find((version) => version === asked) ?? NEWEST_LEGACY_VERSION;
         peer.capabilities = isObject(declared) ? declared : {};
         peer.negotiatedVersion = protocolVersion;
         return { protocolVersion, capabilities: CAPABILITIES, serverInfo: mcp.serverInfo };

@@ -2,7 +2,7 @@ import { PROTOCOL_VERSION_META_KEY } from "@modelcontextprotocol/server";
 import { OwlError } from "../errors/owl-error.ts";
 import { isObject, type JsonRpcNotification, type JsonRpcRequest } from "./json-rpc.ts";
 import { assertRevision, type MirrorHeaders, plainEnvelope } from "./request-envelope.ts";
-import { MODERN_VERSIONS } from "./versions.ts";
+import { NEWEST_MODERN_VERSION } from "./versions.ts";
 
 /**
  * Throws where envelope and headers name no revision without handshake that is served here, or disagree. A header that says
@@ -20,7 +20,7 @@ function isMirrored(message: JsonRpcRequest, { version, method, name }: MirrorHe
   const meta = params?.["_meta"];
   const field = NAME_FIELDS.get(message.method);
   return (
-    version === MODERN_VERSIONS[0] &&
+    version === NEWEST_MODERN_VERSION &&
     method === message.method &&
     (field === undefined || (name === params?.[field] && name?.startsWith("=?") !== true)) &&
     isObject(meta) &&

@@ -10,7 +10,7 @@ import { OwlError } from "../errors/owl-error.ts";
 import type { ClientCapabilities } from "./exchange.ts";
 import { isObject, isRequestId, type JsonRpcNotification, type JsonRpcRequest } from "./json-rpc.ts";
 import { isLogLevel } from "./log-level.ts";
-import { MODERN_VERSIONS } from "./versions.ts";
+import { MODERN_VERSIONS, NEWEST_MODERN_VERSION } from "./versions.ts";
 import { kindOfCode } from "./wire-error.ts";
 
 /** What a request of a revision without handshake says of its client. */
@@ -42,7 +42,7 @@ export function readEnvelope(message: JsonRpcRequest): Envelope {
 /** An envelope whose members have the types that they should have; nothing where that needs a closer look. */
 export function plainEnvelope({ params }: JsonRpcRequest): Envelope | undefined {
   const meta = params?.["_meta"];
-  if (!isObject(meta) || LOG_LEVEL_META_KEY in meta || meta[PROTOCOL_VERSION_META_KEY] !== MODERN_VERSIONS[0])
+  if (!isObject(meta) || LOG_LEVEL_META_KEY in meta || meta[PROTOCOL_VERSION_META_KEY] !== NEWEST_MODERN_VERSION)
     return undefined;
   const { [CLIENT_CAPABILITIES_META_KEY]: capabilities, [CLIENT_INFO_META_KEY]: info, progressToken = "" } = meta;
   const isPlain =
@@ -84,6 +84,6 @@ function unservedRevision(requested: string): OwlError {
 function missingEnvelope(): OwlError {
   return new OwlError(
     "invalid_params",
-    `Request is missing the required _meta envelope for protocol revision ${MODERN_VERSIONS[0]} (${PROTOCOL_VERSION_META_KEY}, ${CLIENT_CAPABILITIES_META_KEY})`,
+    `Request is missing the required _meta envelope for protocol revision ${NEWEST_MODERN_VERSION} (${PROTOCOL_VERSION_META_KEY}, ${CLIENT_CAPABILITIES_META_KEY})`,
   );
 }

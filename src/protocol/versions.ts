@@ -1,26 +1,49 @@
 import { OwlError } from "../errors/owl-error.ts";
 
-/** Revisions with the `initialize` handshake, newest first. */
-export const LEGACY_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
-/** Revisions without one: every request names its version itself. */
-export const MODERN_VERSIONS = ["2026-07-28"] as const;
-export const SUPPORTED_VERSIONS: readonly string[] = [...MODERN_VERSIONS, ...LEGACY_VERSIONS];
+interface Revision {
+  readonly name: string;
+  /** Whether `initialize` opens a session. Without it, every request names its revision itself. */
+  readonly hasHandshake: boolean;
+  readonly hasBatches: boolean;
+  /** Whether its clients understand an event without data, which opens a stream that can be resumed. */
+  readonly hasResumableStreams: boolean;
+}
+
+/** Newest first. */
+const REVISIONS: readonly Revision[] = [
+  { name: "2026-07-28", hasHandshake: false, hasBatches: false, hasResumableStreams: false },
+  { name: "2025-11-25", hasHandshake: true, hasBatches: false, hasResumableStreams: true },
+  { name: "2025-06-18", hasHandshake: true, hasBatches: false, hasResumableStreams: false },
+  { name: "2025-03-26", hasHandshake: true, hasBatches: true, hasResumableStreams: false },
+  { name: "2024-11-05", hasHandshake: true, hasBatches: false, hasResumableStreams: false },
+];
+
+export const SUPPORTED_VERSIONS: readonly string[] = REVISIONS.map(({ name }) => name);
+export const LEGACY_VERSIONS: readonly string[] = namesOf(({ hasHandshake }) => hasHandshake);
+export const MODERN_VERSIONS: readonly string[] = namesOf(({ hasHandshake }) => !hasHandshake);
+
+/** What `initialize` settles on with a client that asks for a revision that is not known here. */
+export const NEWEST_LEGACY_VERSION = "2025-11-25";
+export const NEWEST_MODERN_VERSION = "2026-07-28";
 
 /** What a client speaks that sends requests with no handshake and no version. */
 export const PLAIN_VERSION = "2025-03-26";
 
+/** Also for revisions to come: they have no handshake either. */
 export function isModern(version: string): boolean {
-  return version >= "2026-07-28";
+  return version >= NEWEST_MODERN_VERSION;
 }
 
-/** The one revision that defines JSON-RPC batches. */
 export function hasBatches(version: string): boolean {
-  return version === "2025-03-26";
+  return namesOf((revision) => revision.hasBatches).includes(version);
 }
 
-/** Clients of these revisions understand an event without data, which opens a stream that can be resumed. */
 export function hasResumableStreams(version: string): boolean {
-  return version === "2025-11-25";
+  return namesOf((revision) => revision.hasResumableStreams).includes(version);
+}
+
+function namesOf(isMeant: (revision: Revision) => boolean): readonly string[] {
+  return REVISIONS.filter(isMeant).map(({ name }) => name);
 }
 
 export function isSupported(version: string): boolean {

@@ -7,7 +7,7 @@ import { Lifeline } from "../pipeline/lifeline.ts";
 import { silentConversation } from "../protocol/conversations/silent.ts";
 import { allTools } from "../protocol/methods/list-tools.ts";
 import { newTraceId } from "../protocol/trace-id.ts";
-import { LEGACY_VERSIONS, MODERN_VERSIONS } from "../protocol/versions.ts";
+import { NEWEST_LEGACY_VERSION, NEWEST_MODERN_VERSION } from "../protocol/versions.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { assemble } from "./assemble.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
@@ -63,12 +63,12 @@ export async function openLocal({
     principal,
     label: undefined,
     transport: "local",
-    protocolVersion: LEGACY_VERSIONS[0],
+    protocolVersion: NEWEST_LEGACY_VERSION,
     sessionId: undefined,
   };
   return {
     listTools: async () => pipeline.visibleTools(caller).map(toToolSummary),
-    wireTools: async () => allTools(assembly.mcp, { ...caller, protocolVersion: MODERN_VERSIONS[0] }),
+    wireTools: async () => allTools(assembly.mcp, { ...caller, protocolVersion: NEWEST_MODERN_VERSION }),
     listResources: async () =>
       [...pipeline.view.resources(caller), ...pipeline.view.templates(caller)].map(toResourceSummary),
     callTool: async (name, args, { signal }) => {

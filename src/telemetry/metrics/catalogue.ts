@@ -6,7 +6,7 @@ export interface MetricFacts {
   readonly buckets?: readonly number[];
 }
 
-/** From what the fast path takes to the longest time that a tool may have by default. */
+/** From what a short call takes to the longest time that a tool may have by default. */
 const CALL_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const DISK_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
 /** From a client that only looks to one that stays for a day. */

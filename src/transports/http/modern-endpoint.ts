@@ -13,7 +13,7 @@ import type { Mcp } from "../../protocol/mcp.ts";
 import { validateParamHeaders } from "../../protocol/param-headers.ts";
 import { assertMirrored } from "../../protocol/mirror-headers.ts";
 import type { MirrorHeaders } from "../../protocol/request-envelope.ts";
-import { isModern, MODERN_VERSIONS } from "../../protocol/versions.ts";
+import { isModern, NEWEST_MODERN_VERSION } from "../../protocol/versions.ts";
 import {
   acceptsEventStream,
   header,
@@ -25,8 +25,6 @@ import {
 } from "./exchange-io.ts";
 import { PlainStream } from "./plain-stream.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
-
-const NEWEST = MODERN_VERSIONS[0];
 
 /** Whether the message, or the header beside it, says that it speaks a revision without handshake. */
 export function isModernMessage(message: JsonRpcRequest | JsonRpcNotification, request: IncomingMessage): boolean {
@@ -59,7 +57,13 @@ export class ModernEndpoint {
 
   async #serveRequest(message: JsonRpcRequest, exchange: HttpExchange): Promise<void> {
     const { request, response, principal, label, traceId } = exchange;
-    const caller: Caller = { principal, label, transport: "http", protocolVersion: NEWEST, sessionId: undefined };
+    const caller: Caller = {
+      principal,
+      label,
+      transport: "http",
+      protocolVersion: NEWEST_MODERN_VERSION,
+      sessionId: undefined,
+    };
     const isSubscription = message.method === "subscriptions/listen";
     if (isSubscription) exchange.release();
     const canStream = isSubscription || acceptsEventStream(request);
@@ -88,7 +92,7 @@ export class ModernEndpoint {
       sendEmpty(response, 202);
     } catch (thrown) {
       const { withStack } = this.#mcp;
-      sendError(response, toOwlError(thrown), { traceId, withStack, version: NEWEST, status: 400 });
+      sendError(response, toOwlError(thrown), { traceId, withStack, version: NEWEST_MODERN_VERSION, status: 400 });
     }
   }
 
