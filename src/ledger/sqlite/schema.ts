@@ -29,6 +29,15 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX ledger_facts ON ledger
     (time, principal, name, kind, outcome, decision, cost_micros, duration_us, count);
   CREATE TABLE ledger_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;`,
+  // What calls are admitted by: src/governance/store. In this file, so that one transaction settles and records a call.
+  `CREATE TABLE call_times (key TEXT NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (key, at)) STRICT, WITHOUT ROWID;
+  CREATE TABLE call_days (key TEXT NOT NULL, day TEXT NOT NULL, calls INTEGER NOT NULL, spent INTEGER NOT NULL,
+    reserved INTEGER NOT NULL, PRIMARY KEY (key, day)) STRICT, WITHOUT ROWID;
+  CREATE TABLE call_places (key TEXT PRIMARY KEY, running INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE call_starts (call INTEGER PRIMARY KEY, holds TEXT NOT NULL, day TEXT NOT NULL, micros INTEGER NOT NULL,
+    draft TEXT NOT NULL, mac TEXT NOT NULL) STRICT;
+  CREATE TABLE call_servers (id INTEGER PRIMARY KEY AUTOINCREMENT, pid INTEGER NOT NULL, started TEXT NOT NULL,
+    namespace TEXT NOT NULL, beat INTEGER NOT NULL) STRICT;`,
 ];
 
 export const ROW_COLUMNS: readonly string[] = [...COLUMNS, "hash"];

@@ -6,7 +6,7 @@ import type { DayShift, LedgerFilter, LedgerStats, Page, TimelineCount, Timeline
 import type { Draft, LedgerRow } from "../row.ts";
 import type { Appended, LedgerStore } from "../store.ts";
 import type { VerifyOptions, VerifyReport } from "../verify.ts";
-import { BUSY_TIMEOUT_MS } from "./connection.ts";
+import { BUSY_TIMEOUT_MS, type SqliteConnection } from "./connection.ts";
 import { isLocked, storeError } from "./store-error.ts";
 import { SqliteThread } from "./thread.ts";
 import type { ThreadData } from "./thread-messages.ts";
@@ -30,15 +30,35 @@ export class SqliteStore implements LedgerStore {
   readonly #thread: SqliteThread;
   readonly #path: string;
 
-  constructor({ keys, ...data }: SqliteStoreOptions) {
-    this.#path = data.path;
+  constructor({ keys, path, keyFolder, checkpointEvery }: SqliteStoreOptions) {
+    const data = { path, keyFolder, checkpointEvery };
+    this.#path = path;
     this.#writer = new SqliteWriter({ ...data, keys, mode: "write-unsynced" });
     this.#thread = new SqliteThread(data);
-    this.#log = new WriteAheadLog({ path: data.path, empty: () => this.#thread.call("emptyLog") });
+    this.#log = new WriteAheadLog({ path, empty: () => this.#thread.call("emptyLog") });
   }
 
   append(drafts: readonly Draft[]): Promise<Appended> {
     return this.#write(() => this.#writer.append(drafts));
+  }
+
+  /** Rows, and whatever else belongs into their transaction. */
+  protected appendWith(prepare: (db: SqliteConnection) => readonly Draft[]): Promise<Appended> {
+    return this.#write(() => this.#writer.appendWith(prepare));
+  }
+
+  /** A transaction that is not synced: a killed process keeps it, a power cut may take it back. */
+  protected async transact<T>(act: (db: SqliteConnection) => T): Promise<T> {
+    if (this.#log.isDamaged) await this.#log.repair();
+    try {
+      const result = await this.#unlocked(() => this.#writer.transact(act));
+      this.#log.grows();
+      return result;
+    } catch (error) {
+      // The writer may have given its connection up, and the next one may have another log.
+      await this.#log.forget();
+      throw storeError(error, this.#path);
+    }
   }
 
   seal(): Promise<Appended> {
@@ -104,7 +124,7 @@ export class SqliteStore implements LedgerStore {
   }
 
   /** Waits as long as a database would, but lets the loop run meanwhile. */
-  async #unlocked(act: () => Appended): Promise<Appended> {
+  async #unlocked<T>(act: () => T): Promise<T> {
     const endsAtMs = performance.now() + BUSY_TIMEOUT_MS;
     for (;;) {
       try {

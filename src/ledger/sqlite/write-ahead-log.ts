@@ -11,11 +11,11 @@ export interface WriteAheadLogOptions {
 const syncData = promisify(fdatasync);
 const closeFile = promisify(close);
 
-/** A commit writes about two pages, and eight rows fill one more. */
-const COMMIT_PAGES = 2;
+/** A commit changes about six pages, and eight rows fill one more. */
+const COMMIT_PAGES = 6;
 const ROWS_PER_PAGE = 8;
-/** As many as SQLite lets come together by itself. */
-const FULL_PAGES = 1000;
+/** 16 MiB: most pages are changed again and again, and are moved once. */
+const FULL_PAGES = 4000;
 
 /**
  * SQLite's write-ahead log, which we sync in place of SQLite: it would wait for the disk in the thread that commits. What
@@ -46,6 +46,11 @@ export class WriteAheadLog {
       this.#isDamaged = true;
       throw error;
     }
+    this.grows(rows);
+  }
+
+  /** Something was committed. */
+  grows(rows = 0): void {
     this.#pages += COMMIT_PAGES + rows / ROWS_PER_PAGE;
     if (this.#pages >= FULL_PAGES) this.#emptyBeside();
   }

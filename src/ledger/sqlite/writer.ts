@@ -38,9 +38,24 @@ export class SqliteWriter {
   }
 
   append(drafts: readonly Draft[]): Appended {
-    return this.#write((head, { db }) => {
+    return this.appendWith((db) => {
       if (drafts.length === 0) db.exec(TOUCH_SQL);
-      return chainDrafts(head, drafts, this.#chainOptions());
+      return drafts;
+    });
+  }
+
+  /** Rows, and whatever else belongs into their transaction. */
+  appendWith(prepare: (db: SqliteConnection) => readonly Draft[]): Appended {
+    return this.#write((head, { db }) => chainDrafts(head, prepare(db), this.#chainOptions()));
+  }
+
+  /** A transaction without rows. */
+  transact<T>(act: (db: SqliteConnection) => T): T {
+    return this.#attempt(({ db, begin, commit }) => {
+      begin.run([]);
+      const result = act(db);
+      commit.run([]);
+      return result;
     });
   }
 

@@ -1,0 +1,52 @@
+import type { CallId, SettlingStore } from "../../ledger/store.ts";
+import type { Draft } from "../../ledger/row.ts";
+import type { Counter } from "../policy/terms.ts";
+
+export type LimitName = "callsPerMinute" | "callsPerDay" | "concurrency" | "monthlyBudget";
+
+/** How much of one limit is used. Money is in micro-units. */
+export interface Used {
+  readonly name: LimitName;
+  readonly rule: string;
+  readonly limit: number;
+  readonly used: number;
+  /** When nothing is used any more, or, for the sliding minute, when its oldest call leaves it. */
+  readonly resetsAtMs: number | undefined;
+}
+
+export interface AdmitRequest {
+  readonly counters: readonly Counter[];
+  readonly reserveMicros: number;
+  /** The row that the call gets if this process ends before the call does. Without it the call ends without a row and without a cost. */
+  readonly draft?: Draft | undefined;
+}
+
+export interface LimitRefusal extends Used {
+  /** How long to wait until the call would pass if no other call comes; `undefined` where that is not known. */
+  readonly retryAfterMs: number | undefined;
+}
+
+/** What an admitted call holds until it is settled. */
+export interface Lease {
+  readonly call: CallId;
+  readonly counters: readonly Counter[];
+  readonly month: string;
+  readonly reserveMicros: number;
+}
+
+export type Admission =
+  | { readonly ok: true; readonly lease: Lease; readonly used: readonly Used[] }
+  | { readonly ok: false; readonly refusal: LimitRefusal; readonly used: readonly Used[] };
+
+/**
+ * Admits and settles the calls of all processes that share the store. Each operation takes a batch and is one transaction.
+ * What cannot be counted is refused: every method rejects with `store_unavailable` when the store does not answer.
+ */
+export interface GovernanceStore extends SettlingStore {
+  /**
+   * Counts each call under all its counters, or under none, reserves its budget and its place, and records its start. Not
+   * synced: a process that is killed loses nothing, a power cut ends the calls as well.
+   */
+  admit(batch: readonly AdmitRequest[]): Promise<readonly Admission[]>;
+  usage(counters: readonly Counter[]): Promise<readonly Used[]>;
+}

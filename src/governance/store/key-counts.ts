@@ -1,0 +1,116 @@
+import { type Day } from "../limits/calendar.ts";
+import type { Cap, Counter } from "../policy/terms.ts";
+import type { LimitRefusal, Used } from "./governance-store.ts";
+
+export const WINDOW_MS = 60_000;
+
+/** One moment of a transaction, in both clocks. */
+export interface Moment {
+  /** Never goes back; the sliding minute is measured by it. */
+  readonly steadyMs: number;
+  readonly wallMs: number;
+  readonly day: Day;
+}
+
+/**
+ * The counts of one key inside a transaction. Calls are numbered: those in the sliding minute are the ones behind the
+ * newest call that is older than a minute.
+ */
+export interface KeyCounts {
+  readonly key: string;
+  /** Number of the newest call. */
+  last: number;
+  readonly newestAtMs: number;
+  /** Number of the newest call that is older than the window; 0 where there is none. */
+  readonly expired: number;
+  /** When the oldest call of the window came. */
+  oldestAtMs: number | undefined;
+  /** Of a window with more calls than the limit: when the call came that has to leave it first. */
+  blockedByMs?: number | undefined;
+  /** With what later days count: a clock that is set back opens no day anew. */
+  dayCalls: number;
+  /** With what later months cost, for the same reason. */
+  readonly spentMicros: number;
+  reservedMicros: number;
+  running: number;
+  /** Admitted in this transaction. */
+  addedCalls: number;
+  addedMicros: number;
+}
+
+/** The first limit that one more call would pass, in the order minute, day, concurrency, budget. */
+export function objectionOf(
+  counts: KeyCounts,
+  counter: Counter,
+  { moment, reserveMicros }: { readonly moment: Moment; readonly reserveMicros: number },
+): LimitRefusal | undefined {
+  if (fits(counts, counter, reserveMicros)) return undefined;
+  const used: Used[] = [];
+  addUsed(used, { counts, counter, moment });
+  for (const each of used) {
+    if (each.name === "monthlyBudget") {
+      if (reserveMicros > 0 && each.used + reserveMicros > each.limit)
+        return { ...each, retryAfterMs: moment.day.monthEndsAtMs - moment.wallMs };
+    } else if (each.used + 1 > each.limit) {
+      return { ...each, retryAfterMs: waitFor(each, counts, moment) };
+    }
+  }
+  return undefined;
+}
+
+function fits({ last, expired, dayCalls, running, ...money }: KeyCounts, counter: Counter, reserve: number): boolean {
+  const { perMinute, perDay, concurrency, budget } = counter;
+  if (perMinute !== undefined && last - expired + 1 > perMinute.limit) return false;
+  if (perDay !== undefined && dayCalls + 1 > perDay.limit) return false;
+  if (concurrency !== undefined && running + 1 > concurrency.limit) return false;
+  return budget === undefined || reserve === 0 || money.spentMicros + money.reservedMicros + reserve <= budget.limit;
+}
+
+/** The call has passed every limit: it counts from now on. */
+export function addCall(
+  counts: KeyCounts,
+  counter: Counter,
+  { moment, reserveMicros }: { readonly moment: Moment; readonly reserveMicros: number },
+): void {
+  counts.last += 1;
+  counts.oldestAtMs ??= moment.steadyMs;
+  counts.dayCalls += 1;
+  counts.running += 1;
+  counts.addedCalls += 1;
+  if (counter.budget === undefined) return;
+  counts.reservedMicros += reserveMicros;
+  counts.addedMicros += reserveMicros;
+}
+
+/** Adds to a list: it is asked for every counter of every call. */
+export function addUsed(
+  list: Used[],
+  { counts, counter, moment }: { readonly counts: KeyCounts; readonly counter: Counter; readonly moment: Moment },
+): void {
+  const { perMinute, perDay, concurrency, budget } = counter;
+  const { day, wallMs, steadyMs } = moment;
+  if (perMinute !== undefined) {
+    const { oldestAtMs } = counts;
+    const resetsAtMs = oldestAtMs === undefined ? undefined : wallMs + oldestAtMs + WINDOW_MS - steadyMs;
+    list.push(usedOf("callsPerMinute", perMinute, { used: counts.last - counts.expired, resetsAtMs }));
+  }
+  if (perDay !== undefined)
+    list.push(usedOf("callsPerDay", perDay, { used: counts.dayCalls, resetsAtMs: day.endsAtMs }));
+  if (concurrency !== undefined)
+    list.push(usedOf("concurrency", concurrency, { used: counts.running, resetsAtMs: undefined }));
+  if (budget !== undefined) {
+    const used = counts.spentMicros + counts.reservedMicros;
+    list.push(usedOf("monthlyBudget", budget, { used, resetsAtMs: day.monthEndsAtMs }));
+  }
+}
+
+function usedOf(name: Used["name"], { limit, rule }: Cap, used: Pick<Used, "used" | "resetsAtMs">): Used {
+  return { name, rule, limit, used: used.used, resetsAtMs: used.resetsAtMs };
+}
+
+function waitFor({ name, used, limit, resetsAtMs }: Used, counts: KeyCounts, moment: Moment): number | undefined {
+  if (name === "callsPerDay") return resetsAtMs === undefined ? undefined : resetsAtMs - moment.wallMs;
+  if (name !== "callsPerMinute") return undefined;
+  const sinceMs = used > limit ? counts.blockedByMs : counts.oldestAtMs;
+  return (sinceMs ?? moment.steadyMs) + WINDOW_MS - moment.steadyMs;
+}

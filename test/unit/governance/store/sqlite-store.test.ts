@@ -1,0 +1,96 @@
+import { expect, test } from "vitest";
+import Database from "libsql";
+import { join } from "node:path";
+import { storeContract } from "./store-contract.ts";
+import { admit, counter, HandClock, lease, passed, settle, sqliteLab, UNKNOWN, draft, rowsOf } from "./store-lab.ts";
+import { callsInLivesHeldAgainstModel } from "./store-model.ts";
+
+const lab = sqliteLab();
+
+storeContract(lab);
+
+test("[004-R8.4] two servers on one file never let through what the model forbids, nor refuse what it allows", async () => {
+  // A run in which nothing passes would prove nothing.
+  expect(await callsInLivesHeldAgainstModel(lab, { numRuns: 40, countsLater: true })).toBeGreaterThan(5);
+});
+
+test("[004-R8.4] a server that has the file for itself holds to the model as well", async () => {
+  expect(await callsInLivesHeldAgainstModel(lab, { numRuns: 20, servers: 1, countsLater: true })).toBeGreaterThan(5);
+});
+
+test("[004-R8.4] calls of a minute count once more in full after a restart of the machine", async () => {
+  const place = lab.newPlace();
+  const clock = new HandClock("2026-11-15T12:00:00Z");
+  const limited = counter({ minute: 2 });
+  const first = await lab.open({ place, clock });
+  expect(await passed(first, limited, 2)).toBe(2);
+  await first.close();
+  clock.pass(30_000);
+  clock.bootId = "second";
+  clock.steady = 5;
+  const second = await lab.open({ place, clock });
+  expect(await passed(second, limited, 1)).toBe(0);
+  clock.pass(60_000);
+  expect(await passed(second, limited, 5)).toBe(2);
+  await second.close();
+});
+
+test("a start that the server's key did not seal frees nothing and puts nothing into the ledger", async () => {
+  const place = lab.newPlace();
+  const killed = await lab.open({ place });
+  const limited = counter({ atOnce: 5, budget: 100 });
+  await lease(killed, limited, { reserve: 7, draft: UNKNOWN });
+  const file = new Database(join(place, "ledger.db"));
+  file.exec("INSERT INTO call_starts SELECT call + 1, holds, day, micros, draft, mac FROM call_starts");
+  file.exec("INSERT INTO call_starts SELECT call + 2, holds, day, 99, draft, mac FROM call_starts LIMIT 1");
+  file.close();
+  await lab.kill(killed);
+  const next = await lab.open({ place });
+  await next.recover();
+  expect((await rowsOf(next, "unknown")).map((row) => row.cost_micros)).toEqual([7]);
+  expect(await next.usage([limited])).toMatchObject([{ used: 0 }, { used: 7 }]);
+  await next.close();
+});
+
+test("old calls and processes leave nothing behind", async () => {
+  const place = lab.newPlace();
+  const clock = new HandClock("2026-11-15T12:00:00Z");
+  const limited = counter({ minute: 100, atOnce: 100 });
+  const store = await lab.open({ place, clock });
+  for (let call = 0; call < 50; call += 1) {
+    await settle(store, await lease(store, limited));
+    clock.pass(5000);
+  }
+  const file = new Database(join(place, "ledger.db"));
+  const countOf = (table: string): number => file.prepare(`SELECT 1 FROM ${table}`).all([]).length;
+  expect(countOf("call_times")).toBeLessThanOrEqual(14);
+  await store.close();
+  expect([countOf("call_starts"), countOf("call_servers")]).toEqual([0, 0]);
+  clock.pass(60_000);
+  const next = await lab.open({ place, clock });
+  expect([countOf("call_times"), countOf("call_places")]).toEqual([0, 0]);
+  file.close();
+  await next.close();
+});
+
+test("a locked file refuses, and what is refused leaves nothing", async () => {
+  const place = lab.newPlace();
+  const store = await lab.open({ place });
+  const limited = counter({ budget: 100, atOnce: 5 });
+  const { call } = await lease(store, limited, { reserve: 40, draft: UNKNOWN });
+  const blocker = new Database(join(place, "ledger.db"));
+  blocker.exec("BEGIN IMMEDIATE");
+  const settlement = { call, costMicros: 30, draft: draft() };
+  const [settled, admitted] = await Promise.allSettled([
+    store.settle([settlement]),
+    admit(store, limited, { reserve: 1 }),
+  ]);
+  const refused = { status: "rejected", reason: { kind: "store_unavailable", retryable: true } };
+  expect([settled, admitted]).toMatchObject([refused, refused]);
+  blocker.exec("ROLLBACK");
+  blocker.close();
+  expect(await store.usage([limited])).toMatchObject([{ used: 1 }, { used: 40 }]);
+  expect(await store.settle([settlement])).toMatchObject({ seqs: [1] });
+  expect(await store.usage([limited])).toMatchObject([{ used: 0 }, { used: 30 }]);
+  await store.close();
+});
