@@ -22,6 +22,7 @@ const LOCKS = {
   pauses: 0x6f_77_6c_63_6c_64,
   payments: 0x6f_77_6c_63_6c_65,
   approvals: 0x6f_77_6c_63_6c_66,
+  calls: 0x6f_77_6c_63_6c_67,
 };
 
 /** What has tables of its own in the store. */

@@ -110,3 +110,18 @@ export function rowOfDead({ draft, micros }: Start): Draft | undefined {
 
 /** `seq` is no part of a draft. */
 const COST_AT = COLUMNS.indexOf("cost_micros") - 1;
+
+/** Numbers of calls begin with that of their process. */
+export const CALLS_PER_PROCESS = 2 ** 32;
+
+export function callsOf(process: number): [from: number, to: number] {
+  return [process * CALLS_PER_PROCESS, (process + 1) * CALLS_PER_PROCESS];
+}
+
+/** Whoever can write to the store decides what is in it. */
+export function toHolds(list: unknown): readonly Hold[] {
+  if (!Array.isArray(list)) return [];
+  return list
+    .filter((hold) => Array.isArray(hold))
+    .map((hold: readonly unknown[]): Hold => [String(hold[0]), hold[1] === 1 ? 1 : 0]);
+}

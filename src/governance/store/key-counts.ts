@@ -38,6 +38,24 @@ export interface KeyCounts {
   addedMicros: number;
 }
 
+/** From the columns that both stores read, in this order. */
+export function toKeyCounts(row: readonly unknown[]): KeyCounts {
+  const [key, last, newestAtMs, expired, oldestAtMs, running, dayCalls, spentMicros, reservedMicros] = row;
+  return {
+    key: String(key),
+    last: Number(last ?? 0),
+    newestAtMs: Number(newestAtMs ?? 0),
+    expired: Number(expired ?? 0),
+    oldestAtMs: oldestAtMs === null ? undefined : Number(oldestAtMs),
+    running: Number(running ?? 0),
+    dayCalls: Number(dayCalls ?? 0),
+    spentMicros: Number(spentMicros ?? 0),
+    reservedMicros: Number(reservedMicros ?? 0),
+    addedCalls: 0,
+    addedMicros: 0,
+  };
+}
+
 /** The first limit that one more call would pass, in the order minute, day, concurrency, budget. */
 export function objectionOf(
   counts: KeyCounts,

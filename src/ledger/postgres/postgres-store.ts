@@ -18,12 +18,15 @@ export interface PostgresStoreOptions {
 }
 
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<LedgerStore> {
-  const { url, keys } = options;
-  const database = new Database({ url, use: "write" });
+  return new PostgresStore(await openLedgerDatabase(options), options);
+}
+
+/** With the ledger's tables, and of the same key. @throws OwlError */
+export async function openLedgerDatabase({ url, keys }: PostgresStoreOptions): Promise<Database> {
+  const database = await Database.open(url, "ledger", MIGRATIONS);
   try {
-    await database.migrate("ledger", MIGRATIONS);
     await claimKey(database, keys);
-    return new PostgresStore(database, options);
+    return database;
   } catch (error) {
     await database.close();
     throw error;
@@ -37,8 +40,15 @@ export async function openPostgresReader(options: {
   return new PostgresReader(new Database({ url: options.url, use: "read" }), options.loadKeys);
 }
 
+/** What is written in one transaction: rows, and what the function makes of its first argument. */
+export interface RowsAndMore {
+  readonly drafts: readonly Draft[];
+  readonly more: string;
+}
+
 /** The ledger that several servers share: appends of all of them stand in one line behind an advisory lock. */
-class PostgresStore implements LedgerStore {
+export class PostgresStore implements LedgerStore {
+  protected readonly database: Database;
   readonly #database: Database;
   readonly #options: PostgresStoreOptions;
   readonly #reader: PostgresReader;
@@ -49,6 +59,7 @@ class PostgresStore implements LedgerStore {
   #isAlone = false;
 
   constructor(database: Database, options: PostgresStoreOptions) {
+    this.database = database;
     this.#database = database;
     this.#options = options;
     this.#reader = new PostgresReader(new Database({ url: options.url, use: "read" }), () => options.keys);
@@ -72,6 +83,37 @@ class PostgresStore implements LedgerStore {
     const [row] = await this.#database.query(APPEND_SQL, [known.seq, known.hash, toJson(batch.rows)]);
     this.#isAlone = typeof row === "object" && row !== null && Reflect.get(row, "fits") === true;
     return this.#isAlone ? this.#appended(batch) : undefined;
+  }
+
+  /**
+   * Rows by a function of the database, `SELECT f(more, seq, hash, rows) AS reply`, that appends them behind the head it is
+   * told, or changes nothing and replies NULL. One round trip while no other server writes and nothing has to be looked at
+   * before; otherwise `look` says behind the lock what is to be written.
+   */
+  protected async appendBy(
+    sql: string,
+    {
+      expected,
+      look,
+    }: { readonly expected: RowsAndMore | undefined; readonly look: (client: PostgresClient) => Promise<RowsAndMore> },
+  ): Promise<{ readonly appended: Appended; readonly reply: unknown; readonly isExpected: boolean }> {
+    const known = this.#lastHead;
+    if (expected !== undefined && this.#isAlone && known !== undefined) {
+      const batch = chainDrafts(known, expected.drafts, this.#chainOptions());
+      const values = [expected.more, ...knownRow(known), toJson(batch.rows)];
+      const reply = replyOf(await this.#database.query(sql, values));
+      if (reply !== null) return { appended: this.#appended(batch), reply, isExpected: true };
+    }
+    let reply: unknown;
+    const appended = await this.#write(async (head, client) => {
+      const { drafts, more } = await look(client);
+      const batch = chainDrafts(head, drafts, this.#chainOptions());
+      const { rows } = await client.query<Record<string, unknown>>(sql, [more, ...knownRow(head), toJson(batch.rows)]);
+      reply = replyOf(rows);
+      if (reply === null) throw notStored();
+      return { ...batch, rows: [] };
+    });
+    return { appended, reply, isExpected: false };
   }
 
   #appended({ seqs, checkpoints, head }: ChainedBatch): Appended {
@@ -157,6 +199,15 @@ class PostgresStore implements LedgerStore {
       return this.#appended(batch);
     });
   }
+}
+
+/** The database knows no row before the first. */
+function knownRow({ seq, hash }: LedgerHead): readonly [number | null, string | null] {
+  return seq === 0 ? [null, null] : [seq, hash];
+}
+
+function replyOf([row]: readonly unknown[]): unknown {
+  return typeof row === "object" && row !== null ? Reflect.get(row, "reply") : null;
 }
 
 /** `seq` is no part of a draft. */

@@ -1,7 +1,7 @@
 import type { CallId, Settlement, Spending } from "../../../ledger/store.ts";
 import type { SqliteConnection } from "../../../ledger/sqlite/connection.ts";
-import type { Hold, Start } from "../admit-batch.ts";
-import { type KeyCounts, type Moment, WINDOW_MS } from "../key-counts.ts";
+import { callsOf, type Hold, type Start, toHolds } from "../admit-batch.ts";
+import { type KeyCounts, type Moment, toKeyCounts, WINDOW_MS } from "../key-counts.ts";
 
 const TRIM_MS = 1000;
 const MAX_TRIMMED_KEYS = 10_000;
@@ -58,22 +58,9 @@ export class CallTables {
     if (keys.size === 0) return counts;
     const names = JSON.stringify([...keys.keys()]);
     const fromMs = steadyMs - WINDOW_MS;
-    for (const [key, last, newestAtMs, expired, oldestAtMs, running] of rows(
-      this.#statements.loadTimes.all(names, fromMs),
-    )) {
-      counts.set(String(key), {
-        key: String(key),
-        last: Number(last ?? 0),
-        newestAtMs: Number(newestAtMs ?? 0),
-        expired: Number(expired ?? 0),
-        oldestAtMs: oldestAtMs === null ? undefined : Number(oldestAtMs),
-        running: Number(running ?? 0),
-        dayCalls: 0,
-        spentMicros: 0,
-        reservedMicros: 0,
-        addedCalls: 0,
-        addedMicros: 0,
-      });
+    for (const row of rows(this.#statements.loadTimes.all(names, fromMs))) {
+      const found = toKeyCounts(row);
+      counts.set(found.key, found);
     }
     for (const [key, calls, spent, reserved] of rows(this.#statements.loadDays.all(names, day.day, day.month))) {
       const found = counts.get(String(key));
@@ -158,7 +145,7 @@ export class CallTables {
     const ended = new Map<CallId, Ended>();
     if (calls.length === 0) return ended;
     for (const [call, holds, day, micros] of rows(this.#statements.takeStarts.all(JSON.stringify(calls))))
-      ended.set(Number(call), { holds: toHolds(holds), day: String(day), micros: Number(micros) });
+      ended.set(Number(call), { holds: toHolds(JSON.parse(String(holds))), day: String(day), micros: Number(micros) });
     return ended;
   }
 
@@ -225,7 +212,7 @@ export class CallTables {
     return rows(this.#statements.startsOf.all(...callsOf(process), MAX_DEAD_STARTS)).map(
       ([call, holds, day, micros, draft, mac]) => ({
         call: Number(call),
-        holds: toHolds(holds),
+        holds: toHolds(JSON.parse(String(holds))),
         day: String(day),
         micros: Number(micros),
         draft: String(draft),
@@ -262,24 +249,8 @@ export class CallTables {
   }
 }
 
-/** Numbers of calls begin with that of their process. */
-export const CALLS_PER_PROCESS = 2 ** 32;
-
-function callsOf(process: number): [from: number, to: number] {
-  return [process * CALLS_PER_PROCESS, (process + 1) * CALLS_PER_PROCESS];
-}
-
 function rows(found: readonly unknown[]): readonly Row[] {
   return found.filter((row) => Array.isArray(row));
-}
-
-/** Whoever can write to the file decides what is in it. */
-function toHolds(text: unknown): readonly Hold[] {
-  const list: unknown = JSON.parse(String(text));
-  if (!Array.isArray(list)) return [];
-  return list
-    .filter((hold) => Array.isArray(hold))
-    .map((hold: readonly unknown[]): Hold => [String(hold[0]), hold[1] === 1 ? 1 : 0]);
 }
 
 const READS = new Set<string>([

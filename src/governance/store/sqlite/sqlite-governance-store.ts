@@ -7,11 +7,11 @@ import { identifySelf, isSharerAlive, type SharerIdentity } from "../../../proce
 import { Calendar } from "../../limits/calendar.ts";
 import { type Clock, systemClock } from "../../limits/clock.ts";
 import type { Counter } from "../../policy/terms.ts";
-import { admitBatch, keysOf, sealStart, usedBy } from "../admit-batch.ts";
+import { admitBatch, CALLS_PER_PROCESS, keysOf, sealStart, usedBy } from "../admit-batch.ts";
 import type { Admission, AdmitRequest, GovernanceStore, Used } from "../governance-store.ts";
 import type { Moment } from "../key-counts.ts";
 import { settlementOfDead } from "../recovered-calls.ts";
-import { CallTables, CALLS_PER_PROCESS, type Ending } from "./call-tables.ts";
+import { CallTables, type Ending } from "./call-tables.ts";
 
 /** A process that cannot be looked at, in another container, is dead when it has not moved for this long. */
 const SILENCE_MS = 30_000;

@@ -48,7 +48,7 @@ test("[004-R8.4] [004-R8.2] several processes on one file let through exactly wh
   await (await openStoreAt(place)).close();
   const all = await Promise.all(["a", "b", "c"].map((name) => callsOf(start(place, name, 500))));
   expect(all.flatMap(({ settled }) => settled)).toHaveLength(500);
-  const reader = lab.reader(place);
+  const reader = await lab.reader(place);
   expect(await reader.verify({})).toMatchObject({ isIntact: true });
   expect(await reader.count({ outcome: "ok" })).toBe(500);
   await reader.close();

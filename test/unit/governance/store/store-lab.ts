@@ -84,7 +84,7 @@ export interface StoreLab {
   newPlace(): string;
   open(options?: StoreOptions): Promise<TestStore>;
   /** What is in the ledger of a place. */
-  reader(place: string): LedgerReader;
+  reader(place: string): Promise<LedgerReader>;
   /** Ends one as `kill -9` would, and lets the others notice. */
   kill(store: TestStore): Promise<void>;
   /** The others take it for dead from now on; it is not. */
@@ -112,7 +112,7 @@ export function sqliteLab(): SqliteLab {
   return {
     newPlace,
     bury,
-    reader(place) {
+    async reader(place) {
       const loadKeys = () => loadLedgerKeys({ folder: join(place, "keys"), create: false });
       return new SqliteReader({ path: join(place, "ledger.db"), loadKeys });
     },

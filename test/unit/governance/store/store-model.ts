@@ -154,7 +154,7 @@ export async function callsInLivesHeldAgainstModel(
           const model = new Model(countsLater);
           await fc.asyncModelRun(() => ({ model, real: { lab, place, clock, stores } }), commands);
           longest = Math.max(longest, model.calls.length);
-          await assertRecorded(model, lab.reader(place));
+          await assertRecorded(model, await lab.reader(place));
         } finally {
           await Promise.all(stores.map((store) => store.close()));
         }

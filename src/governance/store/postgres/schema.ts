@@ -1,0 +1,121 @@
+import { lockSql } from "../../../postgres/database.ts";
+
+const TABLES = `
+CREATE TABLE call_clock (is_only BOOLEAN PRIMARY KEY, last BIGINT NOT NULL, shift BIGINT NOT NULL);
+INSERT INTO call_clock VALUES (TRUE, 0, 0);
+CREATE TABLE call_times (key TEXT COLLATE "C", at BIGINT, n BIGINT NOT NULL, PRIMARY KEY (key, at));
+CREATE TABLE call_days (
+  key TEXT COLLATE "C", day TEXT COLLATE "C", calls BIGINT NOT NULL, spent BIGINT NOT NULL, reserved BIGINT NOT NULL,
+  PRIMARY KEY (key, day)
+) WITH (fillfactor = 50);
+CREATE TABLE call_places (key TEXT COLLATE "C" PRIMARY KEY, running BIGINT NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE call_starts (
+  call BIGINT PRIMARY KEY, holds JSON NOT NULL, day TEXT NOT NULL, micros BIGINT NOT NULL, draft TEXT NOT NULL, mac TEXT NOT NULL
+);
+CREATE TABLE call_servers (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, beat_at BIGINT NOT NULL)`;
+
+/** What an earlier version has counted. Its tables stay, for a server of that version that goes on for a while. */
+const TAKE_OVER = `
+DO $$ BEGIN
+  IF to_regclass('limit_spent') IS NOT NULL THEN
+    INSERT INTO call_days SELECT key, day, sum(n), 0, 0 FROM limit_days GROUP BY key, day;
+    INSERT INTO call_days SELECT key, month || '-01', 0, sum(micros), 0 FROM limit_spent GROUP BY key, month
+      ON CONFLICT (key, day) DO UPDATE SET spent = excluded.spent;
+  END IF;
+END $$`;
+
+/**
+ * Takes the lock behind which calls are admitted one batch after another, and reads the counts of the keys. The clock of
+ * the database goes on where it was set back: the difference is kept.
+ */
+const COUNTS = `
+CREATE FUNCTION owlclaw_call_counts_1(server BIGINT, keys JSON, today TEXT, this_month TEXT, given_ms BIGINT) RETURNS JSON
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  wall_ms BIGINT;
+  steady_ms BIGINT;
+  counts JSON;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', TRUE);
+  PERFORM ${lockSql("calls")};
+  wall_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
+  SELECT COALESCE(given_ms, greatest(wall_ms + shift, last)) INTO steady_ms FROM call_clock;
+  SELECT json_agg(json_build_array(asked.key,
+      (SELECT n FROM call_times t WHERE t.key = asked.key ORDER BY at DESC LIMIT 1),
+      (SELECT at FROM call_times t WHERE t.key = asked.key ORDER BY at DESC LIMIT 1),
+      (SELECT n FROM call_times t WHERE t.key = asked.key AND at <= steady_ms - 60000 ORDER BY at DESC LIMIT 1),
+      (SELECT at FROM call_times t WHERE t.key = asked.key AND at > steady_ms - 60000 ORDER BY at LIMIT 1),
+      (SELECT running FROM call_places p WHERE p.key = asked.key),
+      days.calls, days.spent, days.reserved))
+    INTO counts FROM json_array_elements_text(keys) AS asked(key)
+    LEFT JOIN LATERAL (SELECT sum(calls) FILTER (WHERE day >= today) AS calls, sum(spent) AS spent, sum(reserved) AS reserved
+      FROM call_days d WHERE d.key = asked.key AND day >= this_month) AS days ON TRUE;
+  RETURN json_build_object('wall', wall_ms, 'steady', steady_ms, 'counts', COALESCE(counts, '[]'),
+    'listed', EXISTS (SELECT FROM call_servers WHERE id = server));
+END $$`;
+
+/** Writes what a batch has counted, in the transaction that has the lock. Rows are locked in the order of their keys. */
+const ADD = `
+CREATE FUNCTION owlclaw_call_add_1(server BIGINT, batch JSON) RETURNS VOID
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  INSERT INTO call_places SELECT c->>0, (c->>1)::BIGINT FROM json_array_elements(batch->'days') c ORDER BY 1
+    ON CONFLICT (key) DO UPDATE SET running = call_places.running + excluded.running;
+  INSERT INTO call_days SELECT c->>0, batch->>'day', (c->>1)::BIGINT, 0, (c->>2)::BIGINT
+    FROM json_array_elements(batch->'days') c ORDER BY 1
+    ON CONFLICT (key, day) DO UPDATE SET calls = call_days.calls + excluded.calls, reserved = call_days.reserved + excluded.reserved;
+  INSERT INTO call_times SELECT c->>0, (c->>1)::BIGINT, (c->>2)::BIGINT FROM json_array_elements(batch->'times') c
+    ON CONFLICT (key, at) DO UPDATE SET n = excluded.n;
+  INSERT INTO call_starts SELECT * FROM json_populate_recordset(NULL::call_starts, batch->'starts');
+  DELETE FROM call_times t USING json_array_elements_text(batch->'trims') AS trimmed(key) WHERE t.key = trimmed.key
+    AND at < (SELECT max(at) FROM call_times x WHERE x.key = trimmed.key AND at <= (batch->>'steady')::BIGINT - 60000);
+  UPDATE call_clock SET last = (batch->>'steady')::BIGINT, shift = (batch->>'steady')::BIGINT - (batch->>'wall')::BIGINT
+    WHERE last < (batch->>'steady')::BIGINT AND batch->>'wall' IS NOT NULL;
+  UPDATE call_servers SET beat_at = (batch->>'now')::BIGINT WHERE id = server AND beat_at < (batch->>'now')::BIGINT - 1000;
+END $$`;
+
+/**
+ * Releases what calls hold, books what they cost and appends their rows behind the head that the server knows. Changes
+ * nothing and returns nothing where the head is another, or a call has ended already.
+ */
+const SETTLE = `
+CREATE FUNCTION owlclaw_call_settle_1(ends JSON, known_seq BIGINT, known_hash TEXT, batch JSON) RETURNS JSON
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  spendings JSON;
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RETURN NULL;
+  END IF;
+  PERFORM ${lockSql("ledger")};
+  IF (SELECT count(*) FROM json_array_elements(ends) e JOIN call_starts s ON s.call = (e->>0)::BIGINT) <> json_array_length(ends) THEN
+    RETURN NULL;
+  END IF;
+  IF json_array_length(batch) > 0 AND NOT owlclaw_ledger_append(known_seq, known_hash, batch) THEN
+    RETURN NULL;
+  END IF;
+  PERFORM FROM call_places WHERE key IN
+    (SELECT h->>0 FROM json_array_elements(ends) e JOIN call_starts s ON s.call = (e->>0)::BIGINT, json_array_elements(s.holds) h)
+    ORDER BY key FOR UPDATE;
+  WITH asked AS (SELECT (e->>0)::BIGINT AS call, (e->>1)::BIGINT AS cost FROM json_array_elements(ends) e),
+  ended AS (
+    DELETE FROM call_starts s USING asked WHERE s.call = asked.call RETURNING s.call, s.holds, s.day, s.micros, asked.cost
+  ),
+  held AS (SELECT ended.*, h->>0 AS key, (h->>1)::INTEGER AS paid FROM ended, json_array_elements(ended.holds) h),
+  freed AS (
+    UPDATE call_places p SET running = greatest(0, running - of.n)
+    FROM (SELECT key, count(*) AS n FROM held GROUP BY key) of WHERE p.key = of.key
+  ),
+  booked AS (
+    UPDATE call_days d SET spent = spent + of.cost, reserved = greatest(0, reserved - of.micros)
+    FROM (SELECT key, day, sum(cost) AS cost, sum(micros) AS micros FROM held WHERE paid = 1 GROUP BY key, day) of
+    WHERE d.key = of.key AND d.day = of.day
+  )
+  SELECT json_agg(json_build_array(call, key, left(day, -3),
+      (SELECT sum(spent) FROM call_days d WHERE d.key = held.key AND d.day >= left(held.day, -3))))
+    INTO spendings FROM held WHERE paid = 1 AND cost > 0;
+  RETURN COALESCE(spendings, '[]');
+END $$`;
+
+/** Steps of the schema, in order. A step that has shipped stays as it is. */
+export const CALL_MIGRATIONS: readonly string[] = [TABLES, TAKE_OVER, COUNTS, ADD, SETTLE];
