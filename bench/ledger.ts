@@ -6,7 +6,7 @@ import { draftFromEntry } from "../src/ledger/draft-from-entry.ts";
 import { exportRows } from "../src/ledger/export.ts";
 import { loadLedgerKeys } from "../src/ledger/keys.ts";
 import type { Ledger, LedgerEntry } from "../src/ledger/ledger.ts";
-import { openLedger } from "../src/ledger/open-ledger.ts";
+import { openStoreAndLedger } from "../src/governance/store/open-governance-store.ts";
 import { SqliteReader } from "../src/ledger/sqlite/reader.ts";
 import { SqliteWriter } from "../src/ledger/sqlite/writer.ts";
 import { createRedactor } from "../src/telemetry/redact.ts";
@@ -80,7 +80,7 @@ async function measureAppends(
   { appends, clients, storeUrl }: LedgerBenchOptions & { readonly clients: number },
 ): Promise<AppendCost> {
   const config = { ...DEFAULT_CONFIG, store: { url: store === "postgres" ? storeUrl : "" } };
-  const ledger = await openLedger({ config, dataFolder, logger: SILENT_LOGGER });
+  const { ledger } = await openStoreAndLedger({ config, dataFolder, logger: SILENT_LOGGER });
   await appendAll(ledger, Math.ceil(appends / 4), clients);
   const cpu = process.cpuUsage();
   const startedAt = performance.now();

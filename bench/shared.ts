@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { startPostgres } from "../test/services/postgres.ts";
-import { startRedis } from "../test/services/redis.ts";
 import { atMost, type Goal, MAX_GOVERNANCE_CPU_MICROS, MAX_GOVERNANCE_MS, toTable } from "./report.ts";
 import { MAIN, type Target, TARGETS } from "./targets.ts";
 import { type CaseResult, measureThroughput, type ThroughputOptions } from "./throughput.ts";
@@ -13,8 +12,7 @@ export interface SharedResults {
 
 const UNGOVERNED = "owlclaw-ungoverned";
 const SQLITE = "on SQLite";
-const REDIS = "on PostgreSQL and Redis";
-const POSTGRES = "on PostgreSQL alone";
+const POSTGRES = "on PostgreSQL";
 /** The extra over an ungoverned call, against what it may be on SQLite and against what it is there. */
 const MAX_RATIO = 3;
 
@@ -27,7 +25,7 @@ const GOVERNANCE = {
 /** The same governed call in each of the places where servers can count and record, beside the ungoverned one. */
 export async function measureShared(options: Omit<ThroughputOptions, "targets">): Promise<SharedResults> {
   // On a real disk, as SQLite is: what a commit waits for is a part of what is measured.
-  const [postgres, redis] = await Promise.all([startPostgres(tmpdir()), startRedis(tmpdir())]);
+  const postgres = await startPostgres(tmpdir());
   const folder = mkdtempSync(path.join(tmpdir(), "owlclaw-bench-shared-"));
   const store = { url: postgres.url };
   // JSON is YAML. Keys of a ledger fit one ledger: each store has its own.
@@ -47,12 +45,11 @@ export async function measureShared(options: Omit<ThroughputOptions, "targets">)
     const targets = [
       ...ungoverned.map((each): Target => ({ ...each, doors: ["http-2026"] })),
       target(SQLITE, {}),
-      target(REDIS, { store, limits: { url: redis.url } }),
       target(POSTGRES, { store }),
     ];
     return { results: await measureThroughput({ ...options, targets }) };
   } finally {
-    await Promise.all([postgres.stop(), redis.stop()]);
+    await postgres.stop();
     rmSync(folder, { recursive: true, force: true });
   }
 }
@@ -73,7 +70,7 @@ export function sharedReport({ results }: SharedResults): string {
 }
 
 export function checkSharedGoals({ results }: SharedResults): readonly Goal[] {
-  const [base, alone, shared] = [UNGOVERNED, SQLITE, REDIS].map((name) => find(results, name));
+  const [base, alone, shared] = [UNGOVERNED, SQLITE, POSTGRES].map((name) => find(results, name));
   if (base === undefined || alone === undefined || shared === undefined) return [];
   const measures = [
     { name: "CPU µs", field: "cpuMicrosPerCall", allowed: MAX_GOVERNANCE_CPU_MICROS },
@@ -82,7 +79,7 @@ export function checkSharedGoals({ results }: SharedResults): readonly Goal[] {
   return measures.flatMap(({ name, field, allowed }) => {
     const extra = shared[field] - base[field];
     return [
-      atMost(`extra ${name} ${REDIS}`, extra, MAX_RATIO * allowed),
+      atMost(`extra ${name} ${POSTGRES}`, extra, MAX_RATIO * allowed),
       atMost(`the same against ${SQLITE}`, extra / (alone[field] - base[field]), MAX_RATIO),
     ];
   });

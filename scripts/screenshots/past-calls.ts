@@ -1,5 +1,5 @@
 import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
-import { openLedger } from "../../src/ledger/open-ledger.ts";
+import { openStoreAndLedger } from "../../src/governance/store/open-governance-store.ts";
 import type { LedgerEntry } from "../../src/ledger/ledger.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
@@ -14,7 +14,7 @@ const COSTS = [12_000, 4_000, 0, 0, 21_000];
 /** Two weeks of calls before the server starts, so that the charts have something to show. They are the same on every run. */
 export async function writePastCalls(dataFolder: string): Promise<void> {
   const logger = createLogger({ level: "error", format: "json", write: () => undefined });
-  const ledger = await openLedger({ config: DEFAULT_CONFIG, dataFolder, logger });
+  const { ledger } = await openStoreAndLedger({ config: DEFAULT_CONFIG, dataFolder, logger });
   const today = new Date().setUTCHours(0, 0, 0, 0);
   for (let day = DAYS; day >= 0; day -= 1) {
     const count = 60 + Math.round(35 * Math.sin(day * 1.3)) + (DAYS - day) * 4;

@@ -157,13 +157,22 @@ function* tlsFindings({ http: { tls } }: Config): Iterable<Finding> {
 
 /** What several servers must share, they share as a whole. */
 function* sharingFindings({ store, limits, cluster, http }: Config): Iterable<Finding> {
-  if (limits.url === "" && store.url === "" && cluster.key !== "") {
+  if (limits.url !== "" && store.url === "") {
     yield {
       path: "limits.url",
+      value: limits.url,
+      involves: ["store.url"],
+      reason: "Redis does not count calls any more: calls and money of several servers are counted in store.url",
+      fix: "set store.url to the postgres:// URL of a PostgreSQL database, and keep limits.url only for sessions that survive their server",
+    };
+  }
+  if (limits.url === "" && store.url === "" && cluster.key !== "") {
+    yield {
+      path: "store.url",
       value: "",
-      involves: ["store.url", "cluster.key"],
+      involves: ["cluster.key"],
       reason: "cluster.key is for several servers, and each of them would count calls and money for itself",
-      fix: "set store.url to the postgres:// URL, or limits.url to the redis:// URL, that all of them count in",
+      fix: "set store.url to the postgres:// URL that all of them count in",
     };
   }
   if (cluster.url !== "" && cluster.key === "") {

@@ -138,7 +138,9 @@ export const limits = z
       .string()
       .refine((text) => text === "" || /^rediss?:\/\//.test(text), "must be a redis:// or rediss:// URL")
       .default("")
-      .describe("Where calls are counted, as redis://… Empty: in the store, that is store.url or the data folder.")
+      .describe(
+        "Where sessions of several servers are kept, as redis://… Empty: a session ends with its server. Calls are counted in store.url.",
+      )
       .register(fieldFacts, { secret: true }),
     leaseSeconds: seconds()
       .min(1)
@@ -149,4 +151,4 @@ export const limits = z
       ),
   })
   .prefault({})
-  .describe("Where limits and budgets are counted.");
+  .describe("What servers that count together share.");

@@ -10,7 +10,7 @@ export const store = z
       .refine((text) => text === "" || isStoreUrl(text), "must be a URL such as postgres://user@host/database")
       .default("")
       .describe(
-        "Where the ledger is kept, and calls are counted unless limits.url says where. Empty: SQLite in the data folder; or postgres://… for several servers.",
+        "Where the ledger is kept and calls are counted. Empty: SQLite in the data folder; or postgres://… for several servers.",
       )
       .register(fieldFacts, { secret: true }),
   })

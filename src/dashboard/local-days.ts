@@ -1,4 +1,4 @@
-import { Calendar } from "../governance/limits/calendar.ts";
+import { Calendar } from "../governance/store/calendar.ts";
 import type { DayShift } from "../ledger/query.ts";
 
 const HOUR_MS = 3_600_000;

@@ -1,5 +1,5 @@
 import type { Governor } from "../governance/governor.ts";
-import type { LimitName, Used } from "../governance/limits/limit-store.ts";
+import type { LimitName, Used } from "../governance/store/governance-store.ts";
 import type { LedgerCount, LedgerStats } from "../ledger/query.ts";
 import type { LedgerReader } from "../ledger/store.ts";
 import type { ApiRoute } from "./api.ts";

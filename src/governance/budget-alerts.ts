@@ -1,6 +1,7 @@
 import type { Alerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { Crossing, Lease, Used } from "./limits/limit-store.ts";
+import type { Lease, Used } from "./store/governance-store.ts";
+import type { Crossing } from "./store/thresholds.ts";
 import { fromMicros } from "./policy/terms.ts";
 import { ToldBudgets } from "./told-budgets.ts";
 

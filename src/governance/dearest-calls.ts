@@ -1,4 +1,5 @@
-import type { Admission, AdmitRequest, LimitStore } from "./limits/limit-store.ts";
+import type { Admissions } from "./store/admissions.ts";
+import type { Admission, AdmitRequest } from "./store/governance-store.ts";
 import type { Terms } from "./policy/terms.ts";
 
 /** Several budgets may stand in the way, one behind the other. */
@@ -26,10 +27,14 @@ export class DearestCalls {
   }
 
   /** Takes what it asks for, or all that is left. Less than is known to be needed is a refusal. */
-  async admit(limits: LimitStore, { counters, reserveMicros }: AdmitRequest, leastMicros: number): Promise<Admission> {
+  async admit(
+    calls: Pick<Admissions, "admit">,
+    { reserveMicros, ...request }: AdmitRequest,
+    leastMicros: number,
+  ): Promise<Admission> {
     let wantedMicros = reserveMicros;
     for (let tries = 1; ; tries += 1) {
-      const admission = await limits.admit({ counters, reserveMicros: wantedMicros });
+      const admission = await calls.admit({ ...request, reserveMicros: wantedMicros });
       if (admission.ok || admission.refusal.name !== "monthlyBudget") return admission;
       const { limit, used } = admission.refusal;
       if (limit - used < leastMicros || tries >= MAX_TRIES) return admission;

@@ -1,4 +1,6 @@
 import { isOwlError } from "../errors/owl-error.ts";
+import type { Draft } from "../ledger/row.ts";
+import type { CallId, Spending } from "../ledger/store.ts";
 import type { Alerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan } from "../telemetry/tracing/active-span.ts";
@@ -8,19 +10,20 @@ import { BudgetAlerts } from "./budget-alerts.ts";
 import { type Consumption, costOf } from "./cost.ts";
 import { DearestCalls } from "./dearest-calls.ts";
 import { FloodGuard, floodLimitFor } from "./flood-guard.ts";
-import type { Admission, Lease, LimitStore, Used } from "./limits/limit-store.ts";
 import type { AskerPolicy } from "./policy/asker-policy.ts";
 import type { PolicySource } from "./policy/policy-source.ts";
 import type { RuleVerdict } from "./policy/rule.ts";
 import { type Confirmation, stricter, type Terms, toMicros } from "./policy/terms.ts";
 import type { Pauses } from "./pauses.ts";
 import { deniedBy, limitedBy, tooDear } from "./refusal.ts";
-import { type ReservedCost, reservedBy } from "./reserved-cost.ts";
+import type { Admissions } from "./store/admissions.ts";
+import type { Admission, Lease, Used } from "./store/governance-store.ts";
+import { crossingsOf } from "./store/thresholds.ts";
 import type { Asker, Subject } from "./subject.ts";
 
 export interface GovernorOptions {
   readonly source: PolicySource;
-  readonly limits: LimitStore;
+  readonly calls: Pick<Admissions, "admit" | "usage" | "release" | "begin">;
   readonly approvals: Approvals;
   readonly pauses: Pauses;
   readonly logger: Logger;
@@ -36,17 +39,17 @@ export interface Grant {
   readonly revision: string;
   readonly used: readonly Used[];
   readonly flags: readonly string[];
-  /** What it holds of which budgets until it is settled. */
-  readonly reserved: ReservedCost;
-  /** Books what it cost and gives back what it held. */
-  settle(consumption: Consumption): Settlement;
+  /** Under which the store knows it until it ends; `undefined` where it was let through uncounted. */
+  readonly call: CallId | undefined;
+  /** What it has cost. */
+  costOf(consumption: Consumption): CallCost;
+  /** Its cost was booked. */
+  booked(spendings: readonly Spending[]): void;
 }
 
-export interface Settlement {
+export interface CallCost {
   readonly costMicros: number;
   readonly flags: readonly string[];
-  /** Rejects when it could not be booked now. Not there where there was nothing to book. */
-  readonly booked: Promise<unknown> | undefined;
 }
 
 const ALLOWED = "default";
@@ -121,43 +124,63 @@ export class Governor {
   }
 
   /**
-   * Rules, cost, limits and approval, in this order: at once where nobody has to be waited for.
+   * Rules, cost, limits and approval, in this order. Where it needs no approval its start is recorded with its admission.
    * @throws OwlError that names what stands against the call.
    */
-  admit(policy: AskerPolicy, call: AskedCall): Grant | Promise<Grant> {
+  async admit(policy: AskerPolicy, call: AskedCall): Promise<Grant> {
     const terms = policy.termsOf(call.subject);
     const verdict = judged(policy, terms, call);
     const confirm = confirmationOf(terms, verdict);
-    const held = this.#hold(policy, terms, this.#dearest.reserveOf(terms));
-    if (confirm !== undefined) return this.#confirmed(call, { policy, terms, confirm, held });
-    const parts = { policy, terms, rule: ruleOf(verdict), restore: undefined };
-    return held instanceof Promise ? held.then((known) => this.#grant(parts, known)) : this.#grant(parts, held);
+    const reserveMicros = this.#dearest.reserveOf(terms);
+    if (confirm !== undefined) {
+      const held = await this.#hold(policy, terms, { reserveMicros });
+      return this.#confirmed(call, { policy, terms, confirm, held });
+    }
+    const rule = ruleOf(verdict);
+    const draft = call.draft({ rule, revision: policy.revision, flags: NO_FLAGS });
+    return this.#grant(
+      { policy, terms, rule, restore: undefined },
+      await this.#hold(policy, terms, { reserveMicros, draft }),
+    );
   }
 
-  async #confirmed({ subject, args, approver }: AskedCall, asked: Confirming): Promise<Grant> {
-    const { policy, terms, confirm } = asked;
-    const held = await asked.held;
+  async #confirmed(call: AskedCall, { policy, terms, confirm, held }: Confirming): Promise<Grant> {
+    const { subject, args, approver } = call;
     activeSpan()?.stage("approval", { "owlclaw.approval.by": confirm.by });
     let yes: Agreed;
     try {
       yes = await this.#agreed({ confirm, subject, args, policy, approver: approver() });
     } catch (error) {
-      await this.#book(held.lease, 0);
+      this.#release(held.lease);
       throw error;
     }
-    const known = yes.policy === policy ? { held, terms } : await this.#heldAgain(subject, yes.policy, held);
+    const draft = call.draft({ rule: yes.rule, revision: yes.policy.revision, flags: [CONFIRMED_FLAG] });
+    const known =
+      yes.policy === policy
+        ? { terms, held: await this.#beginning(held, draft) }
+        : await this.#heldAgain({ subject, policy: yes.policy, draft }, held);
     return this.#grant({ terms: known.terms, ...yes }, { ...known.held, flags: [...known.held.flags, CONFIRMED_FLAG] });
+  }
+
+  /** From here on it has a row, even if this process is killed. */
+  async #beginning(held: Held, draft: Draft): Promise<Held> {
+    if (held.lease === undefined) return held;
+    try {
+      await this.#options.calls.begin(held.lease.call, draft);
+    } catch (error) {
+      this.#uncounted(error);
+    }
+    return held;
   }
 
   /** Prices, limits and budgets that were set while the call waited bind it: it gives back what it held, and asks anew. */
   async #heldAgain(
-    subject: Subject,
-    policy: AskerPolicy,
-    before: Held,
+    { subject, policy, draft }: { readonly subject: Subject; readonly policy: AskerPolicy; readonly draft: Draft },
+    { lease }: Held,
   ): Promise<{ readonly held: Held; readonly terms: Terms }> {
-    await this.#book(before.lease, 0);
+    if (lease !== undefined) await this.#options.calls.release(lease.call);
     const terms = policy.termsOf(subject);
-    return { terms, held: await this.#hold(policy, terms, this.#dearest.reserveOf(terms)) };
+    return { terms, held: await this.#hold(policy, terms, { reserveMicros: this.#dearest.reserveOf(terms), draft }) };
   }
 
   /** Waits for a yes. What was said of the call before is asked again: meanwhile somebody may have said no. */
@@ -178,29 +201,28 @@ export class Governor {
 
   /** Counts a call that cannot run, so that mistakes are limited like everything else. Says what is used now. @throws OwlError */
   async count(policy: AskerPolicy, subject: Subject): Promise<readonly Used[]> {
-    const { lease, used } = await this.#hold(policy, policy.termsOf(subject), 0);
-    await this.#book(lease, 0);
+    const terms = policy.termsOf(subject);
+    if (terms.counters.length === 0) return [];
+    const { lease, used } = await this.#hold(policy, terms, { reserveMicros: 0 });
+    this.#release(lease);
     return used;
   }
 
   async usage(asker: Asker): Promise<readonly Used[]> {
-    return this.#options.limits.usage(this.policyFor(asker).counters);
+    return this.#options.calls.usage(this.policyFor(asker).counters);
   }
 
-  #hold(policy: AskerPolicy, terms: Terms, reserveMicros: number): Held | Promise<Held> {
-    const { counters } = terms;
-    if (counters.length === 0) return NOTHING_HELD;
+  async #hold(policy: AskerPolicy, { counters, reserveMicros: leastMicros }: Terms, asked: Asked): Promise<Held> {
     activeSpan()?.stage("limits");
-    const { limits } = this.#options;
-    const asked =
-      reserveMicros > terms.reserveMicros
-        ? this.#dearest.admit(limits, { counters, reserveMicros }, terms.reserveMicros)
-        : limits.admit({ counters, reserveMicros });
-    if (!(asked instanceof Promise)) return heldBy(asked, policy, reserveMicros);
-    return asked.then(
-      (admission) => heldBy(admission, policy, reserveMicros),
-      (error: unknown) => this.#uncounted(error),
-    );
+    const { calls } = this.#options;
+    const request = { counters, ...asked };
+    try {
+      const isGuess = asked.reserveMicros > leastMicros;
+      const admission = await (isGuess ? this.#dearest.admit(calls, request, leastMicros) : calls.admit(request));
+      return heldBy(admission, policy, asked.reserveMicros);
+    } catch (error) {
+      return this.#uncounted(error);
+    }
   }
 
   #uncounted(error: unknown): Held {
@@ -210,41 +232,38 @@ export class Governor {
   }
 
   #grant({ policy, terms, rule, restore }: GrantParts, held: Held): Grant {
-    const settle: Grant["settle"] = (consumption) => {
-      if (consumption.isSuspended) restore?.();
-      const known = costOf(terms.price, consumption);
-      const reservedMicros = held.lease?.reserveMicros ?? terms.reserveMicros;
-      const isForfeit = consumption.isLost && terms.mayCharge && known < reservedMicros;
-      const costMicros = isForfeit ? reservedMicros : known;
-      this.#dearest.learn(terms, known);
-      // A call under an older policy does not know the budget in force.
-      if (policy.revision === this.revision) this.#budgetAlerts.seen(held.lease, held.used);
-      const flags = isForfeit ? FORFEIT : costFlags(costMicros, terms);
-      return { costMicros, flags, booked: this.#book(held.lease, costMicros) };
-    };
+    const { lease, used, flags } = held;
     return {
       rule,
       revision: policy.revision,
-      used: held.used,
-      flags: held.flags,
-      reserved: reservedBy(held.lease),
-      settle,
+      used,
+      flags,
+      call: lease?.call,
+      costOf: (consumption) => {
+        if (consumption.isSuspended) restore?.();
+        const known = costOf(terms.price, consumption);
+        const reservedMicros = lease?.reserveMicros ?? terms.reserveMicros;
+        const isForfeit = consumption.isLost && terms.mayCharge && known < reservedMicros;
+        const costMicros = isForfeit ? reservedMicros : known;
+        this.#dearest.learn(terms, known);
+        // A call under an older policy does not know the budget in force.
+        if (policy.revision === this.revision) this.#budgetAlerts.seen(lease, used);
+        return { costMicros, flags: isForfeit ? FORFEIT : costFlags(costMicros, terms) };
+      },
+      booked: (spendings) => {
+        if (lease === undefined || spendings.length === 0) return;
+        const crossings = crossingsOf(lease.counters, spendings);
+        if (crossings.length > 0) this.#budgetAlerts.crossed(crossings, lease.month);
+      },
     };
   }
 
-  /** Money is booked before the answer leaves; a place that is given back need not be waited for. */
-  #book(lease: Lease | undefined, costMicros: number): Promise<unknown> | undefined {
-    if (lease === undefined) return undefined;
-    const { month, counted } = lease;
-    const settled = this.#options.limits.settle(lease, costMicros);
-    if (costMicros === 0) {
-      settled.catch((error: unknown) => this.#options.logger.error("a call could not be settled yet", { error }));
-      return counted;
-    }
-    return settled.then((crossings) => {
-      if (crossings.length > 0) this.#budgetAlerts.crossed(crossings, month);
-      return counted;
-    });
+  /** No caller waits for it: the place is free a moment later. */
+  #release(lease: Lease | undefined): void {
+    if (lease === undefined) return;
+    this.#options.calls
+      .release(lease.call)
+      .catch((error: unknown) => this.#options.logger.error("a call could not be settled yet", { error }));
   }
 }
 
@@ -253,13 +272,27 @@ interface AskedCall {
   readonly subject: Subject;
   readonly args: unknown;
   readonly approver: () => Approver;
+  /** The row that it gets if this process dies before the call ends. */
+  readonly draft: (facts: BeginFacts) => Draft;
+}
+
+/** What governance knows of a call that begins. */
+export interface BeginFacts {
+  readonly rule: string;
+  readonly revision: string;
+  readonly flags: readonly string[];
+}
+
+interface Asked {
+  readonly reserveMicros: number;
+  readonly draft?: Draft;
 }
 
 interface Confirming {
   readonly policy: AskerPolicy;
   readonly terms: Terms;
   readonly confirm: Confirmation;
-  readonly held: Held | Promise<Held>;
+  readonly held: Held;
 }
 
 interface GrantParts {

@@ -1,4 +1,4 @@
-import type { LimitName, Used } from "./limits/limit-store.ts";
+import type { LimitName, Used } from "./store/governance-store.ts";
 import { fromMicros } from "./policy/terms.ts";
 
 export interface QuotaEntry {

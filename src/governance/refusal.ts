@@ -1,5 +1,5 @@
 import { OwlError } from "../errors/owl-error.ts";
-import type { LimitName, LimitRefusal } from "./limits/limit-store.ts";
+import type { LimitName, LimitRefusal } from "./store/governance-store.ts";
 import type { Cap, Objection } from "./policy/terms.ts";
 import { fromMicros } from "./policy/terms.ts";
 import type { Subject } from "./subject.ts";

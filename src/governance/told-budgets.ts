@@ -1,5 +1,5 @@
-import type { Crossing, Lease, Used } from "./limits/limit-store.ts";
-import { shareReached } from "./limits/thresholds.ts";
+import type { Lease, Used } from "./store/governance-store.ts";
+import { type Crossing, shareReached } from "./store/thresholds.ts";
 
 interface Told {
   readonly percent: number;

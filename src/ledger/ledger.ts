@@ -1,5 +1,6 @@
-import type { ReservedCost, StartedCall } from "./started-calls.ts";
-import type { LedgerReader } from "./store.ts";
+import type { Draft } from "./row.ts";
+import type { Recorded } from "./settlement-queue.ts";
+import type { CallId, LedgerReader, Settlement } from "./store.ts";
 
 /** What was called. `task`: a word to a task that runs. `admin`: an operator's own act, such as an approval. */
 export type LedgerKind = "tool" | "resource" | "prompt" | "completion" | "list" | "task" | "admin";
@@ -48,24 +49,36 @@ export interface LedgerHead {
   readonly hash: string;
 }
 
+/** The row of a call that has begun, in case its process dies before the call ends. */
+export interface Beginning {
+  readonly draft: Draft;
+  /** As in the draft, for the row. */
+  readonly argsText: string;
+  /** What was taken out of the arguments. */
+  readonly secrets: readonly string[] | undefined;
+}
+
+/** The end of an admitted call, or of the part of it that has a row. */
+export interface CallEnd {
+  readonly call: CallId;
+  readonly costMicros: number;
+  readonly beginning?: Beginning | undefined;
+  /** The work of the call goes on: it keeps what it holds, and this is its row if the process dies. */
+  readonly goesOnAs?: LedgerEntry;
+}
+
 /** The record of every call. */
 export interface Ledger {
+  /** Of the entry of a call that begins, bounded and redacted. */
+  beginning(entry: LedgerEntry): Beginning;
   /**
-   * Before a call runs: records that it begins, with the row that it gets if this process ends before the call does.
-   * @throws OwlError with `store_unavailable` when that cannot be recorded.
+   * Resolves when the entry is on disk, and with `end` what the call held is released and its cost booked: one transaction.
+   * Rejects with `store_unavailable` when it cannot be made durable; the end of a call is written when that works again,
+   * or by the next start. A refusal that repeats an earlier one resolves with the row that counts it.
    */
-  begin(entry: LedgerEntry, reserved: ReservedCost): StartedCall;
-  /** This is the row that the call, or the rest of its work, gets if this process ends first. Never throws. */
-  continues(call: StartedCall, entry: LedgerEntry, reserved: ReservedCost): void;
-  /** Its cost is about to be booked. Never throws. */
-  settles(call: StartedCall, costMicros: number): void;
-  /** The call gets no row. */
-  forget(call: StartedCall): void;
-  /**
-   * Resolves when the entry is on disk. Rejects with `store_unavailable` when it cannot be made durable; the next
-   * call tries anew. `started` has its row then. A refusal that repeats an earlier one resolves with the row that counts it.
-   */
-  append(entry: LedgerEntry, started?: StartedCall): Promise<{ readonly seq: number }>;
+  append(entry: LedgerEntry, end?: CallEnd): Promise<Recorded>;
+  /** The same without a row, for what a call holds that has not run. */
+  settle(settlement: Settlement): Promise<Recorded>;
   /** Whether the last attempt to write worked; for health checks. */
   readonly isHealthy: boolean;
   /** Rows were lost, and no operator has acknowledged it. */

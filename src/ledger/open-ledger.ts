@@ -5,18 +5,18 @@ import type { CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createRedactor, type Redactor } from "../telemetry/redact.ts";
 import { Anchor } from "./anchor.ts";
-import { AppendQueue } from "./append-queue.ts";
 import { type Checkpoint, formatHead } from "./checkpoint.ts";
 import { draftFromEntry } from "./draft-from-entry.ts";
-import type { Ledger, LedgerEntry } from "./ledger.ts";
+import type { LedgerKeys } from "./keys.ts";
+import type { Beginning, CallEnd, Ledger, LedgerEntry } from "./ledger.ts";
 import { compareWithAnchor } from "./compare-with-anchor.ts";
 import { OpenLoss } from "./loss.ts";
-import { keyFolderOf, openStore } from "./open-store.ts";
-import { recoverCalls, type RecoverOptions } from "./recover-calls.ts";
-import { type ReservedCost, type StartedCall, StartedCalls } from "./started-calls.ts";
+import { keyFolderOf } from "./open-store.ts";
 import { RefusalCounter } from "./refusal-counter.ts";
 import { Retention } from "./retention.ts";
-import type { Appended, LedgerReader, LedgerStore } from "./store.ts";
+import { COLUMNS } from "./row.ts";
+import { type Recorded, SettlementQueue } from "./settlement-queue.ts";
+import type { Appended, LedgerReader, Settlement, SettlingStore } from "./store.ts";
 
 export interface OpenLedgerOptions {
   readonly config: Pick<Config, "store" | "ledger"> & { readonly alerts: Pick<Config["alerts"], "webhook"> };
@@ -26,8 +26,8 @@ export interface OpenLedgerOptions {
   readonly alerts?: Alerts;
   /** Whose rows are about to come. */
   readonly inFlight?: CallsInFlight;
-  /** Books what calls of a killed server had reserved. */
-  readonly charge?: RecoverOptions["charge"];
+  /** Closes with the ledger. */
+  readonly opened: { readonly store: SettlingStore; readonly keys: LedgerKeys };
 }
 
 /** Refusals that repeat within this time are counted in one row. */
@@ -39,22 +39,17 @@ const RECOVER_MS = 5000;
 
 /** Opens the ledger, and makes it when there is none. Rejects when nothing could be recorded. */
 export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
-  const { config, logger } = options;
-  const { store, keys } = await openStore(options);
+  const { config, logger, opened } = options;
+  const { store, keys } = opened;
   const alerts = options.alerts ?? createAlerts({ webhook: config.alerts.webhook, logger });
   const anchor = new Anchor(keyFolderOf(options), keys);
   const openLoss = new OpenLoss(keyFolderOf(options));
   const redactor = createRedactor(config.ledger.redact);
-  const { dataFolder, charge = async () => undefined } = options;
-  const started = new StartedCalls(dataFolder, keys);
-  const recovery = { dataFolder, keys, charge, owed: [] };
   const ledger = new StoredLedger({
     store,
     alerts,
     anchor,
     openLoss,
-    started,
-    recovery,
     logger,
     redactor,
     inFlight: options.inFlight,
@@ -63,13 +58,14 @@ export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
   return ledger;
 }
 
+/** `seq` is no part of a draft. */
+const ARGS_AT = COLUMNS.indexOf("args") - 1;
+
 interface Parts {
-  readonly store: LedgerStore;
+  readonly store: SettlingStore;
   readonly alerts: Alerts;
   readonly anchor: Anchor;
   readonly openLoss: OpenLoss;
-  readonly started: StartedCalls;
-  readonly recovery: Omit<RecoverOptions, "store" | "own" | "logger">;
   readonly logger: Logger;
   readonly redactor: Redactor;
   readonly inFlight: CallsInFlight | undefined;
@@ -78,7 +74,7 @@ interface Parts {
 class StoredLedger implements Ledger {
   readonly reader: LedgerReader;
   readonly #parts: Parts;
-  readonly #queue: AppendQueue;
+  readonly #queue: SettlementQueue;
   readonly #refusals: RefusalCounter;
   #retention: Retention | undefined;
   #flushTimer: NodeJS.Timeout | undefined;
@@ -93,8 +89,8 @@ class StoredLedger implements Ledger {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.reader = readerOf(parts);
-    this.#queue = new AppendQueue({
-      write: (drafts) => this.#aside?.then(() => parts.store.append(drafts)) ?? parts.store.append(drafts),
+    this.#queue = new SettlementQueue({
+      write: (batch) => this.#aside?.then(() => parts.store.settle(batch)) ?? parts.store.settle(batch),
       onWritten: (appended) => this.#onWritten(appended),
       onFailed: (error) => this.#onFailed(error),
       gathered: () => parts.inFlight?.settled() ?? Promise.resolve(),
@@ -102,9 +98,9 @@ class StoredLedger implements Ledger {
     this.#refusals = new RefusalCounter({
       windowMs: REFUSAL_WINDOW_MS,
       now: () => performance.now(),
-      write: (entry) => this.#queue.append(draftFromEntry(entry, parts.redactor)),
+      write: (entry) => this.#queue.settle({ draft: draftFromEntry(entry, parts.redactor) }),
       writeCount: ({ entry, count }) =>
-        this.#queue.append(draftFromEntry(entry, parts.redactor, { counted: { kind: "refusals", count } })),
+        this.#queue.settle({ draft: draftFromEntry(entry, parts.redactor, { counted: { kind: "refusals", count } }) }),
     });
   }
 
@@ -132,47 +128,30 @@ class StoredLedger implements Ledger {
     logger.debug("ledger is open", { head: formatHead(head) });
   }
 
-  begin(entry: LedgerEntry, reserved: ReservedCost): StartedCall {
-    const { started, redactor } = this.#parts;
-    return started.begin(draftFromEntry(entry, redactor), { reserved, secrets: entry.secrets });
+  beginning(entry: LedgerEntry): Beginning {
+    const draft = draftFromEntry(entry, this.#parts.redactor);
+    return { draft, argsText: String(draft[ARGS_AT]), secrets: entry.secrets };
   }
 
-  continues(call: StartedCall, entry: LedgerEntry, reserved: ReservedCost): void {
-    const { started, redactor } = this.#parts;
-    this.#note(() => started.continues(call, draftFromEntry(entry, redactor), reserved));
-  }
-
-  settles(call: StartedCall, costMicros: number): void {
-    // A call for which nothing is set aside and that cost nothing is booked nowhere.
-    if (costMicros === 0 && call.reserved.micros === 0) return;
-    this.#note(() => this.#parts.started.settles(call, costMicros));
-  }
-
-  #note(write: () => void): void {
-    try {
-      write();
-    } catch (error) {
-      this.#parts.logger.error("what becomes of a call if this server ends could not be recorded", { error });
-    }
-  }
-
-  forget(call: StartedCall): void {
-    this.#parts.started.end(call);
-  }
-
-  append(entry: LedgerEntry, call?: StartedCall): Promise<{ readonly seq: number }> {
-    const { started, redactor } = this.#parts;
-    if (call === undefined) {
+  append(entry: LedgerEntry, end?: CallEnd): Promise<Recorded> {
+    const { redactor } = this.#parts;
+    if (end === undefined) {
       if (entry.outcome === "refused" && entry.decision === "deny") return this.#refusals.add(entry);
-      return this.#queue.append(draftFromEntry(entry, redactor));
+      return this.#queue.settle({ draft: draftFromEntry(entry, redactor) });
     }
+    const { call, costMicros, beginning, goesOnAs } = end;
     // Arguments are written once, unless the result has shown a secret that may stand in them.
-    const isSame = entry.secrets?.join() === call.secrets?.join();
-    const row = this.#queue.append(draftFromEntry(entry, redactor, { argsText: isSame ? call.argsText : undefined }));
-    return row.then((written) => {
-      started.end(call);
-      return written;
+    const isSame = entry.secrets?.join() === beginning?.secrets?.join();
+    return this.#queue.settle({
+      call,
+      costMicros,
+      draft: draftFromEntry(entry, redactor, { argsText: isSame ? beginning?.argsText : undefined }),
+      goesOnAs: goesOnAs === undefined ? undefined : draftFromEntry(goesOnAs, redactor),
     });
+  }
+
+  settle(settlement: Settlement): Promise<Recorded> {
+    return this.#queue.settle(settlement);
   }
 
   close(): Promise<void> {
@@ -180,7 +159,7 @@ class StoredLedger implements Ledger {
   }
 
   async #shutDown(): Promise<void> {
-    const { store, alerts, started } = this.#parts;
+    const { store, alerts } = this.#parts;
     clearInterval(this.#recoverTimer);
     clearInterval(this.#flushTimer);
     clearInterval(this.#sealTimer);
@@ -190,7 +169,6 @@ class StoredLedger implements Ledger {
     await this.#queue.drained();
     await this.#aside;
     await this.#seal();
-    started.close();
     await store.close();
     await alerts.close();
   }
@@ -216,6 +194,7 @@ class StoredLedger implements Ledger {
     if (this.#isHealthy) return;
     try {
       this.#onWritten(await this.#parts.store.append([]));
+      await this.#queue.payOff();
     } catch {
       // As it was told; it is tried again.
     }
@@ -223,9 +202,10 @@ class StoredLedger implements Ledger {
 
   /** Calls of servers that were killed get their rows. */
   async #recover(): Promise<void> {
-    const { store, started, recovery, logger } = this.#parts;
+    const { store, logger } = this.#parts;
     try {
-      await recoverCalls({ ...recovery, store, logger, own: started.path });
+      const calls = await store.recover();
+      if (calls > 0) logger.warning("calls of a server that has ended are recorded as unknown", { calls });
     } catch (error) {
       logger.error("calls of servers that were killed cannot be looked for; it is tried again", { error });
     }

@@ -51,6 +51,6 @@ export async function openReader(place: LedgerPlace): Promise<LedgerReader> {
   return (await import("./postgres/postgres-store.ts")).openPostgresReader({ url: config.store.url, loadKeys });
 }
 
-function sqlitePath(dataFolder: string): string {
+export function sqlitePath(dataFolder: string): string {
   return join(dataFolder, "ledger.db");
 }

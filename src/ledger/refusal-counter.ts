@@ -1,11 +1,12 @@
 import { hash } from "node:crypto";
 import { withoutTexts } from "../telemetry/hiding-redactor.ts";
 import type { LedgerEntry } from "./ledger.ts";
+import type { Recorded } from "./settlement-queue.ts";
 
 /** Refusals of one principal by one rule, from the first that got a row to the end of the window. */
 interface Streak {
   readonly first: LedgerEntry;
-  readonly written: Promise<{ readonly seq: number }>;
+  readonly written: Promise<Recorded>;
   readonly startedAtMs: number;
   /** Digests of the calls that got a row. */
   readonly rows: Set<string>;
@@ -23,7 +24,7 @@ export interface CountedRefusals {
 
 export interface RefusalCounterOptions {
   readonly windowMs: number;
-  readonly write: (entry: LedgerEntry) => Promise<{ readonly seq: number }>;
+  readonly write: (entry: LedgerEntry) => Promise<Recorded>;
   readonly writeCount: (refusals: CountedRefusals) => Promise<unknown>;
   readonly now: () => number;
 }
@@ -52,7 +53,7 @@ export class RefusalCounter {
     this.#options = options;
   }
 
-  add(entry: LedgerEntry): Promise<{ readonly seq: number }> {
+  add(entry: LedgerEntry): Promise<Recorded> {
     const { windowMs, now } = this.#options;
     const key = JSON.stringify([entry.principal, entry.rule, entry.errorKind]);
     const streak = this.#streaks.get(key);
@@ -81,7 +82,7 @@ export class RefusalCounter {
     if (first !== undefined) throw first.reason;
   }
 
-  #addTo({ rows, repeats, written }: Streak, entry: LedgerEntry): Promise<{ readonly seq: number }> {
+  #addTo({ rows, repeats, written }: Streak, entry: LedgerEntry): Promise<Recorded> {
     const digest = rows.size < MAX_ROWS ? digestOf(entry) : undefined;
     if (digest !== undefined && !rows.has(digest)) {
       rows.add(digest);
@@ -96,7 +97,7 @@ export class RefusalCounter {
     return written;
   }
 
-  #open(key: string, first: LedgerEntry): Promise<{ readonly seq: number }> {
+  #open(key: string, first: LedgerEntry): Promise<Recorded> {
     const written = this.#options.write(first);
     const startedAtMs = this.#options.now();
     const rows = new Set([digestOf(first)]);

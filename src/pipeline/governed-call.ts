@@ -1,11 +1,10 @@
 import type { UsedSandbox } from "../capabilities/context.ts";
 import { withFields } from "../collections/with-fields.ts";
-import type { Grant, Settlement } from "../governance/governor.ts";
+import type { BeginFacts, CallCost, Grant } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import { type Quota, rememberQuota, toQuota } from "../governance/quota.ts";
-import { NOTHING_RESERVED } from "../governance/reserved-cost.ts";
-import type { LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
-import type { StartedCall } from "../ledger/started-calls.ts";
+import type { Beginning, CallEnd, LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
+import type { Draft } from "../ledger/row.ts";
 import type { CallInFlight } from "../telemetry/calls-in-flight.ts";
 import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";
 import type { Span } from "../telemetry/tracing/span.ts";
@@ -29,8 +28,7 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
   span?.stage("policy");
   let entered: Entered<I>;
   try {
-    const entering = enterCall(parts, policy, work);
-    entered = entering instanceof Promise ? await entering : entering;
+    entered = await enterCall(parts, { policy, work, draft: (facts) => record.beginning(policy, facts) });
   } catch (thrown) {
     span?.endStage(errorTypeOf(thrown));
     await record.close({ thrown, policy, span });
@@ -45,7 +43,6 @@ export async function runGoverned<I, T>(parts: GovernanceParts, work: GovernedWo
     // While it waited for its turn or a yes, its client may have been paused or the call itself ended.
     record.assertNotStopped();
     governor.pauses.check(work.call.caller.principal.id);
-    record.begins(policy, grant);
     await record.learnsWhatIsPaid();
     hasBegun = true;
     work.call.onPassed?.();
@@ -67,7 +64,7 @@ const RAN = { isSuspended: false, hasBegun: true };
 
 /** What a call that ran has used. */
 interface Spent {
-  readonly settled: Settlement;
+  readonly cost: CallCost;
   readonly egressBytes: number;
   readonly sandbox: UsedSandbox | undefined;
 }
@@ -75,13 +72,13 @@ interface Spent {
 interface Ending<T> {
   readonly policy: AskerPolicy;
   /** Not there where the call was not let in. */
-  readonly grant?: Grant;
+  readonly grant?: BeginFacts & Partial<Grant>;
   readonly spent?: Spent;
   readonly value?: T;
   readonly thrown?: unknown;
   readonly span: Span | undefined;
-  /** A second row follows when its work has ended. */
-  readonly runsOn?: boolean;
+  /** Its work has not ended: the row that follows if this process dies. */
+  readonly goesOnAs?: LedgerEntry;
 }
 
 /** Writes the one row of one call, whichever way it ends. */
@@ -94,7 +91,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
   readonly #slot: number | undefined;
   readonly #egress = new EgressMeter();
   #charged = 0;
-  #started: StartedCall | undefined;
+  #beginning: Beginning | undefined;
   #isFixedPaid = false;
   #runsMs: number | undefined;
   #stage: CallStage = "policy";
@@ -141,14 +138,10 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     this.#runsMs = performance.now();
   }
 
-  /** From here on it has a row, even if this process is killed. @throws OwlError when that cannot be recorded. */
-  begins(policy: AskerPolicy, grant: Grant): void {
-    const { ledger, governor } = this.#parts;
-    try {
-      this.#started = ledger.begin(this.#unknownEntry({ policy, grant, span: undefined }), grant.reserved);
-    } catch (error) {
-      if (!governor.failOpen) throw error;
-    }
+  /** The row that it gets if this process dies before the call ends. */
+  beginning(policy: AskerPolicy, facts: BeginFacts): Draft {
+    this.#beginning = this.#parts.ledger.beginning(this.#unknownEntry(policy, facts));
+    return this.#beginning.draft;
   }
 
   /** A call that comes back with answers to its questions pays its fixed price once. */
@@ -157,14 +150,14 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     if (isPaid !== undefined) this.#isFixedPaid = await isPaid();
   }
 
-  /** The row of a call that this process does not bring to its end. */
-  #unknownEntry(ending: Ending<T> & { readonly grant: Grant }): LedgerEntry {
+  /** The row of a call that this process does not bring to its end. The store adds what was reserved for it. */
+  #unknownEntry(policy: AskerPolicy, facts: BeginFacts): LedgerEntry {
     const result = { error: "the server ended before this call did" };
-    const costMicros = ending.grant.reserved.micros;
-    return withFields(this.#entry(ending, performance.now()), { outcome: "unknown" as const, result, costMicros });
+    const entry = this.#entry({ policy, grant: facts, span: undefined }, performance.now());
+    return withFields(entry, { outcome: "unknown" as const, result });
   }
 
-  /** Settles what the call has used until now. */
+  /** What the call has used until now. */
   spent(grant: Grant, { isSuspended, hasBegun }: { readonly isSuspended: boolean; readonly hasBegun: boolean }): Spent {
     const egressBytes = this.#egress.bytes();
     const nowMs = performance.now();
@@ -178,27 +171,20 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
       isFixedDue: hasBegun && !this.#isFixedPaid,
       isLost: this.isLost,
     };
-    const settled = grant.settle(used);
-    // In the same turn of the event loop, which comes before the store writes: a killed server books nothing twice.
-    if (this.#started !== undefined) this.#parts.ledger.settles(this.#started, settled.costMicros);
-    return { settled, egressBytes, sandbox: this.#egress.sandbox };
+    return { cost: grant.costOf(used), egressBytes, sandbox: this.#egress.sandbox };
   }
 
   /** A refusal stays what it is; what nobody could record must not leave, unless the operator wants it so. */
   async close(ending: Ending<T>): Promise<void> {
     const { governor } = this.#parts;
-    const booked = ending.spent?.settled.booked;
     const startMs = performance.now();
     const entry = this.#entry(ending, startMs);
     this.#stage = "recording";
     ending.span?.stage("ledger");
-    // Both are waited for, one after the other: whoever fails first must not go unheard.
-    booked?.catch(() => undefined);
     try {
       const written = this.#append(entry, ending);
       this.#inFlight?.end();
       await written;
-      await booked;
       ending.span?.endStage();
     } catch (error) {
       ending.span?.endStage(errorTypeOf(error));
@@ -209,17 +195,16 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     this.#end(entry, ending, { startMs, thrown: ending.thrown });
   }
 
-  #append(entry: LedgerEntry, { runsOn = false }: Ending<T>): Promise<unknown> {
-    const { ledger, governor } = this.#parts;
-    const started = runsOn ? undefined : this.#started;
-    const written = ledger.append(entry, started);
-    if (started === undefined) return written;
-    return written.catch((error: unknown) => {
-      // What it cost is booked. With failOpen the operator does without the row; else the next start writes it.
-      if (governor.failOpen) ledger.forget(started);
-      else ledger.continues(started, entry, NOTHING_RESERVED);
-      throw error;
-    });
+  /** The row, and with it the end of what the call holds. */
+  async #append(entry: LedgerEntry, { grant, spent, goesOnAs }: Ending<T>): Promise<void> {
+    const { ledger } = this.#parts;
+    const costMicros = spent?.cost.costMicros ?? 0;
+    const end: CallEnd | undefined =
+      grant?.call === undefined
+        ? undefined
+        : { call: grant.call, costMicros, beginning: this.#beginning, ...(goesOnAs !== undefined && { goesOnAs }) };
+    const { spendings } = await ledger.append(entry, end);
+    grant?.booked?.(spendings);
   }
 
   async closeFailed(
@@ -238,18 +223,19 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
   async #closeTwice(ending: Ending<T> & { readonly grant: Grant }, spent: () => Spent): Promise<void> {
     void this.endsWithin(LONGEST_RUN_ON_MS).then(() => this.#closeLate(ending, spent()));
     const flags = joined(ending.grant.flags, [RUNS_ON_FLAG]);
-    await this.close({ ...ending, grant: { ...ending.grant, flags }, runsOn: true });
-    if (this.#started === undefined) return;
-    this.#parts.ledger.continues(this.#started, lateEntry(this.#unknownEntry(ending)), ending.grant.reserved);
+    const goesOnAs = lateEntry(this.#unknownEntry(ending.policy, ending.grant));
+    await this.close({ ...ending, grant: { ...ending.grant, flags }, goesOnAs });
   }
 
   async #closeLate(ending: Ending<T>, spent: Spent): Promise<void> {
     const entry = this.#entry({ ...ending, spent }, performance.now());
-    const { ledger, observer } = this.#parts;
     const late = lateEntry({ ...entry, result: undefined });
-    // Nobody waits for it. A ledger that cannot write says so by itself, and what could not be booked is tried again.
-    await Promise.allSettled([ledger.append(late, this.#started), spent.settled.booked]);
-    observer?.ranOn?.(late, this.#work.call);
+    try {
+      await this.#append(late, { ...ending, spent });
+    } catch {
+      // No caller waits for it. A ledger that cannot write says so by itself, and writes this row when it can again.
+    }
+    this.#parts.observer?.ranOn?.(late, this.#work.call);
   }
 
   #end(
@@ -263,7 +249,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
     const ledgerMs = performance.now() - startMs;
     const runsMs = this.#runsMs ?? startMs;
     const stages = { policyMs: runsMs - this.#startMs, runMs: startMs - runsMs };
-    const quota = (): Quota | undefined => (grant === undefined ? undefined : toQuota(grant.used, Date.now()));
+    const quota = (): Quota | undefined => (grant?.used === undefined ? undefined : toQuota(grant.used, Date.now()));
     const { call } = this.#work;
     const { egressBytes = 0, sandbox } = spent ?? {};
     observer.finished({ entry, call, thrown, quota, egressBytes, sandbox, ledgerMs, stages });
@@ -291,11 +277,11 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
       rule: rule ?? grant?.rule ?? "default",
       policyRevision: grant?.revision ?? verdict.revision ?? policy.revision,
       durationMs: Math.round((endMs - this.#startMs) * 1000) / 1000,
-      costMicros: spent?.settled.costMicros ?? 0,
+      costMicros: spent?.cost.costMicros ?? 0,
       traceId,
       sandbox,
       secrets,
-      flags: joined(policy.groupFlags, joined(grant?.flags, spent?.settled.flags)),
+      flags: joined(policy.groupFlags, joined(grant?.flags, spent?.cost.flags)),
     };
   }
 

@@ -17,10 +17,8 @@ const SETTINGS_SQL = `SELECT set_config('default_transaction_isolation', 'read c
 /** Advisory locks are numbers that everybody on the database shares: these begin with "owlclaw" in ASCII, cut to 48 bits. */
 const LOCKS = {
   ledger: 0x6f_77_6c_63_6c_61,
-  limits: 0x6f_77_6c_63_6c_62,
   servers: 0x6f_77_6c_63_6c_63,
   pauses: 0x6f_77_6c_63_6c_64,
-  payments: 0x6f_77_6c_63_6c_65,
   approvals: 0x6f_77_6c_63_6c_66,
   calls: 0x6f_77_6c_63_6c_67,
 };
@@ -124,11 +122,6 @@ export class Database {
 
 export function lockSql(part: StorePart): string {
   return `pg_advisory_xact_lock(${LOCKS[part]})`;
-}
-
-/** Many may have it at once, and nobody while one has the other. */
-export function sharedLockSql(part: StorePart): string {
-  return `pg_advisory_xact_lock_shared(${LOCKS[part]})`;
 }
 
 /**

@@ -206,9 +206,9 @@ async function openParts(options: AssembleOptions & CapabilityOptions & PartsBef
   return { governance: opened.value, capabilities: served.value };
 }
 
-async function openGoverned({ sharing, ...options }: AssembleOptions & PartsBefore): Promise<OpenGovernance> {
+async function openGoverned(options: AssembleOptions & PartsBefore): Promise<OpenGovernance> {
   const { openGovernance } = await import("./open-governance.ts");
-  return openGovernance({ ...options, engine: sharing?.engine });
+  return openGovernance(options);
 }
 
 async function openShared(

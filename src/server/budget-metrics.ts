@@ -1,5 +1,5 @@
 import type { Governor } from "../governance/governor.ts";
-import type { Used } from "../governance/limits/limit-store.ts";
+import type { Used } from "../governance/store/governance-store.ts";
 import type { LedgerEntry } from "../ledger/ledger.ts";
 import type { Call } from "../pipeline/call.ts";
 import type { CallObserver, FinishedCall } from "../pipeline/call-observer.ts";

@@ -4,14 +4,11 @@ import type { Config } from "../config/schema.ts";
 import type { ApprovalDesk } from "../governance/approval/approval-desk.ts";
 import { Approvals } from "../governance/approval/approvals.ts";
 import { Governor } from "../governance/governor.ts";
-import type { LimitStore } from "../governance/limits/limit-store.ts";
-import type { LimitEngine } from "../governance/limits/shared/limit-engine.ts";
-import { SharedLimitStore } from "../governance/limits/shared/shared-limit-store.ts";
-import { SqliteLimitStore } from "../governance/limits/sqlite-limit-store.ts";
+import { Admissions } from "../governance/store/admissions.ts";
+import { openStoreAndLedger, type StoreAndLedger } from "../governance/store/open-governance-store.ts";
 import { PauseFiles } from "../governance/pause-files.ts";
 import { Pauses } from "../governance/pauses.ts";
 import type { PolicySource } from "../governance/policy/policy-source.ts";
-import { openLedger } from "../ledger/open-ledger.ts";
 import type { GovernanceParts } from "../pipeline/governed-work.ts";
 import { type ActRecord, OperatorActs } from "../pipeline/operator-acts.ts";
 import { RunningCalls } from "../pipeline/running-calls.ts";
@@ -41,19 +38,17 @@ export interface OpenGovernanceOptions {
   readonly logger: Logger;
   /** Where the configuration came from, to read it again. */
   readonly loaded?: Pick<LoadedConfig, "read" | "reload"> | undefined;
-  /** Where calls are counted together with other servers. */
-  readonly engine?: LimitEngine | undefined;
   readonly alerts: Alerts;
 }
 
-/** Opens policy, limits, approvals and ledger, in this order; closes them in reverse. */
+/** Opens policy, store, approvals and ledger, in this order; closes them in reverse. */
 export async function openGovernance(options: OpenGovernanceOptions): Promise<OpenGovernance> {
   const { config, logger, loaded, alerts } = options;
-  const { governance, sandbox } = config;
+  const { governance } = config;
   const policy = await PolicyWatch.open({ origin: governance, logger, loaded });
   const { source } = policy;
   const inFlight = new CallsInFlight();
-  const limits = openLimits(options, { source, inFlight });
+  const { store, ledger } = await openRecord(options, { source, inFlight });
   const approvals = new Approvals({ timeoutMs: governance.approvalTimeoutSeconds * 1000 });
   const running = new RunningCalls();
   let pauses: Pauses | undefined;
@@ -62,10 +57,9 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
     const opened = (desk = await openApprovalDesk(config, { approvals, logger }));
     const paused = (pauses = await openPauses(config, logger));
     paused.onChange((begun) => cancelPaused({ approvals, running }, begun));
-    const charge = limits.charge.bind(limits);
-    const ledger = await openLedger({ config, dataFolder: sandbox.root, logger, alerts, inFlight, charge });
     const { failOpen } = governance;
-    const governor = new Governor({ source, limits, approvals, pauses: paused, logger, alerts, failOpen });
+    const calls = new Admissions({ store, settle: (settlement) => ledger.settle(settlement) });
+    const governor = new Governor({ source, calls, approvals, pauses: paused, logger, alerts, failOpen });
     return {
       acts: openActs({ ledger, governor, source, logger }),
       governor,
@@ -86,15 +80,31 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
         await running.whenEmpty(STOP_GRACE_MS);
         await ledger.close();
         await paused.close();
-        await limits.close();
       },
     };
   } catch (error) {
     await desk?.close();
     await pauses?.close();
-    await limits.close();
+    await ledger.close();
     throw error;
   }
+}
+
+function openRecord(
+  { config, logger, alerts }: OpenGovernanceOptions,
+  { source, inFlight }: { readonly source: PolicySource; readonly inFlight: CallsInFlight },
+): Promise<StoreAndLedger> {
+  const timeZone = (): string => source.current.config.timeZone;
+  const { leaseSeconds } = config.limits;
+  return openStoreAndLedger({
+    config,
+    dataFolder: config.sandbox.root,
+    logger,
+    alerts,
+    inFlight,
+    timeZone,
+    leaseSeconds,
+  });
 }
 
 /** Where it is on record what operators do, and when the policy changes. */
@@ -121,15 +131,4 @@ async function openPauses({ store, sandbox }: Config, logger: Logger): Promise<P
     await shared.close();
     throw error;
   }
-}
-
-function openLimits(
-  { config, engine }: OpenGovernanceOptions,
-  { source, inFlight }: { readonly source: PolicySource; readonly inFlight: CallsInFlight },
-): LimitStore {
-  const timeZone = (): string => source.current.config.timeZone;
-  if (engine === undefined) {
-    return new SqliteLimitStore({ path: join(config.sandbox.root, "limits.db"), timeZone, inFlight });
-  }
-  return new SharedLimitStore({ engine, timeZone, leaseMs: config.limits.leaseSeconds * 1000 });
 }

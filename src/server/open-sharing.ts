@@ -10,9 +10,6 @@ import { SharedStates } from "../cluster/shared-states.ts";
 import { ServerRegistry } from "../cluster/server-registry.ts";
 import { TaskHomes } from "../cluster/task-homes.ts";
 import type { Config } from "../config/schema.ts";
-import type { SpendBook } from "../governance/limits/postgres/spend-book.ts";
-import { redisLimitEngine } from "../governance/limits/redis/redis-limit-engine.ts";
-import type { LimitEngine } from "../governance/limits/shared/limit-engine.ts";
 import { RedisConnection } from "../redis/redis-connection.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
@@ -32,8 +29,6 @@ export interface SharingOptions {
 
 /** What this server has in common with others. */
 export interface Sharing {
-  /** Where calls are counted together. */
-  readonly engine: LimitEngine;
   readonly cluster: Cluster | undefined;
   close(): Promise<void>;
 }
@@ -57,15 +52,14 @@ export interface Cluster {
 export async function openSharing(options: SharingOptions): Promise<Sharing> {
   const { config, logger } = options;
   const place = await (config.limits.url === "" ? openPostgresPlace(config) : openRedisPlace(config, logger));
-  const { engine, directory } = place;
+  const { directory } = place;
   if (directory === undefined) {
     if (config.transport === "http")
       logger.warning("limits are shared and sandboxes are not: set cluster.key, or let the balancer be sticky");
-    return { engine, cluster: undefined, close: () => place.close() };
+    return { cluster: undefined, close: () => place.close() };
   }
   const { cluster, forwarder, store } = openCluster(options, directory, place);
   return {
-    engine,
     cluster,
     async close() {
       await cluster.leave();
@@ -77,7 +71,6 @@ export async function openSharing(options: SharingOptions): Promise<Sharing> {
 }
 
 interface SharedPlace {
-  readonly engine: LimitEngine;
   /** Where servers find each other, if they have a key in common. */
   readonly directory: ServerDirectory | undefined;
   /** Where sessions survive their server; only Redis keeps them. */
@@ -86,15 +79,10 @@ interface SharedPlace {
   close(): Promise<void>;
 }
 
-async function openRedisPlace({ limits, store, cluster, http }: Config, logger: Logger): Promise<SharedPlace> {
+async function openRedisPlace({ limits, cluster, http }: Config, logger: Logger): Promise<SharedPlace> {
   const connection = await RedisConnection.open({ url: limits.url, logger });
-  const book = await openSpendBook(store.url).catch((error: unknown) => {
-    connection.close();
-    throw error;
-  });
   const leaseMs = limits.leaseSeconds * 1000;
   return {
-    engine: redisLimitEngine(connection, book),
     directory: cluster.key === "" ? undefined : redisDirectory(connection),
     storeFor: (serverId) =>
       new SessionStore({
@@ -106,29 +94,14 @@ async function openRedisPlace({ limits, store, cluster, http }: Config, logger: 
         endedLifeMs: RESUME_MS + PATIENCE_LEASES * leaseMs,
       }),
     usedStates: new SharedStates(connection),
-    async close() {
-      connection.close();
-      await book?.close();
-    },
+    close: async () => connection.close(),
   };
 }
 
-/** What was spent is as durable as the ledger, if there is a database for both. */
-async function openSpendBook(url: string): Promise<SpendBook | undefined> {
-  if (url === "") return undefined;
-  const module = await import("../governance/limits/postgres/spend-book.ts");
-  return module.SpendBook.open(url);
-}
-
 async function openPostgresPlace({ store, cluster }: Config): Promise<SharedPlace> {
-  const { PostgresLimitEngine } = await import("../governance/limits/postgres/postgres-limit-engine.ts");
-  const engine = await PostgresLimitEngine.open(store.url);
-  if (cluster.key === "") return { engine, directory: undefined, close: () => engine.close() };
-  const directory = await openPostgresDirectory(store.url).catch(async (error: unknown) => {
-    await engine.close();
-    throw error;
-  });
-  return { engine, directory, close: async () => void (await Promise.all([directory.close(), engine.close()])) };
+  if (cluster.key === "") return { directory: undefined, close: async () => undefined };
+  const directory = await openPostgresDirectory(store.url);
+  return { directory, close: () => directory.close() };
 }
 
 function openCluster(

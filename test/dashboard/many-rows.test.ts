@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
-import { openLedger } from "../../src/ledger/open-ledger.ts";
+import { openStoreAndLedger } from "../../src/governance/store/open-governance-store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { entry } from "../unit/ledger/ledger-entry.ts";
 import { DashboardServer, Operator } from "./page-lab.ts";
@@ -14,7 +14,7 @@ const server = new DashboardServer({ sandbox: { enabled: false } });
 
 beforeAll(async () => {
   const logger = createLogger({ level: "error", format: "json", write: () => undefined });
-  const ledger = await openLedger({ config: DEFAULT_CONFIG, dataFolder: server.place.dataFolder, logger });
+  const { ledger } = await openStoreAndLedger({ config: DEFAULT_CONFIG, dataFolder: server.place.dataFolder, logger });
   for (let done = 0; done < ROWS; done += AT_ONCE) {
     const rows = Array.from({ length: AT_ONCE }, (_, index) =>
       entry({ time: Date.now(), args: { number: done + index } }),

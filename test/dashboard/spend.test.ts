@@ -4,7 +4,7 @@ import type { Locator } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
 import { LocalDays } from "../../src/dashboard/local-days.ts";
-import { openLedger } from "../../src/ledger/open-ledger.ts";
+import { openStoreAndLedger } from "../../src/governance/store/open-governance-store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { call } from "../e2e/sandbox-client.ts";
 import { entry } from "../unit/ledger/ledger-entry.ts";
@@ -46,7 +46,7 @@ beforeAll(async () => {
   mkdirSync(join(folder, "handlers"));
   writeFileSync(join(folder, "handlers", "greet.ts"), HANDLER);
   const logger = createLogger({ level: "error", format: "json", write: () => undefined });
-  const ledger = await openLedger({ config: DEFAULT_CONFIG, dataFolder, logger });
+  const { ledger } = await openStoreAndLedger({ config: DEFAULT_CONFIG, dataFolder, logger });
   for (const { times, ...row } of CALLS) for (let n = 0; n < times; n += 1) await ledger.append(entry(row));
   await ledger.close();
   await server.start();

@@ -85,5 +85,5 @@ test("what a forwarded call moves over its sandbox's network is charged where it
   const paid = Number(costs[1]?.split(" ")[1]);
   expect(paid).toBeGreaterThan(18);
   expect(paid).toBeLessThan(5000);
-  expect(Number(postgres.sql("SELECT sum(micros) / 1000000 FROM limit_spent"))).toBe(paid);
+  expect(Number(postgres.sql("SELECT sum(spent) / 1000000 FROM call_days"))).toBe(paid);
 }, 120_000);

@@ -33,7 +33,7 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
     });
     afterAll(() => postgres.stop());
     beforeEach(() => {
-      postgres.sql("DROP TABLE IF EXISTS ledger, ledger_meta, owlclaw_schema");
+      postgres.sql("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
       postgres.sql("ALTER DATABASE postgres RESET default_transaction_isolation");
     });
 

@@ -15,7 +15,7 @@ describeUnless(POSTGRES_MISSING, "a database that does not wait for its disk", (
   });
   afterAll(() => postgres.stop());
   beforeEach(() => {
-    postgres.sql("DROP TABLE IF EXISTS ledger, ledger_meta, owlclaw_schema");
+    postgres.sql("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
     postgres.sql("ALTER ROLE owlclaw RESET ALL");
     postgres.sql("ALTER DATABASE postgres RESET ALL");
   });

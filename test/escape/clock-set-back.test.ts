@@ -4,8 +4,7 @@ import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { authWith, createClock, failureOf } from "../unit/auth/auth-fixture.ts";
 import { startJwksServer } from "../unit/auth/jwks-server.ts";
-import { lease, passed } from "../unit/governance/limit-store-contract.ts";
-import { counter, HandClock, sqliteLab } from "../unit/governance/limits.ts";
+import { counter, HandClock, lease, passed, settle, sqliteLab } from "../unit/governance/store/store-lab.ts";
 import { ecdsa, forgeToken } from "./forge-token.ts";
 
 /** The machine's clock is set back, by a guest of the same time server or by hand. */
@@ -20,12 +19,12 @@ describe("with the clock set back by a month", () => {
     const place = lab.newPlace();
     const clock = new HandClock("2026-11-02T12:00:00Z");
     const limited = counter({ budget: 100, day: 5 });
-    const first = lab.open({ place, clock });
-    await first.settle(await lease(first, limited, 90), 90);
+    const first = await lab.open({ place, clock });
+    await settle(first, await lease(first, limited, { reserve: 90 }), 90);
     if (isRestarted) await first.close();
     clock.wall -= 30 * DAY_MS;
-    const store = isRestarted ? lab.open({ place, clock }) : first;
-    await expect(lease(store, limited, 20)).rejects.toThrow("refused by budget");
+    const store = isRestarted ? await lab.open({ place, clock }) : first;
+    await expect(lease(store, limited, { reserve: 20 })).rejects.toThrow("refused by budget");
     expect(await passed(store, counter({ day: 5 }), 10)).toBe(4);
     await store.close();
   });

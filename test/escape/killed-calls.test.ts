@@ -1,7 +1,8 @@
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import Database from "libsql";
 import { afterEach, expect, test } from "vitest";
 import { openReader } from "../../src/ledger/open-store.ts";
 import type { LedgerRow } from "../../src/ledger/row.ts";
@@ -150,34 +151,34 @@ test("a neighbour that runs already records the calls of a killed server", async
   expect(rows.map(({ outcome }) => outcome)).toEqual(["unknown"]);
 });
 
-test("calls that somebody writes into the file of begun calls without the key are left out", async () => {
+test("calls that are written among the begun calls without the key are left out", async () => {
   const lab = makeLab();
   const first = await start(lab);
   void call(first, "a").catch(() => undefined);
   await until(lab.ran, (ran) => ran.length === 1);
   first.kill("SIGKILL");
   await first.exited;
-  const calls = join(lab.data, "calls");
-  const [name = ""] = readdirSync(calls);
-  const [header = "", begun = ""] = readFileSync(join(calls, name), "utf8").split("\n");
-  appendFileSync(
-    join(calls, name),
-    `${begun.replace('"call":1', '"call":9')}\n${begun.replace(/^\S+/, "0".repeat(64))}\n`,
+  const file = new Database(join(lab.data, "ledger.db"));
+  file.exec("INSERT INTO call_starts SELECT call + 8, holds, day, micros, draft, mac FROM call_starts");
+  file.exec(
+    `INSERT INTO call_starts SELECT call + 1, holds, day, micros, draft, '${"0".repeat(64)}' FROM call_starts LIMIT 1`,
   );
-  // A line of another file does not count in this one either.
-  writeFileSync(join(calls, "1-000000000000.calls"), `${header}\n${begun}\n`);
+  file.close();
   await start(lab);
   expect(await lab.rows("work")).toHaveLength(1);
 });
 
 test("a call does not run when its begin cannot be recorded", async () => {
   const lab = makeLab();
-  mkdirSync(lab.data, { recursive: true });
-  // A file where the folder should be.
-  writeFileSync(join(lab.data, "calls"), "");
   const server = await start(lab);
+  const file = new Database(join(lab.data, "ledger.db"));
+  file.exec(
+    "CREATE TRIGGER refused BEFORE INSERT ON call_starts BEGIN SELECT RAISE(ABORT, 'no start is recorded'); END",
+  );
   expect(await call(server, "a")).toMatchObject({ error: { data: { kind: "store_unavailable" } } });
   expect(lab.ran()).toEqual([]);
+  file.exec("DROP TRIGGER refused");
+  file.close();
 });
 
 const MAIN = new URL("../../dist/main.js", import.meta.url).pathname;

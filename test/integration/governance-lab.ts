@@ -1,7 +1,8 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { SignJWT } from "jose";
+import Database from "libsql";
 import { afterAll } from "vitest";
 import { type HttpServer, startHttp } from "./harness.ts";
 import { type HttpAnswer, postJson } from "./http-client.ts";
@@ -38,17 +39,18 @@ export async function startGoverned(options: GovernedOptions = {}): Promise<Http
   return Object.assign(server, { root });
 }
 
-/** Takes the ledger away under a server that believes in it, and brings it back. */
+/** Takes no row any more under a server that believes in its ledger, and admits calls; and takes them again. */
 export async function withoutLedger<T>(root: string, ask: () => Promise<T>): Promise<T> {
-  const move = (from: string, to: string): void => {
-    for (const end of ["", "-wal", "-shm"])
-      renameSync(path.join(root, `${from}${end}`), path.join(root, `${to}${end}`));
+  const change = (sql: string): void => {
+    const file = new Database(path.join(root, "ledger.db"), { timeout: 5000 });
+    file.exec(sql);
+    file.close();
   };
-  move("ledger.db", "away.db");
+  change("CREATE TRIGGER refused BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'no row is written'); END");
   try {
     return await ask();
   } finally {
-    move("away.db", "ledger.db");
+    change("DROP TRIGGER refused");
   }
 }
 

@@ -8,15 +8,17 @@ import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
 import { isOwlError } from "../../src/errors/owl-error.ts";
 import { Approvals } from "../../src/governance/approval/approvals.ts";
 import { Governor } from "../../src/governance/governor.ts";
-import type { LimitStore } from "../../src/governance/limits/limit-store.ts";
 import { PauseFiles } from "../../src/governance/pause-files.ts";
 import { Pauses } from "../../src/governance/pauses.ts";
 import { type PolicyOrigin, PolicySource } from "../../src/governance/policy/policy-source.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
+import { Admissions } from "../../src/governance/store/admissions.ts";
+import { openStoreAndLedger } from "../../src/governance/store/open-governance-store.ts";
+import { loadLedgerKeys } from "../../src/ledger/keys.ts";
 import { openLedger } from "../../src/ledger/open-ledger.ts";
 import { Pipeline } from "../../src/pipeline/pipeline.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
-import { HandClock, sqliteLab, type TestStore } from "../unit/governance/limits.ts";
+import { HandClock, sqliteLab, type TestStore } from "../unit/governance/store/store-lab.ts";
 import { makeCall, makeTool } from "../unit/pipeline/fixture.ts";
 import { ModelCommand } from "../unit/governance/model-command.ts";
 
@@ -50,23 +52,21 @@ interface Gate {
 /** A server without transports: policy, limits, ledger and the pipeline over them. */
 class TestServer {
   readonly source: PolicySource;
-  readonly limits: TestStore;
+  readonly store: TestStore;
   readonly ledger: Ledger;
   readonly pipeline: Pipeline;
   readonly gates: Gate[] = [];
-  /** Settle when the calls so far are on file. */
-  readonly counted: Promise<unknown>[] = [];
   readonly #tools: ReadonlyMap<string, Tool>;
 
-  private constructor(source: PolicySource, limits: TestStore, ledger: Ledger, pauses: Pauses) {
+  private constructor(source: PolicySource, store: TestStore, ledger: Ledger, pauses: Pauses) {
     this.source = source;
-    this.limits = limits;
+    this.store = store;
     this.ledger = ledger;
     const approvals = new Approvals({ timeoutMs: 1000 });
     const alerts = { send: () => undefined };
     const governor = new Governor({
       source,
-      limits: this.#listeningTo(limits),
+      calls: new Admissions({ store, settle: (settlement) => ledger.settle(settlement) }),
       approvals,
       pauses,
       alerts,
@@ -86,11 +86,13 @@ class TestServer {
 
   static async open(folder: string, clock: HandClock, terms: Terms): Promise<TestServer> {
     const source = await PolicySource.open({ origin: originOf(terms), logger: SILENT_LOGGER });
-    const limits = lab.open({ place: join(folder, "limits.db"), clock });
-    const ledger = await openLedger({ config: DEFAULT_CONFIG, dataFolder: folder, logger: SILENT_LOGGER });
+    const store = await lab.open({ place: folder, clock });
+    const keys = loadLedgerKeys({ folder: join(folder, "keys"), create: false });
+    const opened = { store, keys };
+    const ledger = await openLedger({ config: DEFAULT_CONFIG, dataFolder: folder, logger: SILENT_LOGGER, opened });
     return new TestServer(
       source,
-      limits,
+      store,
       ledger,
       await Pauses.open(new PauseFiles(join(folder, "paused")), SILENT_LOGGER),
     );
@@ -114,20 +116,6 @@ class TestServer {
     throw new Error("neither let through nor refused", { cause: refusal });
   }
 
-  #listeningTo(limits: TestStore): LimitStore {
-    return {
-      charge: (budgets, costMicros) => limits.charge(budgets, costMicros),
-      admit: async (request) => {
-        const admission = await limits.admit(request);
-        if (admission.ok && admission.lease.counted !== undefined) this.counted.push(admission.lease.counted);
-        return admission;
-      },
-      settle: (lease, cost) => limits.settle(lease, cost),
-      usage: (counters) => limits.usage(counters),
-      close: () => limits.close(),
-    };
-  }
-
   async #grown(before: number): Promise<void> {
     while (this.gates.length === before) await new Promise((resolve) => setImmediate(resolve));
   }
@@ -148,6 +136,7 @@ class Model {
   readonly spent: { readonly client: string; readonly month: string; readonly cost: number }[] = [];
   running: Running[] = [];
   answered = 0;
+  unknown = 0;
   refused = 0;
   /** Refusals that only count: a server that is killed takes those of its last minute with it. */
   lost = 0;
@@ -161,7 +150,10 @@ class Model {
     this.#streaks.add(streak);
   }
 
+  /** What ran costs what was reserved for it. */
   crash(): void {
+    for (const { client, month, micros } of this.running) this.spent.push({ client, month, cost: micros });
+    this.unknown += this.running.length;
     this.running = [];
     this.lost += this.#counted;
     this.#counted = 0;
@@ -257,11 +249,8 @@ const badReload = fc.constant(
 /** What ran is never answered; what was answered stays. */
 const crash = fc.constant(
   new Command("crash", async (model, real) => {
-    // A call that is not on file yet was not answered either: a crash may lose it.
-    await Promise.all(real.server.counted);
-    await lab.kill(real.server.limits);
+    await lab.kill(real.server.store);
     real.dead.push(real.server);
-    real.clock.pass(200);
     model.crash();
     real.server = await TestServer.open(real.folder, real.clock, model.terms);
   }),
@@ -280,13 +269,15 @@ async function live(commands: Iterable<fc.AsyncCommand<Model, Real>>): Promise<n
       model.answered += 1;
     }
     await real.server.ledger.close();
-    await real.server.limits.close();
-    const ledger = await openLedger({ config: DEFAULT_CONFIG, dataFolder: folder, logger: SILENT_LOGGER });
+    const { ledger } = await openStoreAndLedger({ config: DEFAULT_CONFIG, dataFolder: folder, logger: SILENT_LOGGER });
     const rows = await ledger.reader.list({}, { limit: 10_000 });
     const verified = await ledger.reader.verify({});
     await ledger.close();
     const refused = rows.filter(({ decision }) => decision === "deny").reduce((sum, { count }) => sum + count, 0);
-    const answered = rows.filter(({ decision }) => decision === "allow").length;
+    const allowed = rows.filter(({ decision, kind }) => decision === "allow" && kind === "tool");
+    const unknown = allowed.filter(({ outcome }) => outcome === "unknown").length;
+    const answered = allowed.length - unknown;
+    if (unknown !== model.unknown) throw new Error(`${model.unknown} were killed, and ${unknown} are on record`);
     if (refused > model.refused || refused < model.refused - model.lost)
       throw new Error(`${model.refused} were refused, ${model.lost} of them may be lost, and ${refused} are on record`);
     if (answered !== model.answered) throw new Error(`${model.answered} were answered, and ${answered} are on record`);

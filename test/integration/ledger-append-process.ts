@@ -1,6 +1,6 @@
 // Appends to the ledger of a data folder until it is killed, and says on stdout what was acknowledged.
 import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
-import { openLedger } from "../../src/ledger/open-ledger.ts";
+import { openStoreAndLedger } from "../../src/governance/store/open-governance-store.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { entry } from "../unit/ledger/ledger-entry.ts";
 
@@ -10,7 +10,7 @@ const config = {
   store: { url: storeUrl },
   ledger: { ...DEFAULT_CONFIG.ledger, checkpointEvery: 50 },
 };
-const ledger = await openLedger({ config, dataFolder, logger: SILENT_LOGGER });
+const { ledger } = await openStoreAndLedger({ config, dataFolder, logger: SILENT_LOGGER });
 let next = 0;
 const appendForEver = async (): Promise<never> => {
   for (;;) {

@@ -1,4 +1,4 @@
-import { type Day } from "../limits/calendar.ts";
+import { type Day } from "./calendar.ts";
 import type { Cap, Counter } from "../policy/terms.ts";
 import type { LimitRefusal, Used } from "./governance-store.ts";
 

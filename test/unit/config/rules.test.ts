@@ -248,29 +248,33 @@ test("request headers may not take longer than the whole request", async () => {
 });
 
 describe("several servers", () => {
+  const STORE = { MCP_SERVER_STORE_URL: "postgres://owlclaw@db.example/owlclaw" };
   const REDIS = { MCP_SERVER_LIMITS_URL: "redis://counter.example" };
   const KEY = { MCP_SERVER_CLUSTER_KEY: "a-secret-of-at-least-thirty-two-bytes" };
 
-  test("count in common, in the store or in Redis, or do not start", async () => {
-    const store = { MCP_SERVER_STORE_URL: "postgres://owlclaw@db.example/owlclaw" };
+  test("count in the store that they share, or do not start", async () => {
+    const fix = expect.stringContaining("set store.url to the postgres:// URL");
     expect(await problems(KEY)).toMatchObject([
-      { path: "limits.url", reason: expect.stringContaining("cluster.key"), fix: expect.stringContaining("redis://") },
+      { path: "store.url", reason: expect.stringContaining("cluster.key"), fix },
     ]);
-    for (const shared of [store, REDIS, { ...store, ...REDIS }])
-      expect(await problems({ ...shared, ...KEY })).toEqual([]);
-    expect(await problems(store)).toEqual([]);
+    for (const redis of [REDIS, { ...REDIS, ...KEY }])
+      expect(await problems(redis)).toMatchObject([
+        { path: "limits.url", reason: expect.stringContaining("Redis does not count calls any more"), fix },
+      ]);
+    for (const shared of [STORE, { ...STORE, ...REDIS }]) expect(await problems({ ...shared, ...KEY })).toEqual([]);
+    expect(await problems(STORE)).toEqual([]);
   });
 
   test("have a key that nobody guesses, and an address that another server can call", async () => {
-    expect(await problems({ ...REDIS, MCP_SERVER_CLUSTER_KEY: "x".repeat(31) })).toMatchObject([
+    expect(await problems({ ...STORE, MCP_SERVER_CLUSTER_KEY: "x".repeat(31) })).toMatchObject([
       { path: "cluster.key", reason: expect.stringContaining("32 bytes") },
     ]);
     expect(await problems({ MCP_SERVER_CLUSTER_URL: "http://10.0.0.5:8080" })).toMatchObject([{ path: "cluster.url" }]);
     for (const url of ["10.0.0.5:8080", "http://10.0.0.5:8080/mcp", "http://a:b@10.0.0.5", "ftp://10.0.0.5"])
-      expect(await problems({ ...REDIS, ...KEY, MCP_SERVER_CLUSTER_URL: url })).toMatchObject([
+      expect(await problems({ ...STORE, ...KEY, MCP_SERVER_CLUSTER_URL: url })).toMatchObject([
         { path: "cluster.url" },
       ]);
-    const everywhere = { ...REDIS, ...KEY, MCP_SERVER_HOST: "0.0.0.0", MCP_SERVER_ALLOW_UNAUTHENTICATED: "true" };
+    const everywhere = { ...STORE, ...KEY, MCP_SERVER_HOST: "0.0.0.0", MCP_SERVER_ALLOW_UNAUTHENTICATED: "true" };
     expect(await problems(everywhere)).toMatchObject([
       { path: "cluster.url", reason: expect.stringContaining("0.0.0.0") },
     ]);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { Lease, Used } from "../../../src/governance/limits/limit-store.ts";
+import type { Lease, Used } from "../../../src/governance/store/governance-store.ts";
 import { ToldBudgets } from "../../../src/governance/told-budgets.ts";
-import { counter } from "./limits.ts";
+import { counter } from "./store/store-lab.ts";
 
 const NOVEMBER = "2026-11";
 const DECEMBER = "2026-12";
@@ -11,7 +11,7 @@ function call(spent: number, budget: number, month: string = NOVEMBER): [Lease, 
   const counters = [counter({ key: "else", minute: 5 }), counter({ budget, minute: 5 })];
   const rate: Used = { name: "callsPerMinute", rule: "minute", limit: 5, used: 1, resetsAtMs: undefined };
   const money: Used = { name: "monthlyBudget", rule: "budget", limit: budget, used: spent + 1, resetsAtMs: undefined };
-  return [{ counters, month, reserveMicros: 1 }, [rate, rate, money]];
+  return [{ call: 1, counters, month, reserveMicros: 1 }, [rate, rate, money]];
 }
 
 function told(percent: number, spentMicros: number, limitMicros: number): ToldBudgets {

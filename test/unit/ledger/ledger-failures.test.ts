@@ -17,7 +17,7 @@ import Database from "libsql";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { OwlError } from "../../../src/errors/owl-error.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
-import { openLedger } from "../../../src/ledger/open-ledger.ts";
+import { openStoreAndLedger } from "../../../src/governance/store/open-governance-store.ts";
 import { openStore } from "../../../src/ledger/open-store.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 import { entry } from "./ledger-entry.ts";
@@ -110,7 +110,7 @@ test("a disk that has room again is found out without a call, and not before", a
 
 test("a ledger that cannot be written is tried again until it is closed, and not while it is well", async () => {
   const folder = dataFolder();
-  const ledger = await openLedger({ config: ledgerConfig(), dataFolder: folder, logger: SILENT_LOGGER });
+  const { ledger } = await openStoreAndLedger({ config: ledgerConfig(), dataFolder: folder, logger: SILENT_LOGGER });
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   await appendMany(ledger, 1);
@@ -214,7 +214,7 @@ test("a removed file refuses until it is back, and never begins anew in silence"
   expect(await refusal(ledger)).toMatchObject({ kind: "store_unavailable" });
   expect((await refusal(ledger)).message).toContain("was removed or replaced");
   for (const end of ["", "-wal", "-shm"]) renameSync(join(folder, `away${end}`), `${path}${end}`);
-  expect(await ledger.append(entry())).toEqual({ seq: 6 });
+  expect(await ledger.append(entry())).toMatchObject({ seq: 6 });
   expect(await ledger.reader.verify({})).toMatchObject({ isIntact: true, rows: 6 });
 });
 

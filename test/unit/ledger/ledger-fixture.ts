@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type Config, DEFAULT_CONFIG } from "../../../src/config/schema.ts";
 import type { Ledger, LedgerEntry } from "../../../src/ledger/ledger.ts";
-import { openLedger } from "../../../src/ledger/open-ledger.ts";
+import { openStoreAndLedger } from "../../../src/governance/store/open-governance-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { ENTRY, entry } from "./ledger-entry.ts";
 
@@ -45,7 +45,7 @@ export async function openTestLedger(folder: string, settings: LedgerSettings = 
     format: "json",
     write: (line) => void log.push(JSON.parse(line) as Record<string, unknown>),
   });
-  const ledger = await openLedger({ config: ledgerConfig(settings), dataFolder: folder, logger });
+  const { ledger } = await openStoreAndLedger({ config: ledgerConfig(settings), dataFolder: folder, logger });
   onTestFinished(() => ledger.close());
   return { ledger, log };
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { LedgerEntry } from "../../../src/ledger/ledger.ts";
+import type { Recorded } from "../../../src/ledger/settlement-queue.ts";
 import { RefusalCounter } from "../../../src/ledger/refusal-counter.ts";
 import { entry } from "./ledger-entry.ts";
 import { REFUSED } from "./ledger-fixture.ts";
@@ -8,9 +9,9 @@ function counter() {
   const clock = { now: 0, isBroken: false };
   const written: string[] = [];
   const counts = new Map<string, number>();
-  const write = async (line: string): Promise<{ seq: number }> => {
+  const write = async (line: string): Promise<Recorded> => {
     if (clock.isBroken) throw new Error("the disk is full");
-    return { seq: written.push(line) };
+    return { seq: written.push(line), spendings: [] };
   };
   const refusals = new RefusalCounter({
     windowMs: 60_000,

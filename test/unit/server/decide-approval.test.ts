@@ -20,7 +20,7 @@ function lab(whileWriting: (approvals: Approvals, id: string) => void) {
       append: async ({ name, outcome, errorKind }) => {
         await Promise.resolve();
         whileWriting(approvals, id);
-        return { seq: rows.push({ name, outcome, errorKind }) };
+        return { seq: rows.push({ name, outcome, errorKind }), spendings: [] };
       },
     },
   };

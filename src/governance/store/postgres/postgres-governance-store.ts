@@ -9,8 +9,8 @@ import {
 } from "../../../ledger/postgres/postgres-store.ts";
 import type { CallId, Settled, Settlement, Spending } from "../../../ledger/store.ts";
 import type { Database, PostgresClient } from "../../../postgres/database.ts";
-import { Calendar, type Day } from "../../limits/calendar.ts";
-import type { Clock } from "../../limits/clock.ts";
+import { Calendar, type Day } from "../calendar.ts";
+import type { Clock } from "../clock.ts";
 import type { Counter } from "../../policy/terms.ts";
 import {
   admitBatch,

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import Database from "libsql";
 import type { CallId, Settlement, Spending } from "../../../ledger/store.ts";
 import type { SqliteConnection } from "../../../ledger/sqlite/connection.ts";
 import { callsOf, type Hold, type Start, toHolds } from "../admit-batch.ts";
@@ -223,6 +225,26 @@ export class CallTables {
 
   dropStart(call: CallId): void {
     this.#statements.dropStart.run(call);
+  }
+
+  /** Days and budgets of the file in which earlier versions counted; once. */
+  takeOver(path: string): void {
+    const { changes } = this.#db
+      .prepare("INSERT OR IGNORE INTO ledger_meta (name, value) VALUES ('limits', 'here')")
+      .run();
+    if (changes === 0 || !existsSync(path)) return;
+    const old = new Database(path);
+    try {
+      const days = old.prepare("SELECT key, day, n, 0 FROM days").raw().all();
+      const spent = old.prepare("SELECT key, month || '-01', 0, micros FROM spent").raw().all();
+      const put = this.#db.prepare(
+        `INSERT INTO call_days VALUES (?, ?, ?, ?, 0)
+        ON CONFLICT (key, day) DO UPDATE SET calls = calls + excluded.calls, spent = spent + excluded.spent`,
+      );
+      for (const row of rows([...days, ...spent])) put.run([...row]);
+    } finally {
+      old.close();
+    }
   }
 
   /** After a restart of the machine the steady clock starts anew: what was counted before counts as if it came now. */

@@ -4,8 +4,8 @@ import type { SqliteConnection } from "../../../ledger/sqlite/connection.ts";
 import { SqliteStore, type SqliteStoreOptions } from "../../../ledger/sqlite/sqlite-store.ts";
 import type { CallId, Settled, Settlement } from "../../../ledger/store.ts";
 import { identifySelf, isSharerAlive, type SharerIdentity } from "../../../processes/identity.ts";
-import { Calendar } from "../../limits/calendar.ts";
-import { type Clock, systemClock } from "../../limits/clock.ts";
+import { Calendar } from "../calendar.ts";
+import { type Clock, systemClock } from "../clock.ts";
 import type { Counter } from "../../policy/terms.ts";
 import { admitBatch, CALLS_PER_PROCESS, keysOf, sealStart, usedBy } from "../admit-batch.ts";
 import type { Admission, AdmitRequest, GovernanceStore, Used } from "../governance-store.ts";
@@ -21,6 +21,8 @@ export interface SqliteGovernanceStoreOptions extends SqliteStoreOptions {
   /** Asked with every transaction: a reload may change it. */
   readonly timeZone: () => string;
   readonly clock?: Clock;
+  /** The file in which earlier versions counted. */
+  readonly oldLimits?: string;
   /** For tests: which process is alive. */
   readonly isAlive?: (identity: SharerIdentity, id: number) => boolean | undefined;
 }
@@ -142,7 +144,9 @@ export class SqliteGovernanceStore extends SqliteStore implements GovernanceStor
   }
 
   #join(): Promise<void> {
+    const old = this.#options.oldLimits;
     return this.#count((tables, moment) => {
+      if (old !== undefined) tables.takeOver(old);
       tables.adoptBoot(this.#clock.bootId, moment);
       this.#list(tables);
       this.#timer = setInterval(() => void this.#beat(), BEAT_MS).unref();

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import type { Clock } from "../../../../src/governance/limits/clock.ts";
+import type { Clock } from "../../../../src/governance/store/clock.ts";
 import type { Counter } from "../../../../src/governance/policy/terms.ts";
 import type { Admission, GovernanceStore, Lease } from "../../../../src/governance/store/governance-store.ts";
 import { SqliteGovernanceStore } from "../../../../src/governance/store/sqlite/sqlite-governance-store.ts";
