@@ -79,6 +79,8 @@ export interface Ledger {
   append(entry: LedgerEntry, end?: CallEnd): Promise<Recorded>;
   /** The same without a row, for what a call holds that has not run. */
   settle(settlement: Settlement): Promise<Recorded>;
+  /** Settles the calls of processes that died. Says how many have ended; 0 where the store does not answer. */
+  recover(): Promise<number>;
   /** Whether the last attempt to write worked; for health checks. */
   readonly isHealthy: boolean;
   /** Rows were lost, and no operator has acknowledged it. */

@@ -83,6 +83,7 @@ class StoredLedger implements Ledger {
   #recoverTimer: NodeJS.Timeout | undefined;
   /** What is written beside the queue. */
   #aside: Promise<void> | undefined;
+  #recovering: Promise<number> | undefined;
   #isHealthy = true;
   #closing: Promise<void> | undefined;
 
@@ -115,8 +116,8 @@ class StoredLedger implements Ledger {
   async start({ retentionDays, checkpointMinutes }: Config["ledger"]): Promise<void> {
     const { store, openLoss, logger } = this.#parts;
     const head = await compareWithAnchor(this.#parts);
-    await this.#recover();
-    this.#recoverTimer = setInterval(() => void this.#writeAside(() => this.#recover()), RECOVER_MS).unref();
+    await this.recover();
+    this.#recoverTimer = setInterval(() => void this.recover(), RECOVER_MS).unref();
     this.#flushTimer = setInterval(() => void this.#flushRefusals("over"), REFUSAL_FLUSH_MS).unref();
     if (checkpointMinutes > 0)
       this.#sealTimer = setInterval(
@@ -167,7 +168,9 @@ class StoredLedger implements Ledger {
     await this.#retention?.close();
     await this.#flushRefusals("all");
     await this.#queue.drained();
+    await this.#queue.payOff();
     await this.#aside;
+    await this.#recovering;
     await this.#seal();
     await store.close();
     await alerts.close();
@@ -200,14 +203,19 @@ class StoredLedger implements Ledger {
     }
   }
 
-  /** Calls of servers that were killed get their rows. */
-  async #recover(): Promise<void> {
+  recover(): Promise<number> {
+    return (this.#recovering ??= this.#recover().finally(() => (this.#recovering = undefined)));
+  }
+
+  async #recover(): Promise<number> {
     const { store, logger } = this.#parts;
     try {
       const calls = await store.recover();
       if (calls > 0) logger.warning("calls of a server that has ended are recorded as unknown", { calls });
+      return calls;
     } catch (error) {
       logger.error("calls of servers that were killed cannot be looked for; it is tried again", { error });
+      return 0;
     }
   }
 

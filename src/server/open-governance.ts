@@ -58,7 +58,7 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
     const paused = (pauses = await openPauses(config, logger));
     paused.onChange((begun) => cancelPaused({ approvals, running }, begun));
     const { failOpen } = governance;
-    const calls = new Admissions({ store, settle: (settlement) => ledger.settle(settlement) });
+    const calls = new Admissions({ store, ledger });
     const governor = new Governor({ source, calls, approvals, pauses: paused, logger, alerts, failOpen });
     return {
       acts: openActs({ ledger, governor, source, logger }),

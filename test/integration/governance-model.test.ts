@@ -66,7 +66,7 @@ class TestServer {
     const alerts = { send: () => undefined };
     const governor = new Governor({
       source,
-      calls: new Admissions({ store, settle: (settlement) => ledger.settle(settlement) }),
+      calls: new Admissions({ store, ledger }),
       approvals,
       pauses,
       alerts,

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
-import type { CallId, Settlement, Spending } from "../../ledger/store.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { CallId, Settlement } from "../../ledger/store.ts";
 import type { Counter } from "../policy/terms.ts";
 import type { Admission, AdmitRequest, GovernanceStore, Used } from "./governance-store.ts";
 
@@ -11,9 +12,9 @@ interface Waiting {
 }
 
 export interface AdmissionsOptions {
-  readonly store: Pick<GovernanceStore, "admit" | "usage" | "recover">;
-  /** Where calls end, one durable transaction for many of them. */
-  readonly settle: (settlement: Settlement) => Promise<{ readonly spendings: readonly Spending[] }>;
+  readonly store: Pick<GovernanceStore, "admit" | "usage">;
+  /** Where calls end, one durable transaction for many of them; also those of processes that died. */
+  readonly ledger: Pick<Ledger, "settle" | "recover">;
 }
 
 const MAX_BATCH = 512;
@@ -49,12 +50,12 @@ export class Admissions {
 
   /** Gives back what a call holds that has not run: no row, no cost. */
   async release(call: CallId): Promise<void> {
-    await this.#options.settle({ call });
+    await this.#options.ledger.settle({ call });
   }
 
   /** A call that waited for an approval begins to run: `draft` is the row that it gets if this process dies. */
   async begin(call: CallId, draft: Settlement["goesOnAs"]): Promise<void> {
-    await this.#options.settle({ call, goesOnAs: draft });
+    await this.#options.ledger.settle({ call, goesOnAs: draft });
   }
 
   async #run(): Promise<void> {
@@ -93,7 +94,7 @@ export class Admissions {
     const nowMs = performance.now();
     if (nowMs - this.#lookedAtMs < LOOK_MS) return false;
     this.#lookedAtMs = nowMs;
-    return (await this.#options.store.recover()) > 0;
+    return (await this.#options.ledger.recover()) > 0;
   }
 }
 

@@ -29,6 +29,7 @@ export class SqliteStore implements LedgerStore {
   readonly #log: WriteAheadLog;
   readonly #thread: SqliteThread;
   readonly #path: string;
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor({ keys, path, keyFolder, checkpointEvery }: SqliteStoreOptions) {
     const data = { path, keyFolder, checkpointEvery };
@@ -109,7 +110,14 @@ export class SqliteStore implements LedgerStore {
     this.#writer.close();
   }
 
-  async #write(act: () => Appended): Promise<Appended> {
+  /** One after another: what one could not keep, the next must not build on. */
+  #write(act: () => Appended): Promise<Appended> {
+    const written = this.#turn.then(() => this.#writeNow(act));
+    this.#turn = written.catch(() => undefined);
+    return written;
+  }
+
+  async #writeNow(act: () => Appended): Promise<Appended> {
     if (this.#log.isDamaged) await this.#log.repair();
     try {
       const appended = await this.#unlocked(act);

@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000;
 /** A time service corrects in smaller steps. */
 const TOLERANCE_MS = 60_000;
 const ASK_TIMEOUT_MS = 5000;
-const RECORDS = ["ledger.db", "ledger.db-wal", "limits.db", "limits.db-wal"];
+const RECORDS = ["ledger.db", "ledger.db-wal"];
 
 const NAMED = { category: "machine", name: "clock" } as const;
 const FIX = "set the clock, best with a time service: timedatectl set-ntp true";

@@ -118,7 +118,7 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
         if (!found.isListed) await this.#listAgain(client);
         const { counts, moment } = found;
         const { admissions, starts } = admitBatch(batch, { counts, moment, keys: this.#keys, nextCall });
-        return { result: admissions, write: this.#written(found, starts) };
+        return { result: admissions, write: { counts: this.#written(found), starts: JSON.stringify(starts) } };
       });
     } catch (error) {
       this.#doubtful.push(...calls);
@@ -214,12 +214,13 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
   /** One transaction that counts, in two round trips: reads, and writes what `act` makes of it. */
   async #counted<T>(
     keys: ReadonlyMap<string, number>,
-    act: (found: Found, client: PostgresClient) => Promise<{ readonly result: T; readonly write?: string }>,
+    act: (found: Found, client: PostgresClient) => Promise<{ readonly result: T; readonly write?: Written }>,
   ): Promise<T> {
     if (this.#isClosed) throw closed();
     return this.database.transaction(async (client) => {
       const { result, write } = await act(await this.#load(client, keys), client);
-      const sql = write === undefined ? "" : `SELECT owlclaw_call_add_1(${this.#process}, ${quoted(write)});`;
+      const values = write && [this.#process, quoted(write.counts), quoted(write.starts)].join();
+      const sql = values === undefined ? "" : `SELECT owlclaw_call_add_1(${values});`;
       await client.query(`${sql} COMMIT`);
       return result;
     });
@@ -251,7 +252,7 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     }
   }
 
-  #written({ counts, moment, wallMs }: Found, starts: readonly Start[]): string {
+  #written({ counts, moment, wallMs }: Found): string {
     const { steadyMs, day } = moment;
     const added = [...counts.values()].filter(({ addedCalls }) => addedCalls > 0);
     return JSON.stringify({
@@ -265,7 +266,6 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
         return last === addedCalls ? [[key, -WINDOW_MS, 0], time] : [time];
       }),
       days: added.map(({ key, addedCalls, addedMicros }) => [key, addedCalls, addedMicros]),
-      starts,
       trims: added.filter(({ key, expired }) => expired > 0 && this.#isDue(key, steadyMs)).map(({ key }) => key),
     });
   }
@@ -310,6 +310,12 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     const day: Day = this.#calendar.at(wallMs);
     return { wallMs, steadyMs: Math.floor(clock?.steadyMs() ?? wallMs), day };
   }
+}
+
+/** JSON for the function that writes a batch. The starts are apart: it reads the counts several times. */
+interface Written {
+  readonly counts: string;
+  readonly starts: string;
 }
 
 interface Found {

@@ -56,7 +56,7 @@ END $$`;
 
 /** Writes what a batch has counted, in the transaction that has the lock. Rows are locked in the order of their keys. */
 const ADD = `
-CREATE FUNCTION owlclaw_call_add_1(server BIGINT, batch JSON) RETURNS VOID
+CREATE FUNCTION owlclaw_call_add_1(server BIGINT, batch JSON, starts JSON) RETURNS VOID
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   INSERT INTO call_places SELECT c->>0, (c->>1)::BIGINT FROM json_array_elements(batch->'days') c ORDER BY 1
@@ -66,7 +66,7 @@ BEGIN
     ON CONFLICT (key, day) DO UPDATE SET calls = call_days.calls + excluded.calls, reserved = call_days.reserved + excluded.reserved;
   INSERT INTO call_times SELECT c->>0, (c->>1)::BIGINT, (c->>2)::BIGINT FROM json_array_elements(batch->'times') c
     ON CONFLICT (key, at) DO UPDATE SET n = excluded.n;
-  INSERT INTO call_starts SELECT * FROM json_populate_recordset(NULL::call_starts, batch->'starts');
+  INSERT INTO call_starts SELECT * FROM json_populate_recordset(NULL::call_starts, starts);
   DELETE FROM call_times t USING json_array_elements_text(batch->'trims') AS trimmed(key) WHERE t.key = trimmed.key
     AND at < (SELECT max(at) FROM call_times x WHERE x.key = trimmed.key AND at <= (batch->>'steady')::BIGINT - 60000);
   UPDATE call_clock SET last = (batch->>'steady')::BIGINT, shift = (batch->>'steady')::BIGINT - (batch->>'wall')::BIGINT

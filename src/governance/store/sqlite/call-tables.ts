@@ -60,15 +60,9 @@ export class CallTables {
     if (keys.size === 0) return counts;
     const names = JSON.stringify([...keys.keys()]);
     const fromMs = steadyMs - WINDOW_MS;
-    for (const row of rows(this.#statements.loadTimes.all(names, fromMs))) {
+    for (const row of listOf(this.#statements.loadCounts.get(names, fromMs, day.day, day.month))) {
       const found = toKeyCounts(row);
       counts.set(found.key, found);
-    }
-    for (const [key, calls, spent, reserved] of rows(this.#statements.loadDays.all(names, day.day, day.month))) {
-      const found = counts.get(String(key));
-      if (found === undefined) continue;
-      const money = { dayCalls: Number(calls), spentMicros: Number(spent), reservedMicros: Number(reserved) };
-      Object.assign(found, money);
     }
     for (const found of counts.values()) this.#loadBlocker(found, keys.get(found.key), fromMs);
     return counts;
@@ -146,8 +140,10 @@ export class CallTables {
     const calls = batch.flatMap(({ call }) => (call === undefined ? [] : [call]));
     const ended = new Map<CallId, Ended>();
     if (calls.length === 0) return ended;
-    for (const [call, holds, day, micros] of rows(this.#statements.takeStarts.all(JSON.stringify(calls))))
-      ended.set(Number(call), { holds: toHolds(JSON.parse(String(holds))), day: String(day), micros: Number(micros) });
+    const names = JSON.stringify(calls);
+    for (const [call, holds, day, micros] of listOf(this.#statements.loadStarts.get(names)))
+      ended.set(Number(call), { holds: parseHolds(holds), day: String(day), micros: Number(micros) });
+    if (ended.size > 0) this.#statements.dropStarts.run(names);
     return ended;
   }
 
@@ -214,17 +210,13 @@ export class CallTables {
     return rows(this.#statements.startsOf.all(...callsOf(process), MAX_DEAD_STARTS)).map(
       ([call, holds, day, micros, draft, mac]) => ({
         call: Number(call),
-        holds: toHolds(JSON.parse(String(holds))),
+        holds: parseHolds(holds),
         day: String(day),
         micros: Number(micros),
         draft: String(draft),
         mac: String(mac),
       }),
     );
-  }
-
-  dropStart(call: CallId): void {
-    this.#statements.dropStart.run(call);
   }
 
   /** Days and budgets of the file in which earlier versions counted; once. */
@@ -275,11 +267,26 @@ function rows(found: readonly unknown[]): readonly Row[] {
   return found.filter((row) => Array.isArray(row));
 }
 
+function parseHolds(text: unknown): readonly Hold[] {
+  try {
+    return toHolds(JSON.parse(String(text)));
+  } catch {
+    // Not written by a server: its MAC does not fit either.
+    return [];
+  }
+}
+
+/** Of a statement that answers with one text. */
+function listOf(row: unknown): readonly Row[] {
+  const [text]: Row = rows([row])[0] ?? [];
+  const list: unknown = typeof text === "string" ? JSON.parse(text) : undefined;
+  return Array.isArray(list) ? rows(list) : [];
+}
+
 const READS = new Set<string>([
-  "loadTimes",
+  "loadCounts",
   "loadBlocker",
-  "loadDays",
-  "takeStarts",
+  "loadStarts",
   "spentSince",
   "isListed",
   "processes",
@@ -287,16 +294,18 @@ const READS = new Set<string>([
 ]);
 
 const SQL = {
-  loadTimes: `SELECT asked.value,
+  // One text for all rows: each row that crosses from the database costs more than its JSON.
+  loadCounts: `SELECT json_group_array(json_array(asked.value,
       (SELECT n FROM call_times WHERE key = asked.value ORDER BY at DESC LIMIT 1),
       (SELECT max(at) FROM call_times WHERE key = asked.value),
       (SELECT n FROM call_times WHERE key = asked.value AND at <= ?2 ORDER BY at DESC LIMIT 1),
       (SELECT at FROM call_times WHERE key = asked.value AND at > ?2 ORDER BY at LIMIT 1),
-      (SELECT running FROM call_places WHERE key = asked.value)
+      (SELECT running FROM call_places WHERE key = asked.value),
+      (SELECT sum(calls) FROM call_days WHERE key = asked.value AND day >= ?3),
+      (SELECT sum(spent) FROM call_days WHERE key = asked.value AND day >= ?4),
+      (SELECT sum(reserved) FROM call_days WHERE key = asked.value AND day >= ?4)))
     FROM json_each(?1) AS asked`,
   loadBlocker: "SELECT at FROM call_times WHERE key = ? AND at > ? AND n >= ? ORDER BY at LIMIT 1",
-  loadDays: `SELECT key, sum(CASE WHEN day >= ?2 THEN calls ELSE 0 END), sum(spent), sum(reserved) FROM call_days
-    WHERE key IN (SELECT value FROM json_each(?1)) AND day >= ?3 GROUP BY key`,
   putTimes: `INSERT INTO call_times SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE TRUE
     ON CONFLICT (key, at) DO UPDATE SET n = excluded.n`,
   putDays: `INSERT INTO call_days SELECT value ->> 0, ?2, value ->> 1, 0, value ->> 2 FROM json_each(?1) WHERE TRUE
@@ -306,8 +315,9 @@ const SQL = {
   putStart: "INSERT INTO call_starts (call, holds, day, micros, draft, mac) VALUES (?, ?, ?, ?, ?, ?)",
   trim: `DELETE FROM call_times WHERE key = ?1
     AND at < (SELECT max(at) FROM call_times WHERE key = ?1 AND at <= ?2)`,
-  takeStarts:
-    "DELETE FROM call_starts WHERE call IN (SELECT value FROM json_each(?)) RETURNING call, holds, day, micros",
+  loadStarts: `SELECT json_group_array(json_array(call, holds, day, micros)) FROM call_starts
+    WHERE call IN (SELECT value FROM json_each(?))`,
+  dropStarts: "DELETE FROM call_starts WHERE call IN (SELECT value FROM json_each(?))",
   freePlaces: `UPDATE call_places SET running = max(0, running - freed.n)
     FROM (SELECT value ->> 0 AS key, value ->> 1 AS n FROM json_each(?)) AS freed WHERE call_places.key = freed.key`,
   bookDays: `INSERT INTO call_days SELECT value ->> 0, value ->> 1, 0, value ->> 2, -(value ->> 3) FROM json_each(?) WHERE TRUE
@@ -320,5 +330,4 @@ const SQL = {
   unlist:
     "DELETE FROM call_servers WHERE id = ? AND NOT EXISTS (SELECT 1 FROM call_starts WHERE call >= ? AND call < ?)",
   startsOf: "SELECT call, holds, day, micros, draft, mac FROM call_starts WHERE call >= ? AND call < ? LIMIT ?",
-  dropStart: "DELETE FROM call_starts WHERE call = ?",
 } as const;

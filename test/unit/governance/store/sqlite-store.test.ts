@@ -35,7 +35,7 @@ test("[004-R8.4] calls of a minute count once more in full after a restart of th
   await second.close();
 });
 
-test("a start that the server's key did not seal frees nothing and puts nothing into the ledger", async () => {
+test("a start that the server's key did not seal puts nothing into the ledger, and keeps no other call from being settled", async () => {
   const place = lab.newPlace();
   const killed = await lab.open({ place });
   const limited = counter({ atOnce: 5, budget: 100 });
@@ -43,6 +43,7 @@ test("a start that the server's key did not seal frees nothing and puts nothing 
   const file = new Database(join(place, "ledger.db"));
   file.exec("INSERT INTO call_starts SELECT call + 1, holds, day, micros, draft, mac FROM call_starts");
   file.exec("INSERT INTO call_starts SELECT call + 2, holds, day, 99, draft, mac FROM call_starts LIMIT 1");
+  file.exec("INSERT INTO call_starts SELECT call + 4, 'no JSON', day, micros, draft, mac FROM call_starts LIMIT 1");
   file.close();
   await lab.kill(killed);
   const next = await lab.open({ place });
@@ -93,4 +94,25 @@ test("a locked file refuses, and what is refused leaves nothing", async () => {
   expect(await store.settle([settlement])).toMatchObject({ seqs: [1] });
   expect(await store.usage([limited])).toMatchObject([{ used: 0 }, { used: 30 }]);
   await store.close();
+});
+
+test("budgets and days that an earlier version has counted in limits.db go on, once", async () => {
+  const place = lab.newPlace();
+  await (await lab.open({ place })).close();
+  const clock = new HandClock("2026-11-15T12:00:00Z");
+  const oldLimits = join(place, "limits.db");
+  const file = new Database(oldLimits);
+  file.exec(
+    "CREATE TABLE days (key TEXT, day TEXT, n INTEGER); CREATE TABLE spent (key TEXT, month TEXT, micros INTEGER)",
+  );
+  file.exec("INSERT INTO days VALUES ('ada', '2026-11-15', 4); INSERT INTO spent VALUES ('ada', '2026-11', 70)");
+  file.close();
+  for (const start of [1, 2]) {
+    const store = await lab.open({ place, clock, oldLimits });
+    expect([start, await store.usage([counter({ day: 10, budget: 100 })])]).toMatchObject([
+      start,
+      [{ used: 4 }, { used: 70 }],
+    ]);
+    await store.close();
+  }
 });

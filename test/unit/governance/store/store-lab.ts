@@ -72,6 +72,8 @@ export interface StoreOptions {
   readonly place?: string;
   readonly clock?: Clock;
   readonly timeZone?: string;
+  /** Of SQLite: the file in which earlier versions counted. */
+  readonly oldLimits?: string;
 }
 
 export interface TestStore extends GovernanceStore {
@@ -116,7 +118,7 @@ export function sqliteLab(): SqliteLab {
       const loadKeys = () => loadLedgerKeys({ folder: join(place, "keys"), create: false });
       return new SqliteReader({ path: join(place, "ledger.db"), loadKeys });
     },
-    async open({ place = newPlace(), clock, timeZone = "UTC" } = {}) {
+    async open({ place = newPlace(), clock, timeZone = "UTC", oldLimits } = {}) {
       const keyFolder = join(place, "keys");
       const store = await SqliteGovernanceStore.open({
         path: join(place, "ledger.db"),
@@ -125,6 +127,7 @@ export function sqliteLab(): SqliteLab {
         checkpointEvery: 1000,
         timeZone: () => timeZone,
         ...(clock !== undefined && { clock }),
+        ...(oldLimits !== undefined && { oldLimits }),
         isAlive: (_identity, id) => !dead.has(`${place} ${id}`),
       });
       names.set(store, `${place} ${store.processId}`);
