@@ -103,7 +103,10 @@ const COMPLETIONS: readonly CorpusRequest[] = [
   },
 ];
 
-/** Tools of the conformance suite that end by themselves and say the same each time. */
+/**
+ * Tools of the conformance suite that end by themselves and say the same each time. Without `json_schema_2020_12_tool`: arguments for
+ * such a schema are checked within a time limit, which a machine without a free processor exceeds.
+ */
 const TOOLS = [
   "test_simple_text",
   "test_image_content",
@@ -127,8 +130,6 @@ export const CALLS: readonly Named[] = named([
   ...TOOLS.flatMap((name) =>
     [{}, TOOL_ARGUMENTS].map((args) => ({ method: "tools/call", params: { name, arguments: args } })),
   ),
-  // What is wrong with arguments for such a schema is said in more or fewer words, by the time that it takes to find out.
-  { method: "tools/call", params: { name: "json_schema_2020_12_tool", arguments: { email: "a@b" } } },
   ...["p", 7].map((progressToken) => ({
     method: "tools/call",
     params: { name: "test_tool_with_progress", arguments: {}, _meta: { progressToken } },
