@@ -1,6 +1,6 @@
 import { explain, type Explanation } from "../governance/explain.ts";
 import { CONFIRMED_FLAG } from "../governance/governor.ts";
-import { RAN_ON_FLAG } from "../pipeline/watched-run.ts";
+import { RAN_ON_FLAG } from "../ledger/ledger.ts";
 import { GROUP_FLAG, MAX_GROUP_FLAGS } from "../governance/policy/asker-policy.ts";
 import { UNAPPROVED_MESSAGE } from "../governance/refusal.ts";
 import type { LedgerRow } from "../ledger/row.ts";

@@ -49,6 +49,9 @@ export interface LedgerHead {
   readonly hash: string;
 }
 
+/** In the second row of a call, when its first one was written before its work was over. */
+export const RAN_ON_FLAG = "ran_on";
+
 /** The row of a call that has begun, in case its process dies before the call ends. */
 export interface Beginning {
   readonly draft: Draft;

@@ -8,7 +8,7 @@ import { Anchor } from "./anchor.ts";
 import { type Checkpoint, formatHead } from "./checkpoint.ts";
 import { draftFromEntry } from "./draft-from-entry.ts";
 import type { LedgerKeys } from "./keys.ts";
-import type { Beginning, CallEnd, Ledger, LedgerEntry } from "./ledger.ts";
+import { type Beginning, type CallEnd, type Ledger, type LedgerEntry, RAN_ON_FLAG } from "./ledger.ts";
 import { compareWithAnchor } from "./compare-with-anchor.ts";
 import { OpenLoss } from "./loss.ts";
 import { keyFolderOf } from "./open-store.ts";
@@ -135,20 +135,25 @@ class StoredLedger implements Ledger {
   }
 
   append(entry: LedgerEntry, end?: CallEnd): Promise<Recorded> {
+    if (end !== undefined) return this.#end(entry, end);
+    if (entry.outcome === "refused" && entry.decision === "deny") return this.#refusals.add(entry);
+    return this.#queue.settle({ draft: draftFromEntry(entry, this.#parts.redactor) });
+  }
+
+  async #end(entry: LedgerEntry, { call, costMicros, beginning, goesOnAs }: CallEnd): Promise<Recorded> {
     const { redactor } = this.#parts;
-    if (end === undefined) {
-      if (entry.outcome === "refused" && entry.decision === "deny") return this.#refusals.add(entry);
-      return this.#queue.settle({ draft: draftFromEntry(entry, redactor) });
-    }
-    const { call, costMicros, beginning, goesOnAs } = end;
     // Arguments are written once, unless the result has shown a secret that may stand in them.
     const isSame = entry.secrets?.join() === beginning?.secrets?.join();
-    return this.#queue.settle({
+    const recorded = await this.#queue.settle({
       call,
       costMicros,
       draft: draftFromEntry(entry, redactor, { argsText: isSame ? beginning?.argsText : undefined }),
       goesOnAs: goesOnAs === undefined ? undefined : draftFromEntry(goesOnAs, redactor),
     });
+    if (recorded.seq !== 0) return recorded;
+    // Another server took this one for dead: the call has a row with the outcome `unknown` and has cost what was reserved.
+    const late = { ...entry, costMicros: 0, count: 0, flags: [...entry.flags, RAN_ON_FLAG] };
+    return this.#queue.settle({ draft: draftFromEntry(late, redactor) });
   }
 
   settle(settlement: Settlement): Promise<Recorded> {

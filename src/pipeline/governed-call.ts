@@ -3,7 +3,7 @@ import { withFields } from "../collections/with-fields.ts";
 import type { BeginFacts, CallCost, Grant } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import { type Quota, rememberQuota, toQuota } from "../governance/quota.ts";
-import type { Beginning, CallEnd, LedgerEntry, LedgerKind } from "../ledger/ledger.ts";
+import { type Beginning, type CallEnd, type LedgerEntry, type LedgerKind, RAN_ON_FLAG } from "../ledger/ledger.ts";
 import type { Draft } from "../ledger/row.ts";
 import type { CallInFlight } from "../telemetry/calls-in-flight.ts";
 import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";
@@ -14,7 +14,7 @@ import { type Entered, enterCall } from "./enter-call.ts";
 import type { Governed, GovernanceParts, GovernedWork } from "./governed-work.ts";
 import { sandboxFacts, verdictAtDoor, verdictOf } from "./ledger-facts.ts";
 import type { CallStage, RunningCall } from "./running-calls.ts";
-import { LONGEST_RUN_ON_MS, RAN_ON_FLAG, RUNS_ON_FLAG, STOP_GRACE_MS, WatchedRun } from "./watched-run.ts";
+import { LONGEST_RUN_ON_MS, RUNS_ON_FLAG, STOP_GRACE_MS, WatchedRun } from "./watched-run.ts";
 
 /**
  * Takes work through governance: open to the caller, arguments read, rules, limits, budget, approval, then run, settle

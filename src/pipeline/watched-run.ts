@@ -8,8 +8,6 @@ export const LONGEST_RUN_ON_MS = 900_000;
 
 /** In the record of a call that was stopped while its work went on. */
 export const RUNS_ON_FLAG = "runs_on";
-/** In the second record of such a call, when its work is over. */
-export const RAN_ON_FLAG = "ran_on";
 
 /** What runs for a call, from its begin to its own end: that may come long after the call's. */
 export class WatchedRun implements RunWatch {

@@ -1,7 +1,13 @@
+import { join } from "node:path";
 import { expect, test } from "vitest";
+import { DEFAULT_CONFIG } from "../../../../src/config/schema.ts";
 import { Admissions } from "../../../../src/governance/store/admissions.ts";
 import type { Admission, AdmitRequest } from "../../../../src/governance/store/governance-store.ts";
 import { OwlError } from "../../../../src/errors/owl-error.ts";
+import { loadLedgerKeys } from "../../../../src/ledger/keys.ts";
+import { openLedger } from "../../../../src/ledger/open-ledger.ts";
+import { SILENT_LOGGER } from "../../../../src/telemetry/logger.ts";
+import { entry } from "../../ledger/ledger-entry.ts";
 import { counter, lease, sqliteLab, UNKNOWN } from "./store-lab.ts";
 
 const lab = sqliteLab();
@@ -61,4 +67,25 @@ test("what cannot be counted is refused, and counted again when it can be", asyn
   await expect(admissions.admit(REQUEST)).rejects.toMatchObject({ kind: "store_unavailable", hint: "Free space." });
   isGone = false;
   expect((await admissions.admit(REQUEST)).ok).toBe(true);
+});
+
+test("a call of a server that was taken for dead and lives has a second row that says how it ended", async () => {
+  const place = lab.newPlace();
+  const asleep = await lab.open({ place });
+  const keys = loadLedgerKeys({ folder: join(place, "keys"), create: false });
+  const opened = { store: asleep, keys };
+  const ledger = await openLedger({ config: DEFAULT_CONFIG, dataFolder: place, logger: SILENT_LOGGER, opened });
+  const { call } = await lease(asleep, limited, { reserve: 30, draft: UNKNOWN });
+  await lab.bury(asleep);
+  const other = await lab.open({ place });
+  expect(await other.recover()).toBe(1);
+  expect(await ledger.append(entry({ costMicros: 10 }), { call, costMicros: 10 })).toMatchObject({ seq: 2 });
+  const rows = await other.list({}, { limit: 10 });
+  expect(rows.map(({ outcome, cost_micros, count, flags }) => [outcome, cost_micros, count, flags])).toEqual([
+    ["ok", 0, 0, '["ran_on"]'],
+    ["unknown", 30, 1, "[]"],
+  ]);
+  expect(await other.usage([limited])).toMatchObject([{ used: 0 }, { used: 30 }]);
+  await other.close();
+  await ledger.close();
 });
