@@ -1,4 +1,6 @@
-import { expect, test } from "vitest";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { expect, onTestFinished, test } from "vitest";
 import Database from "libsql";
 import { join } from "node:path";
 import { storeContract } from "./store-contract.ts";
@@ -116,3 +118,42 @@ test("budgets and days that an earlier version has counted in limits.db go on, o
     await store.close();
   }
 });
+
+test.skipIf(process.getuid?.() !== 0)(
+  "a full disk refuses calls, and admits and settles them when there is room again",
+  async () => {
+    const disk = join(lab.newPlace(), "disk");
+    mkdirSync(disk, { recursive: true });
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=4m", "owlclaw-test", disk]);
+    onTestFinished(() => void execFileSync("umount", ["-l", disk]));
+    const store = await lab.open({ place: disk });
+    const limited = counter({ minute: 1e6, atOnce: 1e6, budget: 1e6 });
+    const { call } = await lease(store, limited, { reserve: 5, draft: UNKNOWN });
+    const filler = join(disk, "filler");
+    expect(() => writeFileSync(filler, Buffer.alloc(8 * 1024 * 1024))).toThrow("ENOSPC");
+    let admitted = 1;
+    const fill = async (): Promise<unknown> => {
+      for (;;) {
+        await lease(store, limited, { reserve: 5, draft: UNKNOWN });
+        admitted += 1;
+      }
+    };
+    const refused = {
+      kind: "store_unavailable",
+      retryable: true,
+      message: expect.stringContaining("the disk is full"),
+    };
+    await expect(fill()).rejects.toMatchObject(refused);
+    await expect(store.settle([{ call, costMicros: 5, draft: draft() }])).rejects.toMatchObject(refused);
+    rmSync(filler);
+    expect(await store.settle([{ call, costMicros: 5, draft: draft() }])).toMatchObject({ seqs: [1] });
+    await lease(store, limited, { reserve: 5, draft: UNKNOWN });
+    expect(await store.usage([limited])).toMatchObject([
+      { used: admitted + 1 },
+      { used: admitted },
+      { used: 5 * (admitted + 1) },
+    ]);
+    expect(await store.verify({})).toMatchObject({ isIntact: true, rows: 1 });
+    await store.close();
+  },
+);
