@@ -86,7 +86,7 @@ function startOf(
   return sealStart(keys, { call, holds, day, micros, draft: draft === undefined ? "" : JSON.stringify(draft) });
 }
 
-/** The MAC covers what a recovered call does, and its number: nobody without the chain key can put a row into the ledger this way. */
+/** The MAC covers the number of the call and what its recovery does: a start made without the chain key adds no row. */
 export function sealStart(keys: LedgerKeys, start: Omit<Start, "mac">): Start {
   return { ...start, mac: macOf(keys, start) };
 }
@@ -118,7 +118,7 @@ export function callsOf(process: number): [from: number, to: number] {
   return [process * CALLS_PER_PROCESS, (process + 1) * CALLS_PER_PROCESS];
 }
 
-/** Whoever can write to the store decides what is in it. */
+/** Another program may have written to the store: what does not fit is left out. */
 export function toHolds(list: unknown): readonly Hold[] {
   if (!Array.isArray(list)) return [];
   return list

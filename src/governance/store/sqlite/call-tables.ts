@@ -252,7 +252,7 @@ export class CallTables {
       );
       this.#db.prepare("INSERT OR REPLACE INTO ledger_meta (name, value) VALUES ('boot', ?)").run(bootId);
     }
-    // Keys that nobody calls under any more.
+    // Keys without a call in the window.
     this.#db
       .prepare("DELETE FROM call_times WHERE key IN (SELECT key FROM call_times GROUP BY key HAVING max(at) <= ?)")
       .run(steadyMs - WINDOW_MS);
