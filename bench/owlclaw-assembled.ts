@@ -3,8 +3,8 @@ import { loadConfig } from "../src/config/load.ts";
 import { assemble } from "../src/server/assemble.ts";
 import { claimStdout } from "../src/server/claim-stdout.ts";
 import { createLogger } from "../src/telemetry/logger.ts";
-import { HttpTransport } from "../src/transports/http/http-transport.ts";
-import { StdioTransport } from "../src/transports/stdio/stdio-transport.ts";
+import { HttpTransport } from "../src/transport/http/http-transport.ts";
+import { StdioTransport } from "../src/transport/stdio/stdio-transport.ts";
 
 /**
  * Our own server, with governance or with nobody asked and nothing recorded: what governance costs is the difference. So

@@ -11,7 +11,7 @@ export const BUNDLES = {
   "node-driver": "guest/node/driver.ts",
   "browser-driver": "guest/browser/driver/main.ts",
   // The other end of what the server carries out of sandboxes that are elsewhere.
-  "egress-relay": "src/network/relay/inside.ts",
+  "egress-relay": "src/sandbox/network/relay/inside.ts",
   // Handlers that run in a sandbox, and what "owlclaw" means to them.
   "handler-worker": "src/handlers/workers/node-worker.ts",
   owlclaw: "src/index.ts",

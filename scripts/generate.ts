@@ -5,13 +5,13 @@ import { configDocs } from "./generators/config-reference.ts";
 import { errorReference } from "./generators/error-reference.ts";
 import { grafanaDashboard } from "./generators/grafana-dashboard.ts";
 import type { Generator } from "./generators/generator.ts";
-import { importBoundaries } from "./generators/import-boundaries.ts";
+import { importTable } from "./generators/import-table.ts";
 import { metricReference } from "./generators/metric-reference.ts";
 import { lockFiles } from "./generators/lock-files.ts";
 
 /** Every file that is made from code. `docs/requirements.md` is not here: it is made from a test run. */
 const GENERATORS: readonly Generator[] = [
-  importBoundaries,
+  importTable,
   lockFiles,
   errorReference,
   configDocs,

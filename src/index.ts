@@ -1,4 +1,4 @@
-export { defineHandler, definePrompt, defineResource } from "./capabilities/define.ts";
+export { defineHandler, definePrompt, defineResource } from "./capability/define.ts";
 export type {
   Completer,
   Definition,
@@ -9,7 +9,7 @@ export type {
   PromptDefinition,
   ResourceDefinition,
   TaskOptions,
-} from "./capabilities/define.ts";
+} from "./capability/define.ts";
 export type {
   CallContext,
   ElicitAnswer,
@@ -17,8 +17,8 @@ export type {
   ElicitUrl,
   SampleAnswer,
   SampleRequest,
-} from "./capabilities/context.ts";
-export type { ContentBlock, PromptMessage, ResourceContents, ToolResult } from "./capabilities/content.ts";
+} from "./capability/context.ts";
+export type { ContentBlock, PromptMessage, ResourceContents, ToolResult } from "./capability/content.ts";
 export { OwlError } from "./errors/owl-error.ts";
 export type { ErrorKind } from "./errors/kinds.ts";
 export type { Principal } from "./auth/principal.ts";

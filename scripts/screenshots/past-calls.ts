@@ -1,6 +1,6 @@
 import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
 import { openStoreAndLedger } from "../../src/governance/store/open-governance-store.ts";
-import type { LedgerEntry } from "../../src/ledger/ledger.ts";
+import type { LedgerEntry } from "../../src/governance/ledger/ledger.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
 const DAY_MS = 86_400_000;

@@ -1,6 +1,6 @@
 import { loadConfig } from "../config/load.ts";
-import { acknowledgementDraft, OpenLoss } from "../ledger/loss.ts";
-import { keyFolderOf, openStore } from "../ledger/open-store.ts";
+import { acknowledgementDraft, OpenLoss } from "../governance/ledger/loss.ts";
+import { keyFolderOf, openStore } from "../governance/ledger/open-store.ts";
 import type { CommandCall } from "./command-action.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import { wholeNumber } from "./ledger-reader.ts";

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { DECISIONS, OUTCOMES, ROW_KINDS } from "../ledger/query.ts";
+import { DECISIONS, OUTCOMES, ROW_KINDS } from "../governance/ledger/query.ts";
 import type { CommandAction } from "./command-action.ts";
 import { addConfigFlags } from "./config-flags.ts";
 

@@ -1,7 +1,7 @@
 import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { exportRows } from "../ledger/export.ts";
+import { exportRows } from "../governance/ledger/export.ts";
 import type { CommandCall } from "./command-action.ts";
 import { filterFromFlags, withLedger } from "./ledger-reader.ts";
 

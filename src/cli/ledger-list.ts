@@ -1,5 +1,5 @@
-import { isoTime, toReadable } from "../ledger/export.ts";
-import type { LedgerRow } from "../ledger/row.ts";
+import { isoTime, toReadable } from "../governance/ledger/export.ts";
+import type { LedgerRow } from "../governance/ledger/row.ts";
 import type { CommandCall } from "./command-action.ts";
 import { filterFromFlags, wholeNumber, withLedger } from "./ledger-reader.ts";
 import { renderTable } from "./table.ts";

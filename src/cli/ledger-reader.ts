@@ -1,9 +1,9 @@
 import { loadConfig } from "../config/load.ts";
 import { isOwlError } from "../errors/owl-error.ts";
-import { FILTER_NAMES, filterFromText } from "../ledger/filter-from-text.ts";
-import type { LedgerPlace } from "../ledger/open-store.ts";
-import type { LedgerFilter } from "../ledger/query.ts";
-import type { LedgerReader } from "../ledger/store.ts";
+import { FILTER_NAMES, filterFromText } from "../governance/ledger/filter-from-text.ts";
+import type { LedgerPlace } from "../governance/ledger/open-store.ts";
+import type { LedgerFilter } from "../governance/ledger/query.ts";
+import type { LedgerReader } from "../governance/ledger/store.ts";
 import { type FlagValues, toLoadOptions } from "./config-flags.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -13,7 +13,7 @@ export async function withLedger<T>(
   act: (reader: LedgerReader, place: LedgerPlace) => Promise<T>,
 ): Promise<T> {
   const { config } = await loadConfig(toLoadOptions(flags));
-  const { openReader } = await import("../ledger/open-store.ts");
+  const { openReader } = await import("../governance/ledger/open-store.ts");
   const place: LedgerPlace = { config, dataFolder: config.sandbox.root };
   const reader = await openReader(place);
   try {

@@ -1,4 +1,4 @@
-import { toReadable } from "../ledger/export.ts";
+import { toReadable } from "../governance/ledger/export.ts";
 import type { CommandCall } from "./command-action.ts";
 import { EXIT } from "./exit-code.ts";
 import { wholeNumber, withLedger } from "./ledger-reader.ts";

@@ -1,4 +1,4 @@
-import type { LedgerCount } from "../ledger/query.ts";
+import type { LedgerCount } from "../governance/ledger/query.ts";
 import type { CommandCall } from "./command-action.ts";
 import { formatCost } from "./ledger-list.ts";
 import { filterFromFlags, withLedger } from "./ledger-reader.ts";

@@ -1,9 +1,9 @@
-import { Anchor } from "../ledger/anchor.ts";
-import { formatHead, parseHead } from "../ledger/checkpoint.ts";
-import { loadLedgerKeys } from "../ledger/keys.ts";
-import type { LedgerHead } from "../ledger/ledger.ts";
-import { keyFolderOf, type LedgerPlace } from "../ledger/open-store.ts";
-import type { VerifyReport } from "../ledger/verify.ts";
+import { Anchor } from "../governance/ledger/anchor.ts";
+import { formatHead, parseHead } from "../governance/ledger/checkpoint.ts";
+import { loadLedgerKeys } from "../governance/ledger/keys.ts";
+import type { LedgerHead } from "../governance/ledger/ledger.ts";
+import { keyFolderOf, type LedgerPlace } from "../governance/ledger/open-store.ts";
+import type { VerifyReport } from "../governance/ledger/verify.ts";
 import type { CommandCall } from "./command-action.ts";
 import { EXIT } from "./exit-code.ts";
 import { withLedger } from "./ledger-reader.ts";

@@ -1,10 +1,10 @@
 import { explain, type Explanation } from "../governance/explain.ts";
 import { CONFIRMED_FLAG } from "../governance/governor.ts";
-import { RAN_ON_FLAG } from "../ledger/ledger.ts";
+import { RAN_ON_FLAG } from "../governance/ledger/ledger.ts";
 import { GROUP_FLAG, MAX_GROUP_FLAGS } from "../governance/policy/asker-policy.ts";
 import { UNAPPROVED_MESSAGE } from "../governance/refusal.ts";
-import type { LedgerRow } from "../ledger/row.ts";
-import type { LedgerReader } from "../ledger/store.ts";
+import type { LedgerRow } from "../governance/ledger/row.ts";
+import type { LedgerReader } from "../governance/ledger/store.ts";
 import type { CommandCall } from "./command-action.ts";
 import { filterFromFlags, withLedger } from "./ledger-reader.ts";
 import { parseJson } from "./parse-json.ts";

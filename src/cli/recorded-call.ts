@@ -1,6 +1,6 @@
 import type { SupposedCall } from "../governance/explain.ts";
 import { sentOf, withSent } from "../governance/policy/sent-arguments.ts";
-import type { LedgerRow } from "../ledger/row.ts";
+import type { LedgerRow } from "../governance/ledger/row.ts";
 import type { LocalServer } from "../server/local-client.ts";
 import { parseJson } from "./parse-json.ts";
 

@@ -1,5 +1,5 @@
 import { text as readText } from "node:stream/consumers";
-import type { ContentBlock, ToolResult } from "../capabilities/content.ts";
+import type { ContentBlock, ToolResult } from "../capability/content.ts";
 import type { CommandCall } from "./command-action.ts";
 import { withLocalServer } from "./local-session.ts";
 import { jsonText, paint, withoutTerminalControls } from "./text.ts";

@@ -1,5 +1,5 @@
-import { Database } from "../postgres/database.ts";
-import type { RedisConnection } from "../redis/redis-connection.ts";
+import { Database } from "../platform/postgres-database.ts";
+import type { RedisConnection } from "../platform/redis-connection.ts";
 
 /** Where all servers can look up where one of them is. */
 export interface ServerDirectory {

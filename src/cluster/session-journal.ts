@@ -1,4 +1,4 @@
-import type { RedisConnection } from "../redis/redis-connection.ts";
+import type { RedisConnection } from "../platform/redis-connection.ts";
 import { WRITE_SCRIPT } from "./session-scripts.ts";
 
 interface Target {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { RedisConnection } from "../redis/redis-connection.ts";
+import type { RedisConnection } from "../platform/redis-connection.ts";
 import { SERVER_KEY_PREFIX } from "./server-directory.ts";
 import { SessionJournal } from "./session-journal.ts";
 import { eventPlace, SessionLog, type SessionSource, STATE_PLACE, streamPlace } from "./session-log.ts";

@@ -1,4 +1,4 @@
-import type { RedisConnection } from "../redis/redis-connection.ts";
+import type { RedisConnection } from "../platform/redis-connection.ts";
 
 /** What was used once at one server is used at no other, while anybody would still accept it. */
 export class SharedStates {

@@ -1,6 +1,6 @@
 import { isOwlError } from "../errors/owl-error.ts";
-import type { Draft } from "../ledger/row.ts";
-import type { CallId, Spending } from "../ledger/store.ts";
+import type { Draft } from "./ledger/row.ts";
+import type { CallId, Spending } from "./ledger/store.ts";
 import type { Alerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan } from "../telemetry/tracing/active-span.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { OwlError } from "../errors/owl-error.ts";
-import { Database } from "../postgres/database.ts";
+import { Database } from "../platform/postgres-database.ts";
 import { parsePause, type Pause, type PauseStore } from "./pause.ts";
 
 /** JSON, since a client's name may hold what a column cannot. */

@@ -1,4 +1,4 @@
-import type { Prompt, Tool } from "../capabilities/registry.ts";
+import type { Prompt, Tool } from "../capability/registry.ts";
 import type { DescribedFile } from "./describe-file.ts";
 import type { HandlerProblem } from "./handler-description.ts";
 import {

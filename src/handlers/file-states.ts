@@ -1,4 +1,4 @@
-import { stateOf } from "../watching/watch-files.ts";
+import { stateOf } from "../platform/watch-files.ts";
 
 /** What files were when they were read, handlers and what they import. */
 export class FileStates {

@@ -1,5 +1,5 @@
-import type { Confirmation, Effect, PermissionScope, Price } from "../capabilities/define.ts";
-import type { JsonSchema } from "../capabilities/schema.ts";
+import type { Confirmation, Effect, PermissionScope, Price } from "../capability/define.ts";
+import type { JsonSchema } from "../capability/schema.ts";
 
 /** How the fields of the input become the arguments of the function. */
 export interface CallStyle {

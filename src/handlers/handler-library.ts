@@ -1,7 +1,7 @@
-import type { Changes } from "../capabilities/changes.ts";
-import type { ListKind, Registry } from "../capabilities/registry.ts";
+import type { Changes } from "../capability/changes.ts";
+import type { ListKind, Registry } from "../capability/registry.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type FileWatch, watchFiles } from "../watching/watch-files.ts";
+import { type FileWatch, watchFiles } from "../platform/watch-files.ts";
 import { type DescribedFile, describeFiles, type DescribeOptions, importReport } from "./describe-file.ts";
 import { FileShelf } from "./file-shelf.ts";
 import { FileStates } from "./file-states.ts";

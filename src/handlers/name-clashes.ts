@@ -1,4 +1,4 @@
-import type { ListKind, Replaced } from "../capabilities/registry.ts";
+import type { ListKind, Replaced } from "../capability/registry.ts";
 import type { FileShelf } from "./file-shelf.ts";
 
 export interface NameClash {

@@ -28,7 +28,7 @@ export interface LoadedReport {
 
 const FILE_NAME = "handler-reports.json";
 /** Whatever a worker reports is made by these, and by what they load files with. A bundle has the code of some in `chunks`. */
-const OWN_CODE = ["workers", "../capabilities", "../chunks", "python/owlclaw"];
+const OWN_CODE = ["workers", "../capability", "../chunks", "python/owlclaw"];
 const COMPILER = "jiti/package.json";
 
 /** What files brought when they were loaded, as long as all that decides it is as it was. */

@@ -1,9 +1,9 @@
-import { badArguments, describeIssues } from "../capabilities/bad-arguments.ts";
-import type { CallContext } from "../capabilities/context.ts";
-import type { Completer, HandlerDefinition, PromptDefinition, ResourceDefinition } from "../capabilities/define.ts";
-import { compileTool } from "../capabilities/define-tool.ts";
-import type { Prompt, Tool } from "../capabilities/registry.ts";
-import { compileSchema, type SchemaIssue, type SchemaSource, shownSchema } from "../capabilities/schema.ts";
+import { badArguments, describeIssues } from "../capability/bad-arguments.ts";
+import type { CallContext } from "../capability/context.ts";
+import type { Completer, HandlerDefinition, PromptDefinition, ResourceDefinition } from "../capability/define.ts";
+import { compileTool } from "../capability/define-tool.ts";
+import type { Prompt, Tool } from "../capability/registry.ts";
+import { compileSchema, type SchemaIssue, type SchemaSource, shownSchema } from "../capability/schema.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { HandlerDescription } from "./handler-description.ts";
 import type { RemoteCallOptions, RemoteTarget } from "./workers/remote-call.ts";

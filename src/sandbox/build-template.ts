@@ -3,7 +3,7 @@ import { lstat, mkdir, readdir, readFile, rename, writeFile } from "node:fs/prom
 import { basename, join } from "node:path";
 import { templateFolder } from "../config/template-name.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import { removeTree } from "../runtimes/remove-tree.ts";
+import { removeTree } from "./runtimes/remove-tree.ts";
 import type { Language, OnOutput } from "./guest-methods.ts";
 import { installFailure } from "./install-failure.ts";
 import type { Place, PlaceParts, Places } from "./place.ts";

@@ -1,6 +1,6 @@
 import { readdir, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { attachedDisks } from "../runtimes/bubblewrap/loop-devices.ts";
+import { attachedDisks } from "./runtimes/bubblewrap/loop-devices.ts";
 
 const BLOCK_BYTES = 512;
 const IMAGE = /\.img$/;

@@ -1,4 +1,4 @@
-import type { Resources } from "../runtimes/runtime.ts";
+import type { Resources } from "./runtimes/runtime.ts";
 
 const GIB = 1024 ** 3;
 

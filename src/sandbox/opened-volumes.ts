@@ -2,7 +2,7 @@ import { closeSync, fstatSync, lchownSync, lstatSync, mkdirSync, openSync, write
 import { basename, relative, sep } from "node:path";
 import type { PlannedVolume, ProtectedPath } from "../config/plan-volumes.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { FileIdentity, OpenedPath, Volume } from "../runtimes/runtime.ts";
+import type { FileIdentity, OpenedPath, Volume } from "./runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { findSpecialFiles } from "./special-files.ts";
 

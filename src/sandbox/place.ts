@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { boundedLines } from "../collections/bounded-lines.ts";
+import { boundedLines } from "../platform/bounded-lines.ts";
 import { OwlError, reasonWithoutPath } from "../errors/owl-error.ts";
-import { type CarriedEgress, carryEgress } from "../network/relay/carry-egress.ts";
-import type { Cell, CellExit, CellSpec, CellUsage, Runtime, RuntimeTrouble, Volume } from "../runtimes/runtime.ts";
+import { type CarriedEgress, carryEgress } from "./network/relay/carry-egress.ts";
+import type { Cell, CellExit, CellSpec, CellUsage, Runtime, RuntimeTrouble, Volume } from "./runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { type Flavor, FLAVORS } from "./flavors.ts";

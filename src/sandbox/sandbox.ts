@@ -6,7 +6,7 @@ import { FirstResult } from "./first-result.ts";
 import { type RequestOptions, GuestLost } from "./guest-client.ts";
 import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput, TerminalSize } from "./guest-methods.ts";
 import type { Place, PlacePlan, Places } from "./place.ts";
-import type { CellUsage } from "../runtimes/runtime.ts";
+import type { CellUsage } from "./runtimes/runtime.ts";
 import { SerialQueue } from "./serial-queue.ts";
 import { pausedOwner, type StartPauses } from "./start-pauses.ts";
 import type { TextShelf } from "./text-shelf.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { TemplateTree } from "../runtimes/runtime.ts";
+import type { TemplateTree } from "./runtimes/runtime.ts";
 import type { Templates } from "./templates.ts";
 
 const PYTHON = "/opt/template/python";

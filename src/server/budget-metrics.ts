@@ -1,9 +1,9 @@
 import type { Governor } from "../governance/governor.ts";
 import type { Used } from "../governance/store/governance-store.ts";
-import type { LedgerEntry } from "../ledger/ledger.ts";
-import type { Call } from "../pipeline/call.ts";
-import type { CallObserver, FinishedCall } from "../pipeline/call-observer.ts";
-import type { Caller } from "../pipeline/caller.ts";
+import type { LedgerEntry } from "../governance/ledger/ledger.ts";
+import type { Call } from "../call/call.ts";
+import type { CallObserver, FinishedCall } from "../call/call-observer.ts";
+import type { Caller } from "../call/caller.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 
 const MAX_REMEMBERED = 200;

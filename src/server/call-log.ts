@@ -1,8 +1,8 @@
 import { isOwlError } from "../errors/owl-error.ts";
 import type { Quota } from "../governance/quota.ts";
-import { toBoundedJson } from "../ledger/bounded-json.ts";
-import type { LedgerEntry } from "../ledger/ledger.ts";
-import type { CallObserver, FinishedCall } from "../pipeline/call-observer.ts";
+import { toBoundedJson } from "../governance/ledger/bounded-json.ts";
+import type { LedgerEntry } from "../governance/ledger/ledger.ts";
+import type { CallObserver, FinishedCall } from "../call/call-observer.ts";
 import { hiding, withoutTexts } from "../telemetry/hiding-redactor.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Redactor } from "../telemetry/redact.ts";

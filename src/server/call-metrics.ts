@@ -1,7 +1,7 @@
-import type { LedgerEntry } from "../ledger/ledger.ts";
-import type { CallObserver, FinishedCall } from "../pipeline/call-observer.ts";
-import type { JsonRpcRequest } from "../protocol/json-rpc.ts";
-import type { EndedSession, OnAnswer, RequestOrigin, RequestWatch } from "../protocol/request-watch.ts";
+import type { LedgerEntry } from "../governance/ledger/ledger.ts";
+import type { CallObserver, FinishedCall } from "../call/call-observer.ts";
+import type { JsonRpcRequest } from "../mcp/json-rpc.ts";
+import type { EndedSession, OnAnswer, RequestOrigin, RequestWatch } from "../mcp/request-watch.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import { answerErrorType, knownMethod, knownVersion, networkTransport, UNKNOWN } from "./mcp-conventions.ts";
 

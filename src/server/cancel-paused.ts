@@ -2,7 +2,7 @@ import { OwlError } from "../errors/owl-error.ts";
 import type { Approvals } from "../governance/approval/approvals.ts";
 import type { Pause } from "../governance/pause.ts";
 import { EVERYBODY } from "../governance/pauses.ts";
-import type { RunningCalls } from "../pipeline/running-calls.ts";
+import type { RunningCalls } from "../call/running-calls.ts";
 
 export interface CancelParts {
   readonly approvals: Approvals;

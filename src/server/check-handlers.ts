@@ -1,5 +1,5 @@
-import { Changes } from "../capabilities/changes.ts";
-import { Registry } from "../capabilities/registry.ts";
+import { Changes } from "../capability/changes.ts";
+import { Registry } from "../capability/registry.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { HandlerProblem } from "../handlers/handler-description.ts";
 import { SILENT_LOGGER } from "../telemetry/logger.ts";

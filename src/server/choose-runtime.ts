@@ -1,5 +1,5 @@
 import { OwlError, toPathlessError } from "../errors/owl-error.ts";
-import type { Runtime } from "../runtimes/runtime.ts";
+import type { Runtime } from "../sandbox/runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { LateRuntime } from "./late-runtime.ts";
 import {

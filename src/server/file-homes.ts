@@ -3,10 +3,10 @@ import type { Principal } from "../auth/principal.ts";
 import type { TransferMessage, TransferStep } from "../cluster/forward-message.ts";
 import type { Forwarder } from "../cluster/forwarder.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import { newTraceId } from "../protocol/trace-id.ts";
+import { newTraceId } from "../mcp/trace-id.ts";
 import type { FileTransfer } from "../sandbox/file-transfer.ts";
 import { homeOf } from "../sandbox/session-name.ts";
-import type { FileDoor } from "../transports/http/sandbox-files.ts";
+import type { FileDoor } from "../transport/http/sandbox-files.ts";
 import { ForwardedTransfers } from "./forwarded-transfers.ts";
 
 type OpenFiles = Awaited<ReturnType<FileDoor["open"]>>;

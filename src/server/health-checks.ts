@@ -6,7 +6,7 @@ import type { Config } from "../config/schema.ts";
 import { EVERYBODY } from "../governance/pauses.ts";
 import type { WebhookAlerts } from "../telemetry/alerts.ts";
 import type { Finding, HealthCheck } from "../telemetry/health.ts";
-import type { CertificateInUse } from "../transports/http/tls.ts";
+import type { CertificateInUse } from "../transport/http/tls.ts";
 import type { OpenGovernance } from "./open-governance.ts";
 import { GUEST_FOLDER } from "./open-runtime.ts";
 import type { SandboxHealth } from "./sandbox-health.ts";

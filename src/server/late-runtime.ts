@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type OwlError, toPathlessError } from "../errors/owl-error.ts";
-import type { Runtime, RuntimeTrouble } from "../runtimes/runtime.ts";
+import type { Runtime, RuntimeTrouble } from "../sandbox/runtimes/runtime.ts";
 
 const FIRST_PAUSE_MS = 3000;
 const MAX_PAUSE_MS = 30_000;

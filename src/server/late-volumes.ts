@@ -1,7 +1,7 @@
 import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { Volume } from "../runtimes/runtime.ts";
+import type { Volume } from "../sandbox/runtimes/runtime.ts";
 import { OpenedVolumes } from "../sandbox/opened-volumes.ts";
 import type { Logger } from "../telemetry/logger.ts";
 

@@ -1,6 +1,6 @@
 import { MAX_TIMER_MS } from "../config/timer-limit.ts";
-import type { LedgerReader } from "../ledger/store.ts";
-import type { VerifyProblem } from "../ledger/verify.ts";
+import type { LedgerReader } from "../governance/ledger/store.ts";
+import type { VerifyProblem } from "../governance/ledger/verify.ts";
 import type { Finding } from "../telemetry/health.ts";
 import type { Logger } from "../telemetry/logger.ts";
 

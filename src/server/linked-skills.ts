@@ -1,6 +1,6 @@
-import type { Changes } from "../capabilities/changes.ts";
-import type { Registry } from "../capabilities/registry.ts";
-import type { SkillTexts } from "../pipeline/pipeline.ts";
+import type { Changes } from "../capability/changes.ts";
+import type { Registry } from "../capability/registry.ts";
+import type { SkillTexts } from "../call/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ServedSkills } from "./serve-skills.ts";
 

@@ -1,6 +1,6 @@
-import type { Caller } from "../pipeline/caller.ts";
-import type { JsonRpcResponse } from "../protocol/json-rpc.ts";
-import { isSupported } from "../protocol/versions.ts";
+import type { Caller } from "../call/caller.ts";
+import type { JsonRpcResponse } from "../mcp/json-rpc.ts";
+import { isSupported } from "../mcp/versions.ts";
 
 /** Whatever callers invent shares one name. */
 export const UNKNOWN = "unknown";

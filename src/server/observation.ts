@@ -1,8 +1,8 @@
-import type { Registry } from "../capabilities/registry.ts";
+import type { Registry } from "../capability/registry.ts";
 import type { Config } from "../config/schema.ts";
 import type { Governor } from "../governance/governor.ts";
-import type { CallObserver } from "../pipeline/call-observer.ts";
-import type { RequestWatch } from "../protocol/request-watch.ts";
+import type { CallObserver } from "../call/call-observer.ts";
+import type { RequestWatch } from "../mcp/request-watch.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import { createRedactor } from "../telemetry/redact.ts";

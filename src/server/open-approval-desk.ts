@@ -1,8 +1,8 @@
 import type { Config } from "../config/schema.ts";
 import { type ApprovalDesk, localDesk } from "../governance/approval/approval-desk.ts";
 import type { Approvals } from "../governance/approval/approvals.ts";
-import { type Bounds, toBoundedJson } from "../ledger/bounded-json.ts";
-import { sandboxFacts } from "../pipeline/ledger-facts.ts";
+import { type Bounds, toBoundedJson } from "../governance/ledger/bounded-json.ts";
+import { sandboxFacts } from "../call/ledger-facts.ts";
 import { hiding } from "../telemetry/hiding-redactor.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createRedactor } from "../telemetry/redact.ts";

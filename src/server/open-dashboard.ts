@@ -1,13 +1,13 @@
 import type { Authenticator } from "../auth/authenticator.ts";
 import type { Config } from "../config/schema.ts";
-import type { ApiRoute } from "../dashboard/api.ts";
-import { LoginBrake } from "../dashboard/login-brake.ts";
-import { OneTimeLinks } from "../dashboard/one-time-links.ts";
-import { OperatorSessions } from "../dashboard/operator-sessions.ts";
-import type { OperatorActs } from "../pipeline/operator-acts.ts";
+import type { ApiRoute } from "../operator/api.ts";
+import { LoginBrake } from "../operator/login-brake.ts";
+import { OneTimeLinks } from "../operator/one-time-links.ts";
+import { OperatorSessions } from "../operator/operator-sessions.ts";
+import type { OperatorActs } from "../call/operator-acts.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { DashboardDoor } from "../transports/http/dashboard-door.ts";
-import { DashboardGate } from "../transports/http/dashboard-gate.ts";
+import type { DashboardDoor } from "../transport/http/dashboard-door.ts";
+import { DashboardGate } from "../transport/http/dashboard-gate.ts";
 
 export interface OpenDashboardOptions {
   readonly config: Config;
@@ -66,11 +66,11 @@ export class Dashboard {
     const { config, logger, authenticator, host, routes, acts } = this.#options;
     const [{ DashboardDoor: Door }, { ClientAddresses }, { DashboardGuard }, { HostGuard }, { PageFiles }] =
       await Promise.all([
-        import("../transports/http/dashboard-door.ts"),
-        import("../transports/http/client-address.ts"),
-        import("../transports/http/dashboard-guard.ts"),
-        import("../transports/http/guards.ts"),
-        import("../dashboard/page-files.ts"),
+        import("../transport/http/dashboard-door.ts"),
+        import("../transport/http/client-address.ts"),
+        import("../transport/http/dashboard-guard.ts"),
+        import("../transport/http/guards.ts"),
+        import("../operator/page-files.ts"),
       ]);
     const { allowedHosts, tls, keepAliveSeconds } = config.http;
     return new Door({

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { userEnvironment } from "../config/user-environment.ts";
-import type { EgressDecision } from "../network/decision-log.ts";
+import type { EgressDecision } from "../sandbox/network/decision-log.ts";
 import type { Door } from "../sandbox/place.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -22,17 +22,17 @@ export interface OpenEgressOptions {
 /** The way out for sandboxes. With nothing allowed there is none, and nothing is loaded. */
 export async function openEgress({ config: { sandbox }, logger, onDecision }: OpenEgressOptions): Promise<OpenEgress> {
   const folder = join(sandbox.root, "egress");
-  const { removeDeadDoors } = await import("../network/dead-socket.ts");
+  const { removeDeadDoors } = await import("../sandbox/network/dead-socket.ts");
   await removeDeadDoors(folder);
   const allowed = [sandbox.network.allow, ...Object.values(sandbox.network.templates)].flat();
   if (allowed.length === 0) {
     return { openDoor: () => Promise.reject(new Error("no network is configured")), close: () => Promise.resolve() };
   }
   const [{ createEgress }, { parseAllowRule }, { egressEnv }, { readPreset }] = await Promise.all([
-    import("../network/egress.ts"),
+    import("../sandbox/network/egress.ts"),
     import("../config/hosts/allow-rule.ts"),
-    import("../network/egress-env.ts"),
-    import("../network/presets.ts"),
+    import("../sandbox/network/egress-env.ts"),
+    import("../sandbox/network/presets.ts"),
   ]);
   const sources = userEnvironment();
   const rules = allowed.map(parseAllowRule);

@@ -9,10 +9,10 @@ import { openStoreAndLedger, type StoreAndLedger } from "../governance/store/ope
 import { PauseFiles } from "../governance/pause-files.ts";
 import { Pauses } from "../governance/pauses.ts";
 import type { PolicySource } from "../governance/policy/policy-source.ts";
-import type { GovernanceParts } from "../pipeline/governed-work.ts";
-import { type ActRecord, OperatorActs } from "../pipeline/operator-acts.ts";
-import { RunningCalls } from "../pipeline/running-calls.ts";
-import { STOP_GRACE_MS } from "../pipeline/watched-run.ts";
+import type { GovernanceParts } from "../call/governed-work.ts";
+import { type ActRecord, OperatorActs } from "../call/operator-acts.ts";
+import { RunningCalls } from "../call/running-calls.ts";
+import { STOP_GRACE_MS } from "../call/watched-run.ts";
 import type { Alerts } from "../telemetry/alerts.ts";
 import { CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import type { Logger } from "../telemetry/logger.ts";

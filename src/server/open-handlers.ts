@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import type { Changes } from "../capabilities/changes.ts";
-import type { CallContext, HandlerSandbox } from "../capabilities/context.ts";
-import type { Registry } from "../capabilities/registry.ts";
+import type { Changes } from "../capability/changes.ts";
+import type { CallContext, HandlerSandbox } from "../capability/context.ts";
+import type { Registry } from "../capability/registry.ts";
 import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import { workerEnvironment } from "../config/worker-environment.ts";

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { Config } from "../config/schema.ts";
 import { userEnvironment } from "../config/user-environment.ts";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
-import type { ProbeCheck, ProbeReport, Runtime } from "../runtimes/runtime.ts";
+import type { ProbeCheck, ProbeReport, Runtime } from "../sandbox/runtimes/runtime.ts";
 import { templateTrees } from "../sandbox/template-trees.ts";
 import type { Templates } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -49,7 +49,7 @@ export const openRuntime: OpenRuntime = async (wish) => {
 };
 
 async function openBubblewrap({ config: { sandbox }, logger, templates }: RuntimeParts): Promise<Runtime> {
-  const { createBubblewrapRuntime } = await import("../runtimes/bubblewrap/bubblewrap-runtime.ts");
+  const { createBubblewrapRuntime } = await import("../sandbox/runtimes/bubblewrap/bubblewrap-runtime.ts");
   return await createBubblewrapRuntime({
     dataFolder: sandbox.root,
     logger,
@@ -64,7 +64,7 @@ async function openBubblewrap({ config: { sandbox }, logger, templates }: Runtim
 }
 
 async function openDocker({ config: { sandbox }, logger, templates, isAsked }: RuntimeWish): Promise<Runtime> {
-  const { createDockerRuntime } = await import("../runtimes/docker/docker-runtime.ts");
+  const { createDockerRuntime } = await import("../sandbox/runtimes/docker/docker-runtime.ts");
   return await createDockerRuntime({
     dataFolder: sandbox.root,
     logger,
@@ -82,9 +82,9 @@ async function openDocker({ config: { sandbox }, logger, templates, isAsked }: R
 }
 
 async function openMicrosandbox({ config: { sandbox }, logger, templates }: RuntimeParts): Promise<Runtime> {
-  const { loadMicrosandbox } = await import("../runtimes/microsandbox/sdk.ts");
+  const { loadMicrosandbox } = await import("../sandbox/runtimes/microsandbox/sdk.ts");
   const sdk = await loadMicrosandbox();
-  const { createMicrosandboxRuntime } = await import("../runtimes/microsandbox/microsandbox-runtime.ts");
+  const { createMicrosandboxRuntime } = await import("../sandbox/runtimes/microsandbox/microsandbox-runtime.ts");
   return await createMicrosandboxRuntime({
     sdk,
     dataFolder: sandbox.root,

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Changes } from "../capabilities/changes.ts";
+import type { Changes } from "../capability/changes.ts";
 import { ForwardDoor, type ForwardDoorOptions } from "../cluster/forward-door.ts";
 import { ForwardSeal } from "../cluster/forward-seal.ts";
 import { Forwarder } from "../cluster/forwarder.ts";
@@ -10,7 +10,7 @@ import { SharedStates } from "../cluster/shared-states.ts";
 import { ServerRegistry } from "../cluster/server-registry.ts";
 import { TaskHomes } from "../cluster/task-homes.ts";
 import type { Config } from "../config/schema.ts";
-import { RedisConnection } from "../redis/redis-connection.ts";
+import { RedisConnection } from "../platform/redis-connection.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
 import { FileHomes } from "./file-homes.ts";

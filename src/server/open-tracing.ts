@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { Registry } from "../capabilities/registry.ts";
+import type { Registry } from "../capability/registry.ts";
 import type { Config } from "../config/schema.ts";
-import type { RequestTracing } from "../protocol/request-tracing.ts";
+import type { RequestTracing } from "../mcp/request-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import { OtlpExporter } from "../telemetry/tracing/otlp-exporter.ts";

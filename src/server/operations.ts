@@ -4,7 +4,7 @@ import { Health } from "../telemetry/health.ts";
 import { HealthWatch } from "../telemetry/health-watch.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
-import type { CertificateInUse } from "../transports/http/tls.ts";
+import type { CertificateInUse } from "../transport/http/tls.ts";
 import type { ControlSocket } from "./control-socket.ts";
 import type { Dashboard, DashboardAddress } from "./open-dashboard.ts";
 import { LedgerCheck } from "./ledger-check.ts";

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Approval } from "../governance/approval/approvals.ts";
 import type { OpenGovernance } from "./open-governance.ts";
-import { type ActRecord, type OperatorAct, type OperatorDoor, recordAct } from "../pipeline/operator-acts.ts";
+import { type ActRecord, type OperatorAct, type OperatorDoor, recordAct } from "../call/operator-acts.ts";
 import { pauseDesk } from "./pause-desk.ts";
 
 /** What commands on the same machine may ask about governance. */

@@ -1,4 +1,4 @@
-import type { OperatorAct } from "../pipeline/operator-acts.ts";
+import type { OperatorAct } from "../call/operator-acts.ts";
 import type { Sandboxes } from "../sandbox/sandboxes.ts";
 import type { SandboxHealth } from "./sandbox-health.ts";
 

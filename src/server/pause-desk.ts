@@ -1,7 +1,7 @@
-import type { PauseDesk } from "../dashboard/pause-routes.ts";
+import type { PauseDesk } from "../operator/pause-routes.ts";
 import { EVERYBODY } from "../governance/pauses.ts";
 import type { OpenGovernance } from "./open-governance.ts";
-import { type OperatorDoor, recordAct } from "../pipeline/operator-acts.ts";
+import { type OperatorDoor, recordAct } from "../call/operator-acts.ts";
 
 /** Stops clients and lets them go on, on the record. */
 export function pauseDesk(governance: OpenGovernance, transport: OperatorDoor): PauseDesk {

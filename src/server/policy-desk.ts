@@ -1,4 +1,4 @@
-import type { Registry } from "../capabilities/registry.ts";
+import type { Registry } from "../capability/registry.ts";
 import type { Config } from "../config/schema.ts";
 import { toOwlError } from "../errors/owl-error.ts";
 import type { SupposedCall } from "../governance/explain.ts";
@@ -7,11 +7,11 @@ import {
   judgedArguments,
   validateArguments,
   validatePromptArguments,
-} from "../pipeline/validate-arguments.ts";
+} from "../call/validate-arguments.ts";
 import { type Policy } from "../governance/policy/policy.ts";
 import { readPolicy } from "../governance/policy/policy-source.ts";
 import { type Subject, unknownSubject } from "../governance/subject.ts";
-import { promptSubject, resourceSubject, toolSubject, unknownResource } from "../pipeline/subjects.ts";
+import { promptSubject, resourceSubject, toolSubject, unknownResource } from "../call/subjects.ts";
 
 /** The configured policy, or what it would be with this file in place of its own. @throws PolicyError */
 export function policyOf({ governance }: Config, candidate: string | undefined): Promise<Policy> {

@@ -2,7 +2,7 @@ import { fileState, type FileStates } from "../config/file-state.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { PolicyError } from "../governance/policy/policy-error.ts";
 import { type PolicyOrigin, PolicySource, type PolicySourceOptions } from "../governance/policy/policy-source.ts";
-import { FilesInView } from "../watching/look-at-files.ts";
+import { FilesInView } from "../platform/look-at-files.ts";
 
 export interface PolicyWatchOptions extends PolicySourceOptions {
   /** The configuration that `origin` is part of. */

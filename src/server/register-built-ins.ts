@@ -1,5 +1,5 @@
-import { compileTool } from "../capabilities/define-tool.ts";
-import type { Registry } from "../capabilities/registry.ts";
+import { compileTool } from "../capability/define-tool.ts";
+import type { Registry } from "../capability/registry.ts";
 import type { Config } from "../config/schema.ts";
 import { builtInTools } from "../tools/built-in-tools.ts";
 import type { Toolset } from "../tools/sandbox-tool.ts";

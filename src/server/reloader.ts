@@ -5,7 +5,7 @@ import type { Config } from "../config/schema.ts";
 import { PolicyError } from "../governance/policy/policy-error.ts";
 import { readPolicy, type Reload } from "../governance/policy/policy-source.ts";
 import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
-import { FilesInView } from "../watching/look-at-files.ts";
+import { FilesInView } from "../platform/look-at-files.ts";
 
 const MAX_PROBLEMS = 20;
 

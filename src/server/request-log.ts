@@ -1,7 +1,7 @@
-import { toBoundedJson } from "../ledger/bounded-json.ts";
-import type { JsonRpcRequest, JsonRpcResponse, WireErrorBody } from "../protocol/json-rpc.ts";
-import { sandboxFacts } from "../pipeline/ledger-facts.ts";
-import type { OnAnswer, RequestOrigin, RequestWatch } from "../protocol/request-watch.ts";
+import { toBoundedJson } from "../governance/ledger/bounded-json.ts";
+import type { JsonRpcRequest, JsonRpcResponse, WireErrorBody } from "../mcp/json-rpc.ts";
+import { sandboxFacts } from "../call/ledger-facts.ts";
+import type { OnAnswer, RequestOrigin, RequestWatch } from "../mcp/request-watch.ts";
 import { hiding, withoutTexts } from "../telemetry/hiding-redactor.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Redactor } from "../telemetry/redact.ts";

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { JsonRpcRequest, JsonRpcResponse } from "../protocol/json-rpc.ts";
-import type { RequestTracing } from "../protocol/request-tracing.ts";
-import type { RequestOrigin } from "../protocol/request-watch.ts";
+import type { JsonRpcRequest, JsonRpcResponse } from "../mcp/json-rpc.ts";
+import type { RequestTracing } from "../mcp/request-tracing.ts";
+import type { RequestOrigin } from "../mcp/request-watch.ts";
 import { sessionDigest } from "../telemetry/session-digest.ts";
 import { runInSpan } from "../telemetry/tracing/active-span.ts";
 import { type Attributes, type AttributeValue, clockMs, type Span } from "../telemetry/tracing/span.ts";

@@ -3,7 +3,7 @@ import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import { parseVolume, type VolumeSetting } from "../config/volume.ts";
 import { toOwlError } from "../errors/owl-error.ts";
-import type { Volume } from "../runtimes/runtime.ts";
+import type { Volume } from "../sandbox/runtimes/runtime.ts";
 import { DiskRoom } from "../sandbox/disk-room.ts";
 import { type Network, Places } from "../sandbox/place.ts";
 import { Pool } from "../sandbox/pool.ts";

@@ -1,6 +1,6 @@
 import type { Authenticator } from "../auth/authenticator.ts";
 import type { Config } from "../config/schema.ts";
-import type { ApiRoute } from "../dashboard/api.ts";
+import type { ApiRoute } from "../operator/api.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Assembly } from "./assemble.ts";
 import type { Dashboard } from "./open-dashboard.ts";
@@ -31,7 +31,7 @@ export async function dashboardBesideStdio(parts: DashboardParts): Promise<Serve
   const { enabled, besideStdio, port } = config.dashboard;
   if (!enabled || !besideStdio) return undefined;
   const dashboard = await open(parts, { authenticator: undefined, host: "localhost" });
-  const { listenForDashboard } = await import("../transports/http/dashboard-listener.ts");
+  const { listenForDashboard } = await import("../transport/http/dashboard-listener.ts");
   const listener = await listenForDashboard(dashboard.gate, port).catch((error: unknown) => {
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
     throw new Error(`dashboard.port: ${port} cannot be used (${code}); choose another one, or 0 for any that is free`);

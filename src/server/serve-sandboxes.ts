@@ -1,4 +1,4 @@
-import type { Registry } from "../capabilities/registry.ts";
+import type { Registry } from "../capability/registry.ts";
 import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import { FileTransfer } from "../sandbox/file-transfer.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import type { Changes } from "../capabilities/changes.ts";
-import type { ResourceDefinition } from "../capabilities/define.ts";
-import { compileTool } from "../capabilities/define-tool.ts";
-import type { Registry } from "../capabilities/registry.ts";
+import type { Changes } from "../capability/changes.ts";
+import type { ResourceDefinition } from "../capability/define.ts";
+import { compileTool } from "../capability/define-tool.ts";
+import type { Registry } from "../capability/registry.ts";
 import type { Config } from "../config/schema.ts";
 import type { Skill } from "../skills/load-skill.ts";
 import { SkillLibrary } from "../skills/skill-library.ts";
@@ -10,7 +10,7 @@ import { describeProblem, type SkillProblem } from "../skills/skill-problem.ts";
 import { describeSkill, skillTemplate, toResourceDefinition } from "../skills/skill-resource.ts";
 import { skillSearch } from "../skills/skill-search-tool.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type FileWatch, watchFiles } from "../watching/watch-files.ts";
+import { type FileWatch, watchFiles } from "../platform/watch-files.ts";
 
 const SOURCE = "skills";
 const MAX_LOGGED_PROBLEMS = 20;

@@ -3,8 +3,8 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { isLoopbackHost } from "../config/value-rules.ts";
 import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
-import type { HttpDoor } from "../transports/http/http-door.ts";
-import type { PeerUsers } from "../transports/http/peer-users.ts";
+import type { HttpDoor } from "../transport/http/http-door.ts";
+import type { PeerUsers } from "../transport/http/peer-users.ts";
 import type { Assembly, AssembleOptions } from "./assemble.ts";
 import { claimStdout } from "./claim-stdout.ts";
 import { EarlyWorker } from "./early-worker.ts";
@@ -94,7 +94,7 @@ async function assembled(options: AssembleOptions): Promise<Opened> {
   let door: HttpDoor | undefined;
   try {
     if (config.transport === "http")
-      door = await (await import("../transports/http/http-door.ts")).openHttpDoor(config.http, logger);
+      door = await (await import("../transport/http/http-door.ts")).openHttpDoor(config.http, logger);
     const { assemble } = await import("./assemble.ts");
     return { door, assembly: await assemble({ ...options, earlyWorker }) };
   } catch (error) {
@@ -138,7 +138,7 @@ interface HttpParts extends Opened {
 async function startHttp({ config }: LoadedConfig, { assembly, logger, door }: HttpParts): Promise<RunningServer> {
   const [{ createAuthenticator }, { HttpTransport }] = await Promise.all([
     import("../auth/authenticator.ts"),
-    import("../transports/http/http-transport.ts"),
+    import("../transport/http/http-transport.ts"),
   ]);
   const { mcp, files, operator, operators, cluster, groupsClaim } = assembly;
   const authenticator = await createAuthenticator({ auth: config.auth, logger, groupsClaim });
@@ -194,7 +194,7 @@ async function peersOf({ auth, http }: Config, logger: Logger): Promise<PeerUser
     logger.warning(everyone);
     return undefined;
   }
-  const { PeerUsers: Opened } = await import("../transports/http/peer-users.ts");
+  const { PeerUsers: Opened } = await import("../transport/http/peer-users.ts");
   const peers = http.allowOtherUsers ? undefined : await Opened.open();
   if (peers !== undefined) return peers;
   const hint = "turn auth.enabled on, or listen on http.socket";
@@ -222,7 +222,7 @@ interface StdioParts {
 
 async function startStdio({ config }: LoadedConfig, { assembly, logger, output }: StdioParts): Promise<RunningServer> {
   const [{ StdioTransport }, { dashboardBesideStdio }] = await Promise.all([
-    import("../transports/stdio/stdio-transport.ts"),
+    import("../transport/stdio/stdio-transport.ts"),
     import("./serve-dashboard.ts"),
   ]);
   const dashboard = await dashboardBesideStdio({ config, logger, assembly });

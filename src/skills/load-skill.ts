@@ -4,7 +4,7 @@ import type { FoundSkill, SkillFile } from "./scan-skills.ts";
 import { decode } from "./skill-contents.ts";
 import { readMetadata, type SkillMetadata } from "./skill-metadata.ts";
 import type { SkillProblem } from "./skill-problem.ts";
-import { categoryOf, formatSkillUri, MANIFEST } from "../capabilities/skill-uri.ts";
+import { categoryOf, formatSkillUri, MANIFEST } from "../capability/skill-uri.ts";
 
 /** Longer instructions than this fit into no model. */
 export const MAX_MANIFEST_BYTES: number = 1024 * 1024;

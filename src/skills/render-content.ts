@@ -1,8 +1,8 @@
-import { byteRange } from "../capabilities/byte-range.ts";
-import type { ResourceContents } from "../capabilities/content.ts";
-import type { ReadWish } from "../capabilities/context.ts";
-import { type ContentFacts, META } from "../capabilities/meta-keys.ts";
-import { steadyContents } from "../capabilities/steady-contents.ts";
+import { byteRange } from "../capability/byte-range.ts";
+import type { ResourceContents } from "../capability/content.ts";
+import type { ReadWish } from "../capability/context.ts";
+import { type ContentFacts, META } from "../capability/meta-keys.ts";
+import { steadyContents } from "../capability/steady-contents.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { decode, type SkillContent } from "./skill-contents.ts";
 

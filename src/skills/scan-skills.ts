@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Breather } from "./breather.ts";
 import { stateOf, type FileState } from "./read-inside.ts";
 import type { SkillProblem } from "./skill-problem.ts";
-import { MANIFEST, MAX_SKILL_DEPTH, segmentProblem, type SkillPath } from "../capabilities/skill-uri.ts";
+import { MANIFEST, MAX_SKILL_DEPTH, segmentProblem, type SkillPath } from "../capability/skill-uri.ts";
 
 /** What hosts of the skills extension must accept, and so the most that is served of one skill. */
 export const MAX_FILES_PER_SKILL = 512;

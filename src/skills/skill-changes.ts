@@ -1,6 +1,6 @@
 import type { Skill } from "./load-skill.ts";
 import type { SkillProblem } from "./skill-problem.ts";
-import { formatSkillUri, MANIFEST } from "../capabilities/skill-uri.ts";
+import { formatSkillUri, MANIFEST } from "../capability/skill-uri.ts";
 
 /** Puts the skills in order and leaves out those that take the name of a neighbour. */
 export function settleNames(all: readonly Skill[]): {

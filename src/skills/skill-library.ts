@@ -8,7 +8,7 @@ import { type FoundSkill, MAX_FILE_BYTES, scanSkills, type SkillFile } from "./s
 import { ContentCache, type SkillContent, toContent } from "./skill-contents.ts";
 import { changedUris, settleNames } from "./skill-changes.ts";
 import type { SkillProblem } from "./skill-problem.ts";
-import { MANIFEST, type SkillPath } from "../capabilities/skill-uri.ts";
+import { MANIFEST, type SkillPath } from "../capability/skill-uri.ts";
 
 const CACHE_BYTES = 64 * 1024 * 1024;
 

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { HandlerDefinition } from "../capabilities/define.ts";
+import type { HandlerDefinition } from "../capability/define.ts";
 import type { SkillLibrary } from "./skill-library.ts";
 import { searchSkills } from "./skill-search.ts";
 

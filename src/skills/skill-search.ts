@@ -1,4 +1,4 @@
-import { type SkillFilter, skillFilter } from "../capabilities/skill-filter.ts";
+import { type SkillFilter, skillFilter } from "../capability/skill-filter.ts";
 import type { Skill } from "./load-skill.ts";
 
 export interface RankedSkill {

@@ -1,5 +1,5 @@
-import type { HandlerDefinition } from "../capabilities/define.ts";
-import type { Operation } from "../capabilities/registry.ts";
+import type { HandlerDefinition } from "../capability/define.ts";
+import type { Operation } from "../capability/registry.ts";
 import { browserTools } from "./browser/browser-tools.ts";
 import { codeRun } from "./code/code-run.ts";
 import { executeCode, executeCommand } from "./dialects/microsandbox.ts";

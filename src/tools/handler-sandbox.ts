@@ -1,4 +1,4 @@
-import type { CallContext, HandlerSandbox, SandboxRun } from "../capabilities/context.ts";
+import type { CallContext, HandlerSandbox, SandboxRun } from "../capability/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { GuestResult } from "../sandbox/guest-methods.ts";
 import { runCode } from "./code/run-code.ts";

@@ -1,4 +1,4 @@
-import type { CallContext } from "../capabilities/context.ts";
+import type { CallContext } from "../capability/context.ts";
 import type { OnOutput } from "../sandbox/guest-methods.ts";
 
 const INTERVAL_MS = 200;

@@ -1,6 +1,6 @@
-import type { CallContext } from "../capabilities/context.ts";
-import type { ResourceContents } from "../capabilities/content.ts";
-import type { ResourceDefinition } from "../capabilities/define.ts";
+import type { CallContext } from "../capability/context.ts";
+import type { ResourceContents } from "../capability/content.ts";
+import type { ResourceDefinition } from "../capability/define.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { FILE_TIMEOUT_MS } from "./files/file-time.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import type { ContentBlock } from "../capabilities/content.ts";
-import type { Effect, PermissionScope } from "../capabilities/define.ts";
+import type { ContentBlock } from "../capability/content.ts";
+import type { Effect, PermissionScope } from "../capability/define.ts";
 import type { OnOutput } from "../sandbox/guest-methods.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { WitnessedUse } from "../sandbox/witness.ts";

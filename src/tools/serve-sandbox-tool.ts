@@ -1,6 +1,6 @@
-import type { ContentBlock, ToolResult } from "../capabilities/content.ts";
-import type { CallContext } from "../capabilities/context.ts";
-import type { HandlerDefinition } from "../capabilities/define.ts";
+import type { ContentBlock, ToolResult } from "../capability/content.ts";
+import type { CallContext } from "../capability/context.ts";
+import type { HandlerDefinition } from "../capability/define.ts";
 import { type OwlError, toOwlError } from "../errors/owl-error.ts";
 import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { sessionDigest } from "../telemetry/session-digest.ts";

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { isOrphan } from "../../src/runtimes/docker/ownership.ts";
+import { isOrphan } from "../../src/sandbox/runtimes/docker/ownership.ts";
 import { call, makePlace, type Place } from "../e2e/sandbox-client.ts";
 import { FaultStory } from "../integration/fault-story.ts";
 import { startWebhook } from "../services/webhook.ts";

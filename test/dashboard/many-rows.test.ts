@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
 import { openStoreAndLedger } from "../../src/governance/store/open-governance-store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
-import { entry } from "../unit/ledger/ledger-entry.ts";
+import { entry } from "../unit/governance/ledger/ledger-entry.ts";
 import { DashboardServer, Operator } from "./page-lab.ts";
 
 /** The long run has a million. */

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import type { Locator } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
-import { LocalDays } from "../../src/dashboard/local-days.ts";
+import { LocalDays } from "../../src/operator/local-days.ts";
 import { openStoreAndLedger } from "../../src/governance/store/open-governance-store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { call } from "../e2e/sandbox-client.ts";
-import { entry } from "../unit/ledger/ledger-entry.ts";
+import { entry } from "../unit/governance/ledger/ledger-entry.ts";
 import { DashboardServer, Operator } from "./page-lab.ts";
 
 /** Most of the time another day than in UTC. */

@@ -2,16 +2,22 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { OwlError } from "../../src/errors/owl-error.ts";
-import { draftFromEntry } from "../../src/ledger/draft-from-entry.ts";
-import { loadLedgerKeys } from "../../src/ledger/keys.ts";
-import { openReader } from "../../src/ledger/open-store.ts";
-import { openPostgresStore } from "../../src/ledger/postgres/postgres-store.ts";
-import type { TimelineCount } from "../../src/ledger/query.ts";
-import type { LedgerStore } from "../../src/ledger/store.ts";
+import { draftFromEntry } from "../../src/governance/ledger/draft-from-entry.ts";
+import { loadLedgerKeys } from "../../src/governance/ledger/keys.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
+import { openPostgresStore } from "../../src/governance/ledger/postgres/postgres-store.ts";
+import type { TimelineCount } from "../../src/governance/ledger/query.ts";
+import type { LedgerStore } from "../../src/governance/ledger/store.ts";
 import { createRedactor } from "../../src/telemetry/redact.ts";
 import { POSTGRES_MISSING, type PostgresService, startPostgres } from "../services/postgres.ts";
-import { ENTRY, entry } from "../unit/ledger/ledger-entry.ts";
-import { appendMany, dataFolder, ledgerConfig, openTestLedger, REFUSED } from "../unit/ledger/ledger-fixture.ts";
+import { ENTRY, entry } from "../unit/governance/ledger/ledger-entry.ts";
+import {
+  appendMany,
+  dataFolder,
+  ledgerConfig,
+  openTestLedger,
+  REFUSED,
+} from "../unit/governance/ledger/ledger-fixture.ts";
 import { appendUntilKilled } from "../integration/ledger-killed-appends.ts";
 
 /** Noon is before midnight there, and soon after it. */

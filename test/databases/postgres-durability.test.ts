@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { Database } from "../../src/postgres/database.ts";
+import { Database } from "../../src/platform/postgres-database.ts";
 import { POSTGRES_MISSING, type PostgresService, startPostgres } from "../services/postgres.ts";
-import { appendMany, dataFolder, openTestLedger } from "../unit/ledger/ledger-fixture.ts";
+import { appendMany, dataFolder, openTestLedger } from "../unit/governance/ledger/ledger-fixture.ts";
 import { describeUnless } from "../setup/mandatory.ts";
 
 describeUnless(POSTGRES_MISSING, "a database that does not wait for its disk", () => {

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { OwlError } from "../../src/errors/owl-error.ts";
 import { PostgresGovernanceStore } from "../../src/governance/store/postgres/postgres-governance-store.ts";
-import { loadLedgerKeys } from "../../src/ledger/keys.ts";
-import { Database } from "../../src/postgres/database.ts";
-import { openPostgresReader } from "../../src/ledger/postgres/postgres-store.ts";
+import { loadLedgerKeys } from "../../src/governance/ledger/keys.ts";
+import { Database } from "../../src/platform/postgres-database.ts";
+import { openPostgresReader } from "../../src/governance/ledger/postgres/postgres-store.ts";
 import { POSTGRES_MISSING, type PostgresService, startPostgres } from "../services/postgres.ts";
 import { storeContract } from "../unit/governance/store/store-contract.ts";
 import {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { Database } from "../../src/postgres/database.ts";
-import { MIGRATIONS } from "../../src/ledger/postgres/schema.ts";
+import { Database } from "../../src/platform/postgres-database.ts";
+import { MIGRATIONS } from "../../src/governance/ledger/postgres/schema.ts";
 import { POSTGRES_MISSING, type PostgresService, startPostgres } from "../services/postgres.ts";
-import { appendMany, dataFolder, openTestLedger } from "../unit/ledger/ledger-fixture.ts";
+import { appendMany, dataFolder, openTestLedger } from "../unit/governance/ledger/ledger-fixture.ts";
 import { describeUnless } from "../setup/mandatory.ts";
 
 const MAKE = "CREATE TABLE notes (text TEXT NOT NULL)";

@@ -5,7 +5,7 @@ import type { SessionLog, SessionSource } from "../../src/cluster/session-log.ts
 import { storedNameOf } from "../../src/cluster/session-seal.ts";
 import type { StoredStream } from "../../src/cluster/session-state.ts";
 import { SessionStore } from "../../src/cluster/session-store.ts";
-import { RedisConnection } from "../../src/redis/redis-connection.ts";
+import { RedisConnection } from "../../src/platform/redis-connection.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { REDIS_MISSING, type RedisService, startRedis } from "../services/redis.ts";
 import { until } from "../integration/harness.ts";

@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { assembleRuntime, type BubblewrapOptions } from "../../src/runtimes/bubblewrap/bubblewrap-runtime.ts";
-import type { Control } from "../../src/runtimes/bubblewrap/controls.ts";
-import type { Cell, CellSpec, Runtime } from "../../src/runtimes/runtime.ts";
+import { assembleRuntime, type BubblewrapOptions } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-runtime.ts";
+import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
+import type { Cell, CellSpec, Runtime } from "../../src/sandbox/runtimes/runtime.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 
 export const MIB = 1024 * 1024;

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { type Outcome, writeStandInGuest } from "./bubblewrap-cells.ts";
-import { createBubblewrapRuntime } from "../../src/runtimes/bubblewrap/bubblewrap-runtime.ts";
+import { createBubblewrapRuntime } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-runtime.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import type { ServerOrder } from "./bubblewrap-server.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { SYSCALLS, syscallNumber, type SyscallName } from "../../src/runtimes/seccomp/syscall-numbers.ts";
+import { SYSCALLS, syscallNumber, type SyscallName } from "../../src/sandbox/runtimes/seccomp/syscall-numbers.ts";
 import { type Inside, type Lab, openLab } from "./bubblewrap-cells.ts";
 
 const ARCHITECTURE = process.arch === "arm64" ? "arm64" : "x64";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { RequestStates } from "../../src/protocol/request-state.ts";
+import { RequestStates } from "../../src/mcp/request-state.ts";
 import { createTokenKeys, goodClaims } from "./forge-token.ts";
 import {
   type Answer,

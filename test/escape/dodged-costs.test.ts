@@ -1,11 +1,11 @@
 import { existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
 import { call, headersOf, newFolder, startGoverned, token } from "../integration/governance-lab.ts";
 import { until } from "../integration/harness.ts";
 import { BOTH } from "../integration/http-client.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 
 /** Clients that hang up during the dear part of each call, or make many at once, to have more than they pay for. */
 let server: Awaited<ReturnType<typeof startGoverned>>;

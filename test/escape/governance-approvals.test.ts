@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
-import { Lifeline } from "../../src/pipeline/lifeline.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
+import { Lifeline } from "../../src/call/lifeline.ts";
 import { type Assembled, assembleGoverned } from "../integration/assembled-lab.ts";
 import { writeFile } from "../integration/governance-lab.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
-import { makeTool } from "../unit/pipeline/fixture.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
+import { makeTool } from "../unit/call/fixture.ts";
 
 /** Ways to have something else done than an operator has said yes to. */
 async function asking(governance: object = { defaults: { confirm: { "*": "operator" } } }) {

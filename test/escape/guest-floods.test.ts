@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { z } from "zod";
 import { connectHttp, makePlace } from "../e2e/sandbox-client.ts";
 import { GuestClient } from "../../src/sandbox/guest-client.ts";
-import { CellStream } from "../../src/runtimes/cell-stream.ts";
+import { CellStream } from "../../src/sandbox/runtimes/cell-stream.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { type MeasuredServer, startMeasured } from "./loop-delay.ts";
 import { type Inside, openInside, textOf } from "./sandbox-lab.ts";

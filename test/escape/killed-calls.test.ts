@@ -4,11 +4,11 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import Database from "libsql";
 import { afterEach, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
-import type { LedgerRow } from "../../src/ledger/row.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
+import type { LedgerRow } from "../../src/governance/ledger/row.ts";
 import { until } from "../integration/harness.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 import { type HttpServerProcess, MANY_CALLS, startHttp } from "./server.ts";
 
 /** A client that ends the server, or waits for its end, must not get work done that has no row and no cost. */

@@ -1,13 +1,13 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
 import { runCli } from "../integration/cli-process.ts";
 import { call, headersOf, newFolder, rpc, SECRET, token, writeFile } from "../integration/governance-lab.ts";
 import { type HttpServer, startHttp, until } from "../integration/harness.ts";
 import { modern, postJson } from "../integration/http-client.ts";
 import { TASKS_EXTENSION } from "../integration/wire-messages.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 
 /** What operators do, and what others try, beside calls: nothing of it goes without a row. */
 let server: HttpServer;

@@ -4,10 +4,10 @@ import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
 import { call, startGoverned } from "../integration/governance-lab.ts";
 import { startHttp } from "../integration/harness.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 
 /** Another user of the machine at the port, or at the socket, of a server with auth off. */
 const NOBODY = 65_534;

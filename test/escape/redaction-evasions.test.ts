@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { assembleGoverned } from "../integration/assembled-lab.ts";
 import { run } from "../../src/cli/run.ts";
-import { exportRows } from "../../src/ledger/export.ts";
+import { exportRows } from "../../src/governance/ledger/export.ts";
 import { fakeTerminal } from "../unit/cli/fake-terminal.ts";
-import { entry } from "../unit/ledger/ledger-entry.ts";
-import { dataFolder, openTestLedger } from "../unit/ledger/ledger-fixture.ts";
+import { entry } from "../unit/governance/ledger/ledger-entry.ts";
+import { dataFolder, openTestLedger } from "../unit/governance/ledger/ledger-fixture.ts";
 
 /** Ways to write a secret, of which none may be in the ledger. */
 const COMMANDS: readonly string[] = [

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
 import { call, startGoverned } from "../integration/governance-lab.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 
 /** A harmless refusal first, so that it stands for what is tried after it. */
 let server: Awaited<ReturnType<typeof startGoverned>>;

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import type * as BwrapArguments from "../../src/runtimes/bubblewrap/bwrap-arguments.ts";
-import type { Control } from "../../src/runtimes/bubblewrap/controls.ts";
+import type * as BwrapArguments from "../../src/sandbox/runtimes/bubblewrap/bwrap-arguments.ts";
+import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
 import { becomeOrdinaryUser, type Lab, openLab } from "./bubblewrap-cells.ts";
 
 // bwrap runs as an ordinary user for root as well: what its arguments refuse here they refuse there.
@@ -10,7 +10,7 @@ type Change = Readonly<Record<string, string>>;
 
 // The runtime starts bwrap itself, with its own arguments; a test changes nothing but the ones named here.
 const given = vi.hoisted((): { change: Change } => ({ change: {} }));
-vi.mock("../../src/runtimes/bubblewrap/bwrap-arguments.ts", async (importReal) => {
+vi.mock("../../src/sandbox/runtimes/bubblewrap/bwrap-arguments.ts", async (importReal) => {
   const real = await importReal<typeof BwrapArguments>();
   const bwrapArguments: typeof real.bwrapArguments = async (host, plan) => {
     const args = await real.bwrapArguments(host, plan);

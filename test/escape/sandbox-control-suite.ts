@@ -5,8 +5,8 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Control } from "../../src/runtimes/bubblewrap/controls.ts";
-import { SYSCALLS } from "../../src/runtimes/seccomp/syscall-numbers.ts";
+import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
+import { SYSCALLS } from "../../src/sandbox/runtimes/seccomp/syscall-numbers.ts";
 import { findProcess, type Inside, type Lab, newMarker, openLab } from "./bubblewrap-cells.ts";
 import { CONTROL_ATTACKS } from "./sandbox-control-attacks.ts";
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
 import { runCli } from "../integration/cli-process.ts";
 import { startGoverned, writeFile } from "../integration/governance-lab.ts";
 import { until } from "../integration/harness.ts";
 import { modern } from "../integration/http-client.ts";
 import { TASKS_EXTENSION, text } from "../integration/wire-messages.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 import { renameSync, writeFileSync } from "node:fs";
 
 /** A client that goes on with a task it may not go on with, and one that gets work done by never answering. */

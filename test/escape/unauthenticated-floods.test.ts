@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
 import { call, rpc, startGoverned, token } from "../integration/governance-lab.ts";
 import { until } from "../integration/harness.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 
 /** Whoever has no token fills no disk: there is a line in the log, and no row. */
 let server: Awaited<ReturnType<typeof startGoverned>>;

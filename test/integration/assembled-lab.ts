@@ -1,10 +1,10 @@
 import { afterEach } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
-import type { Call } from "../../src/pipeline/call.ts";
-import type { Caller } from "../../src/pipeline/caller.ts";
-import { Lifeline } from "../../src/pipeline/lifeline.ts";
-import type { Pipeline } from "../../src/pipeline/pipeline.ts";
-import { silentConversation } from "../../src/protocol/conversations/silent.ts";
+import type { Call } from "../../src/call/call.ts";
+import type { Caller } from "../../src/call/caller.ts";
+import { Lifeline } from "../../src/call/lifeline.ts";
+import type { Pipeline } from "../../src/call/pipeline.ts";
+import { silentConversation } from "../../src/mcp/conversations/silent.ts";
 import { assemble, type Assembly } from "../../src/server/assemble.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { newFolder } from "./governance-lab.ts";

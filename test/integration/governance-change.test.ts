@@ -1,8 +1,8 @@
 import { renameSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 import { runCli } from "./cli-process.ts";
 import { call, newFolder, startGoverned, token, writeFile } from "./governance-lab.ts";
 import { startHttp, until, writeConfig } from "./harness.ts";

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
 import { call, connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 import { withoutLedger } from "./governance-lab.ts";
 
 const ROUNDS = process.env["OWLCLAW_TEST_LONG"] === "1" ? 20 : 3;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 import { call, newFolder, rpc, startGoverned } from "./governance-lab.ts";
 import { modern, postJson } from "./http-client.ts";
 import { TASKS_EXTENSION } from "./wire-messages.ts";

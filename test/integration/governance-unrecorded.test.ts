@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 import { call, rpc, startGoverned, withoutLedger } from "./governance-lab.ts";
 import { modern } from "./http-client.ts";
 import { type JsonRpcAnswer, TASKS_EXTENSION } from "./wire-messages.ts";

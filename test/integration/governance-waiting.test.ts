@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 import { runCli } from "./cli-process.ts";
 import { call, headersOf, startGoverned, token, writeFile } from "./governance-lab.ts";
 import { until } from "./harness.ts";

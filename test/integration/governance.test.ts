@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
 import { openSession } from "../escape/http-client.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 import { call, newFolder, rpc, startGoverned, token, toolNames, writeFile } from "./governance-lab.ts";
 import { until } from "./harness.ts";
 import { BOTH, modern, postJson } from "./http-client.ts";

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { ANONYMOUS } from "../../src/auth/principal.ts";
-import { healthRoutes } from "../../src/transports/http/health-routes.ts";
+import { healthRoutes } from "../../src/transport/http/health-routes.ts";
 import { startHttp } from "./harness.ts";
 
 async function ask(origin: string, path = "/health"): Promise<{ status: number; body: Record<string, unknown> }> {

@@ -2,7 +2,7 @@
 import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
 import { openStoreAndLedger } from "../../src/governance/store/open-governance-store.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
-import { entry } from "../unit/ledger/ledger-entry.ts";
+import { entry } from "../unit/governance/ledger/ledger-entry.ts";
 
 const [dataFolder = "", name = "", storeUrl = ""] = process.argv.slice(2);
 const config = {

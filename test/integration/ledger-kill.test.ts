@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
-import { dataFolder, ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
+import { dataFolder, ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 import { appendUntilKilled } from "./ledger-killed-appends.ts";
 
 const ROUNDS = process.env["OWLCLAW_TEST_LONG"] === "1" ? 100 : 3;

@@ -7,7 +7,7 @@ import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { assemble, type Assembly } from "../../src/server/assemble.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
-import { HttpTransport } from "../../src/transports/http/http-transport.ts";
+import { HttpTransport } from "../../src/transport/http/http-transport.ts";
 import { callTool, EventReader, openResponse, openSession } from "../escape/http-client.ts";
 
 const HANDLERS = join(import.meta.dirname, "../fixtures/handlers");

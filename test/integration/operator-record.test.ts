@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openReader } from "../../src/ledger/open-store.ts";
-import { ledgerConfig } from "../unit/ledger/ledger-fixture.ts";
+import { openReader } from "../../src/governance/ledger/open-store.ts";
+import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
 import { runCli } from "./cli-process.ts";
 import { call, headersOf, startGoverned, token, writeFile } from "./governance-lab.ts";
 import { until } from "./harness.ts";

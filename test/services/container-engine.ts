@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { EngineClient } from "../../src/runtimes/docker/engine-client.ts";
+import { EngineClient } from "../../src/sandbox/runtimes/docker/engine-client.ts";
 import { allProcesses, below } from "../escape/sandbox-lab.ts";
 import { engineImage } from "./engine-image.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SYSCALLS } from "../../src/runtimes/seccomp/syscall-numbers.ts";
+import { SYSCALLS } from "../../src/sandbox/runtimes/seccomp/syscall-numbers.ts";
 import { ATTEMPT, type Inside } from "../escape/sandbox-lab.ts";
 import { CANARY } from "./kept-lab.ts";
 import type { MicrosandboxLab } from "./microsandbox-suite.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { Database } from "../../postgres/database.ts";
+import { Database } from "../../platform/postgres-database.ts";
 
 const MIGRATIONS: readonly string[] = [
   `CREATE TABLE owlclaw_approvals (

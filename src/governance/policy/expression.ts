@@ -1,5 +1,5 @@
 import { Environment } from "@marcbachmann/cel-js";
-import { withinTime } from "../../collections/within-time.ts";
+import { withinTime } from "../../platform/within-time.ts";
 import { costOf, stepsOf } from "./expression-cost.ts";
 
 /** What an expression can look at. */

@@ -1,4 +1,4 @@
-import { TimeExceeded } from "../../collections/within-time.ts";
+import { TimeExceeded } from "../../platform/within-time.ts";
 import type { DeepReadonly } from "../../config/deep-freeze.ts";
 import type { RuleConfig } from "../../config/governance-schema.ts";
 import { compileExpression, type Expression, type Facts, looksAtLabel } from "./expression.ts";

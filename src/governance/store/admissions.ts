@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
-import type { CallId, Settlement } from "../../ledger/store.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { CallId, Settlement } from "../ledger/store.ts";
 import type { Counter } from "../policy/terms.ts";
 import type { Admission, AdmitRequest, GovernanceStore, Used } from "./governance-store.ts";
 

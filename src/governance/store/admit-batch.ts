@@ -1,7 +1,7 @@
-import { linkHash } from "../../ledger/chain.ts";
-import type { LedgerKeys } from "../../ledger/keys.ts";
-import { COLUMNS, type Draft } from "../../ledger/row.ts";
-import type { CallId } from "../../ledger/store.ts";
+import { linkHash } from "../ledger/chain.ts";
+import type { LedgerKeys } from "../ledger/keys.ts";
+import { COLUMNS, type Draft } from "../ledger/row.ts";
+import type { CallId } from "../ledger/store.ts";
 import type { Counter } from "../policy/terms.ts";
 import type { Admission, AdmitRequest, Used } from "./governance-store.ts";
 import { addCall, addUsed, type KeyCounts, type Moment, objectionOf } from "./key-counts.ts";

@@ -1,5 +1,5 @@
-import type { CallId, SettlingStore } from "../../ledger/store.ts";
-import type { Draft } from "../../ledger/row.ts";
+import type { CallId, SettlingStore } from "../ledger/store.ts";
+import type { Draft } from "../ledger/row.ts";
 import type { Counter } from "../policy/terms.ts";
 
 export type LimitName = "callsPerMinute" | "callsPerDay" | "concurrency" | "monthlyBudget";

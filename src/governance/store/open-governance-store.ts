@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type LedgerKeys, loadLedgerKeys } from "../../ledger/keys.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
-import { openLedger, type OpenLedgerOptions } from "../../ledger/open-ledger.ts";
-import { keyFolderOf, sqlitePath } from "../../ledger/open-store.ts";
+import { type LedgerKeys, loadLedgerKeys } from "../ledger/keys.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { openLedger, type OpenLedgerOptions } from "../ledger/open-ledger.ts";
+import { keyFolderOf, sqlitePath } from "../ledger/open-store.ts";
 import type { GovernanceStore } from "./governance-store.ts";
 import { SqliteGovernanceStore } from "./sqlite/sqlite-governance-store.ts";
 

@@ -1,5 +1,5 @@
-import type { LedgerKeys } from "../../ledger/keys.ts";
-import type { Settlement } from "../../ledger/store.ts";
+import type { LedgerKeys } from "../ledger/keys.ts";
+import type { Settlement } from "../ledger/store.ts";
 import { isSealed, rowOfDead, type Start } from "./admit-batch.ts";
 
 /**

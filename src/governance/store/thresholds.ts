@@ -1,4 +1,4 @@
-import type { Spending } from "../../ledger/store.ts";
+import type { Spending } from "../ledger/store.ts";
 import type { Counter } from "../policy/terms.ts";
 
 /** A share of a budget that was passed with one call. */

@@ -1,4 +1,4 @@
-import type { JsonSchema } from "../../capabilities/schema.ts";
+import type { JsonSchema } from "../../capability/schema.ts";
 import type { Doc, DocTag } from "./doc-comment.ts";
 import { parseLiteral } from "./literal-values.ts";
 import type { Mapping, Place } from "./mapping.ts";

@@ -1,4 +1,4 @@
-import type { JsonSchema } from "../../capabilities/schema.ts";
+import type { JsonSchema } from "../../capability/schema.ts";
 
 /** Places that are a Date in one member of a union and text in another: nobody could tell which one arrived. */
 export function ambiguousDates(schema: JsonSchema, pointers: Iterable<string>): string[] {

@@ -1,6 +1,6 @@
 import type ts from "typescript-6";
-import { TOOL_NAME } from "../../capabilities/define-tool.ts";
-import type { JsonSchema } from "../../capabilities/schema.ts";
+import { TOOL_NAME } from "../../capability/define-tool.ts";
+import type { JsonSchema } from "../../capability/schema.ts";
 import type { HandlerDescription, HandlerProblem } from "../handler-description.ts";
 import { compiler } from "./compiler.ts";
 import { describeInput } from "./describe-input.ts";

@@ -1,5 +1,5 @@
 import type ts from "typescript-6";
-import type { JsonSchema } from "../../capabilities/schema.ts";
+import type { JsonSchema } from "../../capability/schema.ts";
 import type { CallStyle } from "../handler-description.ts";
 import { compiler } from "./compiler.ts";
 import { constrained, documentedSchema, isConstraint } from "./constraint-tags.ts";

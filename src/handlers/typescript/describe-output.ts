@@ -1,5 +1,5 @@
 import type ts from "typescript-6";
-import type { JsonSchema } from "../../capabilities/schema.ts";
+import type { JsonSchema } from "../../capability/schema.ts";
 import { compiler } from "./compiler.ts";
 import { orNull } from "./list-to-schema.ts";
 import type { Place, Refusal } from "./mapping.ts";

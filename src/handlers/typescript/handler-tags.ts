@@ -1,4 +1,4 @@
-import type { Confirmation, Effect, PermissionScope, Price } from "../../capabilities/define.ts";
+import type { Confirmation, Effect, PermissionScope, Price } from "../../capability/define.ts";
 import type { HandlerDescription } from "../handler-description.ts";
 import { type Doc, type DocTag, tagText } from "./doc-comment.ts";
 import { parseLiteral } from "./literal-values.ts";

@@ -1,5 +1,5 @@
 import type ts from "typescript-6";
-import type { JsonSchema } from "../../capabilities/schema.ts";
+import type { JsonSchema } from "../../capability/schema.ts";
 import { compiler } from "./compiler.ts";
 import { LATER_ITEMS, type Mapping, type Place, placeBelow } from "./mapping.ts";
 import { hasFlag, isTuple, mayBeNothing } from "./type-guards.ts";

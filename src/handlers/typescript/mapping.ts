@@ -1,5 +1,5 @@
 import type ts from "typescript-6";
-import type { JsonSchema } from "../../capabilities/schema.ts";
+import type { JsonSchema } from "../../capability/schema.ts";
 
 /** Where in a signature a type stands: for messages, for dates, and to find the line. */
 export interface Place {

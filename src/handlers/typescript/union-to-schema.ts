@@ -1,5 +1,5 @@
 import type ts from "typescript-6";
-import type { JsonSchema } from "../../capabilities/schema.ts";
+import type { JsonSchema } from "../../capability/schema.ts";
 import { compiler } from "./compiler.ts";
 import { isDate } from "./date-type.ts";
 import type { Mapping, Place } from "./mapping.ts";

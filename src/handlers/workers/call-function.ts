@@ -1,4 +1,4 @@
-import type { CallContext } from "../../capabilities/context.ts";
+import type { CallContext } from "../../capability/context.ts";
 import type { CallStyle } from "../handler-description.ts";
 
 export interface FunctionCall {

@@ -1,4 +1,4 @@
-import { NumberedSlots } from "../../collections/slots.ts";
+import { NumberedSlots } from "../../platform/slots.ts";
 import type { Runner } from "../served-file.ts";
 import { makeImporter } from "./import-file.ts";
 import { type CallRunner, RemoteCall, type RemoteTarget, type UseSandbox } from "./remote-call.ts";

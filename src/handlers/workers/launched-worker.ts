@@ -1,5 +1,5 @@
 import type { Duplex, Readable } from "node:stream";
-import { boundedLines } from "../../collections/bounded-lines.ts";
+import { boundedLines } from "../../platform/bounded-lines.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { CallJournal } from "./call-journal.ts";
 

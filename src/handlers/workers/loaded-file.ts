@@ -5,10 +5,10 @@ import {
   isDefinition,
   type PromptDefinition,
   type ResourceDefinition,
-} from "../../capabilities/define.ts";
-import { compileTool } from "../../capabilities/define-tool.ts";
-import type { Tool } from "../../capabilities/registry.ts";
-import { compileSchema, type CompiledSchema, isSchemaLibrary, type SchemaSource } from "../../capabilities/schema.ts";
+} from "../../capability/define.ts";
+import { compileTool } from "../../capability/define-tool.ts";
+import type { Tool } from "../../capability/registry.ts";
+import { compileSchema, type CompiledSchema, isSchemaLibrary, type SchemaSource } from "../../capability/schema.ts";
 import type { HandlerProblem } from "../handler-description.ts";
 import type { DefinitionKind, FileReport, WireDefinition, WireSchema } from "./worker-protocol.ts";
 

@@ -1,5 +1,5 @@
-import type { CallContext, ElicitForm, ElicitUrl, LogLevel, SampleRequest } from "../../capabilities/context.ts";
-import type { SchemaIssue } from "../../capabilities/schema.ts";
+import type { CallContext, ElicitForm, ElicitUrl, LogLevel, SampleRequest } from "../../capability/context.ts";
+import type { SchemaIssue } from "../../capability/schema.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { activeSpan, errorTypeOf, runInSpan } from "../../telemetry/tracing/active-span.ts";
 import { centred, type Span } from "../../telemetry/tracing/span.ts";

@@ -10,7 +10,7 @@ import type {
   Root,
   SampleAnswer,
   SampleRequest,
-} from "../../capabilities/context.ts";
+} from "../../capability/context.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { QuestionRefused } from "./wire-error.ts";
 import type { FromWorker, QuestionKind, WireContext, WireError } from "./worker-protocol.ts";

@@ -3,9 +3,9 @@ import { callFunction } from "./call-function.ts";
 import type { CallJournal } from "./call-journal.ts";
 import { isCheckedHere, LoadedFile } from "./loaded-file.ts";
 import { WorkerContext } from "./worker-context.ts";
-import { wholeResult } from "../../capabilities/content.ts";
-import type { CompiledSchema, SchemaVerdict } from "../../capabilities/schema.ts";
-import { NumberedSlots } from "../../collections/slots.ts";
+import { wholeResult } from "../../capability/content.ts";
+import type { CompiledSchema, SchemaVerdict } from "../../capability/schema.ts";
+import { NumberedSlots } from "../../platform/slots.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { FromWorker, Target, ToWorker } from "./worker-protocol.ts";
 

@@ -1,4 +1,4 @@
-import { NumberedSlots } from "../../collections/slots.ts";
+import { NumberedSlots } from "../../platform/slots.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { JsonLines } from "./json-lines.ts";

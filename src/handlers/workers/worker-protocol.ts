@@ -1,4 +1,4 @@
-import type { JsonSchema } from "../../capabilities/schema.ts";
+import type { JsonSchema } from "../../capability/schema.ts";
 import type { CallStyle, HandlerProblem } from "../handler-description.ts";
 
 /**

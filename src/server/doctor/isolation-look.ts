@@ -1,6 +1,6 @@
 import { type OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Config } from "../../config/schema.ts";
-import type { ProbeCheck, Runtime } from "../../runtimes/runtime.ts";
+import type { ProbeCheck, Runtime } from "../../sandbox/runtimes/runtime.ts";
 import { readTemplates } from "../../sandbox/read-templates.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { RUNTIMES } from "../choose-runtime.ts";

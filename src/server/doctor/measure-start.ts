@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Config } from "../../config/schema.ts";
-import type { Runtime } from "../../runtimes/runtime.ts";
+import type { Runtime } from "../../sandbox/runtimes/runtime.ts";
 import { Places } from "../../sandbox/place.ts";
 import type { Templates } from "../../sandbox/templates.ts";
 import type { Logger } from "../../telemetry/logger.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { ContentBlock } from "../../capabilities/content.ts";
+import type { ContentBlock } from "../../capability/content.ts";
 import type { GuestResult } from "../../sandbox/guest-methods.ts";
 import { defineSandboxTool, type Outcome, type SandboxTool } from "../sandbox-tool.ts";
 import { sandboxUri } from "../sandbox-uri.ts";

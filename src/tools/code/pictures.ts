@@ -1,4 +1,4 @@
-import type { ContentBlock } from "../../capabilities/content.ts";
+import type { ContentBlock } from "../../capability/content.ts";
 import { sandboxUri } from "../sandbox-uri.ts";
 import type { CodeResult } from "./run-code.ts";
 

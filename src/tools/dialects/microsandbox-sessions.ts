@@ -1,5 +1,5 @@
-import type { HandlerDefinition } from "../../capabilities/define.ts";
-import type { JsonSchema } from "../../capabilities/schema.ts";
+import type { HandlerDefinition } from "../../capability/define.ts";
+import type { JsonSchema } from "../../capability/schema.ts";
 import { sessionIdOf } from "../session-id.ts";
 import type { ToolServices } from "../tool-services.ts";
 

@@ -1,6 +1,6 @@
-import type { ContentBlock, ToolResult } from "../../capabilities/content.ts";
-import type { HandlerDefinition } from "../../capabilities/define.ts";
-import type { JsonSchema } from "../../capabilities/schema.ts";
+import type { ContentBlock, ToolResult } from "../../capability/content.ts";
+import type { HandlerDefinition } from "../../capability/define.ts";
+import type { JsonSchema } from "../../capability/schema.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Flavor } from "../../sandbox/flavors.ts";
 import type { Lease } from "../../sandbox/sandboxes.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { HandlerDefinition } from "../../capabilities/define.ts";
+import type { HandlerDefinition } from "../../capability/define.ts";
 import { whyNoEnvName } from "../../config/value-rules.ts";
 import { FLAVORS } from "../../sandbox/flavors.ts";
 import type { Lease } from "../../sandbox/sandboxes.ts";

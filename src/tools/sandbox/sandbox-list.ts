@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { HandlerDefinition } from "../../capabilities/define.ts";
+import type { HandlerDefinition } from "../../capability/define.ts";
 import { fitValue } from "../fit-value.ts";
 import type { ToolServices } from "../tool-services.ts";
 

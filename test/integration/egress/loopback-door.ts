@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
-import { createEgress, type EgressOptions } from "../../../src/network/egress.ts";
-import type { EgressDoor } from "../../../src/network/door.ts";
+import { createEgress, type EgressOptions } from "../../../src/sandbox/network/egress.ts";
+import type { EgressDoor } from "../../../src/sandbox/network/door.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 import { temporaryFolder } from "../../unit/config/temporary-folder.ts";
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Agent, type IncomingMessage, request as httpRequest } from "node:http";
 import { PassThrough } from "node:stream";
-import { StdioTransport } from "../../../src/transports/stdio/stdio-transport.ts";
+import { StdioTransport } from "../../../src/transport/stdio/stdio-transport.ts";
 import { EventReader, openResponse } from "../../escape/http-client.ts";
 import { dueFor } from "../../escape/json-rpc-oracle.ts";
 import { readLines } from "../../escape/read-lines.ts";

@@ -5,7 +5,7 @@ import { createAuthenticator } from "../../../src/auth/authenticator.ts";
 import { configSchema } from "../../../src/config/schema.ts";
 import { assemble, type Assembly } from "../../../src/server/assemble.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
-import { HttpTransport } from "../../../src/transports/http/http-transport.ts";
+import { HttpTransport } from "../../../src/transport/http/http-transport.ts";
 import { HANDLERS, MANY_CALLS } from "../../escape/server.ts";
 import { SHOP, skillFolder } from "../skill-fixture.ts";
 

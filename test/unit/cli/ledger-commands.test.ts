@@ -4,9 +4,9 @@ import Database from "libsql";
 import { describe, expect, test } from "vitest";
 import { displayWidth } from "../../../src/cli/display-width.ts";
 import { run } from "../../../src/cli/run.ts";
-import { formatHead } from "../../../src/ledger/checkpoint.ts";
-import { ENTRY, entry } from "../ledger/ledger-entry.ts";
-import { appendMany, dataFolder, openTestLedger, REFUSED } from "../ledger/ledger-fixture.ts";
+import { formatHead } from "../../../src/governance/ledger/checkpoint.ts";
+import { ENTRY, entry } from "../governance/ledger/ledger-entry.ts";
+import { appendMany, dataFolder, openTestLedger, REFUSED } from "../governance/ledger/ledger-fixture.ts";
 import { fakeTerminal } from "./fake-terminal.ts";
 
 async function ledgerCli(folder: string, argv: readonly string[], width = Number.POSITIVE_INFINITY) {

@@ -1,22 +1,22 @@
 import { createServer, type Server } from "node:http";
 import { once } from "node:events";
 import { afterEach, expect, test, vi } from "vitest";
-import { Changes } from "../../../src/capabilities/changes.ts";
-import type { CallContext } from "../../../src/capabilities/context.ts";
-import { compileTool } from "../../../src/capabilities/define-tool.ts";
-import type { Tool } from "../../../src/capabilities/registry.ts";
+import { Changes } from "../../../src/capability/changes.ts";
+import type { CallContext } from "../../../src/capability/context.ts";
+import { compileTool } from "../../../src/capability/define-tool.ts";
+import type { Tool } from "../../../src/capability/registry.ts";
 import { ForwardDoor } from "../../../src/cluster/forward-door.ts";
 import type { ForwardMessage, SandboxMessage } from "../../../src/cluster/forward-message.ts";
 import { ForwardSeal } from "../../../src/cluster/forward-seal.ts";
 import { Forwarder } from "../../../src/cluster/forwarder.ts";
 import { ServerRegistry } from "../../../src/cluster/server-registry.ts";
-import { type Call, contextOf } from "../../../src/pipeline/call.ts";
-import { EgressMeter } from "../../../src/pipeline/egress-meter.ts";
-import { Lifeline } from "../../../src/pipeline/lifeline.ts";
-import { silentConversation } from "../../../src/protocol/conversations/silent.ts";
+import { type Call, contextOf } from "../../../src/call/call.ts";
+import { EgressMeter } from "../../../src/call/egress-meter.ts";
+import { Lifeline } from "../../../src/call/lifeline.ts";
+import { silentConversation } from "../../../src/mcp/conversations/silent.ts";
 import { SandboxHomes } from "../../../src/server/sandbox-homes.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
-import { ForwardEndpoint } from "../../../src/transports/http/forward-endpoint.ts";
+import { ForwardEndpoint } from "../../../src/transport/http/forward-endpoint.ts";
 
 // Two servers and a line between them take their time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });

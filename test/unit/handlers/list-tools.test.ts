@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { Changes } from "../../../src/capabilities/changes.ts";
-import { compileTool } from "../../../src/capabilities/define-tool.ts";
-import { Registry } from "../../../src/capabilities/registry.ts";
-import { Lifeline } from "../../../src/pipeline/lifeline.ts";
-import type { Caller } from "../../../src/pipeline/caller.ts";
-import { Pipeline, type SkillTexts } from "../../../src/pipeline/pipeline.ts";
-import { silentConversation } from "../../../src/protocol/conversations/silent.ts";
-import { Mcp } from "../../../src/protocol/mcp.ts";
-import { listTools } from "../../../src/protocol/methods/list-tools.ts";
+import { Changes } from "../../../src/capability/changes.ts";
+import { compileTool } from "../../../src/capability/define-tool.ts";
+import { Registry } from "../../../src/capability/registry.ts";
+import { Lifeline } from "../../../src/call/lifeline.ts";
+import type { Caller } from "../../../src/call/caller.ts";
+import { Pipeline, type SkillTexts } from "../../../src/call/pipeline.ts";
+import { silentConversation } from "../../../src/mcp/conversations/silent.ts";
+import { Mcp } from "../../../src/mcp/mcp.ts";
+import { listTools } from "../../../src/mcp/methods/list-tools.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 
 const caller = (protocolVersion: string): Caller => ({

@@ -3,7 +3,7 @@ import { duplexPair, PassThrough } from "node:stream";
 import { createMessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { OwlError } from "../../../src/errors/owl-error.ts";
-import type { Cell, CellExit, Runtime, RuntimeTrouble } from "../../../src/runtimes/runtime.ts";
+import type { Cell, CellExit, Runtime, RuntimeTrouble } from "../../../src/sandbox/runtimes/runtime.ts";
 import { type Place, Places, type PlacesOptions } from "../../../src/sandbox/place.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 import { PLAN } from "./place-plan.ts";

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
 import { OwlError } from "../../../src/errors/owl-error.ts";
-import type { Runtime } from "../../../src/runtimes/runtime.ts";
+import type { Runtime } from "../../../src/sandbox/runtimes/runtime.ts";
 import { Templates } from "../../../src/sandbox/templates.ts";
 import { chooseRuntimes, type Hopeless } from "../../../src/server/choose-runtime.ts";
 import type { OpenRuntime } from "../../../src/server/open-runtime.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { localDesk } from "../../../src/governance/approval/approval-desk.ts";
 import { Approvals } from "../../../src/governance/approval/approvals.ts";
-import type { LedgerEntry } from "../../../src/ledger/ledger.ts";
+import type { LedgerEntry } from "../../../src/governance/ledger/ledger.ts";
 import { type DecisionParts, decideApproval } from "../../../src/server/operator-requests.ts";
 
 const CALL = { principal: "ada", label: undefined, kind: "tool", name: "file_write", args: {} };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import type { LedgerReader } from "../../../src/ledger/store.ts";
+import type { LedgerReader } from "../../../src/governance/ledger/store.ts";
 import { LedgerCheck } from "../../../src/server/ledger-check.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 

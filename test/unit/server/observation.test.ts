@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { Registry } from "../../../src/capabilities/registry.ts";
+import { Registry } from "../../../src/capability/registry.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { openObservation } from "../../../src/server/observation.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Metrics } from "../../../src/telemetry/metrics/metrics.ts";
 import { temporaryFolder } from "../config/temporary-folder.ts";
-import { ENTRY } from "../ledger/ledger-entry.ts";
-import { makeCall } from "../pipeline/fixture.ts";
+import { ENTRY } from "../governance/ledger/ledger-entry.ts";
+import { makeCall } from "../call/fixture.ts";
 
 test("who fails to hear of a call takes nothing from the call, nor from the others who hear of it", async () => {
   const { config } = await loadConfig({ env: {}, cwd: temporaryFolder() });

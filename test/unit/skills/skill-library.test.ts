@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { parseSkillUri } from "../../../src/capabilities/skill-uri.ts";
+import { parseSkillUri } from "../../../src/capability/skill-uri.ts";
 import { readHeadInside, readInside } from "../../../src/skills/read-inside.ts";
 import { SkillLibrary } from "../../../src/skills/skill-library.ts";
 import { manifest, skillFolder, writeFiles } from "./skill-folder.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { formatSkillUri, parseSkillUri, segmentProblem, skillMatcher } from "../../../src/capabilities/skill-uri.ts";
+import { formatSkillUri, parseSkillUri, segmentProblem, skillMatcher } from "../../../src/capability/skill-uri.ts";
 
 const segment = fc
   .oneof(

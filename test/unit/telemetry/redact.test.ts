@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseRedactRule } from "../../../src/config/redact-rule.ts";
-import { toBoundedJson } from "../../../src/ledger/bounded-json.ts";
+import { toBoundedJson } from "../../../src/governance/ledger/bounded-json.ts";
 import { createRedactor } from "../../../src/telemetry/redact.ts";
 
 const redactor = createRedactor();

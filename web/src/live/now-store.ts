@@ -1,5 +1,5 @@
 import { computed, effect, signal } from "@preact/signals";
-import type { Now, NowChange } from "../../../src/dashboard/contract.ts";
+import type { Now, NowChange } from "../../../src/operator/contract.ts";
 import { fromAnswer } from "../server/answer-text.ts";
 import { openStream, type StreamState } from "../server/event-stream.ts";
 import { keepWhileWanted } from "./one-hidden-tab.ts";

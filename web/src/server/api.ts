@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { fromAnswer } from "./answer-text.ts";
 import { isAttended } from "./last-input.ts";
-import type { ErrorAnswer, SessionAnswer } from "../../../src/dashboard/contract.ts";
+import type { ErrorAnswer, SessionAnswer } from "../../../src/operator/contract.ts";
 
 export const BASE = "/dashboard";
 const API = `${BASE}/api/`;

@@ -1,4 +1,4 @@
-import type { LoginFacts, SessionAnswer } from "../../../src/dashboard/contract.ts";
+import type { LoginFacts, SessionAnswer } from "../../../src/operator/contract.ts";
 import { get } from "./api.ts";
 
 /** Asked where nobody has to be signed in: a refusal would stand in the browser's console as an error. */

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { LoginFacts, LoginRequest, SessionAnswer } from "../../../src/dashboard/contract.ts";
+import type { LoginFacts, LoginRequest, SessionAnswer } from "../../../src/operator/contract.ts";
 import { Problem } from "../parts/problem.tsx";
 import { post, session } from "../server/api.ts";
 import { useAction } from "../server/use-action.ts";

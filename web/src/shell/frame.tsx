@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import type { SessionAnswer } from "../../../src/dashboard/contract.ts";
+import type { SessionAnswer } from "../../../src/operator/contract.ts";
 import { approvalCount, everybodyPause, followNow, now, streamState } from "../live/now-store.ts";
 import { Announcer } from "../parts/announcer.tsx";
 import { visibleText } from "../parts/format.ts";

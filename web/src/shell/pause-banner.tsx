@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
-import type { ResumeRequest } from "../../../src/dashboard/contract-policy.ts";
-import type { Pause } from "../../../src/dashboard/contract.ts";
+import type { ResumeRequest } from "../../../src/operator/contract-policy.ts";
+import type { Pause } from "../../../src/operator/contract.ts";
 import { pauses } from "../live/now-store.ts";
 import { ActionButton } from "../parts/action-button.tsx";
 import { visibleText } from "../parts/format.ts";

@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { PauseRequest } from "../../../src/dashboard/contract-policy.ts";
+import type { PauseRequest } from "../../../src/operator/contract-policy.ts";
 import { announce } from "../parts/announcer.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { visibleText } from "../parts/format.ts";

@@ -1,5 +1,5 @@
 import { effect } from "@preact/signals";
-import type { Pause } from "../../../src/dashboard/contract.ts";
+import type { Pause } from "../../../src/operator/contract.ts";
 import { now } from "../live/now-store.ts";
 import { announce } from "../parts/announcer.tsx";
 import { visibleText } from "../parts/format.ts";

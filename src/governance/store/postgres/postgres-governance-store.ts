@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { OwlError } from "../../../errors/owl-error.ts";
-import type { LedgerKeys } from "../../../ledger/keys.ts";
+import type { LedgerKeys } from "../../ledger/keys.ts";
 import {
   openLedgerDatabase,
   PostgresStore,
   type PostgresStoreOptions,
   type RowsAndMore,
-} from "../../../ledger/postgres/postgres-store.ts";
-import type { CallId, Settled, Settlement, Spending } from "../../../ledger/store.ts";
-import type { Database, PostgresClient } from "../../../postgres/database.ts";
+} from "../../ledger/postgres/postgres-store.ts";
+import type { CallId, Settled, Settlement, Spending } from "../../ledger/store.ts";
+import type { Database, PostgresClient } from "../../../platform/postgres-database.ts";
 import { Calendar, type Day } from "../calendar.ts";
 import type { Clock } from "../clock.ts";
 import type { Counter } from "../../policy/terms.ts";

@@ -1,4 +1,4 @@
-import { lockSql } from "../../../postgres/database.ts";
+import { lockSql } from "../../../platform/postgres-database.ts";
 
 const TABLES = `
 CREATE TABLE call_clock (is_only BOOLEAN PRIMARY KEY, last BIGINT NOT NULL, shift BIGINT NOT NULL);

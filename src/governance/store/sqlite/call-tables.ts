@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import Database from "libsql";
-import type { CallId, Settlement, Spending } from "../../../ledger/store.ts";
-import type { SqliteConnection } from "../../../ledger/sqlite/connection.ts";
+import type { CallId, Settlement, Spending } from "../../ledger/store.ts";
+import type { SqliteConnection } from "../../ledger/sqlite/connection.ts";
 import { callsOf, type Hold, type Start, toHolds } from "../admit-batch.ts";
 import { type KeyCounts, type Moment, toKeyCounts, WINDOW_MS } from "../key-counts.ts";
 

@@ -1,9 +1,9 @@
 import { OwlError } from "../../../errors/owl-error.ts";
-import type { LedgerKeys } from "../../../ledger/keys.ts";
-import type { SqliteConnection } from "../../../ledger/sqlite/connection.ts";
-import { SqliteStore, type SqliteStoreOptions } from "../../../ledger/sqlite/sqlite-store.ts";
-import type { CallId, Settled, Settlement } from "../../../ledger/store.ts";
-import { identifySelf, isSharerAlive, type SharerIdentity } from "../../../processes/identity.ts";
+import type { LedgerKeys } from "../../ledger/keys.ts";
+import type { SqliteConnection } from "../../ledger/sqlite/connection.ts";
+import { SqliteStore, type SqliteStoreOptions } from "../../ledger/sqlite/sqlite-store.ts";
+import type { CallId, Settled, Settlement } from "../../ledger/store.ts";
+import { identifySelf, isSharerAlive, type SharerIdentity } from "../../../platform/process-identity.ts";
 import { Calendar } from "../calendar.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Counter } from "../../policy/terms.ts";

@@ -4,10 +4,10 @@ import { DEFAULT_CONFIG } from "../../../../src/config/schema.ts";
 import { Admissions } from "../../../../src/governance/store/admissions.ts";
 import type { Admission, AdmitRequest } from "../../../../src/governance/store/governance-store.ts";
 import { OwlError } from "../../../../src/errors/owl-error.ts";
-import { loadLedgerKeys } from "../../../../src/ledger/keys.ts";
-import { openLedger } from "../../../../src/ledger/open-ledger.ts";
+import { loadLedgerKeys } from "../../../../src/governance/ledger/keys.ts";
+import { openLedger } from "../../../../src/governance/ledger/open-ledger.ts";
 import { SILENT_LOGGER } from "../../../../src/telemetry/logger.ts";
-import { entry } from "../../ledger/ledger-entry.ts";
+import { entry } from "../ledger/ledger-entry.ts";
 import { counter, lease, sqliteLab, UNKNOWN } from "./store-lab.ts";
 
 const lab = sqliteLab();

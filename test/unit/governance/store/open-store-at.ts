@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { GovernanceStore } from "../../../../src/governance/store/governance-store.ts";
 import { PostgresGovernanceStore } from "../../../../src/governance/store/postgres/postgres-governance-store.ts";
 import { SqliteGovernanceStore } from "../../../../src/governance/store/sqlite/sqlite-governance-store.ts";
-import { loadLedgerKeys } from "../../../../src/ledger/keys.ts";
+import { loadLedgerKeys } from "../../../../src/governance/ledger/keys.ts";
 
 /** What a server finds out by a lease and not by looking at processes. */
 const LEASE_MS = 2000;

@@ -6,14 +6,14 @@ import type { Clock } from "../../../../src/governance/store/clock.ts";
 import type { Counter } from "../../../../src/governance/policy/terms.ts";
 import type { Admission, GovernanceStore, Lease } from "../../../../src/governance/store/governance-store.ts";
 import { SqliteGovernanceStore } from "../../../../src/governance/store/sqlite/sqlite-governance-store.ts";
-import { draftFromEntry } from "../../../../src/ledger/draft-from-entry.ts";
-import { loadLedgerKeys } from "../../../../src/ledger/keys.ts";
-import type { LedgerEntry } from "../../../../src/ledger/ledger.ts";
-import type { Draft, LedgerRow } from "../../../../src/ledger/row.ts";
-import { SqliteReader } from "../../../../src/ledger/sqlite/reader.ts";
-import type { LedgerReader } from "../../../../src/ledger/store.ts";
+import { draftFromEntry } from "../../../../src/governance/ledger/draft-from-entry.ts";
+import { loadLedgerKeys } from "../../../../src/governance/ledger/keys.ts";
+import type { LedgerEntry } from "../../../../src/governance/ledger/ledger.ts";
+import type { Draft, LedgerRow } from "../../../../src/governance/ledger/row.ts";
+import { SqliteReader } from "../../../../src/governance/ledger/sqlite/reader.ts";
+import type { LedgerReader } from "../../../../src/governance/ledger/store.ts";
 import { createRedactor } from "../../../../src/telemetry/redact.ts";
-import { entry } from "../../ledger/ledger-entry.ts";
+import { entry } from "../ledger/ledger-entry.ts";
 
 /** A clock that stands until it is moved; both its hands can be moved apart. */
 export class HandClock implements Clock {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import type { Lease } from "../../../../src/governance/store/governance-store.ts";
-import type { LedgerReader } from "../../../../src/ledger/store.ts";
+import type { LedgerReader } from "../../../../src/governance/ledger/store.ts";
 import { ModelCommand } from "../model-command.ts";
 import { counter, draft, HandClock, type StoreLab, type TestStore, UNKNOWN } from "./store-lab.ts";
 

@@ -2,7 +2,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { default as formats } from "ajv-formats";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { JsonSchema } from "../../../../src/capabilities/schema.ts";
+import type { JsonSchema } from "../../../../src/capability/schema.ts";
 import { judge } from "./compiler-judge.ts";
 import { HandlerFiles } from "./handler-files.ts";
 import { mutants } from "./mutants.ts";

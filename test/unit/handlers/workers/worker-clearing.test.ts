@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { launchInSandbox } from "../../../../src/handlers/workers/launch-in-sandbox.ts";
 import type { LaunchedWorker } from "../../../../src/handlers/workers/launched-worker.ts";
 import { WorkerPool } from "../../../../src/handlers/workers/worker-pool.ts";
-import type { CellExit } from "../../../../src/runtimes/runtime.ts";
+import type { CellExit } from "../../../../src/sandbox/runtimes/runtime.ts";
 import { SILENT_LOGGER } from "../../../../src/telemetry/logger.ts";
 
 // A pool that closes waits three seconds at most: here that time never comes.

@@ -6,10 +6,10 @@ import { RemoteCall, type RemoteTarget } from "../../../../src/handlers/workers/
 import { WorkerHost } from "../../../../src/handlers/workers/worker-host.ts";
 import { RUN_ON_MS, WorkerProcess } from "../../../../src/handlers/workers/worker-process.ts";
 import type { ToWorker } from "../../../../src/handlers/workers/worker-protocol.ts";
-import { contextOf } from "../../../../src/pipeline/call.ts";
-import { Lifeline } from "../../../../src/pipeline/lifeline.ts";
+import { contextOf } from "../../../../src/call/call.ts";
+import { Lifeline } from "../../../../src/call/lifeline.ts";
 import { SILENT_LOGGER } from "../../../../src/telemetry/logger.ts";
-import { makeCall } from "../../pipeline/fixture.ts";
+import { makeCall } from "../../call/fixture.ts";
 
 beforeEach(() => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => vi.useRealTimers());

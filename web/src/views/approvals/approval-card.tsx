@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
-import type { ApprovalDecision, ApprovalNow } from "../../../../src/dashboard/contract.ts";
+import type { ApprovalDecision, ApprovalNow } from "../../../../src/operator/contract.ts";
 import { announce } from "../../parts/announcer.tsx";
 import { ArgumentsBlock } from "../../parts/code-block.tsx";
 import { visibleText } from "../../parts/format.ts";

@@ -1,6 +1,6 @@
 import type { JSX, TargetedEvent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ApprovalList, ApprovalNow } from "../../../../src/dashboard/contract.ts";
+import type { ApprovalList, ApprovalNow } from "../../../../src/operator/contract.ts";
 import { approvalIds } from "../../live/now-store.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";
 import { href } from "../../routing/router.ts";

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { ProposedChange } from "../../../../src/dashboard/contract.ts";
+import type { ProposedChange } from "../../../../src/operator/contract.ts";
 import { CodeBlock } from "../../parts/code-block.tsx";
 import { Diff } from "../../parts/diff.tsx";
 

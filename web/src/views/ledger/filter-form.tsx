@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { ClientList, ToolList } from "../../../../src/dashboard/contract-policy.ts";
+import type { ClientList, ToolList } from "../../../../src/operator/contract-policy.ts";
 import { changeQuery } from "../../routing/router.ts";
 import { useResource } from "../../server/use-resource.ts";
 import { type Filters, FILTERS, fromLocalInput, toLocalInput } from "./filters.ts";

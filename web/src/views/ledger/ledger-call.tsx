@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
-import type { LedgerDetail } from "../../../../src/dashboard/contract.ts";
+import type { LedgerDetail } from "../../../../src/operator/contract.ts";
 import { now } from "../../live/now-store.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { ArgumentsBlock, JsonBlock } from "../../parts/code-block.tsx";

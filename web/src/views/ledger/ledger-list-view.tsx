@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { LedgerPage } from "../../../../src/dashboard/contract.ts";
+import type { LedgerPage } from "../../../../src/operator/contract.ts";
 import { streamState } from "../../live/now-store.ts";
 import { countOf } from "../../parts/format.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";

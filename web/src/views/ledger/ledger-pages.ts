@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import type { LedgerLine, LedgerPage } from "../../../../src/dashboard/contract.ts";
+import type { LedgerLine, LedgerPage } from "../../../../src/operator/contract.ts";
 import { get } from "../../server/api.ts";
 import type { Filters } from "./filters.ts";
 

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { LedgerLine } from "../../../../src/dashboard/contract.ts";
+import type { LedgerLine } from "../../../../src/operator/contract.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { countOf, dateTimeOf, durationOf, moneyOf, shortTimeOf, visibleText } from "../../parts/format.ts";
 import { VirtualRows } from "../../parts/virtual-rows.tsx";

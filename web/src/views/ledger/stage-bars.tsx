@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { LedgerDetail } from "../../../../src/dashboard/contract.ts";
+import type { LedgerDetail } from "../../../../src/operator/contract.ts";
 import { durationOf } from "../../parts/format.ts";
 
 type Stages = NonNullable<LedgerDetail["stages"]>;

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { LedgerTimeline, TimelineBucket } from "../../../../src/dashboard/contract.ts";
+import type { LedgerTimeline, TimelineBucket } from "../../../../src/operator/contract.ts";
 import { BarChart } from "../../parts/bar-chart.tsx";
 import { countOf, dateTimeOf } from "../../parts/format.ts";
 import { Problem } from "../../parts/problem.tsx";

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { LedgerVerification } from "../../../../src/dashboard/contract.ts";
+import type { LedgerVerification } from "../../../../src/operator/contract.ts";
 import { Dialog } from "../../parts/dialog.tsx";
 import { countOf, visibleText } from "../../parts/format.ts";
 import { Problem } from "../../parts/problem.tsx";

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { CallNow } from "../../../../src/dashboard/contract.ts";
+import type { CallNow } from "../../../../src/operator/contract.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { visibleText } from "../../parts/format.ts";
 import { Still } from "../../parts/memo.tsx";

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { Now } from "../../../../src/dashboard/contract.ts";
+import type { Now } from "../../../../src/operator/contract.ts";
 import { now } from "../../live/now-store.ts";
 import { countOf } from "../../parts/format.ts";
 import { Loading } from "../../parts/problem.tsx";

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { SandboxNow } from "../../../../src/dashboard/contract.ts";
+import type { SandboxNow } from "../../../../src/operator/contract.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { bytesOf, visibleText } from "../../parts/format.ts";
 import { Age, Until } from "../../parts/time.tsx";

@@ -1,4 +1,4 @@
-import type { SandboxNow } from "../../../../src/dashboard/contract.ts";
+import type { SandboxNow } from "../../../../src/operator/contract.ts";
 import { SANDBOX_COLUMNS, type SandboxColumn } from "./sandbox-columns.tsx";
 
 export interface Sort {

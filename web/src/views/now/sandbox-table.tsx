@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { SandboxNow } from "../../../../src/dashboard/contract.ts";
+import type { SandboxNow } from "../../../../src/operator/contract.ts";
 import { countOf } from "../../parts/format.ts";
 import { Still } from "../../parts/memo.tsx";
 import { Empty } from "../../parts/problem.tsx";

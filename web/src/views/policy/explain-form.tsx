@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { ExplainAnswer, ExplainRequest, ToolList } from "../../../../src/dashboard/contract-policy.ts";
+import type { ExplainAnswer, ExplainRequest, ToolList } from "../../../../src/operator/contract-policy.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { countOf, moneyOf, visibleText } from "../../parts/format.ts";
 import { Problem } from "../../parts/problem.tsx";

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { ClientFacts, ClientList } from "../../../../src/dashboard/contract-policy.ts";
+import type { ClientFacts, ClientList } from "../../../../src/operator/contract-policy.ts";
 import { pauses } from "../../live/now-store.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { countOf, moneyOf, visibleText } from "../../parts/format.ts";

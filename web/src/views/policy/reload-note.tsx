@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { ReloadState } from "../../../../src/dashboard/contract-policy.ts";
+import type { ReloadState } from "../../../../src/operator/contract-policy.ts";
 import { visibleText } from "../../parts/format.ts";
 import { Clock } from "../../parts/time.tsx";
 import { useResource } from "../../server/use-resource.ts";

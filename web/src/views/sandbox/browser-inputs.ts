@@ -1,4 +1,4 @@
-import type { BrowserInput } from "../../../../src/dashboard/contract-files.ts";
+import type { BrowserInput } from "../../../../src/operator/contract-files.ts";
 import { post } from "../../server/api.ts";
 
 /** One request after the other, so that what is done arrives in its order; what is typed or scrolled meanwhile goes together. */

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
-import type { BrowserInput, BrowserPicture } from "../../../../src/dashboard/contract-files.ts";
+import type { BrowserInput, BrowserPicture } from "../../../../src/operator/contract-files.ts";
 import { visibleText } from "../../parts/format.ts";
 import { Empty, Problem } from "../../parts/problem.tsx";
 import { fromAnswer } from "../../server/answer-text.ts";

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { FileChange, FileChanges } from "../../../../src/dashboard/contract-files.ts";
+import type { FileChange, FileChanges } from "../../../../src/operator/contract-files.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { CodeBlock } from "../../parts/code-block.tsx";
 import { Diff } from "../../parts/diff.tsx";

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { FileEntry, FileList } from "../../../../src/dashboard/contract-files.ts";
+import type { FileEntry, FileList } from "../../../../src/operator/contract-files.ts";
 import { bytesOf, visibleText } from "../../parts/format.ts";
 import { Loading, Problem } from "../../parts/problem.tsx";
 import { changeQuery } from "../../routing/router.ts";

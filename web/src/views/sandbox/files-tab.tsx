@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { FileText } from "../../../../src/dashboard/contract-files.ts";
+import type { FileText } from "../../../../src/operator/contract-files.ts";
 import { announce } from "../../parts/announcer.tsx";
 import { CodeBlock } from "../../parts/code-block.tsx";
 import { bytesOf, visibleText } from "../../parts/format.ts";

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { SandboxDetail, TerminalRequest } from "../../../../src/dashboard/contract.ts";
+import type { SandboxDetail, TerminalRequest } from "../../../../src/operator/contract.ts";
 import { visibleText } from "../../parts/format.ts";
 import { Empty, Problem } from "../../parts/problem.tsx";
 import { post } from "../../server/api.ts";

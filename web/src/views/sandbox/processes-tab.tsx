@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import type { ProcessList, SandboxProcess } from "../../../../src/dashboard/contract-files.ts";
+import type { ProcessList, SandboxProcess } from "../../../../src/operator/contract-files.ts";
 import { streamState } from "../../live/now-store.ts";
 import { announce } from "../../parts/announcer.tsx";
 import { ConfirmButton } from "../../parts/confirm-button.tsx";

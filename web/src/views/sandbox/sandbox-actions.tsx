@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { ExtendRequest, SandboxDetail } from "../../../../src/dashboard/contract.ts";
+import type { ExtendRequest, SandboxDetail } from "../../../../src/operator/contract.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { announce } from "../../parts/announcer.tsx";
 import { ConfirmButton } from "../../parts/confirm-button.tsx";

@@ -1,6 +1,6 @@
 import type { FunctionComponent, JSX } from "preact";
-import type { PastSandbox } from "../../../../src/dashboard/contract-files.ts";
-import type { SandboxAbility, SandboxDetail, SandboxNow } from "../../../../src/dashboard/contract.ts";
+import type { PastSandbox } from "../../../../src/operator/contract-files.ts";
+import type { SandboxAbility, SandboxDetail, SandboxNow } from "../../../../src/operator/contract.ts";
 import { now } from "../../live/now-store.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { bytesOf, visibleText } from "../../parts/format.ts";

@@ -1,5 +1,5 @@
-import type { Activity } from "../../../../src/dashboard/activity.ts";
-import type { SandboxDetail, SandboxNow } from "../../../../src/dashboard/contract.ts";
+import type { Activity } from "../../../../src/operator/activity.ts";
+import type { SandboxDetail, SandboxNow } from "../../../../src/operator/contract.ts";
 
 /** What the page knows of a sandbox. One that has ended can still be read, and nothing is asked of it. */
 export interface ShownSandbox extends SandboxDetail {

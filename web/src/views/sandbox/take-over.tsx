@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { SandboxDetail } from "../../../../src/dashboard/contract.ts";
+import type { SandboxDetail } from "../../../../src/operator/contract.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { announce } from "../../parts/announcer.tsx";
 import { post, session } from "../../server/api.ts";

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { HandlerList, ProblemFacts, SkillList } from "../../../../src/dashboard/contract-policy.ts";
+import type { HandlerList, ProblemFacts, SkillList } from "../../../../src/operator/contract-policy.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { visibleText } from "../../parts/format.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";

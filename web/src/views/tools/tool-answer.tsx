@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { ToolCallAnswer } from "../../../../src/dashboard/contract-policy.ts";
+import type { ToolCallAnswer } from "../../../../src/operator/contract-policy.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { CodeBlock, JsonBlock } from "../../parts/code-block.tsx";
 import { durationOf, visibleText } from "../../parts/format.ts";

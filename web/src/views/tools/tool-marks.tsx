@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { ToolFacts } from "../../../../src/dashboard/contract-policy.ts";
+import type { ToolFacts } from "../../../../src/operator/contract-policy.ts";
 import { Badge } from "../../parts/badge.tsx";
 
 export function Marks({ tool }: { readonly tool: ToolFacts }): JSX.Element {

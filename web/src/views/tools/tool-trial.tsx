@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import type { ToolCallAnswer, ToolCallRequest, ToolFacts } from "../../../../src/dashboard/contract-policy.ts";
+import type { ToolCallAnswer, ToolCallRequest, ToolFacts } from "../../../../src/operator/contract-policy.ts";
 import { JsonBlock } from "../../parts/code-block.tsx";
 import { visibleText } from "../../parts/format.ts";
 import { Problem } from "../../parts/problem.tsx";

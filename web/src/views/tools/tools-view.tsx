@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { ToolFacts, ToolList } from "../../../../src/dashboard/contract-policy.ts";
+import type { ToolFacts, ToolList } from "../../../../src/operator/contract-policy.ts";
 import { visibleText } from "../../parts/format.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";
 import { changeQuery, href, place } from "../../routing/router.ts";

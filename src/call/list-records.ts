@@ -1,0 +1,125 @@
+import type { OwlError } from "../errors/owl-error.ts";
+import type { LedgerEntry } from "../governance/ledger/ledger.ts";
+import type { GovernanceParts } from "./governed-work.ts";
+import type { Call } from "./call.ts";
+import { sandboxFacts, verdictAtDoor } from "./ledger-facts.ts";
+
+const ONCE_MS = 60_000;
+const MAX_KEPT = 10_000;
+
+type Asked = Pick<Call, "caller" | "traceId">;
+
+/** What was looked at. Of those in one minute, the first is kept. */
+export type Look = Pick<LedgerEntry, "kind" | "name" | "args" | "result"> &
+  Partial<Pick<LedgerEntry, "sandbox" | "secrets">>;
+
+/**
+ * Records that somebody asked for a list. What a list shows depends on who asks and on the policy, never on how often:
+ * the same one is recorded once a minute, so that nobody can fill the ledger by asking. The label is the client's own
+ * word and no part of that: it would be as many rows as names that it can think of.
+ */
+export class ListRecords {
+  readonly #parts: GovernanceParts;
+  readonly #last = new Map<string, { readonly startMs: number; readonly written: Promise<void> }>();
+
+  constructor(parts: GovernanceParts) {
+    this.#parts = parts;
+  }
+
+  async record(asked: Asked, about: Look): Promise<void> {
+    const { governor } = this.#parts;
+    const { principal, transport } = asked.caller;
+    const key = JSON.stringify([principal.id, transport, about.name, governor.revision]);
+    const startMs = performance.now();
+    const known = this.#last.get(key);
+    // The row may be on its way still: whoever it stands for waits for it, too.
+    if (known !== undefined && startMs - known.startMs < ONCE_MS) return known.written;
+    if (this.#last.size >= MAX_KEPT) this.#last.clear();
+    const written = append(this.#parts, asked, about);
+    this.#last.set(key, { startMs, written });
+    written.catch(() => {
+      if (this.#last.get(key)?.written === written) this.#last.delete(key);
+    });
+    return written;
+  }
+}
+
+/** That somebody may not watch a resource. Those that repeat are counted, as refusals are. */
+export async function recordUnwatchable(
+  parts: GovernanceParts,
+  asked: Asked,
+  { uri, error }: { readonly uri: string; readonly error: OwlError },
+): Promise<void> {
+  const about = {
+    kind: "resource",
+    name: uri,
+    args: { uri },
+    result: { error: error.message },
+    ...sandboxFacts({ uri }, undefined),
+  } as const;
+  const { rule } = verdictAtDoor(error);
+  const refused = { outcome: "refused", errorKind: error.kind, decision: "deny", rule: rule ?? "default" } as const;
+  await append(parts, asked, { ...about, ...refused, calledAs: "resources/subscribe" });
+}
+
+/** That a client may not go on with its task. Those that repeat are counted, as refusals are. */
+export async function recordRefusedTask(
+  parts: GovernanceParts,
+  asked: Asked,
+  {
+    name,
+    task_id,
+    tool,
+    error,
+  }: { readonly name: string; readonly task_id: string; readonly tool?: string; readonly error: OwlError },
+): Promise<void> {
+  const { rule } = verdictAtDoor(error);
+  const refused = { outcome: "refused", errorKind: error.kind, decision: "deny", rule: rule ?? "default" } as const;
+  const about = { kind: "task", name, args: { task_id, tool }, result: { error: error.message } } as const;
+  await append(parts, asked, { ...about, ...refused });
+}
+
+/** What is kept of a word; of one that begins a task, also what the task is given to do. */
+export interface TaskWord {
+  readonly task_id: string;
+  readonly arguments?: unknown;
+  readonly [fact: string]: unknown;
+}
+
+/** That a task began, and what a client said to one that was there and listened: there are no more of them than calls. */
+export async function recordTaskWord(
+  parts: GovernanceParts,
+  asked: Asked,
+  { name, args }: { readonly name: string; readonly args: TaskWord },
+): Promise<void> {
+  await append(parts, asked, { kind: "task", name, args, result: {}, ...sandboxFacts(args.arguments, undefined) });
+}
+
+async function append(
+  { governor, ledger }: GovernanceParts,
+  { caller, traceId }: Asked,
+  about: Look & Partial<LedgerEntry>,
+): Promise<void> {
+  try {
+    await ledger.append({
+      time: Date.now(),
+      principal: caller.principal.id,
+      label: caller.label,
+      transport: caller.transport,
+      calledAs: about.name,
+      outcome: "ok",
+      errorKind: undefined,
+      decision: "allow",
+      rule: "default",
+      policyRevision: governor.revision,
+      durationMs: 0,
+      costMicros: 0,
+      traceId,
+      sandbox: undefined,
+      flags: [],
+      ...about,
+    });
+  } catch (error) {
+    if (!governor.failOpen) throw error;
+  }
+}

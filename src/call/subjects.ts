@@ -1,0 +1,95 @@
+import type { ResourceDefinition } from "../capability/define.ts";
+import type { Resource, Tool } from "../capability/registry.ts";
+import { FREE, type Subject, unknownSubject } from "../governance/subject.ts";
+import { namesAt, namesOfNothing } from "./resource-names.ts";
+
+const tools = new WeakMap<Tool, Subject>();
+
+/** A tool as governance sees it: whatever its name, the operation is judged. */
+export function toolSubject(tool: Tool, timeoutMs: number): Subject {
+  let subject = tools.get(tool);
+  if (subject === undefined) {
+    const { name, operation, scope, price, mayCharge, confirm } = tool;
+    const names = [...new Set([operation?.name ?? name, name, ...(operation?.names ?? [])])];
+    const longestMs = tool.timeoutMs ?? timeoutMs;
+    const shared = { names, scope, price, mayCharge, confirm, timeoutMs: longestMs };
+    subject = { kind: "tool", name: operation?.name ?? name, calledAs: name, ...shared };
+    tools.set(tool, subject);
+  }
+  return subject;
+}
+
+const resources = new WeakMap<ResourceDefinition, Subject>();
+
+export interface ResourceAt {
+  readonly uri: string;
+  readonly resource: Resource;
+  readonly timeoutMs: number;
+}
+
+/** One URI. What gives the same as a tool is judged as the tool is, too. */
+export function resourceSubject(at: ResourceAt): Subject {
+  const { definition } = at.resource;
+  // Of a template there are as many as callers can think of.
+  if (at.uri !== definition.uri) return subjectOfUri(at);
+  let subject = resources.get(definition);
+  if (subject === undefined) {
+    subject = subjectOfUri(at);
+    resources.set(definition, subject);
+  }
+  return subject;
+}
+
+/** One that nobody offers. */
+export function unknownResource(uri: string): Subject {
+  return { ...unknownSubject("resource", uri), ...namesOfNothing(uri) };
+}
+
+function subjectOfUri({ uri, resource, timeoutMs }: ResourceAt): Subject {
+  const { definition } = resource;
+  const { sameAs, mayCharge } = definition;
+  const own = namesAt(uri, resource);
+  return {
+    kind: "resource",
+    ...own,
+    names: [...own.names, ...(sameAs?.names ?? [])],
+    sameAs: sameAs?.name,
+    countedAs: sameAs?.name ?? definition.uri,
+    scope: sameAs?.scope,
+    price: FREE,
+    mayCharge,
+    confirm: undefined,
+    timeoutMs,
+  };
+}
+
+/** Prompts are users' code, all of them. */
+export function promptSubject(name: string, timeoutMs: number): Subject {
+  return {
+    kind: "prompt",
+    name,
+    names: [name],
+    scope: undefined,
+    price: FREE,
+    mayCharge: true,
+    confirm: undefined,
+    timeoutMs,
+  };
+}
+
+/** Suggestions are as open as what they are for, and report no costs. To rules they are a kind of their own. */
+export function completionSubject(of: Subject): Subject {
+  return { ...of, completes: of, mayCharge: false, confirm: undefined };
+}
+
+export interface DoorOperation {
+  readonly name: string;
+  readonly scope: string;
+  readonly timeoutMs: number;
+}
+
+/** What a door does that stands beside a tool: the operation, under its native name and the dialects'. */
+export function operationSubject({ name, scope, timeoutMs }: DoorOperation): Subject {
+  const names = [name, name.replace("_", ".")];
+  return { kind: "tool", name, names, scope, price: FREE, confirm: undefined, timeoutMs };
+}

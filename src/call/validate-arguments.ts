@@ -1,0 +1,49 @@
+import { badArguments, describeIssues } from "../capability/bad-arguments.ts";
+import type { FoundResource, Prompt, Tool } from "../capability/registry.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import { withSent } from "../governance/policy/sent-arguments.ts";
+
+/** The arguments as the tool's schema understands them, defaults filled in. May be synchronous: most schemas are. */
+export function validateArguments(tool: Tool, args: unknown): unknown {
+  const verdict = tool.input.check(args);
+  if (verdict instanceof Promise) {
+    return verdict.then((settled) => {
+      if (settled.ok) return settled.value;
+      throw badArguments(tool, settled.issues);
+    });
+  }
+  if (verdict.ok) return verdict.value;
+  throw badArguments(tool, verdict.issues);
+}
+
+/** What rules see of the arguments of a tool: each path in its one form, and as it was sent beside that. */
+export function judgedArguments({ operation }: Tool, input: unknown): unknown {
+  if (operation?.normalize === undefined || !isObject(input)) return input;
+  return withSent(operation.normalize(input), input);
+}
+
+/** What rules see of a read: the variables of its URI, or what they are as arguments of the tool that gives the same. */
+export function argumentsInUri({ resource: { definition }, variables }: FoundResource): unknown {
+  const { sameAs } = definition;
+  const sent = sameAs?.toArgs(variables) ?? variables;
+  const settled = definition.normalize?.(variables);
+  if (settled === undefined) return sent;
+  return withSent(sameAs?.toArgs(settled) ?? settled, sent);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export async function validatePromptArguments(prompt: Prompt, args: unknown): Promise<unknown> {
+  const verdict = await prompt.arguments?.check(args ?? {});
+  if (verdict?.ok !== false) return verdict === undefined ? {} : verdict.value;
+  const { name } = prompt.definition;
+  throw new OwlError(
+    "invalid_params",
+    `invalid arguments for the prompt "${name}": ${describeIssues(verdict.issues)}`,
+    {
+      facts: { issues: verdict.issues },
+    },
+  );
+}

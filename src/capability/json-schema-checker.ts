@@ -1,0 +1,140 @@
+import { createRequire } from "node:module";
+import { setImmediate } from "node:timers/promises";
+import type * as formatsModule from "ajv-formats";
+import type * as ajvModule from "ajv/dist/2020.js";
+import type { Ajv2020, ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
+import { TimeExceeded, withinTime } from "../platform/within-time.ts";
+import { copyJson } from "./copy-json.ts";
+import { toIssues } from "./schema-issues.ts";
+import type { JsonSchema, SchemaVerdict } from "./schema.ts";
+import { uniqueItems } from "./unique-items.ts";
+
+/** The event loop does nothing else while a value is checked. */
+const LONGEST_MS = 25;
+const ALL_ISSUES_MS = 15;
+const MAX_ATTEMPTS = 3;
+const TOO_SLOW = `checking them takes longer than ${LONGEST_MS} ms: send fewer values, or nest them less deeply`;
+/** What can take more time than the value has parts: a member of a union that holds the union again, and texts. */
+const NOT_SIMPLE = /"(?:\$\w*[rR]ef|pattern|patternProperties|format)":/;
+const SMALL_PARTS = 1000;
+/** Each part can be held against each part of the schema, whose size its text tells. */
+const SMALL_WORK = 2_000_000;
+/** Checking the length of a text takes time for each character. */
+const CHARS_OF_A_PART = 100;
+
+/** Checks values against a JSON Schema, in bounded time. */
+export class JsonSchemaChecker {
+  readonly #json: JsonSchema;
+  readonly #hasDefaults: boolean;
+  /** How many parts a value may have to be checked without a limit of time. */
+  readonly #smallParts: number;
+  #all: ValidateFunction | undefined;
+  #first: ValidateFunction | undefined;
+
+  constructor(json: JsonSchema) {
+    const text = JSON.stringify(json);
+    this.#json = json;
+    this.#hasDefaults = text.includes('"default"');
+    this.#smallParts = NOT_SIMPLE.test(text) ? 0 : Math.min(SMALL_PARTS, SMALL_WORK / text.length);
+  }
+
+  check(sent: unknown): SchemaVerdict | Promise<SchemaVerdict> {
+    if (this.#smallParts > 0 && isSmall(sent, this.#smallParts)) return this.#verdict(sent, this.#toAll());
+    return this.#checkLarge(sent) ?? this.#checkAgain(sent);
+  }
+
+  /** Code is several times slower when it runs for the first time, and when the machine is busy: more attempts are fair. */
+  async #checkAgain(sent: unknown): Promise<SchemaVerdict> {
+    for (let attempt = 2; attempt <= MAX_ATTEMPTS; attempt += 1) {
+      // Between two attempts the event loop serves others.
+      await setImmediate();
+      const verdict = this.#checkLarge(sent);
+      if (verdict !== undefined) return verdict;
+    }
+    return { ok: false, issues: [{ path: "", message: TOO_SLOW }] };
+  }
+
+  /** Up to the first issue, then for all of them in the time that is left. Undefined when it takes too long. */
+  #checkLarge(sent: unknown): SchemaVerdict | undefined {
+    const first = (this.#first ??= validators().first.compile(this.#json));
+    const verdict = inTime(LONGEST_MS, () => this.#verdict(sent, first));
+    if (verdict?.ok !== false) return verdict;
+    const all = this.#toAll();
+    return inTime(ALL_ISSUES_MS, () => this.#verdict(sent, all)) ?? verdict;
+  }
+
+  #toAll(): ValidateFunction {
+    return (this.#all ??= validators().all.compile(this.#json));
+  }
+
+  #verdict(sent: unknown, validate: ValidateFunction): SchemaVerdict {
+    // Defaults are filled in where they are missing, which must not change what the caller sent.
+    const value: unknown = this.#hasDefaults ? copyJson(sent) : sent;
+    if (validate(value)) return { ok: true, value };
+    const errors: readonly ErrorObject[] = validate.errors ?? [];
+    // The function would hold them, and the value, until the next check.
+    validate.errors = null;
+    return { ok: false, issues: toIssues(errors, this.#json) };
+  }
+}
+
+function inTime<T>(limitMs: number, run: () => T): T | undefined {
+  try {
+    return withinTime(limitMs, run);
+  } catch (error) {
+    if (error instanceof TimeExceeded) return undefined;
+    throw error;
+  }
+}
+
+/** Whether a value has so few parts that no check of them takes long. */
+function isSmall(value: unknown, maxParts: number): boolean {
+  let parts = 0;
+  const waiting: unknown[] = [value];
+  while (waiting.length > 0) {
+    const next = waiting.pop();
+    if (typeof next === "string") parts += next.length / CHARS_OF_A_PART;
+    if (parts > maxParts) return false;
+    if (typeof next !== "object" || next === null) continue;
+    const items: readonly unknown[] = Array.isArray(next) ? next : Object.values(next);
+    parts += items.length;
+    if (parts > maxParts) return false;
+    for (const item of items) waiting.push(item);
+  }
+  return true;
+}
+
+interface Validators {
+  /** Finds every issue. */
+  readonly all: Ajv2020;
+  /** Stops at the first issue. */
+  readonly first: Ajv2020;
+}
+
+let shared: Validators | undefined;
+
+/** Loaded when the first plain JSON Schema is checked: the validator would take a tenth of every start. */
+function validators(): Validators {
+  if (shared === undefined) {
+    const load: (name: string) => unknown = createRequire(import.meta.url);
+    const ajv = load("ajv/dist/2020.js");
+    const formats = load("ajv-formats");
+    if (!isAjvModule(ajv) || !isFormatsModule(formats)) throw new Error("the JSON Schema validator is not what it was");
+    const make = (allErrors: boolean): Ajv2020 => {
+      const made = new ajv.Ajv2020({ allErrors, strict: false, useDefaults: true, verbose: true });
+      formats.default(made);
+      made.removeKeyword("uniqueItems");
+      return made.addKeyword(uniqueItems());
+    };
+    shared = { all: make(true), first: make(false) };
+  }
+  return shared;
+}
+
+function isAjvModule(value: unknown): value is typeof ajvModule {
+  return typeof value === "function" && "Ajv2020" in value;
+}
+
+function isFormatsModule(value: unknown): value is typeof formatsModule.default {
+  return typeof value === "function" && "default" in value;
+}

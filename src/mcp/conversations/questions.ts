@@ -1,0 +1,82 @@
+import type {
+  ElicitAnswer,
+  ElicitForm,
+  ElicitUrl,
+  Root,
+  SampleAnswer,
+  SampleRequest,
+} from "../../capability/context.ts";
+import { OwlError } from "../../errors/owl-error.ts";
+import type { ClientCapabilities } from "../exchange.ts";
+import { isObject } from "../json-rpc.ts";
+
+/** A question to the client as MCP writes it, whether it travels as a request or inside a result. */
+export interface Question {
+  readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+export function elicitQuestion(request: ElicitForm | ElicitUrl): Question {
+  const mode = "url" in request ? "url" : "form";
+  return { method: "elicitation/create", params: { mode, ...request } };
+}
+
+export function sampleQuestion(request: SampleRequest): Question {
+  return { method: "sampling/createMessage", params: { ...request } };
+}
+
+export const ROOTS_QUESTION: Question = { method: "roots/list", params: {} };
+
+/** The capability that a client must have declared before it may be asked this. */
+function requiredCapability({ method, params }: Question): ClientCapabilities {
+  if (method === "sampling/createMessage") return { sampling: {} };
+  if (method === "roots/list") return { roots: {} };
+  return { elicitation: params["mode"] === "url" ? { url: {} } : {} };
+}
+
+export function assertCanAnswer(question: Question, declared: ClientCapabilities): void {
+  const required = requiredCapability(question);
+  if (required.sampling !== undefined && declared.sampling !== undefined) return;
+  if (required.roots !== undefined && declared.roots !== undefined) return;
+  if (required.elicitation !== undefined && canElicit(question, declared)) return;
+  throw new OwlError(
+    "missing_capability",
+    `the client does not declare what "${question.method}" needs, so it cannot be asked`,
+    {
+      facts: { requiredCapabilities: required },
+    },
+  );
+}
+
+/** A bare `elicitation: {}` means forms: the modes came later. */
+function canElicit({ params }: Question, { elicitation }: ClientCapabilities): boolean {
+  if (elicitation === undefined) return false;
+  if (params["mode"] === "url") return elicitation["url"] !== undefined;
+  return elicitation["form"] !== undefined || elicitation["url"] === undefined;
+}
+
+export function readElicitAnswer(value: unknown): ElicitAnswer | undefined {
+  if (!isObject(value)) return undefined;
+  const { action, content } = value;
+  if (action === "decline" || action === "cancel") return { action };
+  if (action !== "accept") return undefined;
+  return isObject(content) ? { action, content } : { action };
+}
+
+export function readSampleAnswer(value: unknown): SampleAnswer | undefined {
+  return isSampleAnswer(value) ? value : undefined;
+}
+
+function isSampleAnswer(value: unknown): value is SampleAnswer {
+  return (
+    isObject(value) &&
+    typeof value["model"] === "string" &&
+    typeof value["content"] === "object" &&
+    value["content"] !== null
+  );
+}
+
+export function readRoots(value: unknown): readonly Root[] | undefined {
+  if (!isObject(value) || !Array.isArray(value["roots"])) return undefined;
+  return value["roots"].filter((root): root is Root => isObject(root) && typeof root["uri"] === "string");
+}

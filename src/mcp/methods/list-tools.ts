@@ -1,0 +1,176 @@
+import type { Tool } from "../../capability/registry.ts";
+import type { JsonSchema } from "../../capability/schema.ts";
+import type { Caller } from "../../call/caller.ts";
+import { CONSTRAINTS_META_KEY, constraintsOf } from "../constraints.ts";
+import type { Exchange } from "../exchange.ts";
+import type { Mcp } from "../mcp.ts";
+import { paginate } from "../paginate.ts";
+import { isModern } from "../versions.ts";
+
+const PAGE_SIZE = 100;
+
+/** Enough for every page of a list with some thousand tools; nobody can fill the memory with cursors. */
+const MAX_CACHED_PAGES = 64;
+
+type Constraints = Readonly<Record<string, unknown>>;
+
+interface Page extends Record<string, unknown> {
+  readonly tools: readonly Readonly<Record<string, unknown>>[];
+  readonly nextCursor?: string;
+}
+
+interface Rendered {
+  readonly skillsVersion: number;
+  readonly pages: Map<string, Page>;
+}
+
+/** By the list itself: the pipeline gives out the same one until something changed. */
+const rendered = new WeakMap<readonly Tool[], Rendered>();
+
+export async function listTools(
+  mcp: Mcp,
+  cursor: string | undefined,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
+  const page = listPage(mcp, cursor, exchange.caller);
+  await mcp.pipeline.recordList("tools/list", exchange, page.tools.length);
+  return page;
+}
+
+/** Every page of the list, one after the other, as this caller would get them. */
+export function allTools(mcp: Mcp, caller: Caller): readonly Readonly<Record<string, unknown>>[] {
+  const all: Readonly<Record<string, unknown>>[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = listPage(mcp, cursor, caller);
+    all.push(...page.tools);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return all;
+}
+
+/** A page that is ready to be sent, made once for all who see the same tools. */
+function listPage(mcp: Mcp, cursor: string | undefined, caller: Caller): Page {
+  const tools = mcp.pipeline.visibleTools(caller);
+  const isNew = isModern(caller.protocolVersion);
+  const { pages } = cacheOf(tools, mcp.pipeline.skillTexts?.version ?? 0);
+  const key = JSON.stringify([isNew, cursor]);
+  let page = pages.get(key);
+  if (page === undefined) {
+    page = renderPage(mcp, tools, { cursor, isNew, caller });
+    if (pages.size < MAX_CACHED_PAGES) pages.set(key, page);
+  }
+  return page;
+}
+
+function cacheOf(tools: readonly Tool[], skillsVersion: number): Rendered {
+  let found = rendered.get(tools);
+  if (found === undefined || found.skillsVersion !== skillsVersion) {
+    found = { skillsVersion, pages: new Map() };
+    rendered.set(tools, found);
+  }
+  return found;
+}
+
+function renderPage(
+  mcp: Mcp,
+  tools: readonly Tool[],
+  { cursor, isNew, caller }: { readonly cursor: string | undefined; readonly isNew: boolean; readonly caller: Caller },
+): Page {
+  const page = paginate(tools, { list: "tools", size: PAGE_SIZE, cursor, keyOf: ({ name }) => name });
+  const { nextCursor } = page;
+  const entries = page.items.map((item) => {
+    const tool = withoutHiddenSkill(mcp, item, caller);
+    return describeTool(tool, {
+      isNew,
+      skillText: tool.skill === undefined ? undefined : mcp.pipeline.skillTexts?.of(tool.skill),
+      constraints: constraintsFor(mcp, item, caller),
+    });
+  });
+  return { tools: entries, ...(nextCursor !== undefined && { nextCursor }) };
+}
+
+/** Whoever may use a tool need not know of the skill that says how: its name, summary and text are the skill's. */
+function withoutHiddenSkill({ pipeline }: Mcp, tool: Tool, caller: Caller): Tool {
+  if (tool.skill === undefined || pipeline.view.sees(tool.skill, caller)) return tool;
+  return { ...tool, skill: undefined };
+}
+
+export interface DescribeToolOptions {
+  /** Whether the client's revision knows results that are no objects. */
+  readonly isNew?: boolean;
+  /** What the tool's skill says, for its description. */
+  readonly skillText?: string | undefined;
+  readonly constraints?: Constraints;
+}
+
+export function describeTool(
+  tool: Tool,
+  { isNew = true, skillText, constraints = {} }: DescribeToolOptions = {},
+): Readonly<Record<string, unknown>> {
+  const { name, title, description, input, output, effect, icons } = tool;
+  const meta = metaOf(tool, constraints);
+  return {
+    name,
+    ...(title !== undefined && { title }),
+    description: tool.skill === undefined ? description : withSkill(description, tool.skill, skillText),
+    inputSchema: input.json,
+    ...(output !== undefined && { outputSchema: isNew ? output.json : asObject(output.json) }),
+    annotations: {
+      ...(title !== undefined && { title }),
+      readOnlyHint: effect.readOnly,
+      destructiveHint: effect.destructive,
+      idempotentHint: effect.idempotent,
+      openWorldHint: effect.openWorld,
+    },
+    ...(icons !== undefined && { icons }),
+    ...(meta !== undefined && { _meta: meta }),
+  };
+}
+
+function withSkill(description: string, uri: string, text: string | undefined): string {
+  return `${description}\n\n${text ?? `Skill ${uri}`}`;
+}
+
+function metaOf({ meta, skill }: Tool, constraints: Constraints): Readonly<Record<string, unknown>> | undefined {
+  const all = {
+    ...(Object.keys(constraints).length > 0 && { [CONSTRAINTS_META_KEY]: constraints }),
+    ...(skill !== undefined && { "owlclaw/skill": skill }),
+    ...meta,
+  };
+  return Object.keys(all).length === 0 ? undefined : all;
+}
+
+/** What a call is held to, for clients and people that plan: by the tool's author, and by the policy over it. */
+function constraintsFor({ pipeline }: Mcp, tool: Tool, caller: Caller): Constraints {
+  const terms = pipeline.view.termsOf(tool, caller);
+  return { ...authorsConstraints(tool), ...(terms !== undefined && constraintsOf(terms)) };
+}
+
+function authorsConstraints({ price, timeoutMs, confirm }: Tool): Constraints {
+  const { fixed, perSecond, perEgressMb, max } = price;
+  const isFree = fixed === 0 && perSecond === 0 && perEgressMb === 0 && max === undefined;
+  const cost = {
+    fixed,
+    per_second: perSecond,
+    per_egress_mb: perEgressMb,
+    ...(max !== undefined && { reserved: max }),
+  };
+  return {
+    ...(!isFree && { cost }),
+    ...(timeoutMs !== undefined && { timeout_ms: timeoutMs }),
+    ...(confirm !== undefined && { confirm }),
+  };
+}
+
+/** Revisions before 2026-07-28 know structured results only as objects: others stand in a field `result`. */
+function asObject(schema: JsonSchema): JsonSchema {
+  if (schema["type"] === "object") return schema;
+  const { $defs, ...result } = schema;
+  return {
+    type: "object",
+    properties: { result },
+    required: ["result"],
+    ...($defs !== undefined && { $defs }),
+  };
+}

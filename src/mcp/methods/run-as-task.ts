@@ -1,0 +1,180 @@
+import type { TaskOptions } from "../../capability/define.ts";
+import type { Tool } from "../../capability/registry.ts";
+import { isOwlError, OwlError, toOwlError } from "../../errors/owl-error.ts";
+import { type Call, CallSuspended, type Conversation } from "../../call/call.ts";
+import { Lifeline } from "../../call/lifeline.ts";
+import { asking } from "../conversations/asking.ts";
+import { assertCanAnswer } from "../conversations/questions.ts";
+import { silentConversation } from "../conversations/silent.ts";
+import type { Exchange } from "../exchange.ts";
+import type { Mcp } from "../mcp.ts";
+import { type Task, TASKS_EXTENSION } from "../tasks.ts";
+import { isModern } from "../versions.ts";
+import { toWireError } from "../wire-error.ts";
+import { runWithQuestions } from "./run-with-questions.ts";
+import { failureOf, forEra } from "./tool-outcome.ts";
+
+interface TaskCall {
+  readonly tool: Tool;
+  readonly task: Required<TaskOptions>;
+  readonly args: unknown;
+}
+
+/** Whether the call may become a task; refuses where it would have to and the client cannot. */
+export function canUseTasks(tool: Tool, { caller, capabilities }: Exchange): boolean {
+  if (isModern(caller.protocolVersion) && capabilities.extensions?.[TASKS_EXTENSION] !== undefined) return true;
+  if (tool.task?.support !== "required") return false;
+  throw missingTasks(
+    `the tool "${tool.name}" answers only with a task, and the client does not declare the tasks extension`,
+  );
+}
+
+export function missingTasks(message: string): OwlError {
+  return new OwlError("missing_capability", message, {
+    facts: { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
+  });
+}
+
+/** Answers with a task, at once or when the handler says so, and runs the tool behind it. */
+export function runAsTask(
+  mcp: Mcp,
+  { tool, task: options, args }: TaskCall,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
+  const start = options.start === "at-once" ? startedAtOnce : startedByHandler;
+  return start(mcp, { tool, task: options, args }, exchange);
+}
+
+/**
+ * The task is answered when something about it is on record: that it began, or how it ended. A refusal is its own
+ * record, so that nobody fills the ledger with tasks that never run.
+ */
+async function startedAtOnce(
+  mcp: Mcp,
+  { tool, task: options, args }: TaskCall,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
+  const { caller, traceId, requestId } = exchange;
+  const task = mcp.tasks.create({ tool, args, caller }, options.ttlMs);
+  const answer = created(task);
+  const conversation = taskConversation(mcp, task, exchange);
+  await new Promise<void>((resolve, reject) => {
+    let recorded: Promise<void> | undefined;
+    const onPassed = (): void => {
+      if (recorded !== undefined) return;
+      recorded = recordStart(mcp, { task, tool, args }, exchange);
+      recorded.then(resolve, reject);
+    };
+    const call = { caller, traceId, requestId, life: task.life, conversation, onPassed };
+    const running = mcp.pipeline.callTool(tool, args, call);
+    // A ledger that is known to be broken refuses without a record: such a task never was.
+    running.catch((error: unknown) => {
+      if (recorded === undefined && isOwlError(error) && error.kind === "store_unavailable") reject(error);
+    });
+    void settle(mcp, task, { tool, exchange, running }).then(resolve);
+  });
+  return answer;
+}
+
+/** What nobody could record must not go on. */
+async function recordStart(
+  mcp: Mcp,
+  { task, tool, args }: { readonly task: Task; readonly tool: Tool; readonly args: unknown },
+  exchange: Exchange,
+): Promise<void> {
+  try {
+    await mcp.pipeline.recordTaskWord("tasks/create", exchange, { task_id: task.id, tool: tool.name, arguments: args });
+  } catch (error) {
+    task.cancel();
+    throw error;
+  }
+}
+
+/** Questions before `startTask()` are put on the call itself, later ones on the task. */
+function startedByHandler(
+  mcp: Mcp,
+  { tool, task: options, args }: TaskCall,
+  exchange: Exchange,
+): Promise<Record<string, unknown>> {
+  return new Promise((resolve, reject) => {
+    let task: Task | undefined;
+    const life = new Lifeline();
+    const unlink = exchange.life.onEnd(() => (task === undefined ? life.end() : undefined));
+    const begin = async (): Promise<void> => {
+      const begun = mcp.tasks.create({ tool, args, caller: exchange.caller }, options.ttlMs);
+      task = begun;
+      begun.life.onEnd(() => life.end());
+      const answer = created(begun);
+      try {
+        await recordStart(mcp, { task: begun, tool, args }, exchange);
+        resolve(answer);
+      } catch (error) {
+        reject(error);
+        throw error;
+      }
+    };
+    let starting: Promise<void> | undefined;
+    const startTask = (): Promise<void> => (starting ??= begin());
+    const run = (call: Call): Promise<Record<string, unknown>> => {
+      const before = call.conversation;
+      const now = (): Conversation => (task === undefined ? before : taskConversation(mcp, task, exchange));
+      const conversation: Conversation = {
+        ...before,
+        elicit: (request, ask) => now().elicit(request, ask),
+        sample: (request, ask) => now().sample(request, ask),
+        roots: (ask) => now().roots(ask),
+        startTask,
+      };
+      const running = mcp.pipeline.callTool(tool, args, { ...call, life, conversation });
+      return running.then((result) => forEra(tool, result, exchange.caller.protocolVersion));
+    };
+    const running = runWithQuestions(mcp, exchange, { boundTo: ["tools/call", tool.name, args], run });
+    running
+      .catch((thrown: unknown) => failureOf(mcp, tool, thrown, exchange))
+      .then(
+        (result) => (task === undefined ? resolve(result) : task.complete(result)),
+        (thrown: unknown) => (task === undefined ? reject(thrown) : fail(mcp, task, thrown, exchange)),
+      )
+      .finally(unlink);
+  });
+}
+
+function created(task: Task): Record<string, unknown> {
+  return { resultType: "task", ...task.toWire({ detailed: false }) };
+}
+
+async function settle(
+  mcp: Mcp,
+  task: Task,
+  {
+    tool,
+    exchange,
+    running,
+  }: { readonly tool: Tool; readonly exchange: Exchange; readonly running: ReturnType<Mcp["pipeline"]["callTool"]> },
+): Promise<void> {
+  try {
+    task.complete(forEra(tool, await running, exchange.caller.protocolVersion));
+  } catch (thrown) {
+    try {
+      task.complete(failureOf(mcp, tool, thrown, exchange));
+    } catch (error) {
+      fail(mcp, task, error, exchange);
+    }
+  }
+}
+
+function fail(mcp: Mcp, task: Task, thrown: unknown, { caller, traceId }: Exchange): void {
+  const error = thrown instanceof CallSuspended ? new OwlError("internal", thrown.message) : toOwlError(thrown);
+  task.fail(toWireError(error, { version: caller.protocolVersion, traceId, withStack: mcp.withStack }));
+}
+
+/** A task has no open request to talk through: what it asks stands in `tasks/get` until `tasks/update` answers. */
+function taskConversation(mcp: Mcp, task: Task, { capabilities }: Exchange): Conversation {
+  return {
+    ...silentConversation(mcp.changes),
+    ...asking((question, key) => {
+      assertCanAnswer(question, capabilities);
+      return task.ask(question, key);
+    }),
+  };
+}

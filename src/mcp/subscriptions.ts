@@ -1,0 +1,112 @@
+import { SUBSCRIPTION_ID_META_KEY, type SubscriptionFilter } from "@modelcontextprotocol/server";
+import type { Change } from "../capability/changes.ts";
+import { Slots } from "../platform/slots.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import type { Caller } from "../call/caller.ts";
+import type { Lifeline } from "../call/lifeline.ts";
+import type { JsonRpcNotification, RequestId } from "./json-rpc.ts";
+
+const MAX_SUBSCRIPTIONS = 1024;
+
+export interface Subscriber {
+  /** The request to listen: its id names the subscription in each message. */
+  readonly id: RequestId;
+  readonly caller: Caller;
+  readonly life: Lifeline;
+  readonly send: (message: JsonRpcNotification) => void;
+  /** Ends the client's connection; absent where that carries more than this subscription. */
+  readonly cut: (() => void) | undefined;
+}
+
+interface Open extends Subscriber {
+  readonly filter: SubscriptionFilter;
+  readonly end: () => void;
+}
+
+type Sees = (uri: string, caller: Caller) => boolean;
+
+/** What clients of the revisions without handshake listen to, on one connection. */
+export class Subscriptions {
+  readonly #open = new Slots<Open>();
+  readonly #sees: Sees;
+
+  /** `sees` says whether a client may still know of a resource: the policy may have changed since it began to listen. */
+  constructor(sees: Sees) {
+    this.#sees = sees;
+  }
+
+  /** Resolves when the subscription has ended, with what a good end is answered. */
+  listen(requested: SubscriptionFilter, subscriber: Subscriber): Promise<Record<string, unknown>> {
+    if (this.#open.size >= MAX_SUBSCRIPTIONS)
+      throw new OwlError("overloaded", `all ${MAX_SUBSCRIPTIONS} subscriptions of the connection are in use`, {
+        facts: { limit: MAX_SUBSCRIPTIONS },
+      });
+    const filter = honored(requested);
+    const { id, life, send } = subscriber;
+    send(stamped(id, "notifications/subscriptions/acknowledged", { notifications: filter }));
+    const result = { _meta: { [SUBSCRIPTION_ID_META_KEY]: id } };
+    if (Object.keys(filter).length === 0) return Promise.resolve(result);
+    return new Promise((resolve) => {
+      const unlink = life.onEnd(() => end());
+      const slot = this.#open.add({ ...subscriber, filter, end: () => end() });
+      let isOpen = true;
+      const end = (): void => {
+        if (!isOpen) return;
+        isOpen = false;
+        unlink();
+        this.#open.delete(slot);
+        resolve(result);
+      };
+    });
+  }
+
+  tell(change: Change): void {
+    for (const { id, caller, filter, send, cut } of this.#open) {
+      const hidden = filter.resourceSubscriptions?.filter((uri) => !this.#sees(uri, caller)) ?? [];
+      if (hidden.length > 0 && cut !== undefined) cut();
+      else if (accepts(filter, change) && !(change.kind === "resource" && hidden.includes(change.uri))) {
+        const { method, params } = notificationOf(change);
+        send(stamped(id, method, params));
+      }
+    }
+  }
+
+  /** Ends all of them well. */
+  close(): void {
+    for (const { end } of this.#open) end();
+  }
+}
+
+/** A change as clients hear of it. */
+export function notificationOf(change: Change): {
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+} {
+  if (change.kind === "resource") return { method: "notifications/resources/updated", params: { uri: change.uri } };
+  return { method: `notifications/${change.list}/list_changed`, params: {} };
+}
+
+/** What of the filter is served: all kinds that we know and that the client wants. */
+function honored({
+  toolsListChanged,
+  promptsListChanged,
+  resourcesListChanged,
+  resourceSubscriptions = [],
+}: SubscriptionFilter): SubscriptionFilter {
+  return {
+    ...(toolsListChanged === true && { toolsListChanged }),
+    ...(promptsListChanged === true && { promptsListChanged }),
+    ...(resourcesListChanged === true && { resourcesListChanged }),
+    ...(resourceSubscriptions.length > 0 && { resourceSubscriptions }),
+  };
+}
+
+function accepts(filter: SubscriptionFilter, change: Change): boolean {
+  if (change.kind === "resource") return filter.resourceSubscriptions?.includes(change.uri) === true;
+  if (change.list === "tools") return filter.toolsListChanged === true;
+  return change.list === "prompts" ? filter.promptsListChanged === true : filter.resourcesListChanged === true;
+}
+
+function stamped(id: RequestId, method: string, params: Readonly<Record<string, unknown>>): JsonRpcNotification {
+  return { jsonrpc: "2.0", method, params: { ...params, _meta: { [SUBSCRIPTION_ID_META_KEY]: id } } };
+}

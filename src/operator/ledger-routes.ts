@@ -1,0 +1,184 @@
+import { OwlError } from "../errors/owl-error.ts";
+import { exportRows, isoTime, toReadable } from "../governance/ledger/export.ts";
+import { FILTER_NAMES, filterFromText } from "../governance/ledger/filter-from-text.ts";
+import type { Ledger } from "../governance/ledger/ledger.ts";
+import type { OperatorAct } from "../call/operator-acts.ts";
+import type { LedgerFilter } from "../governance/ledger/query.ts";
+import type { LedgerRow } from "../governance/ledger/row.ts";
+import { type ApiRoute, Attachment } from "./api.ts";
+import type { LedgerDetail, LedgerLine, LedgerPage, LedgerTimeline, LedgerVerification } from "./contract.ts";
+import { listForward, searchLedger, searchNewer } from "./ledger-search.ts";
+import { numberOf } from "./query-values.ts";
+import type { RecentStages } from "./recent-stages.ts";
+
+const DEFAULT_ROWS = 100;
+const MAX_ROWS = 500;
+/** A look for a text ends after so many windows, found or not. */
+const MAX_WINDOWS = 5;
+const MAX_TEXT_CHARS = 200;
+const DEFAULT_BUCKETS = 60;
+const MAX_BUCKETS = 500;
+const DAY_MS = 86_400_000;
+const READ = "operator.ledger_read";
+/** A text is looked for in so many of the newest rows when its calls are counted. */
+const COUNTED_ROWS = 50_000;
+
+export interface LedgerSources {
+  readonly reader: Reader;
+  readonly stages: RecentStages;
+  /** Rejects when it cannot be written: then nothing is done. */
+  readonly record: (act: Act) => Promise<void>;
+  /** The same, once a minute. */
+  readonly recordRead: (act: Act) => Promise<void>;
+}
+
+type Act = Pick<OperatorAct, "by" | "name" | "args">;
+
+/** `ledger…`: what was called, whole and in parts. Whoever takes all of it away, or checks it, is on the record. */
+export function ledgerRoutes({ reader, stages, record, recordRead }: LedgerSources): readonly ApiRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "ledger",
+      answer: async ({ operator, query }) => {
+        await recordRead({ by: operator.id, name: READ, args: Object.fromEntries(query) });
+        return { ...(await pageOf(reader, query)) };
+      },
+    },
+    { method: "GET", path: "ledger/timeline", answer: async ({ query }) => ({ ...(await timelineOf(reader, query)) }) },
+    {
+      method: "GET",
+      path: "ledger/export",
+      answer: async ({ operator, query }) => {
+        const attachment = exportOf(reader, query);
+        await record({ by: operator.id, name: "operator.ledger_export", args: Object.fromEntries(query) });
+        return attachment;
+      },
+    },
+    {
+      method: "POST",
+      path: "ledger/verify",
+      answer: async ({ operator }) => {
+        await record({ by: operator.id, name: "operator.ledger_verify", args: {} });
+        return { ...(await verificationOf(reader)) };
+      },
+    },
+    {
+      method: "GET",
+      path: "ledger/{seq}",
+      answer: async ({ operator, parts: [seq = ""] }) => {
+        await recordRead({ by: operator.id, name: READ, args: { seq } });
+        return { ...(await detailOf(reader, stages, seq)) };
+      },
+    },
+  ];
+}
+
+type Reader = Ledger["reader"];
+
+async function pageOf(reader: Reader, query: URLSearchParams): Promise<LedgerPage> {
+  const filter = filterOf(query);
+  const limit = numberOf(query, "limit", { fallback: DEFAULT_ROWS, max: MAX_ROWS });
+  const before = numberOf(query, "before", { fallback: 0, max: Number.MAX_SAFE_INTEGER });
+  const after = numberOf(query, "after", { fallback: 0, max: Number.MAX_SAFE_INTEGER });
+  if (query.has("after")) {
+    const { rows, through } = await searchNewer(reader, filter, { limit, after, maxWindows: MAX_WINDOWS });
+    return { rows: rows.toReversed().map(toLine), more: true, newest: through };
+  }
+  const isFirst = before === 0;
+  const head = isFirst ? (await reader.head()).seq : 0;
+  const found = await searchLedger(reader, filter, {
+    limit,
+    before: isFirst ? undefined : before,
+    maxWindows: MAX_WINDOWS,
+  });
+  return {
+    rows: found.rows.map(toLine),
+    more: found.next !== undefined,
+    ...(found.next !== undefined && { next: found.next }),
+    ...(isFirst && { newest: Math.max(head, found.rows[0]?.seq ?? 0) }),
+    // Counting takes longer than a page: it is done once, and not for what is in no index.
+    ...(isFirst && filter.text === undefined && { total: await reader.count(filter) }),
+  };
+}
+
+async function timelineOf(reader: Reader, query: URLSearchParams): Promise<LedgerTimeline> {
+  const filter = filterOf(query);
+  const buckets = numberOf(query, "buckets", { fallback: DEFAULT_BUCKETS, max: MAX_BUCKETS });
+  const toMs = filter.toMs ?? Date.now();
+  const fromMs = Math.min(filter.fromMs ?? toMs - DAY_MS, toMs - 1);
+  const bucketMs = Math.max(1, Math.ceil((toMs - fromMs) / buckets));
+  const newest = filter.text === undefined ? {} : { afterSeq: Math.max(0, (await reader.head()).seq - COUNTED_ROWS) };
+  const counts = await reader.timeline({ ...filter, ...newest, fromMs, toMs }, { fromMs, bucketMs });
+  const byBucket = new Map(counts.map((count) => [count.bucket, count]));
+  return {
+    from: isoTime(fromMs),
+    to: isoTime(toMs),
+    bucketMs,
+    buckets: Array.from({ length: buckets }, (_, index) => {
+      const { allowed, refused, failed } = byBucket.get(index) ?? { allowed: 0, refused: 0, failed: 0 };
+      return { start: isoTime(fromMs + index * bucketMs), allowed, refused, failed };
+    }),
+  };
+}
+
+async function detailOf(reader: Reader, recent: RecentStages, text: string): Promise<LedgerDetail> {
+  const seq = /^\d{1,15}$/.test(text) ? Number(text) : 0;
+  const [row, previous] = await Promise.all([reader.get(seq), reader.get(seq - 1)]);
+  if (row === undefined) throw new OwlError("route_not_found", `the ledger has no row ${seq}`);
+  const { args, result, flags } = toReadable(row);
+  const stages = recent.of(row.trace_id, row.time);
+  return {
+    ...toLine(row),
+    calledAs: row.called_as,
+    args,
+    result,
+    policyRevision: row.policy_revision,
+    flags: Array.isArray(flags) ? flags.map(String) : [],
+    hash: row.hash,
+    previousHash: previous?.hash ?? null,
+    ...(stages !== undefined && { stages }),
+  };
+}
+
+function exportOf(reader: Reader, query: URLSearchParams): Attachment {
+  const format = query.get("format") === "csv" ? "csv" : "jsonl";
+  return new Attachment({
+    name: format === "csv" ? "ledger.csv" : "ledger.jsonl",
+    type: format === "csv" ? "text/csv; charset=utf-8" : "application/x-ndjson",
+    chunks: exportRows(listForward(reader), { format, filter: filterOf(query) }),
+  });
+}
+
+async function verificationOf(reader: Reader): Promise<LedgerVerification> {
+  const { isIntact, rows, problems } = await reader.verify({});
+  const [first] = problems;
+  return { ok: isIntact, rows, ...(first !== undefined && { problem: `row ${first.seq}: ${first.detail}` }) };
+}
+
+function filterOf(query: URLSearchParams): LedgerFilter {
+  const named = Object.fromEntries(FILTER_NAMES.map((name) => [name, query.get(name) || undefined]));
+  const text = query.get("text")?.slice(0, MAX_TEXT_CHARS) ?? "";
+  return { ...filterFromText(named, Date.now()), ...(text !== "" && { text }) };
+}
+
+function toLine(row: LedgerRow): LedgerLine {
+  return {
+    seq: row.seq,
+    time: isoTime(row.time),
+    client: row.principal,
+    label: row.label,
+    transport: row.transport,
+    kind: row.kind,
+    tool: row.name,
+    decision: row.decision,
+    rule: row.rule,
+    outcome: row.outcome,
+    errorKind: row.error_kind,
+    durationMs: row.duration_us / 1000,
+    costMicros: row.cost_micros,
+    sandbox: row.sandbox,
+    traceId: row.trace_id,
+    count: row.count,
+  };
+}

@@ -1,0 +1,142 @@
+import type { Approval } from "../governance/approval/approvals.ts";
+import type { RunningCall, RunningCalls } from "../call/running-calls.ts";
+import type { SandboxSummary } from "../sandbox/sandbox-summary.ts";
+import type { HealthReport } from "../telemetry/health.ts";
+import { sessionDigest } from "../telemetry/session-digest.ts";
+import type { ActivityLog } from "./activity-log.ts";
+import type { CallNow, CallStage, CheckNow, HealthNow, Now, Pause, QueueNow, SandboxNow } from "./contract.ts";
+import type { UsageSampler } from "./usage-sampler.ts";
+
+/** What is going on, from those who know. */
+export interface NowSources {
+  readonly version: string;
+  readonly activity: ActivityLog;
+  readonly usage: UsageSampler;
+  /** All that are alive; none where sandboxes are switched off. */
+  readonly sandboxes: () => readonly SandboxSummary[];
+  /** How many stand ready for whoever comes, and how many there may be in all. */
+  readonly room: () => { readonly ready: number; readonly most: number };
+  readonly running: RunningCalls;
+  readonly approvals: () => readonly Approval[];
+  readonly pauses: () => readonly Pause[];
+  readonly health: () => Promise<HealthReport>;
+}
+
+/** A flood of calls must not become a flood of lines on a page. */
+const MAX_CALLS = 200;
+/** Of sandboxes that have ended: whoever has an address of one finds its rows. */
+const MAX_REMEMBERED = 5000;
+
+/** The state of the moment, made when somebody asks. */
+export class NowBoard {
+  readonly #sources: NowSources;
+  readonly #startedAt = new Date(Date.now() - process.uptime() * 1000).toISOString();
+  readonly #ledgerIds = new Map<string, string>();
+  #health: HealthNow = { status: "ok", checks: {} };
+
+  constructor(sources: NowSources) {
+    this.#sources = sources;
+  }
+
+  /** What takes its time: looked at now and then, not for every picture. */
+  async look(): Promise<void> {
+    const { health, usage, sandboxes } = this.#sources;
+    const { status, checks } = await health();
+    const shown: Record<string, CheckNow> = {};
+    for (const [name, { status: each, message, detail = message }] of Object.entries(checks))
+      shown[name] = { status: each, message: detail };
+    this.#health = { status, checks: shown };
+    await usage.sample(sandboxes().map(({ cellId }) => cellId));
+  }
+
+  now(): Now {
+    const { version, sandboxes, running, room, approvals, pauses } = this.#sources;
+    const waiting = approvals();
+    const alive = sandboxes();
+    const queue: QueueNow = { running: running.size, waiting: waiting.length, alive: alive.length, ...room() };
+    return {
+      version,
+      startedAt: this.#startedAt,
+      sandboxes: alive.map((each) => this.#sandbox(each)),
+      calls: this.#calls(waiting),
+      queue,
+      health: this.#health,
+      approvals: waiting.map(({ id }) => id),
+      paused: pauses(),
+    };
+  }
+
+  sandbox(cellId: string): SandboxNow | undefined {
+    const found = this.#sources.sandboxes().find((each) => each.cellId === cellId);
+    return found && this.#sandbox(found);
+  }
+
+  /** What stands for it in the ledger, also when it has ended. Those that nobody has looked at are not known. */
+  ledgerIdOf(cellId: string): string | undefined {
+    return this.#ledgerIds.get(cellId);
+  }
+
+  #ledgerId({ id, cellId }: SandboxSummary): string {
+    const known = this.#ledgerIds.get(cellId);
+    if (known !== undefined) return known;
+    const [oldest] = this.#ledgerIds.keys();
+    if (oldest !== undefined && this.#ledgerIds.size >= MAX_REMEMBERED) this.#ledgerIds.delete(oldest);
+    const digest = sessionDigest(id);
+    this.#ledgerIds.set(cellId, digest);
+    return digest;
+  }
+
+  #sandbox(summary: SandboxSummary): SandboxNow {
+    const { cellId, state, ownerId, template, flavor, runtime, takenOverBy } = summary;
+    const { usage, activity } = this.#sources;
+    return {
+      id: cellId,
+      ledgerId: this.#ledgerId(summary),
+      state,
+      owner: ownerId,
+      template,
+      flavor,
+      runtime,
+      createdAt: isoTime(summary.createdAtMs),
+      lastUsedAt: isoTime(summary.lastUsedAtMs),
+      expiresAt: isoTime(summary.endsAtMs),
+      ...usage.of(cellId),
+      running: activity.runningIn(cellId),
+      ...(takenOverBy !== undefined && { takenOverBy }),
+    };
+  }
+
+  #calls(waiting: readonly Approval[]): CallNow[] {
+    const inSandbox = this.#sources.activity.sandboxesOfCalls();
+    const asking = new Set(waiting.map(({ traceId }) => traceId));
+    const calls: CallNow[] = [];
+    const counts = new Map<string, number>();
+    for (const running of this.#sources.running) {
+      if (calls.length >= MAX_CALLS) break;
+      const { traceId } = running.call;
+      const count = (counts.get(traceId) ?? 0) + 1;
+      counts.set(traceId, count);
+      const sandbox = inSandbox.get(traceId);
+      const { principal, label } = running.call.caller;
+      calls.push({
+        // A request may bring several calls under one trace.
+        id: count === 1 ? traceId : `${traceId}.${count}`,
+        principal: principal.id,
+        ...(label !== undefined && { label }),
+        tool: running.name,
+        startedAt: isoTime(running.time),
+        ...(sandbox !== undefined && { sandbox }),
+        stage: stageOf(running, asking),
+      });
+    }
+    return calls;
+  }
+}
+
+function stageOf({ stage, call }: RunningCall, asking: ReadonlySet<string>): CallStage {
+  return stage === "policy" && asking.has(call.traceId) ? "approval" : stage;
+}
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}

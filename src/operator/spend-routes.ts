@@ -1,0 +1,117 @@
+import type { Governor } from "../governance/governor.ts";
+import type { LimitName, Used } from "../governance/store/governance-store.ts";
+import type { LedgerCount, LedgerStats } from "../governance/ledger/query.ts";
+import type { LedgerReader } from "../governance/ledger/store.ts";
+import type { ApiRoute } from "./api.ts";
+import type { BudgetState, NearLimit, Spend, SpendCount } from "./contract-spend.ts";
+import { LocalDays } from "./local-days.ts";
+import { timeOf } from "./query-values.ts";
+
+export interface SpendSources {
+  readonly reader: Pick<LedgerReader, "stats">;
+  readonly governor: Governor;
+  /** Where days and months begin. */
+  readonly timeZone: () => string;
+  /** Whom the policy names: a budget is one before its first call. */
+  readonly namedClients: () => readonly string[];
+}
+
+/** Those who call most; for all the others the question costs more than its answer is worth. */
+const MAX_ASKED = 100;
+const NEAR = 0.8;
+/** A month and a little; all that ever was takes seconds to count. */
+const USUAL_MS = 35 * 86_400_000;
+
+const RANGE_DAYS: Readonly<Record<string, number>> = { week: 7, quarter: 90 };
+
+const LIMITS: Readonly<Record<LimitName, NearLimit["limit"]>> = {
+  callsPerMinute: "per_minute",
+  callsPerDay: "per_day",
+  concurrency: "concurrency",
+  monthlyBudget: "budget",
+};
+
+interface ClientUse {
+  readonly client: string;
+  readonly used: readonly Used[];
+}
+
+/** `spend`: what was spent, what may be, and who is near the end of it. */
+export function spendRoutes(sources: SpendSources): readonly ApiRoute[] {
+  return [{ method: "GET", path: "spend", answer: async ({ query }) => ({ ...(await spendOf(sources, query)) }) }];
+}
+
+async function spendOf(sources: SpendSources, query: URLSearchParams): Promise<Spend> {
+  const { reader, timeZone } = sources;
+  const nowMs = Date.now();
+  const days = new LocalDays(timeZone());
+  const fromMs = startOf(query, days, nowMs);
+  const toMs = timeOf(query, "to");
+  const shown = await reader.stats(
+    { fromMs, ...(toMs !== undefined && { toMs }) },
+    days.shifts(fromMs, Math.max(fromMs, toMs ?? nowMs)),
+  );
+  const monthStartMs = days.monthStartMs(nowMs);
+  const isMonth = fromMs === monthStartMs && toMs === undefined;
+  const ofMonth = isMonth ? shown : await reader.stats({ fromMs: monthStartMs });
+  const uses = await usesOf(sources, ofMonth);
+  const part = days.monthPart(nowMs);
+  const usedMicros = ofMonth.total.costMicros;
+  return {
+    timeZone: days.timeZone,
+    from: new Date(fromMs).toISOString(),
+    firstDay: days.dayAt(fromMs),
+    today: days.dayAt(nowMs),
+    total: toSpend(shown.total),
+    clients: shown.clients.map(({ client, ...count }) => ({ client, ...toSpend(count) })),
+    tools: shown.tools.map(({ tool, ...count }) => ({ tool, ...toSpend(count) })),
+    days: shown.days.map(({ day, ...count }) => ({ day, ...toSpend(count) })),
+    month: { usedMicros, forecastMicros: forecastOf(usedMicros, part) },
+    budgets: uses.flatMap((use) => budgetsOf(use, part)),
+    nearLimits: uses.flatMap(nearLimitsOf),
+  };
+}
+
+/** Days begin where the policy's days do: `from` is for other times. */
+function startOf(query: URLSearchParams, days: LocalDays, nowMs: number): number {
+  const range = query.get("range") ?? "";
+  const lastDays = RANGE_DAYS[range];
+  if (lastDays !== undefined) return days.startOfLastMs(lastDays, nowMs);
+  return range === "month" ? days.monthStartMs(nowMs) : (timeOf(query, "from") ?? nowMs - USUAL_MS);
+}
+
+function forecastOf(usedMicros: number, part: number): number {
+  return Math.round(usedMicros / part);
+}
+
+/** Budgets are of the month, whatever time is looked at. */
+async function usesOf({ governor, namedClients }: SpendSources, ofMonth: LedgerStats): Promise<readonly ClientUse[]> {
+  const called = ofMonth.clients.map(({ client }) => client).slice(0, MAX_ASKED);
+  const uses: ClientUse[] = [];
+  for (const client of new Set([...called, ...namedClients().slice(0, MAX_ASKED)])) {
+    const principal = { id: client, scopes: [], claims: {} };
+    uses.push({ client, used: await governor.usage({ principal, label: undefined }) });
+  }
+  return uses;
+}
+
+function budgetsOf({ client, used }: ClientUse, monthPart: number): BudgetState[] {
+  return used
+    .filter(({ name }) => name === "monthlyBudget")
+    .map(({ limit, used: taken }) => ({
+      client,
+      usedMicros: taken,
+      limitMicros: limit,
+      forecastMicros: forecastOf(taken, monthPart),
+    }));
+}
+
+function nearLimitsOf({ client, used }: ClientUse): NearLimit[] {
+  return used
+    .filter(({ limit, used: taken }) => limit > 0 && taken >= limit * NEAR)
+    .map(({ name, limit, used: taken }) => ({ client, limit: LIMITS[name], used: taken, most: limit }));
+}
+
+function toSpend({ calls, refused, failed, costMicros }: LedgerCount): SpendCount {
+  return { calls, refused, failed, costMicros };
+}

@@ -1,0 +1,94 @@
+import type { AddressClass } from "../../config/hosts/address-class.ts";
+import type { AllowList } from "./allow-list.ts";
+import { formatHost, type Host } from "../../config/hosts/host.ts";
+import { EgressRefusal } from "./refusal.ts";
+
+export interface Target {
+  readonly host: Host;
+  readonly port: number;
+}
+
+export interface Admission {
+  readonly rule: string;
+  /** Every one was checked. The connection goes to one of these and to nothing else. */
+  readonly addresses: readonly string[];
+}
+
+export interface AdmissionOptions {
+  readonly allow: AllowList;
+  readonly resolve: (name: string) => Promise<readonly string[]>;
+  readonly resolveTimeoutMs: number;
+  readonly classify: (address: string) => AddressClass | undefined;
+}
+
+export function formatTarget(target: Target): string {
+  return `${formatHost(target.host)}:${target.port}`;
+}
+
+/**
+ * Decides on one target. A name that no rule allows is not even resolved: the question itself would carry data out.
+ * Throws an `EgressRefusal`.
+ */
+export async function admit(target: Target, options: AdmissionOptions): Promise<Admission> {
+  const rule = options.allow.find(target.host, target.port);
+  if (rule === undefined) throw notListed(target, options.allow);
+  const addresses = await addressesOf(target, options);
+  // One bad answer refuses all: a mixed answer is how a name is moved to an inner address half-way.
+  for (const address of addresses) {
+    const facts = options.classify(address);
+    if (facts === undefined || options.allow.findOpening(address, { port: target.port, facts }) !== undefined) continue;
+    throw badAddress(target, { address, facts });
+  }
+  return { rule: rule.text, addresses };
+}
+
+async function addressesOf(target: Target, options: AdmissionOptions): Promise<readonly string[]> {
+  if (target.host.kind === "address") return [target.host.address];
+  const { name } = target.host;
+  const addresses = await withDeadline(options.resolve(name), options.resolveTimeoutMs).catch((cause: unknown) => {
+    if (cause instanceof EgressRefusal) throw cause;
+    throw new EgressRefusal(502, "dns", `egress failed: ${name} could not be resolved (${codeOf(cause)})`);
+  });
+  if (addresses.length === 0) throw new EgressRefusal(502, "dns", `egress failed: ${name} has no address`);
+  return addresses;
+}
+
+async function withDeadline<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new EgressRefusal(504, "dns timeout", `egress failed: no DNS answer in ${timeoutMs} ms; try again`));
+    }, timeoutMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function notListed(target: Target, allow: AllowList): EgressRefusal {
+  const shown = formatTarget(target);
+  return new EgressRefusal(
+    403,
+    "not in network.allow",
+    `egress refused: ${shown} is not in network.allow; allowed: ${allow.describe()} (ports 80 and 443 unless a rule names one). ` +
+      `To reach it, ask the operator to add ${shown} to network.allow.`,
+  );
+}
+
+function badAddress(target: Target, found: { address: string; facts: AddressClass }): EgressRefusal {
+  const { address, facts } = found;
+  const where =
+    target.host.kind === "name" ? `${formatTarget(target)} resolves to ${address}, which` : formatTarget(target);
+  const opening = formatTarget({ host: { kind: "address", address }, port: target.port });
+  const next =
+    facts.openedBy === "nothing"
+      ? "Such addresses are never reachable."
+      : `If it is meant, ask the operator to add ${opening} to network.allow.`;
+  return new EgressRefusal(403, "address", `egress refused: ${where} is ${facts.name}. ${next}`);
+}
+
+function codeOf(cause: unknown): string {
+  return cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "error";
+}

@@ -1,0 +1,93 @@
+import { OwlError } from "../../errors/owl-error.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { AllowList } from "./allow-list.ts";
+import { type HostRule, parseAllowRule, type PresetName } from "../../config/hosts/allow-rule.ts";
+import { ALL_CONTROLS, type EgressControls } from "./controls.ts";
+import { DecisionLog, type EgressDecision } from "./decision-log.ts";
+import { type EgressDoor, openDoor } from "./door.ts";
+import { DEFAULT_LIMITS, type EgressLimits } from "./limits.ts";
+import { createResolver, type ResolveName } from "./resolve-name.ts";
+
+export interface EgressOptions {
+  readonly logger: Logger;
+  /** For the sockets. Made with mode 0700; 0711 once a socket is given to another user. */
+  readonly folder: string;
+  /** The rules behind `pip` and `npm` in a list. Without it, lists with a preset are refused. */
+  readonly presetHosts?: (preset: PresetName) => Promise<readonly string[]>;
+  readonly resolve?: ResolveName;
+  /** Milliseconds since the epoch, for records. */
+  readonly clock?: () => number;
+  readonly limits?: Partial<EgressLimits>;
+  readonly controls?: Partial<EgressControls>;
+}
+
+export interface OpenDoorOptions {
+  readonly sandboxId: string;
+  /** Entries of `network.allow`. None: the door refuses everything. */
+  readonly allow: readonly string[];
+  /** The user that runs the sandbox. Default: the server's own. */
+  readonly ownerUid?: number;
+  readonly onDecision?: (decision: EgressDecision) => void;
+}
+
+export interface Egress {
+  open(options: OpenDoorOptions): Promise<EgressDoor>;
+  /** Closes every door. */
+  close(): Promise<void>;
+}
+
+/** The proxy outside the sandboxes: one door for each, and nothing passes that its list does not allow. */
+export function createEgress(options: EgressOptions): Egress {
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  const controls = { ...ALL_CONTROLS, ...options.controls };
+  const resolve = options.resolve ?? createResolver({ timeoutMs: limits.resolveTimeoutMs });
+  const clock = options.clock ?? Date.now;
+  const doors = new Set<EgressDoor>();
+  let taken = 0;
+  const takePlace = (): (() => void) | undefined => {
+    if (taken >= limits.maxConnectionsTotal) return undefined;
+    taken += 1;
+    return () => {
+      taken -= 1;
+    };
+  };
+  return {
+    open: async ({ sandboxId, allow, ownerUid, onDecision }) => {
+      const rules = await readRules(allow, options.presetHosts);
+      const { maxDecisions, resolveTimeoutMs } = limits;
+      const logger = options.logger.child({ sandbox: sandboxId });
+      const decisions = new DecisionLog({ sandboxId, maxDecisions, clock, logger, onDecision });
+      const admission = { allow: new AllowList(rules), resolve, resolveTimeoutMs, classify: controls.classify };
+      const door = await openDoor({
+        folder: options.folder,
+        ownerUid,
+        limits,
+        decisions,
+        scope: { admission, controls, limits, decisions, takePlace },
+        onClosed: (closed) => doors.delete(closed),
+      });
+      doors.add(door);
+      return door;
+    },
+    close: async () => {
+      await Promise.all([...doors].map(async (door) => await door.close()));
+    },
+  };
+}
+
+async function readRules(
+  texts: readonly string[],
+  presetHosts: EgressOptions["presetHosts"],
+): Promise<readonly HostRule[]> {
+  const rules: HostRule[] = [];
+  for (const rule of texts.map(parseAllowRule)) {
+    if (rule.kind !== "preset") {
+      rules.push(rule);
+      continue;
+    }
+    if (presetHosts === undefined) throw new OwlError("internal", `the preset ${rule.preset} is not wired up`);
+    const entries = (await presetHosts(rule.preset)).map(parseAllowRule);
+    rules.push(...entries.filter((entry) => entry.kind !== "preset"));
+  }
+  return rules;
+}

@@ -1,0 +1,87 @@
+import { realpath } from "node:fs/promises";
+import { delimiter, dirname, join } from "node:path";
+import { z } from "zod";
+import { OwlError } from "../../../errors/owl-error.ts";
+import { isThere } from "../is-there.ts";
+import { runTool, TOOL_FOLDERS } from "../run-tool.ts";
+
+/** A part of the host that an interpreter needs and that is not in the system tree; it appears inside at the same path. */
+export interface InterpreterTree {
+  readonly hostPath: string;
+  readonly kind: "folder" | "file";
+}
+
+export interface Interpreter {
+  readonly executable: string;
+  readonly trees: readonly InterpreterTree[];
+}
+
+const VISIBLE = /^\/(usr|bin|sbin|lib|lib32|lib64|libx32)\//;
+
+const PYTHON_QUESTION = "import sys,json;print(json.dumps([sys.executable,sys.prefix,sys.base_prefix]))";
+const pythonAnswerSchema = z.tuple([z.string(), z.string(), z.string()]);
+/** Long, since a server that gets no answer has no Python for its whole life. */
+const PYTHON_TIMEOUT_MS = 30_000;
+
+/** The Node that runs the server also runs the guest, wherever a version manager put it. */
+export async function findNode(executable: string): Promise<Interpreter> {
+  const real = await realpath(executable);
+  if (VISIBLE.test(real)) return { executable: real, trees: [] };
+  const prefix = dirname(dirname(real));
+  const isInstallation = join(prefix, "bin", "node") === real && (await isThere(join(prefix, "lib", "node_modules")));
+  return { executable: real, trees: [isInstallation ? folder(prefix) : { hostPath: real, kind: "file" }] };
+}
+
+/** A browser that is not in the system's own tree shows with its whole folder, in which its parts are. */
+export async function findBrowser(executable: string): Promise<Interpreter | undefined> {
+  if (executable === "") return undefined;
+  const real = await realpath(executable).catch(() => undefined);
+  // Its data lies beside it: so that no folder of something else is shown.
+  if (real === undefined || !(await isThere(join(dirname(real), "icudtl.dat")))) {
+    throw new OwlError("sandbox_unavailable", `there is no Chromium at ${executable}`, {
+      hint: "Name the program itself in sandbox.browser.executable, as in /opt/google/chrome/chrome, or leave it out to use the system's Chromium.",
+    });
+  }
+  return { executable: real, trees: VISIBLE.test(real) ? [] : [folder(dirname(real))] };
+}
+
+/**
+ * The interpreter itself: a version manager's `python3` on the PATH is a script that is useless elsewhere. The system's
+ * own comes first, since the packages that the templates name are installed for it.
+ */
+export async function findPython(options: {
+  readonly python?: string;
+  readonly searchPath?: string;
+}): Promise<Interpreter | undefined> {
+  const onPath = (options.searchPath ?? "").split(delimiter).filter((part) => part.startsWith("/"));
+  const candidates =
+    options.python === undefined
+      ? [...TOOL_FOLDERS.toReversed(), ...onPath].map((part) => join(part, "python3"))
+      : [options.python];
+  for (const candidate of candidates) {
+    const found = await askPython(candidate, options.searchPath);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+async function askPython(candidate: string, searchPath: string | undefined): Promise<Interpreter | undefined> {
+  if (!(await isThere(candidate))) return undefined;
+  const answer = await runTool({
+    command: candidate,
+    args: ["-I", "-c", PYTHON_QUESTION],
+    // A shim looks for its manager on the PATH.
+    env: searchPath === undefined ? {} : { PATH: searchPath },
+    timeoutMs: PYTHON_TIMEOUT_MS,
+  });
+  if (answer.code !== 0) return undefined;
+  const [executable, prefix, basePrefix] = pythonAnswerSchema.parse(JSON.parse(answer.stdout));
+  const outside = [...new Set([prefix, basePrefix])].filter((path) => !VISIBLE.test(`${path}/`));
+  // A prefix so near the root would show the sandbox far more than an interpreter.
+  if (outside.some((path) => path.split("/").length < 3)) return undefined;
+  return { executable, trees: outside.map(folder) };
+}
+
+function folder(hostPath: string): InterpreterTree {
+  return { hostPath, kind: "folder" };
+}

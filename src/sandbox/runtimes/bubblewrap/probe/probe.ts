@@ -1,0 +1,173 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { OwlError } from "../../../../errors/owl-error.ts";
+import type { CellSpec, ProbeCheck, ProbeReport, Resources } from "../../runtime.ts";
+import { insideEnvironment } from "../bwrap-arguments.ts";
+import { GUEST_FOLDER } from "../../cell-mounts.ts";
+import type { BubblewrapCell } from "../cell.ts";
+import type { CellHost } from "../cell-host.ts";
+import { findTool } from "../../run-tool.ts";
+import { discardCell, startCell } from "../start-cell.ts";
+import {
+  type Answer,
+  type FilledDisks,
+  PROBE_RESOURCES,
+  readAnswer,
+  triedSyscalls,
+} from "../../probe/attack-answer.ts";
+import { ATTACK_SCRIPT } from "../../probe/attack-script.ts";
+import { openBait } from "../../probe/bait.ts";
+import { serverProcess } from "../../probe/server-process.ts";
+import { attackReport, isTimeout } from "../../probe/report.ts";
+import { explainStartFailure, missingBubblewrap } from "./start-failure.ts";
+
+// Slow machines take long: what a cell does not answer in this time, it does not answer.
+const TIMEOUT_MS = 50_000;
+const CPU_TIMEOUT_MS = 15_000;
+const CPU_POLL_MS = 10;
+/** So little that a loop uses it up even where many others want the processors. */
+const CPU_SHARE = 0.05;
+
+/** Starts a real cell and tries to break out of it. */
+export async function probeBubblewrap(host: CellHost, signal: AbortSignal): Promise<ProbeReport> {
+  const report = (checks: readonly ProbeCheck[]): ProbeReport => ({ runtime: "bubblewrap", checks });
+  if ((await findTool("bwrap")) === undefined) return report([missingBubblewrap()]);
+  if (host.python === undefined) return report([missingPython()]);
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  try {
+    const answer = await attackAll(host, limited);
+    return attackReport({ runtime: "bubblewrap", started: "A cell starts.", answer });
+  } catch (error) {
+    if (isTimeout(limited)) throw late();
+    signal.throwIfAborted();
+    return report([await explainStartFailure(error instanceof Error ? error.message : String(error))]);
+  }
+}
+
+/** What a program writes between two looks is not limited. */
+const ONLY_WATCHED: Answer[string] = [
+  true,
+  "the workspace has no file system of its own; its size is measured every two seconds",
+];
+
+/** May pass: the machine has much to do. */
+function late(): OwlError {
+  return new OwlError("sandbox_unavailable", "bubblewrap cannot run sandboxes here: cells do not answer in time", {
+    retryable: true,
+    hint: "It is tried again. Look for what keeps the machine or its disk busy.",
+  });
+}
+
+/** Waits for all of them even when one fails: each must have cleared up behind itself. */
+async function attackAll(host: CellHost, signal: AbortSignal): Promise<Answer> {
+  const inside = attackFromInside(host, signal);
+  const cpu = attackCpuLimit(host, signal);
+  await Promise.allSettled([inside, cpu]);
+  const answer: Answer = { ...(await inside), "cpu-limit": await cpu };
+  return host.privileges?.images === undefined ? { ...answer, "workspace-limit": ONLY_WATCHED } : answer;
+}
+
+async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<Answer> {
+  return await withProbeCell(host, { resources: PROBE_RESOURCES, signal }, async (place) => {
+    const canary = join(place.spec.folder, "canary");
+    await writeFile(canary, "secret", { mode: 0o644 });
+    const bait = await openBait(place.spec.id);
+    const server = serverProcess();
+    try {
+      const given = {
+        canaries: [
+          canary,
+          `/host${canary}`,
+          `/proc/1/root${canary}`,
+          "/etc/shadow",
+          "/host/etc/shadow",
+          ...server.files,
+        ],
+        serverPid: server.serverPid,
+        needed: [host.node.executable, `${GUEST_FOLDER}/guest.mjs`],
+        listeners: bait.listeners,
+        abstractSocket: place.spec.id,
+        syscalls: triedSyscalls(architecture()),
+        variables: [...Object.keys(insideEnvironment(host, place.spec)), "PWD", "LC_CTYPE"],
+        initVariables: [],
+        processes: ["bwrap", "prlimit"],
+        disks: filledDisks(host, place.spec),
+        ...PROBE_RESOURCES,
+      };
+      const python = host.python?.executable ?? "";
+      const cell = await place.start([python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)]);
+      return await readAnswer(cell);
+    } finally {
+      bait.close();
+    }
+  });
+}
+
+/** A workspace without a disk of its own is not filled: nothing would stop it. */
+function filledDisks({ privileges }: CellHost, { workspacePath }: CellSpec): FilledDisks {
+  const tmp = { "tmp-limit": "/tmp" };
+  return privileges?.images === undefined ? tmp : { ...tmp, "workspace-limit": workspacePath };
+}
+
+/** In a cell of its own: a process that is slowed down and out of memory at once takes seconds to end. */
+async function attackCpuLimit(host: CellHost, signal: AbortSignal): Promise<Answer[string]> {
+  if (host.controlGroups === undefined) return [true, "there is no control group to limit it"];
+  const resources = { ...PROBE_RESOURCES, cpus: CPU_SHARE };
+  return await withProbeCell(host, { resources, signal }, async (place) => {
+    const cell = await place.start(["/bin/bash", "--norc", "-c", "while :; do :; done"]);
+    for (let waitedMs = 0; waitedMs < CPU_TIMEOUT_MS; waitedMs += CPU_POLL_MS) {
+      if (((await cell.group?.throttledPeriods()) ?? 0) > 0) return [false, "slowed down by the kernel"];
+      await delay(CPU_POLL_MS);
+    }
+    return [true, "an endless loop was not slowed down"];
+  });
+}
+
+interface ProbePlace {
+  readonly spec: CellSpec;
+  start(command: readonly string[]): Promise<BubblewrapCell>;
+}
+
+/** Gives a folder and a cell for one attack, and leaves nothing of them. */
+async function withProbeCell<T>(
+  host: CellHost,
+  options: { readonly resources: Resources; readonly signal: AbortSignal },
+  attack: (place: ProbePlace) => Promise<T>,
+): Promise<T> {
+  const { resources, signal } = options;
+  const id = `probe-${randomBytes(8).toString("hex")}`;
+  const folder = join(host.stateFolder, id);
+  const spec = { id, folder, template: "", resources, workspacePath: "/workspace", volumes: [], env: {} };
+  await mkdir(folder, { recursive: true, mode: 0o755 });
+  const cells: BubblewrapCell[] = [];
+  const stop = (): void => cells.forEach((cell) => cell.end("stopped"));
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    const start: ProbePlace["start"] = async (command) => {
+      const cell = await startCell(host, { spec, command, signal });
+      cells.push(cell);
+      return cell;
+    };
+    return await attack({ spec, start });
+  } finally {
+    signal.removeEventListener("abort", stop);
+    await Promise.all(cells.map(async (cell) => await cell.stop()));
+    await discardCell(host, folder);
+  }
+}
+
+function architecture(): "x64" | "arm64" {
+  return process.arch === "arm64" ? "arm64" : "x64";
+}
+
+function missingPython(): ProbeCheck {
+  return {
+    name: "start",
+    holds: false,
+    severity: "isolation",
+    detail: "No python3 was found that works outside its version manager.",
+    fix: "Run `sudo apt-get install -y python3`, or name an interpreter in the configuration.",
+  };
+}

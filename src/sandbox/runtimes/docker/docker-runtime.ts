@@ -1,0 +1,152 @@
+import { access, constants, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { OwlError } from "../../../errors/owl-error.ts";
+import type { Logger } from "../../../telemetry/logger.ts";
+import { provideEmptyPaths } from "../empty-paths.ts";
+import { replaceFile } from "../replace-file.ts";
+import type { Runtime, TemplateTree } from "../runtime.ts";
+import { checkBelow } from "../start-request.ts";
+import { StartTrouble } from "../start-trouble.ts";
+import { createWorkspaceWatch } from "../workspace-watch.ts";
+import type { DockerCell } from "./docker-cell.ts";
+import type { DockerHost } from "./docker-host.ts";
+import { parseEngineAddress } from "./engine-address.ts";
+import { EngineClient } from "./engine-client.ts";
+import { type EngineFacts, readEngineFacts } from "./engine-facts.ts";
+import { watchEngine } from "./engine-watch.ts";
+import { Images } from "./images.ts";
+import { Leftovers } from "./leftovers.ts";
+import { openOwnership } from "./ownership.ts";
+import { probeDocker } from "./probe.ts";
+import { discardVolume, reapDeadServers, removeStrays } from "./reap.ts";
+import { refuseIgnoredOciRuntime } from "./oci-runtime.ts";
+import { isRemote, refuseRemotePodman, refuseRemoteVolumes } from "./remote-engine.ts";
+import { seccompProfile } from "./seccomp-profile.ts";
+import { startContainer } from "./start-container.ts";
+import { tryContainer } from "./trial-cell.ts";
+
+const CONTACT_TIMEOUT_MS = 30_000;
+
+export interface DockerOptions {
+  readonly dataFolder: string;
+  readonly logger: Logger;
+  /** Folder of the host with `guest.mjs` and the Python drivers. */
+  readonly guestFolder: string;
+  /** Letters, digits, `-` and `_`; unique among all servers. */
+  readonly serverId: string;
+  /** As in DOCKER_HOST; empty: the machine's own Docker. */
+  readonly host: string;
+  /** With ca.pem, cert.pem and key.pem; empty: no TLS. */
+  readonly certFolder: string;
+  /** `runsc` and the like; empty: the engine's default. */
+  readonly ociRuntime: string;
+  readonly imageOf: (template: string) => string;
+  readonly templates?: Readonly<Record<string, TemplateTree>>;
+  /** Sandboxes are shown folders of this machine. */
+  readonly hasVolumes?: boolean;
+  readonly keepsWorkspaces?: boolean;
+  /** How long the engine may take until it has said what it is. */
+  readonly contactTimeoutMs?: number;
+}
+
+/** Cells that are containers of Docker or Podman. */
+export async function createDockerRuntime(options: DockerOptions): Promise<Runtime> {
+  const host = await createHost(options);
+  const cells = new Set<DockerCell>();
+  let isClosed = false;
+  const { logger } = options;
+  const startTrouble = new StartTrouble({ imageOf: host.imageOf, tryStart: (trial) => tryContainer(host, trial) });
+  const leftovers = new Leftovers(host);
+  const watch = watchEngine(host.engine, {
+    onLost: (error) => logger.error("the container engine is gone", { reason: error.message }),
+    onBack: async () => {
+      await removeStrays(host);
+      logger.info("the container engine is back", { engine: host.engine.name });
+    },
+    onThere: async () => {
+      if (host.doubt.isThere) await removeStrays(host);
+      leftovers.tryAgain();
+      await startTrouble.tryAgain();
+    },
+  });
+  return {
+    name: "docker",
+    probe: async (signal, template = "") =>
+      await probeDocker({ ...host, imageOf: () => host.imageOf(template) }, signal),
+    start: async (spec, signal) => {
+      if (isClosed) throw new OwlError("shutting_down", "the sandbox runtime is closed");
+      const cell = await startContainer(host, { spec, signal }).catch((error: unknown) => {
+        startTrouble.onFailed(spec.template, error);
+        throw error;
+      });
+      startTrouble.onStarted(spec.template);
+      cells.add(cell);
+      void cell.exited.then(() => cells.delete(cell));
+      return cell;
+    },
+    discard: async (folder) => await discardWorkspace(host, options.dataFolder, folder),
+    left: () => host.leftVolumes.size,
+    reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
+    trouble: () => (watch.trouble === undefined ? startTrouble.trouble : { error: watch.trouble }),
+    close: async () => {
+      isClosed = true;
+      startTrouble.close();
+      await watch.close();
+      await Promise.all([...cells].map(async (cell) => await cell.stop()));
+      if (watch.trouble === undefined) await leftovers.tryForTheLastTime();
+      host.workspaceWatch.close();
+    },
+  };
+}
+
+async function discardWorkspace(host: DockerHost, dataFolder: string, folder: string): Promise<boolean> {
+  checkBelow(dataFolder, folder);
+  return await discardVolume(host, host.ownership.volumeName(folder));
+}
+
+async function createHost(options: DockerOptions): Promise<DockerHost> {
+  const { dataFolder, logger, serverId, guestFolder, templates = {}, imageOf, ociRuntime } = options;
+  const engine = new EngineClient(parseEngineAddress(options.host, options.certFolder));
+  if (options.hasVolumes === true) refuseRemoteVolumes(engine);
+  const facts = await readEngineFacts(engine, options.contactTimeoutMs ?? CONTACT_TIMEOUT_MS);
+  refuseRemotePodman(engine, facts);
+  refuseIgnoredOciRuntime(ociRuntime, facts);
+  const stateFolder = join(dataFolder, "docker");
+  await mkdir(stateFolder, { recursive: true, mode: 0o700 });
+  const ownership = await openOwnership(stateFolder, serverId);
+  const seccomp = await seccompOption(stateFolder, facts);
+  logger.info("container engine found", { engine: engine.name, kind: facts.kind, version: facts.version });
+  const given = { logger, dataFolder, stateFolder, ociRuntime, imageOf, templates };
+  const known = { own: new Set<string>(), making: new Set<Promise<unknown>>(), doubt: { isThere: false } };
+  const ground = { engine, ownership, logger, ...known, leftovers: new Set<string>() };
+  return {
+    ...given,
+    ...ground,
+    facts,
+    seccomp,
+    empty: await provideEmptyPaths(stateFolder),
+    images: new Images({ ground, facts, guestFolder, seccomp }),
+    workspaceWatch: createWorkspaceWatch(),
+    watchesWorkspaces: await canReadVolumes(engine, facts),
+    isRemote: isRemote(engine),
+    prepared: new Set(),
+    leftVolumes: new Set(),
+  };
+}
+
+/** Docker takes the profile itself; Podman reads a file, which must be on its machine. */
+async function seccompOption(stateFolder: string, { kind, architecture }: EngineFacts): Promise<string> {
+  const profile = seccompProfile(architecture);
+  if (kind === "docker") return profile;
+  const file = join(stateFolder, "seccomp.json");
+  await replaceFile(file, profile, 0o644);
+  return file;
+}
+
+async function canReadVolumes(engine: EngineClient, { rootFolder }: EngineFacts): Promise<boolean> {
+  if (isRemote(engine) || rootFolder === "") return false;
+  return await access(rootFolder, constants.R_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}

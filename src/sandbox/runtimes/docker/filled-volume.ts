@@ -1,0 +1,92 @@
+import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { OwlError } from "../../../errors/owl-error.ts";
+import { labelledSchema } from "./engine-answers.ts";
+import { EngineError } from "./engine-failure.ts";
+import { type ContainerGround, makeContainer } from "./make-container.ts";
+import { isOrphan, LABELS } from "./ownership.ts";
+import { packTar, type TarEntry } from "./tar-archive.ts";
+
+const FOLDER = "/filled";
+const MARK = ".owlclaw-complete";
+/** A server that fills one takes seconds; after this it is dead. */
+const TURN_TIMEOUT_MS = 60_000;
+const POLL_MS = 100;
+const UPLOAD_TIMEOUT_MS = 300_000;
+
+export interface VolumeContent {
+  /** Any image of the engine: nothing of it is run. */
+  readonly id: string;
+  readonly kind: "guest" | "node";
+  readonly entries: readonly TarEntry[];
+}
+
+/**
+ * A volume of the engine that holds these files, for all servers that use the engine; its name says what is in it. Files
+ * reach every engine this way, one on another machine included.
+ */
+export async function provideVolume(host: ContainerGround, content: VolumeContent): Promise<string> {
+  const { engine } = host;
+  const archive = packTar([...content.entries, { name: MARK, mode: 0o444, content: Buffer.alloc(0) }]);
+  const digest = createHash("sha256").update(archive).digest("hex").slice(0, 16);
+  const name = `owlclaw-${content.kind}-${digest}`;
+  const id = await takeTurn(host, { name, image: content.id });
+  const path = `/containers/${id}`;
+  try {
+    const mark = { path: `${FOLDER}/${MARK}` };
+    const found = await engine.call({ method: "HEAD", path: `${path}/archive`, query: mark, accept: [404] });
+    if (found.status !== 404) return name;
+    const query = { path: FOLDER };
+    await engine.call({ method: "PUT", path: `${path}/archive`, query, tar: archive, timeoutMs: UPLOAD_TIMEOUT_MS });
+    return name;
+  } finally {
+    await remove(host, id);
+  }
+}
+
+/** The container through which it is filled has a fixed name, so that one server fills it at a time. */
+async function takeTurn(host: ContainerGround, options: { name: string; image: string }): Promise<string> {
+  const { name, image } = options;
+  const volume = {
+    Type: "volume",
+    Source: name,
+    Target: FOLDER,
+    VolumeOptions: { NoCopy: true, Labels: { [LABELS.kind]: "guest" } },
+  };
+  const json = {
+    Image: image,
+    Entrypoint: ["/bin/true"],
+    Labels: host.ownership.labels("guest"),
+    NetworkDisabled: true,
+    HostConfig: { NetworkMode: "none", LogConfig: { Type: "none" }, Mounts: [volume] },
+  };
+  for (const deadline = Date.now() + TURN_TIMEOUT_MS; ; await delay(POLL_MS)) {
+    const fill = `${name}-fill`;
+    const id = await makeContainer(host, { json, name: fill }).catch(unlessTaken);
+    if (id !== undefined) return id;
+    const left = Date.now() < deadline ? await leftBehind(host, fill) : fill;
+    if (left !== undefined) await remove(host, left);
+    if (Date.now() > deadline + TURN_TIMEOUT_MS) {
+      throw new OwlError("sandbox_unavailable", `the volume ${name} cannot be filled: its turn does not come`);
+    }
+  }
+}
+
+function unlessTaken(error: unknown): undefined {
+  if (!(error instanceof EngineError && error.status === 409)) throw error;
+}
+
+/** The id of the one that a dead server of this data folder left. Whether others live cannot be told from here. */
+async function leftBehind({ engine, ownership }: ContainerGround, name: string): Promise<string | undefined> {
+  const { json } = await engine.call({ method: "GET", path: `/containers/${name}/json`, accept: [404] });
+  const found = labelledSchema.safeParse(json);
+  if (!found.success) return undefined;
+  const { Id: id, Config: config } = found.data;
+  return config.Labels[LABELS.data] === ownership.dataId && isOrphan(config.Labels) ? id : undefined;
+}
+
+async function remove({ engine, own }: ContainerGround, id: string): Promise<void> {
+  own.delete(id);
+  const query = { force: "1", v: "1" };
+  await engine.call({ method: "DELETE", path: `/containers/${id}`, query, accept: [404, 409] });
+}

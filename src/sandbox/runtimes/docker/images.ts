@@ -1,0 +1,143 @@
+import { readFile } from "node:fs/promises";
+import { z } from "zod";
+import { OwlError } from "../../../errors/owl-error.ts";
+import { GUEST_FOLDER, NODE_FOLDER } from "../cell-mounts.ts";
+import type { EngineFacts } from "./engine-facts.ts";
+import { EngineError, explainEngineError, imageMissing } from "./engine-failure.ts";
+import { provideVolume } from "./filled-volume.ts";
+import type { ContainerGround } from "./make-container.ts";
+import { askImage, type ImageAnswer } from "./ask-image.ts";
+import { tarEntriesOf } from "./tar-archive.ts";
+
+const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/** The oldest Node that runs the guest. */
+const MIN_NODE: readonly [number, number] = [20, 19];
+
+const inspectSchema = z.object({
+  Id: z.string(),
+  Config: z.object({ Env: z.array(z.string()).nullish(), Healthcheck: z.unknown().optional() }).nullish(),
+});
+
+interface Inspected {
+  readonly id: string;
+  readonly config: z.infer<typeof inspectSchema>["Config"];
+}
+
+/** An image that sandboxes can be started from, with what it lacks. */
+export interface SandboxImage {
+  readonly name: string;
+  readonly id: string;
+  /** The Node that runs the guest, as seen inside. */
+  readonly node: string;
+  readonly python: string;
+  /** Folders in which programs are looked for. */
+  readonly path: readonly string[];
+  /** Variables that the image itself sets. */
+  readonly variables: readonly string[];
+  /** Volumes of ours that are shown read-only in every container. */
+  readonly volumes: ReadonlyArray<{ readonly name: string; readonly folder: string }>;
+  readonly hasHealthcheck: boolean;
+}
+
+export interface ImagesOptions {
+  readonly ground: ContainerGround;
+  readonly facts: EngineFacts;
+  /** Folder of the host with `guest.mjs` and the Python drivers. */
+  readonly guestFolder: string;
+  readonly seccomp: string;
+}
+
+/** Looks at each image once. An image that is replaced under its name is looked at anew. */
+export class Images {
+  readonly #options: ImagesOptions;
+  readonly #known = new Map<string, Promise<SandboxImage>>();
+
+  constructor(options: ImagesOptions) {
+    this.#options = options;
+  }
+
+  async get(name: string): Promise<SandboxImage> {
+    try {
+      return await this.#get(name);
+    } catch (error) {
+      throw explainEngineError(error, name);
+    }
+  }
+
+  async #get(name: string): Promise<SandboxImage> {
+    const { engine } = this.#options.ground;
+    const path = `/images/${encodeURIComponent(name)}/json`;
+    const { json } = await engine.call({ method: "GET", path }).catch((error: unknown) => {
+      throw error instanceof EngineError && error.status === 404 ? imageMissing(name, error) : error;
+    });
+    const { Id: id, Config: config } = inspectSchema.parse(json);
+    await this.#forgetWithoutVolumes(id);
+    const known = this.#known.get(id) ?? this.#look(name, { id, config });
+    this.#known.set(id, known);
+    try {
+      return await known;
+    } catch (error) {
+      this.#known.delete(id);
+      throw error;
+    }
+  }
+
+  /** Somebody may have removed its volumes: the engine would make new ones without a word, with nothing in them. */
+  async #forgetWithoutVolumes(id: string): Promise<void> {
+    const { engine } = this.#options.ground;
+    const known = this.#known.get(id);
+    const volumes = (await known?.catch(() => undefined))?.volumes ?? [];
+    const answers = await Promise.all(
+      volumes.map(({ name }) => engine.call({ method: "GET", path: `/volumes/${name}`, accept: [404] })),
+    );
+    // Of several that find it out at once, one looks again.
+    if (answers.some(({ status }) => status === 404) && this.#known.get(id) === known) this.#known.delete(id);
+  }
+
+  async #look(name: string, { id, config }: Inspected): Promise<SandboxImage> {
+    const { ground, guestFolder, seccomp } = this.#options;
+    const env = config?.Env ?? [];
+    const hasHealthcheck = config?.Healthcheck !== undefined && config.Healthcheck !== null;
+    const variables = env.map((line) => line.split("=", 1)[0] ?? "");
+    const path = (env.find((line) => line.startsWith("PATH="))?.slice("PATH=".length) ?? DEFAULT_PATH).split(":");
+    const guest = await provideVolume(ground, { id, entries: await tarEntriesOf(guestFolder), kind: "guest" });
+    const volumes = [{ name: guest, folder: GUEST_FOLDER }];
+    const answer = await askImage(ground, { name, id, seccomp, volumes });
+    refuseUnfit(name, answer);
+    const image = { name, id, python: answer.python, variables, hasHealthcheck };
+    if (isEnough(answer.nodeVersion)) return { ...image, node: answer.node, path, volumes };
+    const withNode = [...volumes, { name: await this.#nodeVolume(name, id), folder: NODE_FOLDER }];
+    const node = `${NODE_FOLDER}/node`;
+    const again = await askImage(ground, { name, id, seccomp, volumes: withNode, node });
+    if (!isEnough(again.nodeVersion)) throw unfit(name, `Node of this machine does not run in it: ${again.complaint}`);
+    return { ...image, node, path: [NODE_FOLDER, ...path], volumes: withNode };
+  }
+
+  async #nodeVolume(name: string, id: string): Promise<string> {
+    const { ground, facts } = this.#options;
+    if (process.platform !== "linux" || process.arch !== facts.architecture) {
+      throw unfit(name, "it has no Node 20.19 or newer, and that of this machine is for another kind of machine");
+    }
+    const content = await readFile(process.execPath);
+    const entries = [{ name: "node", mode: 0o755, content }];
+    return await provideVolume(ground, { id, entries, kind: "node" });
+  }
+}
+
+function refuseUnfit(name: string, { libc, python, complaint }: ImageAnswer): void {
+  if (libc === "musl") throw unfit(name, "it is built on musl (Alpine), on which the guest's Node does not run");
+  if (libc === "") throw unfit(name, `nothing in it could be run: ${complaint}`);
+  if (python === "") throw unfit(name, "it has no python3");
+}
+
+function unfit(name: string, reason: string): OwlError {
+  return new OwlError("sandbox_unavailable", `the image ${name} cannot be used: ${reason}`, {
+    hint: "Build one on Debian, Ubuntu or another system with glibc, with sh, python3 and bash; deploy/docker/sandbox.Dockerfile is a start.",
+  });
+}
+
+function isEnough(version: string): boolean {
+  const [major = 0, minor = 0] = version.replace(/^v/, "").split(".").map(Number);
+  const [minMajor, minMinor] = MIN_NODE;
+  return major > minMajor || (major === minMajor && minor >= minMinor);
+}

@@ -1,0 +1,122 @@
+import { basename, join } from "node:path";
+import { OwlError } from "../../../errors/owl-error.ts";
+import { GUEST_FOLDER } from "../cell-mounts.ts";
+import { type Answer, type FilledDisks, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
+import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
+import { openBait } from "../probe/bait.ts";
+import { serverProcess } from "../probe/server-process.ts";
+import type { Cause, CheckName } from "../probe/checks.ts";
+import { attackReport, failedStart, isTimeout } from "../probe/report.ts";
+import type { ProbeReport } from "../runtime.ts";
+import { insideEnvironment } from "./container-request.ts";
+import type { DockerHost } from "./docker-host.ts";
+import { withTrialCell } from "./trial-cell.ts";
+
+const TIMEOUT_MS = 55_000;
+
+/** Volumes of engines are folders: what a program writes between two looks of the watch is not limited. */
+const ONLY_WATCHED: Answer[string] = [
+  true,
+  "the workspace has no file system of its own; its size is measured every two seconds",
+];
+
+/** Not the workspace, which nothing would stop. */
+const DISKS: FilledDisks = { "tmp-limit": "/tmp" };
+
+const CPU_SCRIPT = `
+import glob, json, re, time
+end = time.monotonic() + 15
+slowed = 0
+while not slowed and time.monotonic() < end:
+    for path in glob.glob("/sys/fs/cgroup/cpu.stat") + glob.glob("/sys/fs/cgroup/cpu*/cpu.stat"):
+        slowed += int(re.search("nr_throttled (\\d+)", open(path).read() + "\\nnr_throttled 0")[1])
+print(json.dumps({"cpu-limit": [False, "slowed down by the kernel"] if slowed else [True, "an endless loop was not slowed down"]}))
+`;
+
+const ENGINE_LIMITS: Cause = {
+  problem: "the container engine does not limit memory, CPU time or processes",
+  fix: "Run the engine as root, or rootless with cgroup version 2 and delegation; or accept weaker limits with --set sandbox.limits=best-effort.",
+};
+const CAUSES: Partial<Record<CheckName, Cause>> = {
+  "memory-limit": ENGINE_LIMITS,
+  "cpu-limit": ENGINE_LIMITS,
+  "process-limit": ENGINE_LIMITS,
+  "workspace-limit": {
+    problem:
+      "no file system limits the workspace of a sandbox: a program can fill the engine's disk before it is noticed",
+    fix: "Use bubblewrap as root or microVMs, or accept weaker limits with --set sandbox.limits=best-effort.",
+  },
+};
+
+/** May pass: the machine has much to do, or another server that fills the volumes has died over it. */
+function stuck(): OwlError {
+  const reason = "containers do not start, or do not end, in time";
+  return new OwlError("sandbox_unavailable", `docker cannot run sandboxes here: ${reason}`, {
+    retryable: true,
+    hint: "Try `docker run --rm --network none IMAGE true` with the runtime that sandbox.docker.runtime names; docs/runtimes.md has the limits of gVisor.",
+  });
+}
+
+/** Starts real containers and tries to break out of them. */
+export async function probeDocker(host: DockerHost, signal: AbortSignal): Promise<ProbeReport> {
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  try {
+    const answer = await attackAll(host, limited);
+    return attackReport({ runtime: "docker", started: "A container starts.", answer, causes: CAUSES });
+  } catch (error) {
+    if (isTimeout(limited)) throw stuck();
+    signal.throwIfAborted();
+    return failedStart("docker", error);
+  }
+}
+
+/** Waits for all of them even when one fails: each must have cleared up behind itself. */
+async function attackAll(host: DockerHost, signal: AbortSignal): Promise<Answer> {
+  const inside = attackFromInside(host, signal);
+  const cpu = attackCpuLimit(host, signal);
+  await Promise.allSettled([inside, cpu]);
+  return { ...(await inside), "cpu-limit": await cpu, "workspace-limit": ONLY_WATCHED };
+}
+
+async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<Answer> {
+  return await withTrialCell(host, { resources: PROBE_RESOURCES, signal }, async (place) => {
+    const bait = await openBait(place.spec.id);
+    const image = await host.images.get(host.imageOf(""));
+    const variables = [...Object.keys(insideEnvironment(host, { ...place, image })), ...image.variables];
+    const server = serverProcess();
+    try {
+      const given = {
+        canaries: [
+          ...["", "/host", "/proc/1/root"].map((prefix) => `${prefix}${join(host.stateFolder, "id")}`),
+          "/etc/shadow",
+          "/var/run/docker.sock",
+          ...server.files,
+        ],
+        serverPid: server.serverPid,
+        needed: [image.node, `${GUEST_FOLDER}/guest.mjs`],
+        listeners: bait.listeners,
+        abstractSocket: place.spec.id,
+        syscalls: triedSyscalls(host.facts.architecture),
+        variables: [...variables, "HOSTNAME", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_", "container", "TERM"],
+        initVariables: [...variables, "HOSTNAME", "container", "TERM"],
+        processes: [basename(image.python)],
+        disks: DISKS,
+        ...PROBE_RESOURCES,
+      };
+      const command = [image.python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)];
+      return await readAnswer(await place.start(host, command));
+    } finally {
+      bait.close();
+    }
+  });
+}
+
+/** The kernel's own count is read inside, where every engine shows it. */
+async function attackCpuLimit(host: DockerHost, signal: AbortSignal): Promise<Answer[string]> {
+  const resources = { ...PROBE_RESOURCES, cpus: 0.1 };
+  return await withTrialCell(host, { resources, signal }, async (place) => {
+    const { python } = await host.images.get(host.imageOf(""));
+    const answer = await readAnswer(await place.start(host, [python, "-I", "-S", "-c", CPU_SCRIPT]));
+    return answer["cpu-limit"] ?? [true, "the attack gave no answer"];
+  });
+}

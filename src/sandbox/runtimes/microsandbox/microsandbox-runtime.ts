@@ -1,0 +1,151 @@
+import { createHash } from "node:crypto";
+import { chmod, copyFile, mkdir, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { OwlError } from "../../../errors/owl-error.ts";
+import { identifyProcess } from "../../../platform/process-identity.ts";
+import type { Logger } from "../../../telemetry/logger.ts";
+import { createDiskImages } from "../bubblewrap/disk-image.ts";
+import { createGuestCopies } from "../bubblewrap/guest-copy.ts";
+import { openRecords } from "../bubblewrap/records.ts";
+import { openOwnership } from "../docker/ownership.ts";
+import { isThere } from "../is-there.ts";
+import { draftName } from "../replace-file.ts";
+import type { Runtime, TemplateTree } from "../runtime.ts";
+import { checkBelow } from "../start-request.ts";
+import { StartTrouble } from "../start-trouble.ts";
+import { MachineCells } from "./machine-cells.ts";
+import { type MachineHost, serverFolders } from "./machine-host.ts";
+import { probeMachine } from "./probe.ts";
+import { reapDeadServers, removeServerFolders } from "./reap.ts";
+import type { MicrosandboxSdk } from "./sdk.ts";
+import { startMachine } from "./start-machine.ts";
+import { tryMachine } from "./trial-machine.ts";
+
+/** A machine outlives the longest sandbox by this: it is for servers that forgot it. */
+const BACKSTOP_SECONDS = 3600;
+/** A machine that waits in the pool spends its time there, and is still to have some left when its sandbox is extended. */
+const MAX_WAIT_MS = (BACKSTOP_SECONDS / 2) * 1000;
+const TRY_AGAIN_MS = 5000;
+
+export interface MicrosandboxOptions {
+  readonly sdk: MicrosandboxSdk;
+  readonly dataFolder: string;
+  readonly logger: Logger;
+  /** Folder of the host with `guest.mjs` and the Python drivers. */
+  readonly guestFolder: string;
+  /** Letters, digits, `-` and `_`; unique among all servers. */
+  readonly serverId: string;
+  readonly imageOf: (template: string) => string;
+  readonly templates?: Readonly<Record<string, TemplateTree>>;
+  readonly keepsWorkspaces?: boolean;
+  /** Most that a sandbox may live. */
+  readonly maxAgeSeconds: number;
+}
+
+/** Cells that are microVMs. */
+export async function createMicrosandboxRuntime(options: MicrosandboxOptions): Promise<Runtime> {
+  const { dataFolder, serverId } = options;
+  const stateFolder = join(dataFolder, "microsandbox");
+  await mkdir(stateFolder, { recursive: true, mode: 0o700 });
+  const guests = createGuestCopies(join(stateFolder, "guests"));
+  const host = await createHost(options, {
+    stateFolder,
+    guestFolder: await guests.make(serverId, options.guestFolder),
+  });
+  await host.records.writeServer({ serverId, owner: host.records.owner, groups: [] });
+  const cells = new MachineCells(host);
+  const startTrouble = new StartTrouble({ imageOf: host.imageOf, tryStart: (trial) => tryMachine(host, trial) });
+  const again = repeat(async () => {
+    await cells.tryAgain();
+    await startTrouble.tryAgain();
+  }, TRY_AGAIN_MS);
+  let isClosed = false;
+  return {
+    name: "microsandbox",
+    maxWaitMs: MAX_WAIT_MS,
+    probe: async (signal, template = "") =>
+      await probeMachine({ ...host, imageOf: () => host.imageOf(template) }, signal),
+    start: async (spec, signal) => {
+      if (isClosed) throw new OwlError("shutting_down", "the sandbox runtime is closed");
+      await cells.clear(spec.folder);
+      const cell = await startMachine(host, { spec, signal }).catch((error: unknown) => {
+        startTrouble.onFailed(spec.template, error);
+        throw error;
+      });
+      startTrouble.onStarted(spec.template);
+      cells.add(spec.folder, cell);
+      return cell;
+    },
+    discard: async (folder) => {
+      checkBelow(dataFolder, folder);
+      return await cells.discard(folder);
+    },
+    reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
+    trouble: () => startTrouble.trouble,
+    close: async () => {
+      if (isClosed) return;
+      isClosed = true;
+      startTrouble.close();
+      await again.stop();
+      await cells.close();
+      await removeServerFolders(stateFolder, serverId);
+      await host.records.removeServer(serverId);
+    },
+  };
+}
+
+/** Again and again, until it is stopped; never two at once. */
+function repeat(work: () => Promise<void>, everyMs: number): { stop(): Promise<void> } {
+  let working: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    working ??= work().finally(() => (working = undefined));
+  }, everyMs).unref();
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      await working;
+    },
+  };
+}
+
+async function createHost(
+  options: MicrosandboxOptions,
+  { stateFolder, guestFolder }: Pick<MachineHost, "stateFolder" | "guestFolder">,
+): Promise<MachineHost> {
+  const { sdk, logger, dataFolder, serverId, imageOf, templates = {}, maxAgeSeconds } = options;
+  const owner = identifyProcess(process.pid);
+  if (owner === undefined) {
+    throw new OwlError("sandbox_unavailable", "microVMs need Linux: what a dead server left is found by /proc", {
+      hint: "Set sandbox.runtime to docker.",
+    });
+  }
+  return {
+    sdk,
+    logger,
+    dataFolder,
+    stateFolder,
+    linesFolder: serverFolders(stateFolder, serverId).lines,
+    ownership: await openOwnership(stateFolder, serverId),
+    records: await openRecords(stateFolder, owner),
+    disks: createDiskImages(join(stateFolder, "disks")),
+    imageOf,
+    templates,
+    guestFolder,
+    nodeFolder: await provideNode(join(stateFolder, "node")),
+    maxDurationSeconds: maxAgeSeconds + BACKSTOP_SECONDS,
+    left: new Set(),
+  };
+}
+
+/** A folder with nothing but this server's Node: machines have the same kind of processor. */
+async function provideNode(parent: string): Promise<string> {
+  const name = createHash("sha256").update(`${process.version} ${process.execPath}`).digest("hex").slice(0, 16);
+  const folder = join(parent, name);
+  if (await isThere(join(folder, "node"))) return folder;
+  await mkdir(folder, { recursive: true, mode: 0o755 });
+  const draft = draftName(join(folder, "node"));
+  await copyFile(process.execPath, draft);
+  await chmod(draft, 0o755);
+  await rename(draft, join(folder, "node"));
+  return folder;
+}

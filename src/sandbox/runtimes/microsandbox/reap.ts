@@ -1,0 +1,73 @@
+import { rm } from "node:fs/promises";
+import { z } from "zod";
+import { isAlive } from "../../../platform/process-identity.ts";
+import { isOrphan, LABELS } from "../docker/ownership.ts";
+import { removeTree } from "../remove-tree.ts";
+import { isBelow } from "../start-request.ts";
+import { destroyMachine } from "./machine-cell.ts";
+import { type MachineHost, serverFolders } from "./machine-host.ts";
+import type { FoundMachine } from "./sdk.ts";
+
+const PAGE = 100;
+const labelsSchema = z.object({ labels: z.record(z.string(), z.string()) });
+
+/** Removes machines and workspaces of servers of this data folder that are gone; returns the ids of their cells. */
+export async function reapDeadServers(host: MachineHost, keepsWorkspaces: boolean): Promise<string[]> {
+  const removed = new Set<string>();
+  for (const machine of await ownMachines(host)) {
+    const labels = labelsOf(machine);
+    if (!isOrphan(labels)) continue;
+    await destroyMachine(machine);
+    removed.add(labels[LABELS.cell] ?? machine.name);
+  }
+  for (const cell of await host.records.cells()) {
+    if (isAlive(cell.owner)) continue;
+    if (!keepsWorkspaces && isBelow(host.dataFolder, cell.folder)) {
+      try {
+        await removeTree(cell.folder);
+      } catch (error) {
+        host.logger.error("what a dead server left could not be removed; the next start tries again", {
+          cell: cell.id,
+          error,
+        });
+        continue;
+      }
+    }
+    await host.records.removeCell(cell.id);
+    removed.add(cell.id);
+  }
+  for (const { serverId, owner } of await host.records.servers()) {
+    if (isAlive(owner)) continue;
+    await removeServerFolders(host.stateFolder, serverId);
+    await host.records.removeServer(serverId);
+  }
+  await host.records.sweep();
+  return [...removed];
+}
+
+/** Its copy of the guest, and its sockets. */
+export async function removeServerFolders(stateFolder: string, serverId: string): Promise<void> {
+  const { lines, guest } = serverFolders(stateFolder, serverId);
+  await rm(lines, { recursive: true, force: true });
+  await rm(guest, { recursive: true, force: true });
+}
+
+/** By label: machines of other applications, and of other data folders, are not in it. */
+async function ownMachines({ sdk, ownership }: MachineHost): Promise<FoundMachine[]> {
+  const found: FoundMachine[] = [];
+  for (let cursor: string | undefined; ;) {
+    const page = await sdk.Sandbox.listWith((list) => {
+      list.label(LABELS.data, ownership.dataId).limit(PAGE);
+      return cursor === undefined ? list : list.cursor(cursor);
+    });
+    // The list itself is somebody else's work: what does not carry our label is not touched.
+    found.push(...page.sandboxes.filter((each) => labelsOf(each)[LABELS.data] === ownership.dataId));
+    cursor = page.nextCursor;
+    if (cursor === undefined) return found;
+  }
+}
+
+function labelsOf(machine: FoundMachine): Record<string, string> {
+  const parsed = labelsSchema.safeParse(machine.config());
+  return parsed.success ? parsed.data.labels : {};
+}

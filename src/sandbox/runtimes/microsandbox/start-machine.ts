@@ -1,0 +1,210 @@
+import { mkdir } from "node:fs/promises";
+import type { Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { OwlError } from "../../../errors/owl-error.ts";
+import { type CellMount, volumeMounts } from "../cell-mounts.ts";
+import { CellStream } from "../cell-stream.ts";
+import type { CellSpec, Volume } from "../runtime.ts";
+import { checkSpec, type StartRequest } from "../start-request.ts";
+import { creditedLine } from "./credited-line.ts";
+import { openEgressBridge } from "./egress-bridge.ts";
+import { type GuestLine, openGuestLine } from "./host-line.ts";
+import { destroyMachine, followLauncher, type LaunchedProgram, MachineCell } from "./machine-cell.ts";
+import { explainFullDisk, explainMachineError } from "./machine-failure.ts";
+import type { MachineHost } from "./machine-host.ts";
+import { launchArguments, newMachineName, type MachineParts, planMachine, PYTHON } from "./machine-plan.ts";
+import type { Machine } from "./sdk.ts";
+import { provideDisk } from "./workspace-disk.ts";
+
+/** It is part of a machine's name, which is short. */
+const MAX_ID_CHARS = 80;
+const MAX_COMPLAINT_CHARS = 500;
+const DISK_TIMEOUT_MS = 30_000;
+const DISK_PAUSE_MS = 100;
+const NO_EMPTY_PATHS = { file: "", folder: "" };
+
+/** Boots a machine and starts the guest in it; leaves nothing when that fails. */
+export async function startMachine(host: MachineHost, request: StartRequest): Promise<MachineCell> {
+  const { spec, signal, command } = request;
+  checkSpec(spec, { ...host, maxIdChars: MAX_ID_CHARS });
+  checkImage(host.imageOf(spec.template));
+  signal.throwIfAborted();
+  const { volumes, workspacePath } = spec;
+  refuseProtected(volumes);
+  const mounts = await volumeMounts({ volumes, workspacePath, dataFolder: host.dataFolder, empty: NO_EMPTY_PATHS });
+  const disk = await prepare(host, spec, mounts);
+  const line = await openGuestLine(host.linesFolder);
+  const bridge =
+    spec.egressSocket === undefined ? undefined : await openEgressBridge(host.linesFolder, spec.egressSocket);
+  const closeLines = async (): Promise<void> => {
+    await line.close();
+    await bridge?.close();
+  };
+  const endsAtMs = Date.now() + host.maxDurationSeconds * 1000;
+  try {
+    const sockets = { streamSocket: line.path, egressSocket: bridge?.path };
+    const parts = { spec, mounts, disk, ...sockets, ...(command !== undefined && { command }) };
+    const machine = await bootPatiently(host, parts, signal);
+    const launching = { machine, parts, line, closeLines, endsAtMs, signal };
+    return await orDestroyed(machine, async () => await launch(host, launching));
+  } catch (error) {
+    await closeLines();
+    throw explainMachineError(error, host.imageOf(spec.template));
+  }
+}
+
+/** A volume is mounted whole, and what would lie over a part of it could be taken away by the guest's own root. */
+function refuseProtected(volumes: readonly Volume[]): void {
+  const volume = volumes.find(({ protectedPaths = [] }) => protectedPaths.length > 0);
+  if (volume === undefined) return;
+  const [path] = volume.protectedPaths ?? [];
+  throw new OwlError(
+    "sandbox_unavailable",
+    `a microVM cannot keep ${path?.relativePath} of a mounted folder from its sandbox`,
+    {
+      hint: "The operator must mount a folder without configuration, handlers, skills and keys, or use another runtime.",
+    },
+  );
+}
+
+/** For microsandbox a path is a root folder that every machine of that name writes to: what one left there the next would run. */
+function checkImage(image: string): void {
+  if (!/^[./~]/.test(image)) return;
+  throw new OwlError("sandbox_unavailable", `${image} is a folder, and microVMs start from images`, {
+    hint: `Make an image of it: \`tar -C ${image} -c . | docker import - box && docker save box -o box.tar && npx msb load -i box.tar\`, then set sandbox.image to box.`,
+  });
+}
+
+/** The host lets go of a disk a moment after the machine on it has ended. */
+async function bootPatiently(
+  host: MachineHost,
+  parts: Omit<MachineParts, "name">,
+  signal: AbortSignal,
+): Promise<Machine> {
+  for (const deadline = Date.now() + DISK_TIMEOUT_MS; ; await delay(DISK_PAUSE_MS, undefined, { signal })) {
+    try {
+      return await boot(host, parts);
+    } catch (error) {
+      const isHeld = error instanceof Error && /already attached/i.test(error.message);
+      if (!isHeld || Date.now() > deadline) throw error;
+    }
+  }
+}
+
+/** Not given up half-way: a machine that is made after all would be nobody's. */
+async function boot(host: MachineHost, parts: Omit<MachineParts, "name">): Promise<Machine> {
+  const name = newMachineName(host, parts.spec.id);
+  try {
+    const machine = await planMachine(host, { ...parts, name }).create();
+    host.logger.info("microVM created", { machine: name, sandbox: parts.spec.id });
+    return machine;
+  } catch (error) {
+    // One that did not start stays in microsandbox's list.
+    const found = await host.sdk.Sandbox.get(name).catch(() => undefined);
+    if (found !== undefined) await destroyMachine(found);
+    throw error;
+  }
+}
+
+interface Launching {
+  readonly machine: Machine;
+  readonly parts: Omit<MachineParts, "name">;
+  readonly line: GuestLine;
+  readonly closeLines: () => Promise<void>;
+  readonly endsAtMs: number;
+  readonly signal: AbortSignal;
+}
+
+async function launch(host: MachineHost, launching: Launching): Promise<MachineCell> {
+  const { machine, parts, line, closeLines, endsAtMs, signal } = launching;
+  signal.throwIfAborted();
+  const args = launchArguments(host, parts);
+  const handle = await machine.execStreamWith(PYTHON, (options) => options.args(args).user("0").stdinNull());
+  const launched = followLauncher(handle);
+  // No code: microsandbox itself, or the machine, is gone.
+  void launched.ended.then((code) => host.logger.info("microVM ended", { sandbox: parts.spec.id, code }));
+  const { input, output } = creditedLine(await firstCall(line, launched, signal));
+  return new MachineCell({
+    cellId: parts.spec.id,
+    machine,
+    stream: new CellStream(input, output),
+    launched,
+    endsAtMs,
+    closeLines,
+    left: host.left,
+    logger: host.logger,
+  });
+}
+
+async function firstCall(line: GuestLine, launched: LaunchedProgram, signal: AbortSignal): Promise<Socket> {
+  const given = new AbortController();
+  const aborted = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener("abort", () => reject(toError(signal.reason)), { once: true, signal: given.signal });
+  });
+  const failed = launched.ended.then(async (code) => {
+    throw new OwlError(
+      "sandbox_unavailable",
+      `nothing can be started in the image: ${await complaint(launched, code)}`,
+      {
+        hint: "It needs glibc, /bin/sh and /usr/bin/python3; deploy/docker/sandbox.Dockerfile is a start.",
+      },
+    );
+  });
+  // Whichever loses is heard by nobody.
+  aborted.catch(() => undefined);
+  failed.catch(() => undefined);
+  try {
+    return await Promise.race([line.connected, failed, aborted]);
+  } finally {
+    given.abort();
+  }
+}
+
+async function complaint({ diagnostics }: LaunchedProgram, code: number | null): Promise<string> {
+  let text = "";
+  for await (const chunk of diagnostics) text = (text + String(chunk)).slice(-MAX_COMPLAINT_CHARS);
+  const lines = text.trim().split("\n");
+  return (
+    (lines.findLast((each) => each.startsWith("launcher: ")) ?? lines.at(-1)) ||
+    `it ended with ${code ?? "its machine"}`
+  );
+}
+
+function toError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}
+
+async function orDestroyed<T>(machine: Machine, start: () => Promise<T>): Promise<T> {
+  try {
+    return await start();
+  } catch (error) {
+    await destroyMachine(machine);
+    throw error;
+  }
+}
+
+/** What the machine needs of the host's disk; returns the workspace's own. */
+async function prepare(host: MachineHost, spec: CellSpec, mounts: readonly CellMount[]): Promise<string | undefined> {
+  try {
+    await writeDown(host, spec);
+    return await provideWorkspace(host, spec, mounts);
+  } catch (error) {
+    throw explainFullDisk(error);
+  }
+}
+
+/** Before anything is made: whoever comes after a crash finds it by this. */
+async function writeDown({ records, ownership }: MachineHost, { id, folder }: CellSpec): Promise<void> {
+  const { owner } = records;
+  await records.writeCell({ id, serverId: ownership.serverId, owner, folder, groups: [] });
+}
+
+async function provideWorkspace(
+  host: MachineHost,
+  spec: CellSpec,
+  mounts: readonly CellMount[],
+): Promise<string | undefined> {
+  await mkdir(spec.folder, { recursive: true, mode: 0o700 });
+  if (mounts.some(({ guestPath }) => guestPath === spec.workspacePath)) return undefined;
+  return await provideDisk(host.disks, spec.folder, spec.resources.diskBytes);
+}

@@ -1,0 +1,135 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type ApiAnswer, type ApiRoute, Attachment, Events } from "../../operator/api.ts";
+import type { OperatorSession } from "../../operator/operator-sessions.ts";
+import { OwlError } from "../../errors/owl-error.ts";
+import { parseJson } from "../../mcp/json-rpc.ts";
+import type { DashboardLogin } from "./dashboard-login.ts";
+import { EventStream } from "./event-stream.ts";
+import { onClose, sendJson } from "./exchange-io.ts";
+import { readBody } from "./read-body.ts";
+import { sendAttachment } from "./send-attachment.ts";
+import { steadyBody } from "./steady-body.ts";
+
+export interface DashboardApiOptions {
+  readonly routes: readonly ApiRoute[];
+  readonly login: DashboardLogin;
+  readonly keepAliveMs: number;
+}
+
+export interface DashboardExchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Behind `/dashboard/api/`, as it was sent. */
+  readonly name: string;
+  readonly query: string;
+}
+
+interface Found {
+  readonly route: ApiRoute;
+  readonly parts: readonly string[];
+}
+
+const MAX_BODY_BYTES = 1_048_576;
+const STALL_MS = 30_000;
+
+/** `/dashboard/api/…`: finds who answers, and puts the answer on the wire. */
+export class DashboardApi {
+  readonly #options: DashboardApiOptions;
+  readonly #routes: readonly { readonly route: ApiRoute; readonly pattern: RegExp }[];
+
+  constructor(options: DashboardApiOptions) {
+    this.#options = options;
+    this.#routes = options.routes.map((route) => ({ route, pattern: patternOf(route.path) }));
+  }
+
+  async serve(exchange: DashboardExchange): Promise<void> {
+    const { request, response, name } = exchange;
+    const { login } = this.#options;
+    const asked = `${request.method} ${name}`;
+    if (asked === "GET login") return sendJson(response, 200, login.facts(request));
+    if (asked === "POST login") return login.login(request, response);
+    const session = login.sessionOf(request);
+    if (asked === "GET session") return login.session(session, response);
+    if (asked === "POST logout") return login.logout(request, response);
+    const { route, parts } = this.#find(exchange);
+    await this.#answer(exchange, { route, parts }, session);
+  }
+
+  #find({ request, response, name }: DashboardExchange): Found {
+    const found = this.#routes.flatMap(({ route, pattern }) => {
+      const match = pattern.exec(name);
+      return match === null ? [] : [{ route, parts: match.slice(1).map(decoded) }];
+    });
+    if (found.length === 0) throw new OwlError("route_not_found", "the dashboard has no such thing");
+    const fitting = found.find(({ route }) => route.method === request.method);
+    if (fitting === undefined) throw wrongMethod(request, response, found.map(({ route }) => route.method).join(", "));
+    return fitting;
+  }
+
+  async #answer(exchange: DashboardExchange, { route, parts }: Found, session: OperatorSession): Promise<void> {
+    const { request, response, query } = exchange;
+    const gone = new AbortController();
+    onClose(response, () => gone.abort());
+    const body: unknown = route.method === "POST" ? await readJson(request) : undefined;
+    const answer = await route.answer({
+      operator: session.operator,
+      parts,
+      query: new URLSearchParams(query),
+      body,
+      bytes: steadyBody(request, STALL_MS),
+      signal: gone.signal,
+    });
+    await this.#send(answer, response, session);
+  }
+
+  async #send(answer: ApiAnswer, response: ServerResponse, session: OperatorSession): Promise<void> {
+    if (answer instanceof Events) this.#stream(answer, response, session);
+    else if (answer instanceof Attachment) await sendAttachment(answer, response);
+    else sendJson(response, 200, answer);
+  }
+
+  #stream(events: Events, response: ServerResponse, session: OperatorSession): void {
+    // Whoever has gone already is not told of it again.
+    if (response.destroyed) return;
+    const { keepAliveMs } = this.#options;
+    // It ends with the operator's session, which ends with the token.
+    const stream = new EventStream(response, { headers: {}, keepAliveMs, reader: undefined });
+    const stop = events.start({
+      send: (event, data, id) => stream.send({ event, data, ...(id !== undefined && { id }) }),
+      end: () => stream.end(),
+    });
+    const off = session.onEnd(() => stream.end());
+    onClose(response, () => {
+      off();
+      stop();
+    });
+  }
+}
+
+export function wrongMethod({ method }: IncomingMessage, response: ServerResponse, allow: string): OwlError {
+  response.setHeader("allow", allow);
+  return new OwlError("method_not_allowed", `${method} is not allowed here`);
+}
+
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll(/\{\w+\}/g, "([^/]{1,256})")}$`);
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw new OwlError("invalid_request", "the path is no percent-encoded UTF-8");
+  }
+}
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const text = await readBody(request, MAX_BODY_BYTES);
+  if (text === "") return {};
+  try {
+    return parseJson(text);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new OwlError("invalid_params", `the body is not valid JSON: ${reason}`);
+  }
+}

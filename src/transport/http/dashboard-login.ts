@@ -1,0 +1,177 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import * as z from "zod";
+import type { Authenticator } from "../../auth/authenticator.ts";
+import { ADMIN_SCOPE, type Principal } from "../../auth/principal.ts";
+import { requireScope } from "../../auth/require-scope.ts";
+import type { LoginFacts, SessionAnswer } from "../../operator/contract.ts";
+import type { LoginBrake } from "../../operator/login-brake.ts";
+import type { OneTimeLinks } from "../../operator/one-time-links.ts";
+import { isSameSecret, type OperatorSession, type OperatorSessions } from "../../operator/operator-sessions.ts";
+import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import type { OperatorActs } from "../../call/operator-acts.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { endedCookie, sessionCookie, sessionKeyOf } from "./dashboard-headers.ts";
+import { header, sendJson } from "./exchange-io.ts";
+import type { ClientAddresses } from "./client-address.ts";
+import { readBody } from "./read-body.ts";
+
+export interface DashboardLoginParts {
+  readonly sessions: OperatorSessions;
+  readonly links: OneTimeLinks;
+  readonly brake: LoginBrake;
+  readonly authenticator: Authenticator | undefined;
+  readonly addresses: ClientAddresses;
+  readonly isTls: boolean;
+  readonly logger: Logger;
+  /** Where it is on record who came and went. */
+  readonly acts: OperatorActs | undefined;
+}
+
+/** Who the operator is when auth is off: nobody else can be, and no client has this name. */
+export const LINK_OPERATOR = "dashboard";
+
+const MAX_LOGIN_BYTES = 16_384;
+const CSRF_HEADER = "x-owlclaw-csrf";
+const IDLE_HEADER = "x-owlclaw-idle";
+const loginSchema = z.strictObject({ token: z.string().min(1).max(8192) });
+
+/** Ways into the page and out of it: a token, a link, a session. */
+export class DashboardLogin {
+  readonly #parts: DashboardLoginParts;
+
+  constructor(parts: DashboardLoginParts) {
+    this.#parts = parts;
+  }
+
+  /** `GET login`, which is no error for somebody who is not in yet. */
+  facts(request: IncomingMessage): LoginFacts {
+    const session = this.#find(request);
+    return { ...this.#way(), session: session === undefined ? null : answerOf(session) };
+  }
+
+  #way(): Pick<LoginFacts, "by" | "hint"> {
+    return this.#parts.authenticator === undefined
+      ? {
+          by: "link",
+          hint: "Run `owlclaw mcp-server dashboard` on the server's machine: it prints a link that works once.",
+        }
+      : { by: "token", hint: `Paste a token with the scope ${ADMIN_SCOPE}.` };
+  }
+
+  /** `POST login`. A session that is there already ends: what is opened is always a new one. */
+  async login(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { authenticator, brake, sessions, logger } = this.#parts;
+    if (authenticator === undefined)
+      throw new OwlError("forbidden", "auth is off: no token opens the dashboard", { hint: this.#way().hint });
+    const peer = this.#parts.addresses.of(request);
+    brake.check(peer);
+    const { token } = readLogin(await readBody(request, MAX_LOGIN_BYTES));
+    try {
+      const principal = await authenticator.authenticate(`Bearer ${token}`);
+      this.#assertOperator(principal);
+      brake.succeeded(peer);
+      this.#endOld(request);
+      const untilMs = principal.expiresAt === undefined ? undefined : principal.expiresAt * 1000;
+      const { key, session } = sessions.open(principal, untilMs);
+      logger.info("an operator opened the dashboard", { principal: principal.id, by: "token" });
+      this.#note("operator.login", principal.id, { by: "token" });
+      response.setHeader("set-cookie", sessionCookie(key, this.#isSecure(request)));
+      sendJson(response, 200, answerOf(session));
+    } catch (error) {
+      brake.failed(peer);
+      throw error;
+    }
+  }
+
+  #assertOperator(principal: Principal): void {
+    try {
+      requireScope(principal, ADMIN_SCOPE);
+    } catch (error) {
+      this.#note("operator.login", principal.id, { by: "token" }, toOwlError(error));
+      throw error;
+    }
+  }
+
+  /** `GET /dashboard/open?key=`. No brake: the key cannot be guessed, and any page could make a browser fail here for its user. */
+  open(request: IncomingMessage, response: ServerResponse, query: string): void {
+    const { links, sessions, authenticator, logger } = this.#parts;
+    const purpose = `${header(request, "sec-purpose") ?? ""}${header(request, "purpose") ?? ""}`;
+    // Browsers that look ahead must not use it up.
+    const isMeant = request.method === "GET" && !/prefetch|prerender/.test(purpose);
+    const key = new URLSearchParams(query).get("key") ?? "";
+    if (!isMeant || authenticator !== undefined || !links.take(key)) {
+      throw new OwlError("forbidden", "this link has been used, or its ten minutes are over", {
+        hint: this.#way().hint,
+      });
+    }
+    this.#endOld(request);
+    const opened = sessions.open({ id: LINK_OPERATOR, scopes: [ADMIN_SCOPE], claims: {} });
+    logger.info("an operator opened the dashboard", { principal: LINK_OPERATOR, by: "link" });
+    this.#note("operator.login", LINK_OPERATOR, { by: "link" });
+    response.setHeader("set-cookie", sessionCookie(opened.key, this.#isSecure(request)));
+    response.writeHead(303, { location: "/dashboard", "content-length": 0 }).end();
+  }
+
+  logout(request: IncomingMessage, response: ServerResponse): void {
+    const session = this.#find(request);
+    if (session !== undefined) this.#note("operator.logout", session.operator.id, {});
+    this.#endOld(request);
+    response.setHeader("set-cookie", endedCookie(this.#isSecure(request)));
+    sendJson(response, 200, {});
+  }
+
+  /** A ledger that cannot write must not keep those out who see to it. */
+  #note(name: string, by: string, args: Readonly<Record<string, unknown>>, refusal?: OwlError): void {
+    this.#parts.acts?.note({ by, transport: "http", name, args, ...(refusal !== undefined && { refusal }) });
+  }
+
+  session(session: OperatorSession, response: ServerResponse): void {
+    sendJson(response, 200, answerOf(session));
+  }
+
+  /** Only the cookie says who asks. What changes something proves by a header that it comes from the page. @throws OwlError */
+  sessionOf(request: IncomingMessage): OperatorSession {
+    const session = this.#find(request);
+    if (session === undefined)
+      throw new OwlError("unauthorized", "there is no session, or it has ended", { hint: this.#way().hint });
+    const isRead = request.method === "GET" || request.method === "HEAD";
+    if (isRead || isSameSecret(header(request, CSRF_HEADER) ?? "", session.csrf)) return session;
+    throw new OwlError("forbidden", `the request does not carry the session's ${CSRF_HEADER}`, {
+      facts: { reason: "csrf" },
+      hint: "load the page again",
+    });
+  }
+
+  #find(request: IncomingMessage): OperatorSession | undefined {
+    const key = sessionKeyOf(header(request, "cookie"));
+    return key === undefined ? undefined : this.#parts.sessions.find(key, { isUse: isUse(request) });
+  }
+
+  #endOld(request: IncomingMessage): void {
+    const key = sessionKeyOf(header(request, "cookie"));
+    if (key !== undefined) this.#parts.sessions.end(key);
+  }
+
+  /** Behind a proxy that ends TLS, the page's own origin tells. */
+  #isSecure({ headers: { origin } }: IncomingMessage): boolean {
+    return this.#parts.isTls || origin?.startsWith("https://") === true;
+  }
+}
+
+/** A page that nobody touches asks for news, and opens its streams again: neither shows that somebody is there. */
+function isUse(request: IncomingMessage): boolean {
+  return header(request, IDLE_HEADER) === undefined && !/\btext\/event-stream\b/.test(header(request, "accept") ?? "");
+}
+
+function answerOf({ operator, csrf, expiresAtMs }: OperatorSession): SessionAnswer {
+  return { operator: operator.id, csrf, expiresAt: new Date(expiresAtMs).toISOString() };
+}
+
+function readLogin(text: string): z.output<typeof loginSchema> {
+  try {
+    return loginSchema.parse(JSON.parse(text));
+  } catch {
+    // Without its cause: it could hold the token.
+    throw new OwlError("invalid_params", 'the body must be {"token": "…"}');
+  }
+}

@@ -1,0 +1,134 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Principal } from "../../auth/principal.ts";
+import { ERROR_KINDS } from "../../errors/kinds.ts";
+import type { OwlError } from "../../errors/owl-error.ts";
+import { Lifeline } from "../../call/lifeline.ts";
+import type { RequestId } from "../../mcp/json-rpc.ts";
+import { toJsonParts } from "../../mcp/json-text.ts";
+import { PLAIN_VERSION } from "../../mcp/versions.ts";
+import { errorAnswer } from "../../mcp/wire-error.ts";
+
+/** What an answer is written to: the connection of a client, or the line of another server that has it. */
+export interface AnswerSink {
+  readonly headersSent: boolean;
+  readonly destroyed: boolean;
+  readonly writableEnded: boolean;
+  readonly writableFinished: boolean;
+  /** Bytes that nobody has taken yet. */
+  readonly writableLength: number;
+  writeHead(status: number, headers: Readonly<Record<string, string | number>>): unknown;
+  flushHeaders(): void;
+  write(text: string | Buffer): unknown;
+  end(text?: string | Buffer): unknown;
+  destroy(): unknown;
+  once(event: "close", listener: () => void): unknown;
+}
+
+/** One request to a session, wherever its client is connected. */
+export interface SessionExchange {
+  readonly request: Pick<IncomingMessage, "headers">;
+  readonly response: AnswerSink;
+  readonly principal: Principal;
+  readonly label: string | undefined;
+  readonly traceId: string;
+  /** Says that shutdown need not wait for this request: what it holds open is a stream. */
+  readonly release: () => void;
+}
+
+/** One HTTP request after the guards have let it in. */
+export interface HttpExchange extends SessionExchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+const MAX_COPIED_BYTES = 64 * 1024;
+
+export interface ErrorOptions {
+  readonly traceId: string;
+  readonly withStack: boolean;
+  readonly id?: RequestId | null;
+  readonly version?: string;
+  /** Default: the kind's own. Plain clients get 200 for everything that is JSON-RPC. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export function sendJson(
+  response: AnswerSink,
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const parts = toJsonParts(body);
+  if (parts.length === 1) return sendJsonText(response, status, String(parts[0]), headers);
+  if (response.headersSent || response.destroyed) return;
+  const buffers = parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
+  const length = buffers.reduce((sum, part) => sum + part.length, 0);
+  response.writeHead(status, { "content-type": "application/json", "content-length": length, ...headers });
+  // One write of a copy takes less than several writes, unless it is very long.
+  if (length <= MAX_COPIED_BYTES) return void response.end(Buffer.concat(buffers, length));
+  for (const part of buffers) response.write(part);
+  response.end();
+}
+
+export function sendJsonText(
+  response: AnswerSink,
+  status: number,
+  text: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  if (response.headersSent || response.destroyed) return;
+  response.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(text),
+    ...headers,
+  });
+  response.end(text);
+}
+
+export function sendEmpty(response: AnswerSink, status: number, headers: Readonly<Record<string, string>> = {}): void {
+  if (response.headersSent || response.destroyed) return;
+  response.writeHead(status, { "content-length": 0, ...headers });
+  response.end();
+}
+
+export function sendError(response: AnswerSink, error: OwlError, options: ErrorOptions): void {
+  const {
+    traceId,
+    withStack,
+    id = null,
+    version = PLAIN_VERSION,
+    status = ERROR_KINDS[error.kind].httpStatus,
+    headers = {},
+  } = options;
+  sendJson(response, status, errorAnswer(id, error, { version, traceId, withStack }), headers);
+}
+
+export function header(request: Pick<IncomingMessage, "headers">, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join(", ") : value;
+}
+
+/** Named, and not with the weight zero that means never. */
+const EVENT_STREAM_RANGE = /^\s*text\/event-stream\s*(?:;(?!.*\bq=0(?:\.0*)?\s*(?:;|$))|$)/i;
+
+/** Whether the client takes an event stream; one that says nothing takes plain JSON only. */
+export function acceptsEventStream(request: Pick<IncomingMessage, "headers">): boolean {
+  const accept = header(request, "accept");
+  return accept !== undefined && accept.split(",").some((range) => EVENT_STREAM_RANGE.test(range));
+}
+
+/** Ends when the client hangs up before it has its answer. */
+export function lifeOf(response: AnswerSink): Lifeline {
+  const life = new Lifeline();
+  onClose(response, () => {
+    if (!response.writableFinished) life.end();
+  });
+  return life;
+}
+
+/** A client may have hung up while its token was looked at: that is told once, and nobody hears it who listens later. */
+export function onClose(response: AnswerSink, listener: () => void): void {
+  if (response.destroyed) queueMicrotask(listener);
+  else response.once("close", listener);
+}

@@ -1,0 +1,128 @@
+import { Readable } from "node:stream";
+import { finished, pipeline } from "node:stream/promises";
+import { byteRange } from "../../capability/byte-range.ts";
+import { OwlError } from "../../errors/owl-error.ts";
+import { bytesOfDigest } from "./content-digest.ts";
+import { type HttpExchange, sendJson } from "./exchange-io.ts";
+import { steadyBody } from "./steady-body.ts";
+
+export interface OpenFiles {
+  readonly name: string;
+  readonly wasCreated: boolean;
+  readonly maxBytes: number;
+  read(path: string): Promise<{
+    readonly sizeBytes: number;
+    bytes(start: number, end: number): AsyncIterable<Uint8Array>;
+  }>;
+  write(path: string, chunks: AsyncIterable<Uint8Array>): Promise<{ sizeBytes: number; isNew: boolean }>;
+  release(): void;
+}
+
+/** What became of a file, while the client cannot know it yet. */
+export interface FileAnswer {
+  readonly bytes: number;
+  /** Lets the client have the rest of its answer. */
+  readonly finish: () => Promise<void>;
+}
+
+/** A client that takes nothing for so long would keep the sandbox busy for ever. */
+const UNREAD_MS = 60_000;
+
+/** Whatever a file holds, a browser must not run it as a page of this server. */
+const FILE_HEADERS = {
+  "content-type": "application/octet-stream",
+  "content-disposition": "attachment",
+  "content-security-policy": "sandbox",
+  "x-content-type-options": "nosniff",
+  "cache-control": "private, no-store",
+  "accept-ranges": "bytes",
+} as const;
+
+interface Arrival {
+  readonly files: OpenFiles;
+  readonly path: string;
+  readonly stallMs: number;
+  /** What the client says of the bytes: only these are put in place. */
+  readonly sha256: string | undefined;
+}
+
+/** Sends all but the last piece: until that one has come, nobody can take the answer for whole. */
+export async function sendFile(
+  { request, response }: HttpExchange,
+  files: OpenFiles,
+  path: string,
+): Promise<FileAnswer> {
+  response.setTimeout(UNREAD_MS, () => response.destroy());
+  const file = await files.read(path);
+  const { sizeBytes } = file;
+  // There is nothing to compare If-Range with, so that it never matches.
+  const asked = request.headers["if-range"] === undefined ? request.headers.range : undefined;
+  const range = byteRange(asked, sizeBytes);
+  if (range === "unsatisfiable") {
+    response.setHeader("content-range", `bytes */${sizeBytes}`);
+    throw new OwlError("tool_failure", `the file has ${sizeBytes} bytes, and none of them are in the range`, {
+      facts: { reason: "range" },
+      hint: "ask for a range inside the file, or leave the Range header out",
+    });
+  }
+  const { start, end } = range ?? { start: 0, end: sizeBytes };
+  const begin = (): void => {
+    if (response.headersSent) return;
+    response.writeHead(range === undefined ? 200 : 206, {
+      ...FILE_HEADERS,
+      "content-length": end - start,
+      ...(range !== undefined && { "content-range": `bytes ${start}-${end - 1}/${sizeBytes}` }),
+    });
+  };
+  const isHead = request.method === "HEAD";
+  const rest = new HeldBack();
+  if (!isHead) {
+    const pieces = Readable.from(rest.allBefore(file.bytes(start, end), begin), { objectMode: false });
+    await pipeline(pieces, response, { end: false });
+  }
+  const finish = async (): Promise<void> => {
+    begin();
+    response.end(rest.last);
+    await finished(response);
+  };
+  return { bytes: isHead ? 0 : end - start, finish };
+}
+
+/** The last piece of a file, while those before it go out. */
+class HeldBack {
+  last: Uint8Array | undefined;
+
+  async *allBefore(pieces: AsyncIterable<Uint8Array>, begin: () => void): AsyncGenerator<Uint8Array> {
+    for await (const piece of pieces) {
+      const { last } = this;
+      this.last = piece;
+      if (last === undefined) continue;
+      begin();
+      yield last;
+    }
+  }
+}
+
+export async function receiveFile(
+  { request, response }: HttpExchange,
+  { files, path, stallMs, sha256 }: Arrival,
+): Promise<FileAnswer> {
+  const { "content-range": contentRange, "content-encoding": encoding, "content-length": length } = request.headers;
+  if (contentRange !== undefined)
+    throw new OwlError("invalid_request", "a file is replaced whole: Content-Range cannot be served", {
+      hint: "send the whole file without Content-Range",
+    });
+  if (encoding !== undefined && encoding !== "identity")
+    throw new OwlError("unsupported_media_type", `the encoding ${JSON.stringify(encoding)} is not decoded here`, {
+      hint: "send the file's own bytes without Content-Encoding",
+    });
+  if (Number(length ?? 0) > files.maxBytes)
+    throw new OwlError("tool_failure", `the sandbox's disk quota is ${files.maxBytes} bytes, and the file is larger`, {
+      facts: { reason: "disk_full" },
+      hint: "send less, or make a sandbox of a larger flavor with sandbox_create",
+    });
+  const body = steadyBody(request, stallMs);
+  const { sizeBytes, isNew } = await files.write(path, sha256 === undefined ? body : bytesOfDigest(body, sha256));
+  const answer = { path, size_bytes: sizeBytes, created: isNew, session_created: files.wasCreated };
+  return { bytes: sizeBytes, finish: async () => sendJson(response, isNew ? 201 : 200, answer) };
+}

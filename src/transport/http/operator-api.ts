@@ -1,0 +1,130 @@
+import * as z from "zod";
+import { ADMIN_SCOPE, isOperator } from "../../auth/principal.ts";
+import { requireScope } from "../../auth/require-scope.ts";
+import { OwlError } from "../../errors/owl-error.ts";
+import type { Approval } from "../../governance/approval/approvals.ts";
+import { type Quota, toQuota } from "../../governance/quota.ts";
+import type { Asker } from "../../governance/subject.ts";
+import type { LedgerStats } from "../../governance/ledger/query.ts";
+import type { Mcp } from "../../mcp/mcp.ts";
+import { type HttpExchange, sendJson } from "./exchange-io.ts";
+import { readBody } from "./read-body.ts";
+import type { RequestTarget } from "./request-target.ts";
+
+/** What this door needs of those who know. */
+export interface OperatorDesk {
+  stats(filter: {
+    readonly principal?: string;
+    readonly fromMs?: number;
+    readonly toMs?: number;
+  }): Promise<LedgerStats>;
+  approvals(): Promise<readonly Approval[]>;
+  decide(decision: {
+    readonly id: string;
+    readonly decision: "approve" | "deny";
+    readonly by: string;
+    readonly reason: string;
+  }): Promise<boolean>;
+}
+
+type Serve = (exchange: HttpExchange, target: RequestTarget) => Promise<void>;
+type OperatorRoute = readonly [RegExp, { readonly methods: Readonly<Record<string, Serve>> }];
+
+const APPROVAL_PATH = /^\/api\/approvals\/([0-9a-f]{1,64})$/;
+
+const MAX_BODY_BYTES = 10_000;
+const decisionSchema = z.strictObject({
+  decision: z.enum(["approve", "deny"]),
+  reason: z.string().max(500).default(""),
+});
+
+/** `/api/stats` for everybody about themselves, and `/api/approvals` for operators. */
+export class OperatorApi {
+  readonly #mcp: Mcp;
+  readonly #desk: OperatorDesk;
+
+  constructor({ mcp, desk }: { readonly mcp: Mcp; readonly desk: OperatorDesk }) {
+    this.#mcp = mcp;
+    this.#desk = desk;
+  }
+
+  routes(): readonly OperatorRoute[] {
+    return [
+      [/^\/api\/stats$/, { methods: { GET: (exchange, target) => this.stats(exchange, target) } }],
+      [/^\/api\/approvals$/, { methods: { GET: (exchange) => this.listApprovals(exchange) } }],
+      [APPROVAL_PATH, { methods: { POST: (exchange, target) => this.decide(exchange, target) } }],
+    ];
+  }
+
+  /** One's own figures; `?client=` and everybody's only with the operator's scope. */
+  async stats({ response, principal, label }: HttpExchange, { query }: RequestTarget): Promise<void> {
+    const params = new URLSearchParams(query);
+    const client = params.get("client");
+    const wanted = client ?? (isOperator(principal) && params.get("all") !== "false" ? undefined : principal.id);
+    if (wanted !== principal.id) requireScope(principal, ADMIN_SCOPE);
+    const range = { ...timeOf(params, "from", "fromMs"), ...timeOf(params, "to", "toMs") };
+    const stats = await this.#desk.stats({ ...(wanted !== undefined && { principal: wanted }), ...range });
+    const isOwn = wanted === undefined || wanted === principal.id;
+    const quota = await this.#quotaOf(isOwn ? { principal, label } : namedOnly(wanted));
+    const paused = isOperator(principal) ? { paused: this.#mcp.pipeline.governance?.governor.pauses.list() ?? [] } : {};
+    sendJson(response, 200, { ...stats, quota, ...paused }, { "cache-control": "no-store" });
+  }
+
+  async #quotaOf(asker: Asker): Promise<Quota & { readonly client: string }> {
+    const used = (await this.#mcp.pipeline.governance?.governor.usage(asker)) ?? [];
+    return { client: asker.principal.id, ...toQuota(used, Date.now()) };
+  }
+
+  async listApprovals(exchange: HttpExchange): Promise<void> {
+    requireScope(exchange.principal, ADMIN_SCOPE);
+    const approvals = (await this.#desk.approvals()).map((approval) => ({
+      ...approval,
+      createdAtMs: undefined,
+      expiresAtMs: undefined,
+      created: new Date(approval.createdAtMs).toISOString(),
+      expires: new Date(approval.expiresAtMs).toISOString(),
+    }));
+    sendJson(exchange.response, 200, { approvals }, { "cache-control": "no-store" });
+  }
+
+  async decide(exchange: HttpExchange, { path }: RequestTarget): Promise<void> {
+    requireScope(exchange.principal, ADMIN_SCOPE);
+    const { request, response, principal } = exchange;
+    const id = APPROVAL_PATH.exec(path)?.[1] ?? "";
+    if (!(await this.#desk.approvals()).some((each) => each.id === id)) throw noApproval();
+    const { decision, reason } = readDecision(await readBody(request, MAX_BODY_BYTES));
+    if (!(await this.#desk.decide({ id, decision, reason, by: principal.id }))) throw noApproval();
+    sendJson(response, 200, { id, decision });
+  }
+}
+
+/** Of somebody who is not here nobody knows the groups or the label: what these tighten is not told. */
+function namedOnly(id: string): Asker {
+  return { principal: { id, scopes: [], claims: {} }, label: undefined };
+}
+
+function readDecision(text: string): z.output<typeof decisionSchema> {
+  try {
+    return decisionSchema.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new OwlError(
+      "invalid_params",
+      'the body must be {"decision": "approve"} or {"decision": "deny", "reason": "…"}',
+      {
+        cause,
+      },
+    );
+  }
+}
+
+function timeOf(params: URLSearchParams, name: string, key: "fromMs" | "toMs"): { fromMs?: number; toMs?: number } {
+  const text = params.get(name);
+  if (text === null) return {};
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms)) throw new OwlError("invalid_params", `${name} must be a time such as 2026-11-15T00:00:00Z`);
+  return { [key]: ms };
+}
+
+function noApproval(): OwlError {
+  return new OwlError("route_not_found", "no call waits under this id: it was decided, or its time is over");
+}

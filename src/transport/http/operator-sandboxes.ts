@@ -1,0 +1,56 @@
+import { OwlError } from "../../errors/owl-error.ts";
+import type { Mcp } from "../../mcp/mcp.ts";
+import { type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
+import type { RequestTarget } from "./request-target.ts";
+
+/** What this door needs of sandboxes. Operators know them by name: the id opens a sandbox and is its owner's alone. */
+export interface OperatorDoor {
+  list(): readonly OperatorView[];
+  /** Says whether there was one. */
+  destroy(
+    name: string,
+    by: { readonly by: string; readonly transport: "http"; readonly traceId: string },
+  ): Promise<boolean>;
+}
+
+/** For answers as it is. */
+interface OperatorView {
+  readonly name: string;
+}
+
+export interface OperatorSandboxesOptions {
+  readonly mcp: Mcp;
+  readonly door: OperatorDoor;
+}
+
+export const SANDBOXES_PATH = "/api/sandboxes";
+export const SANDBOX_PATH: RegExp = /^\/api\/sandboxes\/([^/]+)$/;
+
+const MAX_NAME_CHARS = 128;
+
+/** `GET /api/sandboxes` and `DELETE /api/sandboxes/{name}`, behind the router's check for operators. */
+export class OperatorSandboxesEndpoint {
+  readonly #options: OperatorSandboxesOptions;
+
+  constructor(options: OperatorSandboxesOptions) {
+    this.#options = options;
+  }
+  list({ response }: HttpExchange): void {
+    const sandboxes = this.#options.door.list();
+    sendJson(response, 200, { sandboxes }, { "cache-control": "private, no-store" });
+  }
+
+  async destroy({ response, principal, traceId }: HttpExchange, { path }: RequestTarget): Promise<void> {
+    const { mcp, door } = this.#options;
+    const name = SANDBOX_PATH.exec(path)?.[1] ?? "";
+    const isDestroyed =
+      name.length <= MAX_NAME_CHARS && (await door.destroy(name, { by: principal.id, transport: "http", traceId }));
+    if (!isDestroyed) {
+      throw new OwlError("session_not_found", "no sandbox has this name", {
+        hint: `use a name that GET ${SANDBOXES_PATH} lists; the session_id of a sandbox is not its name`,
+      });
+    }
+    mcp.logger.info("an operator destroyed a sandbox", { trace_id: traceId, principal: principal.id, sandbox: name });
+    sendEmpty(response, 204);
+  }
+}

@@ -1,0 +1,175 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { LineFailure } from "../../cluster/forward-line.ts";
+import { type ForwardOutcome, type SessionMessage, valueOf } from "../../cluster/forward-message.ts";
+import type { ServerPlace } from "../../cluster/forwarder.ts";
+import type { SessionHomes } from "../../cluster/session-homes.ts";
+import { OwlError } from "../../errors/owl-error.ts";
+import { Lifeline } from "../../call/lifeline.ts";
+import { isObject } from "../../mcp/json-rpc.ts";
+import { header, type HttpExchange, onClose } from "./exchange-io.ts";
+import { RelayLine } from "./relay-line.ts";
+import { onlyHeader } from "./request-target.ts";
+import type { SessionKeeper } from "./session-keeper.ts";
+import type { SessionRequest } from "./session-door.ts";
+
+/** The headers that say something to a session. */
+const RELAYED_HEADERS = ["accept", "mcp-protocol-version", "last-event-id"] as const;
+const RETRY_MS = 200;
+/** By then a server that is gone is known to be. */
+const PATIENCE_LEASES = 2;
+
+export interface RelayOptions {
+  readonly door: SessionMessage["door"];
+  /** Takes over sessions whose server is gone; without it they are gone too. */
+  readonly keeper?: SessionKeeper;
+}
+
+/** Requests to sessions of other servers: each goes to the server that has its session, and its answer comes back as it is told. */
+export class RemoteSessions {
+  readonly #homes: SessionHomes;
+  readonly #lines = new Set<RelayLine>();
+  #isClosing = false;
+
+  constructor(homes: SessionHomes) {
+    this.#homes = homes;
+  }
+
+  /** Says no when it is for this server to answer: the session is here, or nowhere. */
+  async relay(request: SessionRequest, exchange: HttpExchange, options: RelayOptions): Promise<boolean> {
+    const gone = new Lifeline();
+    onClose(exchange.response, () => gone.end());
+    const relayed = { exchange, gone, message: messageOf(request, exchange, options.door), keeper: options.keeper };
+    const until = performance.now() + PATIENCE_LEASES * this.#homes.leaseMs;
+    for (;;) {
+      const outcome = await this.#pass(relayed);
+      if (outcome !== "again") return outcome === "answered";
+      if (performance.now() > until) throw unreachable("does not answer");
+      await delay(RETRY_MS, undefined, { signal: gone.signal }).catch(() => undefined);
+      if (gone.isOver) return true;
+    }
+  }
+
+  close(): void {
+    this.#isClosing = true;
+    for (const line of this.#lines) line.hangUp();
+  }
+
+  /** Asks where the session is, and sends the request there. */
+  async #pass(relayed: Relayed): Promise<"here" | "answered" | "again"> {
+    const { keeper, exchange, message } = relayed;
+    const { sessionId } = message;
+    const term = this.#homes.term();
+    const place = await this.#homes.locate(sessionId);
+    if (place === undefined) return "here";
+    const { home: id, url } = place;
+    if (id === this.#homes.serverId) {
+      await keeper?.settled(sessionId);
+      keeper?.confirm(sessionId, term);
+      return "here";
+    }
+    await keeper?.letGo(sessionId);
+    if (url !== undefined) return (await this.#try({ id, url }, relayed)) ? "answered" : "again";
+    const adoption = await keeper?.adopt(sessionId, id, exchange);
+    return adoption === "moved" ? "again" : "here";
+  }
+
+  /** Says no when nothing was done there, so that it can be tried again. */
+  async #try(place: ServerPlace, relayed: Relayed): Promise<boolean> {
+    const { gone, message } = relayed;
+    const { response, principal } = relayed.exchange;
+    const line = new RelayLine({ response, principal, gone, silenceMs: this.#homes.leaseMs });
+    this.#lines.add(line);
+    let outcome: ForwardOutcome | number;
+    try {
+      if (this.#isClosing) line.hangUp();
+      outcome = await this.#homes.ask(place, message, line);
+    } catch (error) {
+      return this.#isSettled(error, relayed);
+    } finally {
+      this.#lines.delete(line);
+      line.close();
+    }
+    if (outcome === 503) return false;
+    if (typeof outcome === "number") throw unreachable("did not accept the request", outcome);
+    valueOf(outcome);
+    response.end();
+    return true;
+  }
+
+  /** What becomes of a request whose line failed. */
+  #isSettled(error: unknown, { message, exchange: { response }, gone }: Relayed): boolean {
+    if (response.destroyed || gone.isOver) return true;
+    if (response.headersSent) {
+      // A stream that breaks off is resumed by its client, at whichever server.
+      if (this.#isClosing) response.end();
+      else response.destroy();
+      return true;
+    }
+    if (this.#isClosing) throw new OwlError("shutting_down", "the server is stopping", { cause: error });
+    if (error instanceof LineFailure && (!error.wasSent || isRepeatable(message))) return false;
+    throw unreachable("does not answer; whether it has done what was asked is not known", undefined, error);
+  }
+}
+
+/** One request on its way. */
+interface Relayed {
+  readonly exchange: HttpExchange;
+  readonly message: SessionMessage;
+  /** Ends when the client has hung up. */
+  readonly gone: Lifeline;
+  readonly keeper: SessionKeeper | undefined;
+}
+
+/** Whether it does no harm to ask twice: nothing is carried out that was not meant to be. */
+function isRepeatable({ method, body }: SessionMessage): boolean {
+  if (method !== "POST") return true;
+  const items: unknown = jsonOf(body);
+  return (Array.isArray(items) ? items : [items]).every(
+    (item) => isObject(item) && (!("method" in item) || HARMLESS.test(String(item["method"]))),
+  );
+}
+
+/** What is no JSON is for the server with the session to refuse. */
+function jsonOf(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return [];
+  }
+}
+
+const HARMLESS =
+  /^(?:ping|notifications\/.*|.*\/list|resources\/.*|prompts\/get|completion\/complete|logging\/setLevel)$/;
+
+function messageOf(
+  { method, sessionId, body }: SessionRequest,
+  { request, label, traceId }: HttpExchange,
+  door: SessionMessage["door"],
+): SessionMessage {
+  const authorization = onlyHeader(request, "authorization");
+  const headers: Record<string, string> = {};
+  for (const name of RELAYED_HEADERS) {
+    const value = header(request, name);
+    if (value !== undefined) headers[name] = value;
+  }
+  return {
+    kind: "session",
+    door,
+    method,
+    sessionId,
+    headers,
+    body,
+    traceId,
+    ...(label !== undefined && { label }),
+    ...(authorization !== undefined && { authorization }),
+  };
+}
+
+function unreachable(why: string, status?: number, cause?: unknown): OwlError {
+  return new OwlError("session_elsewhere", `the server that has this MCP session ${why}`, {
+    retryable: true,
+    hint: "try again in a moment, or send initialize to start a new session",
+    ...(status !== undefined && { facts: { status } }),
+    cause,
+  });
+}

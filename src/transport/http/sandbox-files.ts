@@ -1,0 +1,231 @@
+import type { Duplex } from "node:stream";
+import type { Principal } from "../../auth/principal.ts";
+import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import { quotaHeaders } from "../../governance/quota.ts";
+import { UNAPPROVED_MESSAGE } from "../../governance/refusal.ts";
+import type { GovernedWork } from "../../call/governed-work.ts";
+import { silentConversation } from "../../mcp/conversations/silent.ts";
+import type { Mcp } from "../../mcp/mcp.ts";
+import { PLAIN_VERSION } from "../../mcp/versions.ts";
+import { announcedSha256 } from "./content-digest.ts";
+import { type HttpExchange, lifeOf, sendError } from "./exchange-io.ts";
+import { type FileAnswer, type OpenFiles, receiveFile, sendFile } from "./file-answers.ts";
+import { refusalHeaders } from "./quota-headers.ts";
+import type { RequestTarget } from "./request-target.ts";
+
+/** What this door needs of sandboxes. */
+export interface FileDoor {
+  /** Throws as for an unknown sandbox when it is not the principal's own. */
+  open(principal: Principal, id: string): Promise<OpenFiles>;
+  /** The same, and throws as for an unknown one when it has ended: there is nothing to read in a new one. */
+  openLive(principal: Principal, id: string): Promise<OpenFiles>;
+}
+
+export interface SandboxFilesOptions {
+  readonly mcp: Mcp;
+  readonly door: FileDoor;
+  /** A client that is silent for so long in the middle of its file is cut off. */
+  readonly stallMs: number;
+}
+
+export const FILE_PATH: RegExp = /^\/api\/sandboxes\/([^/]+)\/files\/(.*)$/s;
+
+const STALLED = 408;
+
+const STATUS_BY_REASON: ReadonlyMap<unknown, number> = new Map([
+  ["not_found", 404],
+  ["outside_workspace", 403],
+  ["permission_denied", 403],
+  ["not_a_file", 409],
+  ["not_a_directory", 409],
+  ["changed", 409],
+  ["disk_full", 507],
+  ["sandbox_ended", 503],
+  ["invalid_params", 400],
+  ["stalled", STALLED],
+  ["range", 416],
+]);
+
+/** `GET`, `HEAD` and `PUT /api/sandboxes/{id}/files/{path}`: an owner's files, streamed. */
+export class SandboxFilesEndpoint {
+  readonly #options: SandboxFilesOptions;
+  readonly #receiving = new WeakSet<Duplex>();
+
+  constructor(options: SandboxFilesOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a file is coming in here: then its silences are limited, and not the time that it takes. */
+  isReceiving(socket: Duplex): boolean {
+    return this.#receiving.has(socket);
+  }
+
+  get(exchange: HttpExchange, target: RequestTarget): Promise<void> {
+    const { door } = this.#options;
+    return this.#serve(exchange, target, {
+      open: (id) => door.openLive(exchange.principal, id),
+      act: (files, { path }) => sendFile(exchange, files, path),
+    });
+  }
+
+  async put(exchange: HttpExchange, target: RequestTarget): Promise<void> {
+    const { door, stallMs } = this.#options;
+    const { socket } = exchange.request;
+    this.#receiving.add(socket);
+    try {
+      await this.#serve(exchange, target, {
+        open: (id) => door.open(exchange.principal, id),
+        act: (files, { path, sha256 }) => receiveFile(exchange, { files, path, stallMs, sha256 }),
+      });
+    } finally {
+      this.#receiving.delete(socket);
+    }
+  }
+
+  async #serve(exchange: HttpExchange, target: RequestTarget, { open, act }: Work): Promise<void> {
+    const { request, response, principal, traceId } = exchange;
+    const { mcp } = this.#options;
+    const startMs = performance.now();
+    const log = (facts: Readonly<Record<string, unknown>>): void =>
+      mcp.logger.info("sandbox file", {
+        trace_id: traceId,
+        principal: principal.id,
+        method: request.method,
+        duration_ms: Math.round(performance.now() - startMs),
+        ...facts,
+      });
+    try {
+      const file = namedFile(request, target.path);
+      const { id, path } = file;
+      const { value } = await mcp.pipeline.govern({
+        onAdmitted: (quota) => {
+          for (const [name, text] of Object.entries(quotaHeaders(quota))) response.setHeader(name, text);
+        },
+        ...fileWork(request.method === "PUT" ? "file_write" : "file_read", file, exchange, mcp),
+        perform: async () => {
+          const files = await open(id);
+          try {
+            return { sandbox: files.name, ...(await act(files, file)) };
+          } finally {
+            files.release();
+          }
+        },
+        toRecord: ({ bytes }) => ({ bytes }),
+      });
+      // Whoever has the whole answer has it on record.
+      const { sandbox, bytes, finish } = value;
+      await finish();
+      log({ sandbox, path, bytes, outcome: "ok" });
+    } catch (thrown) {
+      if (response.destroyed || (request.destroyed && !request.complete)) return log({ outcome: "client gone" });
+      const error = toOwlError(thrown);
+      if (error.kind === "internal") throw error;
+      log({ outcome: error.kind, reason: error.message });
+      this.#refuse(exchange, error);
+    }
+  }
+
+  #refuse({ request, response, traceId }: HttpExchange, error: OwlError): void {
+    const retryAfter = error.kind === "governance_denied" ? error.facts["retry_after"] : undefined;
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    const status =
+      retryAfter !== undefined
+        ? 429
+        : error.kind === "tool_failure"
+          ? STATUS_BY_REASON.get(error.facts["reason"])
+          : undefined;
+    const { withStack } = this.#options.mcp;
+    // Many clients read the answer only after the last byte of their body: the rest is taken and thrown away.
+    const isStalled = status === STALLED;
+    const refusal = retryAfter === undefined ? {} : refusalHeaders(error.facts);
+    const headers = { ...refusal, ...(isStalled && { connection: "close" }) };
+    sendError(response, error, { traceId, withStack, headers, ...(status !== undefined && { status }) });
+    if (!request.complete && !isStalled) this.#drain(request);
+  }
+
+  /** For as long as a whole request may take: nobody may go on sending for ever what is not wanted. */
+  #drain(request: HttpExchange["request"]): void {
+    const timer = setTimeout(() => request.destroy(), this.#options.stallMs);
+    timer.unref();
+    request.once("close", () => clearTimeout(timer)).resume();
+  }
+}
+
+interface Work {
+  readonly open: (id: string) => Promise<OpenFiles>;
+  readonly act: (files: OpenFiles, file: NamedFile) => Promise<FileAnswer>;
+}
+
+/** Which file is meant, and what is said of one that comes. */
+interface NamedFile {
+  readonly id: string;
+  readonly path: string;
+  readonly sha256: string | undefined;
+  readonly sizeBytes: number | undefined;
+}
+
+function namedFile({ method, headers }: HttpExchange["request"], target: string): NamedFile {
+  const sha256 = method === "PUT" ? announcedSha256(headers["content-digest"]) : undefined;
+  const { "content-length": length } = headers;
+  return { ...readFilePath(target), sha256, sizeBytes: length === undefined ? undefined : Number(length) };
+}
+
+/**
+ * Decodes once, part by part. What could mean two things to two readers is refused here: an encoded slash, `.`, `..`
+ * and empty parts. Whether the rest leads out of the workspace, by a link, is for the guest to see.
+ */
+function readFilePath(target: string): { readonly id: string; readonly path: string } {
+  const [, id = "", encoded = ""] = FILE_PATH.exec(target) ?? [];
+  const parts = encoded.split("/").map(decodePart);
+  if (parts.some((part) => part === "" || part === "." || part === ".." || /[/\0]/.test(part)))
+    throw badPath("it has a part that is empty, . or .., or that holds a slash or a NUL");
+  return { id, path: parts.join("/") };
+}
+
+function decodePart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw badPath("it is no percent-encoded UTF-8");
+  }
+}
+
+function badPath(reason: string): OwlError {
+  return new OwlError("invalid_request", `the path of the file cannot be used: ${reason}`, {
+    hint: "name a file relative to the workspace, such as /api/sandboxes/ID/files/data/table.csv",
+  });
+}
+
+/** This door does what two tools do, so it is governed as they are. */
+function fileWork(
+  operation: "file_read" | "file_write",
+  { id, path, sha256, sizeBytes }: NamedFile,
+  { principal, label, traceId, response }: HttpExchange,
+  { changes, pipeline }: Mcp,
+): Omit<GovernedWork<unknown, unknown>, "perform"> {
+  const size = sizeBytes === undefined ? {} : { size_bytes: sizeBytes };
+  const args = { session_id: id, path, ...(sha256 !== undefined && { content_sha256: sha256, ...size }) };
+  const caller = { principal, label, transport: "http", protocolVersion: PLAIN_VERSION, sessionId: undefined } as const;
+  return {
+    kind: "tool",
+    subject: pipeline.view.subjectOfOperation(operation, "workspace"),
+    calledAs: `${operation === "file_write" ? "PUT" : "GET"} /api/sandboxes`,
+    args,
+    call: { caller, traceId, life: lifeOf(response), conversation: silentConversation(changes) },
+    check: () => args,
+    assertShown: (rule) => {
+      if (operation === "file_write" && sha256 === undefined) throw unseenContent(rule);
+    },
+  };
+}
+
+/** A yes is for one content, and the body has not been read when it is asked for. */
+function unseenContent(rule: string): OwlError {
+  return new OwlError("governance_denied", `${UNAPPROVED_MESSAGE}, and nothing says what is in the file`, {
+    facts: { rule },
+    hint: "send Content-Digest: sha-256=:BASE64: with it, or write it with the tool file_write",
+  });
+}

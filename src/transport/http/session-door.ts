@@ -1,0 +1,76 @@
+import { OwlError } from "../../errors/owl-error.ts";
+import { type JsonRpcRequest, type JsonRpcResponse, type Parsed, parseMessages } from "../../mcp/json-rpc.ts";
+import { header, sendEmpty, sendError, sendJson, type SessionExchange } from "./exchange-io.ts";
+import { assertVersion, itemsOf, refusalOf } from "./incoming-items.ts";
+import type { Sessions } from "./sessions.ts";
+
+export interface SessionDoorOptions {
+  readonly sessions: Sessions;
+  readonly withStack: boolean;
+}
+
+/** A request to a session, as its client sent it. */
+export interface SessionRequest {
+  readonly method: "POST" | "GET" | "DELETE";
+  readonly sessionId: string;
+  readonly body: string;
+}
+
+/** Requests to sessions of this server. */
+export class SessionDoor {
+  readonly #options: SessionDoorOptions;
+
+  constructor(options: SessionDoorOptions) {
+    this.#options = options;
+  }
+
+  async serve({ method, sessionId, body }: SessionRequest, exchange: SessionExchange): Promise<void> {
+    if (method === "POST") return this.post(sessionId, parseMessages(body), exchange);
+    if (method === "GET") return this.get(sessionId, exchange);
+    await this.delete(sessionId, exchange);
+  }
+
+  async post(sessionId: string, parsed: Parsed, exchange: SessionExchange): Promise<void> {
+    const session = this.#options.sessions.get(sessionId, exchange.principal);
+    assertVersion(exchange);
+    const { version } = session.connection;
+    const { traceId } = exchange;
+    const requests: JsonRpcRequest[] = [];
+    const refusals: JsonRpcResponse[] = [];
+    for (const item of itemsOf(parsed, version)) {
+      if (item.kind === "request") requests.push(item.message);
+      else if (item.kind === "notification") session.notify(item.message);
+      else if (item.kind === "response") session.respond(item.message);
+      else refusals.push(refusalOf(item, { traceId, version, withStack: this.#options.withStack }));
+    }
+    if (!parsed.batch && refusals[0] !== undefined)
+      return sendJson(exchange.response, 400, refusals[0], session.headers());
+    if (requests.length === 0 && refusals.length === 0) return sendEmpty(exchange.response, 202, session.headers());
+    await session.answer(requests, exchange, { isBatch: parsed.batch, refusals });
+  }
+
+  /** The stream of a session, or a lost one of its streams. */
+  get(sessionId: string, exchange: SessionExchange): void {
+    const { request, response, traceId } = exchange;
+    const session = this.#options.sessions.get(sessionId, exchange.principal);
+    assertVersion(exchange);
+    const lastEventId = header(request, "last-event-id");
+    if (lastEventId !== undefined) {
+      if (session.resume(lastEventId, exchange)) return;
+      throw new OwlError("invalid_request", "there is no stream with this Last-Event-ID", {
+        hint: "open a new stream without Last-Event-ID",
+      });
+    }
+    if (session.listen(exchange)) return;
+    const error = new OwlError("invalid_request", "this session has an open stream already", {
+      hint: "use one GET stream for each session",
+    });
+    sendError(response, error, { traceId, withStack: false, status: 409 });
+  }
+
+  async delete(sessionId: string, exchange: SessionExchange): Promise<void> {
+    const { sessions } = this.#options;
+    await sessions.end(sessions.get(sessionId, exchange.principal));
+    sendEmpty(exchange.response, 204);
+  }
+}

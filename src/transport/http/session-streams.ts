@@ -1,0 +1,103 @@
+import type { SessionLog } from "../../cluster/session-log.ts";
+import type { StoredStream } from "../../cluster/session-state.ts";
+import type { JsonRpcMessage, RequestId } from "../../mcp/json-rpc.ts";
+import type { EventStream } from "./event-stream.ts";
+import { parseEventId, RESUME_WINDOW_MS, ResumableStream, type StreamLog } from "./resumable-stream.ts";
+
+const MAX_STREAMS = 64;
+
+interface OpenOptions {
+  readonly requestIds: readonly RequestId[];
+  readonly onAbandoned?: () => void;
+  readonly stored?: StoredStream;
+}
+
+/** The streams of one session: one for what belongs to no request, and one for each request that has more to say than its answer. */
+export class SessionStreams {
+  readonly #streams = new Map<string, ResumableStream>();
+  readonly #standalone: ResumableStream;
+  /** Where streams outlive this server, once the session has begun. */
+  log: SessionLog | undefined;
+
+  constructor(stored: readonly StoredStream[] = []) {
+    for (const stream of stored) this.open({ requestIds: stream.requestIds, stored: stream });
+    const standalone = stored.find(({ requestIds }) => requestIds.length === 0)?.id ?? "";
+    this.#standalone = this.#streams.get(standalone) ?? this.open({ requestIds: [] });
+  }
+
+  get areConnected(): boolean {
+    return [...this.#streams.values()].some(({ isConnected }) => isConnected);
+  }
+
+  open({ requestIds, onAbandoned, stored }: OpenOptions): ResumableStream {
+    const stream = new ResumableStream({
+      requestIds,
+      stored,
+      ...(onAbandoned && { onAbandoned }),
+      logFor: (id) => this.#logOf(id, requestIds),
+    });
+    this.#streams.set(stream.id, stream);
+    if (this.#streams.size > MAX_STREAMS) this.#forgetOldestEnded();
+    return stream;
+  }
+
+  /** Sends what belongs to no request. */
+  send(message: JsonRpcMessage): void {
+    this.#standalone.send(message);
+  }
+
+  /** The stream for what belongs to no request, if nobody reads it. */
+  standalone(): ResumableStream | undefined {
+    return this.#standalone.isConnected ? undefined : this.#standalone;
+  }
+
+  /** Goes on with a stream after the event that the client saw last; says no when there is no such stream. */
+  resume(lastEventId: string, openSink: (stream: ResumableStream) => EventStream): boolean {
+    const position = parseEventId(lastEventId);
+    const stream = position === undefined ? undefined : this.#streams.get(position.streamId);
+    if (position === undefined || stream === undefined) return false;
+    stream.drop();
+    stream.resume(openSink(stream), position.sequence);
+    return true;
+  }
+
+  forgetLater(stream: ResumableStream): void {
+    const timer = setTimeout(() => this.#forget(stream), RESUME_WINDOW_MS);
+    timer.unref();
+  }
+
+  /** Streams for requests whose server was lost before it had answered them. */
+  *unanswered(): Iterable<ResumableStream> {
+    for (const stream of this.#streams.values()) if (stream !== this.#standalone && !stream.isEnded) yield stream;
+  }
+
+  *stored(): Iterable<StoredStream> {
+    for (const { id, requestIds, isEnded, events } of this.#streams.values())
+      if (events.length > 0) yield { id, requestIds: [...requestIds], isEnded, events };
+  }
+
+  close(): void {
+    for (const stream of this.#streams.values()) stream.hangUp();
+    this.#streams.clear();
+  }
+
+  #logOf(id: string, requestIds: readonly RequestId[]): StreamLog {
+    const about = { requestIds: [...requestIds] };
+    return {
+      event: (event, { keep, isFirst }) => this.log?.event(id, { event, keep, ...(isFirst && { about }) }),
+      ended: () => this.log?.streamEnded(id, about),
+    };
+  }
+
+  #forget(stream: ResumableStream): void {
+    if (this.#streams.delete(stream.id)) this.log?.streamForgotten(stream.id);
+  }
+
+  #forgetOldestEnded(): void {
+    for (const stream of this.#streams.values()) {
+      if (!stream.isEnded) continue;
+      this.#forget(stream);
+      return;
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Config } from "../../config/schema.ts";
+import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import { traceIdFrom } from "../../mcp/trace-id.ts";
+import { sendError, sendJson } from "./exchange-io.ts";
+import { guardOf } from "./guards.ts";
+import type { HttpHandler } from "./http-door.ts";
+import { readTarget } from "./request-target.ts";
+import { tellTraceId } from "./traced-response.ts";
+
+const LIVE = "/health/live";
+const NOT_READY: ReadonlySet<string> = new Set(["/health", "/health/ready"]);
+const HEADERS = { "cache-control": "no-store", "retry-after": "1" } as const;
+
+/** What everybody hears before the server can serve: that it lives, and is to be asked again. */
+export function startingHandler(http: Config["http"]): HttpHandler {
+  const guard = guardOf(http);
+  const answer = (request: IncomingMessage, response: ServerResponse): void => {
+    const { path, authority } = readTarget(request);
+    guard.check(authority, request.headers.origin);
+    if (path === LIVE) return sendJson(response, 200, { status: "ok" }, HEADERS);
+    if (NOT_READY.has(path)) return sendJson(response, 503, { status: "starting" }, HEADERS);
+    throw new OwlError("starting", "the server is starting");
+  };
+  return {
+    mayLast: () => false,
+    handle(request, response) {
+      const traceId = traceIdFrom(request.headers["traceparent"]);
+      tellTraceId(response, traceId);
+      // Nobody reads what came with it, and the next request must find who serves by then.
+      response.shouldKeepAlive = false;
+      try {
+        answer(request, response);
+      } catch (thrown) {
+        sendError(response, toOwlError(thrown), { traceId, withStack: false, headers: HEADERS });
+      }
+    },
+  };
+}

@@ -1,0 +1,201 @@
+import { PROTOCOL_VERSION_META_KEY } from "@modelcontextprotocol/server";
+import type { Readable, Writable } from "node:stream";
+import type { Principal } from "../../auth/principal.ts";
+import { OwlError, toOwlError } from "../../errors/owl-error.ts";
+import type { Caller } from "../../call/caller.ts";
+import { Connection } from "../../mcp/connection.ts";
+import {
+  type Incoming,
+  isObject,
+  type JsonRpcMessage,
+  type JsonRpcRequest,
+  type JsonRpcResponse,
+  parseMessages,
+  type RequestId,
+  serializeMessage,
+} from "../../mcp/json-rpc.ts";
+import type { Mcp } from "../../mcp/mcp.ts";
+import { newTraceId } from "../../mcp/trace-id.ts";
+import { hasBatches, isModern, isSupported } from "../../mcp/versions.ts";
+import { errorAnswer } from "../../mcp/wire-error.ts";
+import { decodeUtf8 } from "../decode-utf8.ts";
+import { OpenRequests } from "../open-requests.ts";
+import { type Line, LineReader } from "./line-reader.ts";
+import { ReadingBrake } from "./reading-brake.ts";
+import { RequestGate } from "./request-gate.ts";
+
+export interface StdioTransportOptions {
+  readonly mcp: Mcp;
+  readonly clientId: string;
+  readonly maxLineBytes: number;
+  readonly input: Readable;
+  readonly output: Writable;
+}
+
+const LAST_WORDS_MS = 500;
+/** For calls that are cancelled when the client has gone: their rows are written within the 2 s that clients wait. */
+const STOP_GRACE_MS = 300;
+
+/** One client on stdin and stdout, one message a line. */
+export class StdioTransport {
+  /** Resolves when the client has closed its end. */
+  readonly ended: Promise<void>;
+  readonly #options: StdioTransportOptions;
+  readonly #principal: Principal;
+  readonly #connection: Connection;
+  readonly #reader: LineReader;
+  readonly #gate = new RequestGate({ maxRunning: 256, maxWaitingBytes: 64 * 1024 * 1024 });
+  readonly #open = new OpenRequests();
+  readonly #brake: ReadingBrake;
+  /** The revision of a client that has sent its first request without handshake: from then on the line is pinned to it. */
+  #modernVersion: string | undefined;
+
+  constructor(options: StdioTransportOptions) {
+    const { mcp, clientId, maxLineBytes, input } = options;
+    this.#options = options;
+    this.#principal = { id: clientId, scopes: [], claims: {} };
+    this.#connection = new Connection({ mcp, unrelated: (message) => this.#write(message) });
+    const asker = { principal: this.#principal, label: undefined };
+    this.#brake = new ReadingBrake(input, () => mcp.pipeline.governance?.governor.floodDelayMs(asker) ?? 0);
+    this.#reader = new LineReader(maxLineBytes, (line) => void this.#onLine(line));
+    this.ended = new Promise((resolve) => {
+      input.on("data", (chunk: Buffer) => {
+        this.#reader.push(chunk);
+        this.#brake.apply();
+      });
+      input.once("end", () => {
+        this.#reader.end();
+        resolve();
+      });
+      input.once("error", () => resolve());
+    });
+  }
+
+  /** Reads no more, lets running requests finish until the deadline, then cancels them. */
+  async close(deadlineMs: number): Promise<void> {
+    const { mcp } = this.#options;
+    this.#brake.stop();
+    const drained = await this.#open.whenIdle(deadlineMs);
+    if (!drained)
+      mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open: this.#open.count });
+    const running = mcp.pipeline.governance?.running;
+    if (running !== undefined) running.stopGraceMs = STOP_GRACE_MS;
+    await this.#connection.close();
+    await running?.whenEmpty(STOP_GRACE_MS * 2);
+    await flushed(this.#options.output);
+  }
+
+  async #onLine(line: Line): Promise<void> {
+    this.#brake.count();
+    const release = this.#open.open();
+    try {
+      const answer = await this.#answer(line, release);
+      if (answer !== undefined) this.#write(answer);
+    } catch (thrown) {
+      this.#write(this.#refusal(null, toOwlError(thrown), this.#version));
+    } finally {
+      release();
+    }
+  }
+
+  async #answer(line: Line, release: () => void): Promise<JsonRpcMessage | readonly JsonRpcMessage[] | undefined> {
+    if (!line.ok) throw line.error;
+    const text = decodeUtf8(line.bytes).trim();
+    if (text === "") return undefined;
+    const parsed = parseMessages(text);
+    const bytes = line.bytes.length;
+    // What listens has no end of its own: nobody waits for it when the server stops.
+    if (!parsed.batch && parsed.item.kind === "request" && parsed.item.message.method === "subscriptions/listen")
+      release();
+    if (!parsed.batch) return this.#serve(parsed.item, bytes);
+    if (!hasBatches(this.#version))
+      throw new OwlError("invalid_request", `revision ${this.#version} has no batches`, {
+        hint: "send one message at a time",
+      });
+    const answers = (
+      await Promise.all(parsed.items.map((item) => this.#serve(item, bytes / parsed.items.length)))
+    ).filter((answer) => answer !== undefined);
+    return answers.length === 0 ? undefined : answers;
+  }
+
+  async #serve(item: Incoming, bytes: number): Promise<JsonRpcResponse | undefined> {
+    switch (item.kind) {
+      case "request":
+        return this.#serveRequest(item.message, bytes);
+      case "notification":
+        this.#connection.notify(item.message);
+        return undefined;
+      case "response":
+        this.#connection.respond(item.message);
+        return undefined;
+      case "invalid":
+        return this.#refusal(item.id, item.error, this.#version);
+    }
+  }
+
+  async #serveRequest(message: JsonRpcRequest, bytes: number): Promise<JsonRpcResponse | undefined> {
+    const incoming = {
+      caller: this.#callerOf(message),
+      traceId: newTraceId(),
+      gone: undefined,
+      stream: (sent: JsonRpcMessage) => this.#write(sent),
+    };
+    const serve = (): Promise<JsonRpcResponse | undefined> => this.#connection.request(message, incoming);
+    try {
+      // A subscription is open as long as its client likes, and costs nothing meanwhile.
+      return message.method === "subscriptions/listen" ? await serve() : await this.#gate.run(bytes, serve);
+    } catch (thrown) {
+      return this.#refusal(message.id, toOwlError(thrown), incoming.caller.protocolVersion);
+    }
+  }
+
+  get #version(): string {
+    return this.#modernVersion ?? this.#connection.version;
+  }
+
+  #callerOf(message: JsonRpcRequest): Caller {
+    return {
+      principal: this.#principal,
+      label: undefined,
+      transport: "stdio",
+      protocolVersion: this.#versionOf(message),
+      sessionId: "stdio",
+    };
+  }
+
+  #versionOf({ method, params }: JsonRpcRequest): string {
+    if (this.#modernVersion !== undefined || this.#connection.isInitialized) return this.#version;
+    const meta = params?.["_meta"];
+    const claimed = isObject(meta) ? meta[PROTOCOL_VERSION_META_KEY] : undefined;
+    if (typeof claimed !== "string" || !isModern(claimed) || !isSupported(claimed)) return this.#version;
+    // A client may look with `server/discover` and still shake hands afterwards.
+    if (method !== "server/discover") this.#modernVersion = claimed;
+    return claimed;
+  }
+
+  #refusal(id: RequestId | null, error: OwlError, version: string): JsonRpcResponse {
+    const { withStack, logger } = this.#options.mcp;
+    const traceId = newTraceId();
+    logger.warning("request refused", { kind: error.kind, reason: error.message, request_id: id, trace_id: traceId });
+    return errorAnswer(id, error, { version, traceId, withStack });
+  }
+
+  #write(message: JsonRpcMessage | readonly JsonRpcMessage[]): void {
+    const { output } = this.#options;
+    if (output.write(`${serializeMessage(message)}\n`)) return;
+    // A client that does not read gets no more of its requests served until it does. Its end is still seen.
+    this.#gate.pause();
+    output.once("drain", () => this.#gate.resume());
+  }
+}
+
+/** Gives the last answers a moment to be read; a client that does not cannot hold the server. */
+function flushed(output: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, LAST_WORDS_MS);
+    output.write("", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
