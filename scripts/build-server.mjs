@@ -7,7 +7,7 @@ import { build } from "esbuild";
 export const ENTRIES = [
   "main",
   "index",
-  "ledger/sqlite/thread-main",
+  "governance/ledger/sqlite/thread-main",
   "handlers/workers/node-worker",
   "handlers/typescript/compiler-process",
 ];
