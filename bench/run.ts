@@ -32,7 +32,7 @@ const USAGE = `npm run bench -- [options]
   --microvms         with --sandbox: bubblewrap and microsandbox side by side; in minutes where the processor must be emulated
   --ledger ROWS      the ledger alone: cost of a row, then list, stats, verify and export over so many rows
   --store URL        with --ledger: also postgres://…
-  --shared           a governed call on SQLite, on PostgreSQL and Redis, and ungoverned
+  --shared           a governed call on SQLite, on PostgreSQL, and ungoverned
   --tracing          a call without tracing's hooks, with tracing off, and traced
   --skills           2,000 skills instead of the echo tool alone: read, list, search, reload
   --handlers         100 tools listed, the start with 200 handlers, the reload of one

@@ -13,7 +13,7 @@ export const ENTRIES = [
 ];
 
 /** Native code, packages that look for their own files, and what most servers never load. */
-const EXTERNAL = ["libsql", "pg", "@redis/client", "jiti", "typescript-6", "esbuild", "tsx"];
+const EXTERNAL = ["libsql", "pg", "jiti", "typescript-6", "esbuild", "tsx"];
 
 /**
  * Returns what is in the bundle.

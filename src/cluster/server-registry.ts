@@ -1,29 +1,30 @@
-import type { ServerDirectory } from "./server-directory.ts";
+import type { ClusterDatabase } from "./cluster-database.ts";
 
 export interface ServerRegistryOptions {
-  readonly directory: ServerDirectory;
+  readonly database: Pick<ClusterDatabase, "putServer" | "findServer" | "removeServer">;
   readonly serverId: string;
-  /** How long after its last sign of life a server is still looked for. */
+  /** How long after its last heartbeat a server counts as alive. */
   readonly leaseMs: number;
+  /** The database has lost the stored sessions. */
+  readonly onSessionsLost?: () => void;
 }
 
 const BEATS_PER_LEASE = 5;
 
-/** Which servers live, and where they can be reached. */
+/** Which servers are alive, and their addresses. Announces this server with a heartbeat. */
 export class ServerRegistry {
   readonly #options: ServerRegistryOptions;
   #url: string | undefined;
   #heart: NodeJS.Timeout | undefined;
   #leaseEndsAt = -Infinity;
   #term = 0;
+  #epoch: string | undefined;
 
   constructor(options: ServerRegistryOptions) {
     this.#options = options;
-    // One that lost its memory hears of this server at once.
-    options.directory.onReturn(() => void this.#beat());
   }
 
-  /** Tells the others where this server is, until `leave`. */
+  /** Other servers find this one until `leave`. */
   async announce(url: string): Promise<void> {
     this.#url = url;
     this.#heart ??= setInterval(() => void this.#beat(), this.#options.leaseMs / BEATS_PER_LEASE);
@@ -32,16 +33,16 @@ export class ServerRegistry {
   }
 
   /**
-   * The number of the time without a break in which all servers take this one for alive; nothing when they may not. What belonged
-   * to it in an earlier time may have been taken since.
+   * Counts the periods in which this server was announced without a gap; `undefined` while its lease may have expired. Another server
+   * may have taken what this one owned in an earlier term.
    */
   term(): number | undefined {
     return performance.now() < this.#leaseEndsAt ? this.#term : undefined;
   }
 
-  /** Nothing when it does not live, as far as anybody knows. @throws OwlError when nobody can be asked. */
+  /** `undefined` when the server is not alive. @throws OwlError when the database does not answer. */
   find(serverId: string): Promise<string | undefined> {
-    return this.#options.directory.find(serverId);
+    return this.#options.database.findServer(serverId);
   }
 
   async leave(): Promise<void> {
@@ -49,20 +50,23 @@ export class ServerRegistry {
     if (this.#url === undefined) return;
     this.#url = undefined;
     this.#leaseEndsAt = -Infinity;
-    // A server that cannot say good-bye is missed a lease later.
-    await this.#options.directory.remove(this.#options.serverId).catch(() => undefined);
+    // Without the removal other servers notice a lease later.
+    await this.#options.database.removeServer(this.#options.serverId).catch(() => undefined);
   }
 
   async #beat(): Promise<void> {
-    // Whoever calls hears that it is lost; the next beat tries again.
+    // Calls fail with the error of the database; the next heartbeat tries again.
     if (this.#url !== undefined) await this.#put(this.#url).catch(() => undefined);
   }
 
   async #put(url: string): Promise<void> {
-    const { directory, serverId, leaseMs } = this.#options;
+    const { database, serverId, leaseMs } = this.#options;
     const askedAt = performance.now();
-    await directory.put(serverId, url, leaseMs);
+    const epoch = await database.putServer(serverId, url, leaseMs);
     if (performance.now() >= this.#leaseEndsAt) this.#term += 1;
     this.#leaseEndsAt = Math.max(this.#leaseEndsAt, askedAt + leaseMs);
+    const isLost = this.#epoch !== undefined && this.#epoch !== epoch;
+    this.#epoch = epoch;
+    if (isLost) this.#options.onSessionsLost?.();
   }
 }

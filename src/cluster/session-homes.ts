@@ -1,15 +1,10 @@
+import type { SessionLocation } from "./cluster-database.ts";
 import type { ForwardLine } from "./forward-door.ts";
 import type { ForwardOutcome, SessionMessage } from "./forward-message.ts";
 import type { ForwardCall, Forwarder, ServerPlace } from "./forwarder.ts";
 import { homeOf, newHomeId } from "./home-id.ts";
 import type { ServerRegistry } from "./server-registry.ts";
 import type { SessionStore } from "./session-store.ts";
-
-/** Where a session is: on which server, and where that is, if it lives. */
-export interface SessionPlace {
-  readonly home: string;
-  readonly url: string | undefined;
-}
 
 type Serve = (message: SessionMessage, line: ForwardLine) => Promise<unknown>;
 
@@ -18,8 +13,8 @@ export interface SessionHomesOptions {
   readonly forwarder: Forwarder;
   readonly registry: ServerRegistry;
   readonly leaseMs: number;
-  /** Where sessions survive their server; without it they end with it. */
-  readonly store?: SessionStore | undefined;
+  /** Where sessions outlive the server that owns them. */
+  readonly store: SessionStore;
 }
 
 /** Which server has which MCP session, and the way to it. */
@@ -35,7 +30,7 @@ export class SessionHomes {
     this.leaseMs = options.leaseMs;
   }
 
-  get store(): SessionStore | undefined {
+  get store(): SessionStore {
     return this.#options.store;
   }
 
@@ -48,14 +43,10 @@ export class SessionHomes {
     return newHomeId(this.serverId);
   }
 
-  /** Nothing for what is no id of a session of this cluster. @throws OwlError when nobody can be asked. */
-  async locate(sessionId: string): Promise<SessionPlace | undefined> {
-    const home = homeOf(sessionId);
-    if (home === undefined) return undefined;
-    const { store } = this.#options;
-    if (store !== undefined) return store.locate(sessionId, home);
-    if (home === this.serverId) return { home, url: undefined };
-    return { home, url: await this.#options.registry.find(home) };
+  /** `undefined` when the id is not one of this cluster. @throws OwlError when the database does not answer. */
+  async locate(sessionId: string): Promise<SessionLocation | undefined> {
+    const named = homeOf(sessionId);
+    return named === undefined ? undefined : this.#options.store.locate(sessionId, named);
   }
 
   ask(place: ServerPlace, message: SessionMessage, call: ForwardCall): Promise<ForwardOutcome | number> {

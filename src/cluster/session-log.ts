@@ -1,8 +1,8 @@
-import type { JournalSession, SessionJournal } from "./session-journal.ts";
+import type { SessionWriter, StoredSession } from "./session-writer.ts";
 import type { SessionSeal } from "./session-seal.ts";
 import type { SessionState, StoredStream, StreamEvent, StreamFacts } from "./session-state.ts";
 
-/** A session in the memory of the server that has it. */
+/** A session in the memory of the server that owns it. */
 export interface SessionSource {
   state(): SessionState;
   streams(): Iterable<StoredStream>;
@@ -11,49 +11,49 @@ export interface SessionSource {
 export interface SessionLogOptions {
   readonly key: string;
   readonly seal: SessionSeal;
-  readonly journal: SessionJournal;
+  readonly writer: SessionWriter;
   readonly source: SessionSource;
   readonly lifeMs: number;
   /** For streams that have ended. */
   readonly endedLifeMs: number;
 }
 
-/** Keeps in the store what another server needs to go on with a session. */
-export class SessionLog implements JournalSession {
+/** Stores what another server needs to go on with a session. */
+export class SessionLog implements StoredSession {
   readonly #options: SessionLogOptions;
   #isOver = false;
   #isTaken = false;
 
   constructor(options: SessionLogOptions) {
     this.#options = options;
-    options.journal.add(options.key, this);
+    options.writer.add(options.key, this);
   }
 
-  /** Whether another server is known to have the session. */
+  /** Whether another server is known to own the session. */
   get isTaken(): boolean {
     return this.#isTaken;
   }
 
-  /** Resolves when the store has it. @throws OwlError */
+  /** Resolves when the session is stored. @throws OwlError */
   async begin(): Promise<void> {
-    await this.#options.journal.writeNow(this.#state());
+    await this.#options.writer.writeNow(this.#state());
   }
 
   changed(): void {
-    if (!this.#isOver) this.#options.journal.write(this.#state());
+    if (!this.#isOver) this.#options.writer.write(this.#state());
   }
 
   /** `about` comes with the first event of a stream; `keep` is how many of its events matter. */
   event(id: string, { event, keep, about }: { event: StreamEvent; keep: number; about?: StreamFacts }): void {
     if (this.#isOver) return;
-    const { key, seal, journal, lifeMs } = this.#options;
+    const { key, seal, writer, lifeMs } = this.#options;
     const { sequence, data } = event;
-    journal.write({
+    writer.write({
       op: "event",
       key,
       stream: id,
       sequence,
-      event: `${sequence}:${seal.seal(eventPlace(id, sequence), data)}`,
+      event: seal.seal(eventPlace(id, sequence), data),
       ...(about && { about: seal.seal(streamPlace(id), JSON.stringify(about)) }),
       keep,
       lifeMs,
@@ -62,30 +62,30 @@ export class SessionLog implements JournalSession {
 
   streamEnded(id: string, about: StreamFacts): void {
     if (this.#isOver) return;
-    const { key, seal, journal, endedLifeMs: lifeMs } = this.#options;
-    journal.write({ op: "close", key, stream: id, about: seal.seal(streamPlace(id), JSON.stringify(about)), lifeMs });
+    const { key, seal, writer, endedLifeMs: lifeMs } = this.#options;
+    writer.write({ op: "close", key, stream: id, about: seal.seal(streamPlace(id), JSON.stringify(about)), lifeMs });
   }
 
   streamForgotten(id: string): void {
-    if (!this.#isOver) this.#options.journal.write({ op: "forget", key: this.#options.key, stream: id });
+    if (!this.#isOver) this.#options.writer.write({ op: "forget", key: this.#options.key, stream: id });
   }
 
   /** The session is still alive. */
   keep(): void {
-    const { key, journal, lifeMs } = this.#options;
-    if (!this.#isOver) journal.write({ op: "keep", key, lifeMs });
+    const { key, writer, lifeMs } = this.#options;
+    if (!this.#isOver) writer.write({ op: "keep", key, lifeMs });
   }
 
   /** The session is over, for all servers. */
   end(): void {
-    if (!this.#isOver) this.#options.journal.write({ op: "end", key: this.#options.key });
+    if (!this.#isOver) this.#options.writer.write({ op: "end", key: this.#options.key });
     this.leave();
   }
 
-  /** This server has nothing more to say of it. */
+  /** This server writes nothing more of it. */
   leave(): void {
     this.#isOver = true;
-    this.#options.journal.remove(this.#options.key);
+    this.#options.writer.remove(this.#options.key);
   }
 
   onTaken(): void {
@@ -99,8 +99,8 @@ export class SessionLog implements JournalSession {
 
   writeAgain(): void {
     if (this.#isOver) return;
-    const { journal, source } = this.#options;
-    journal.write(this.#state());
+    const { writer, source } = this.#options;
+    writer.write(this.#state());
     for (const { id, isEnded, events, requestIds } of source.streams()) {
       for (const event of events)
         this.event(id, { event, keep: events.length, ...(event === events[0] && { about: { requestIds } }) });

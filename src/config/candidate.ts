@@ -73,7 +73,31 @@ export function badText(candidate: Candidate, reason: string): ConfigIssue {
   };
 }
 
+/** Keys that earlier versions had, and what to do instead. */
+const REMOVED_KEYS: ReadonlyMap<string, { readonly reason: string; readonly fix: string }> = new Map([
+  [
+    "limits.url",
+    {
+      reason:
+        "OwlClaw no longer uses Redis: calls, sessions and events are kept in the PostgreSQL database of store.url",
+      fix: "remove it, and set store.url to a postgres:// URL where several servers work together",
+    },
+  ],
+]);
+
+export function removedKey(path: string, origin: Origin): ConfigIssue | undefined {
+  const removed = REMOVED_KEYS.get(path);
+  return removed && { path, ...removed, layer: origin.layer, source: origin.source };
+}
+
+/** The removed key that a variable of the environment set. */
+export function removedKeyOf(variable: string): string | undefined {
+  return [...REMOVED_KEYS.keys()].find((path) => envName(path) === variable);
+}
+
 export function unknownKey(path: string, value: unknown, origin: Origin): ConfigIssue {
+  const removed = removedKey(path, origin);
+  if (removed !== undefined) return removed;
   const guess = nearestPath(
     path,
     CONFIG_KEYS.map((key) => key.path),

@@ -104,7 +104,7 @@ function* listenFindings({ transport, http, auth }: Config): Iterable<Finding> {
 }
 
 /** Other servers forward calls to an address. TLS is for the way between machines. */
-function* socketFindings({ transport, http: { socket, tls }, store, limits, sandbox }: Config): Iterable<Finding> {
+function* socketFindings({ transport, http: { socket, tls }, store, sandbox }: Config): Iterable<Finding> {
   if (transport !== "http" || socket === "") return;
   const volume = sandbox.volumes.find((text) => isWithin(parseVolume(text, sandbox.workspace).hostPath, socket));
   if (volume !== undefined) {
@@ -116,8 +116,7 @@ function* socketFindings({ transport, http: { socket, tls }, store, limits, sand
       fix: "choose a path outside of mounted folders",
     };
   }
-  const others = tls.certFile !== "" ? "http.tls.certFile" : store.url !== "" ? "store.url" : undefined;
-  const other = others ?? (limits.url !== "" ? "limits.url" : undefined);
+  const other = tls.certFile !== "" ? "http.tls.certFile" : store.url !== "" ? "store.url" : undefined;
   if (other === undefined) return;
   yield {
     path: "http.socket",
@@ -156,17 +155,8 @@ function* tlsFindings({ http: { tls } }: Config): Iterable<Finding> {
 }
 
 /** What several servers must share, they share as a whole. */
-function* sharingFindings({ store, limits, cluster, http }: Config): Iterable<Finding> {
-  if (limits.url !== "" && store.url === "") {
-    yield {
-      path: "limits.url",
-      value: limits.url,
-      involves: ["store.url"],
-      reason: "Redis does not count calls any more: calls and money of several servers are counted in store.url",
-      fix: "set store.url to the postgres:// URL of a PostgreSQL database, and keep limits.url only for sessions that survive their server",
-    };
-  }
-  if (limits.url === "" && store.url === "" && cluster.key !== "") {
+function* sharingFindings({ store, cluster, http }: Config): Iterable<Finding> {
+  if (store.url === "" && cluster.key !== "") {
     yield {
       path: "store.url",
       value: "",

@@ -134,20 +134,12 @@ export const governance = z
 
 export const limits = z
   .strictObject({
-    url: z
-      .string()
-      .refine((text) => text === "" || /^rediss?:\/\//.test(text), "must be a redis:// or rediss:// URL")
-      .default("")
-      .describe(
-        "Where sessions of several servers are kept, as redis://… Empty: a session ends with its server. Calls are counted in store.url.",
-      )
-      .register(fieldFacts, { secret: true }),
     leaseSeconds: seconds()
       .min(1)
       .max(3600)
       .default(15)
       .describe(
-        "Where servers count together: one that gives no sign of life for so long is dead, and what it held is free.",
+        "With store.url: a server that sends no heartbeat for so long counts as dead, and its reservations are released.",
       ),
   })
   .prefault({})

@@ -1,4 +1,12 @@
-import { badText, contradictions, unknownKey, type Candidate, type LayerValues } from "./candidate.ts";
+import {
+  badText,
+  contradictions,
+  removedKey,
+  removedKeyOf,
+  unknownKey,
+  type Candidate,
+  type LayerValues,
+} from "./candidate.ts";
 import type { ConfigIssue } from "./config-error.ts";
 import { CONFIG_KEYS, findKey, type ConfigKey } from "./keys.ts";
 import { showValue } from "./mask.ts";
@@ -66,6 +74,8 @@ function collect(candidate: Candidate, candidates: Candidate[], issues: ConfigIs
 }
 
 function unknownVariable(name: string, text: string): ConfigIssue {
+  const removed = removedKey(removedKeyOf(name) ?? "", { layer: "env", source: name });
+  if (removed !== undefined) return removed;
   const guess = nearest(name, KEY_BY_VARIABLE.keys());
   return {
     path: name,

@@ -215,7 +215,7 @@ async function openShared(
   { config, logger, isGoverned = true }: AssembleOptions,
   shared: Pick<SharingOptions, "changes" | "tracer">,
 ): Promise<Sharing | undefined> {
-  if ((config.limits.url === "" && config.store.url === "") || !isGoverned) return undefined;
+  if (config.store.url === "" || !isGoverned) return undefined;
   const { openSharing } = await import("./open-sharing.ts");
   return openSharing({ config, logger, ...shared });
 }

@@ -20,7 +20,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
     let near: HttpServer;
 
     beforeAll(async () => {
-      services = await startServices({ hasRedis: false });
+      services = await startServices();
       home = await services.start({ config: CONFIG });
       near = await services.start({ config: CONFIG });
     });

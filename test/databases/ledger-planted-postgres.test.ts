@@ -22,7 +22,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
     let server: HttpServer;
 
     beforeAll(async () => {
-      services = await startServices({ hasRedis: false });
+      services = await startServices();
       server = await services.start();
     });
     afterAll(async () => {

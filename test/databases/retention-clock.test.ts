@@ -13,7 +13,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
   () => {
     let services: Services;
     beforeAll(async () => {
-      services = await startServices({ hasRedis: false });
+      services = await startServices();
     });
     afterAll(() => services.stop());
 

@@ -1,44 +1,50 @@
-import { createClient, type RedisClientType } from "@redis/client";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ClusterDatabase } from "../../src/cluster/cluster-database.ts";
 import { newHomeId } from "../../src/cluster/home-id.ts";
 import type { SessionLog, SessionSource } from "../../src/cluster/session-log.ts";
 import { storedNameOf } from "../../src/cluster/session-seal.ts";
 import type { StoredStream } from "../../src/cluster/session-state.ts";
 import { SessionStore } from "../../src/cluster/session-store.ts";
-import { RedisConnection } from "../../src/platform/redis-connection.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
-import { REDIS_MISSING, type RedisService, startRedis } from "../services/redis.ts";
+import { POSTGRES_MISSING, type PostgresService, startPostgres } from "../services/postgres.ts";
 import { until } from "../integration/harness.ts";
 
 const FIRST = "AAAAAAAAAAAA";
 const SECOND = "BBBBBBBBBBBB";
 const STATE = { ownerId: "ada", initialize: { protocolVersion: "2025-11-25" }, watched: ["fixture://counter"] };
 
-describe.skipIf(REDIS_MISSING !== undefined)(
-  `sessions kept in Redis${REDIS_MISSING === undefined ? "" : `: ${REDIS_MISSING}`}`,
+describe.skipIf(POSTGRES_MISSING !== undefined)(
+  `sessions kept in PostgreSQL${POSTGRES_MISSING === undefined ? "" : `: ${POSTGRES_MISSING}`}`,
   () => {
-    let service: RedisService;
-    let redis: RedisClientType;
-    let connection: RedisConnection;
+    let service: PostgresService;
+    let database: ClusterDatabase;
     let first: SessionStore;
     let second: SessionStore;
 
     beforeAll(async () => {
-      service = await startRedis();
-      connection = await RedisConnection.open({ url: service.url, logger: SILENT_LOGGER, timeoutMs: 30_000 });
-      redis = createClient({ url: service.url });
-      redis.on("error", () => undefined);
-      await redis.connect();
-      const common = { connection, clusterKey: "k".repeat(32), lifeMs: 600_000, endedLifeMs: 300_000 };
+      service = await startPostgres();
+      database = await ClusterDatabase.open(service.url);
+      const common = {
+        database,
+        clusterKey: "k".repeat(32),
+        logger: SILENT_LOGGER,
+        lifeMs: 600_000,
+        endedLifeMs: 300_000,
+      };
       first = new SessionStore({ ...common, serverId: FIRST });
       second = new SessionStore({ ...common, serverId: SECOND });
     });
     afterAll(async () => {
       await Promise.all([first.close(), second.close()]);
-      connection.close();
-      redis.destroy();
+      await database.close();
       await service.stop();
     });
+
+    const dump = (): string =>
+      ["owlclaw_sessions", "owlclaw_session_streams", "owlclaw_session_events"]
+        .map((table) => service.sql(`SELECT * FROM ${table} ORDER BY 1, 2`))
+        .join("\n");
 
     async function begin(streams: readonly StoredStream[] = []): Promise<{ id: string; log: SessionLog }> {
       const id = newHomeId(FIRST);
@@ -63,10 +69,10 @@ describe.skipIf(REDIS_MISSING !== undefined)(
       const { id, log } = await begin();
       for (let sequence = 1; sequence <= 3; sequence++) tell(log, sequence);
       await written(log);
-      await redis.set(`owlclaw:server:${FIRST}`, "http://first");
-      expect(await second.locate(id, FIRST)).toEqual({ home: FIRST, url: "http://first" });
+      await database.putServer(FIRST, "http://first", 600_000);
+      expect(await second.locate(id, FIRST)).toEqual({ owner: FIRST, url: "http://first" });
       expect(await second.take(id, FIRST)).toBeUndefined();
-      await redis.del(`owlclaw:server:${FIRST}`);
+      await database.removeServer(FIRST);
       expect(await second.read(id)).toEqual(STATE);
       expect(await second.take(id, FIRST)).toEqual({
         state: STATE,
@@ -81,7 +87,7 @@ describe.skipIf(REDIS_MISSING !== undefined)(
         ],
       });
       expect(await second.take(id, FIRST)).toBeUndefined();
-      expect(await second.locate(id, FIRST)).toMatchObject({ home: SECOND });
+      expect(await second.locate(id, FIRST)).toMatchObject({ owner: SECOND });
     });
 
     test("are not written by a server that has lost them, which then knows", async () => {
@@ -89,7 +95,7 @@ describe.skipIf(REDIS_MISSING !== undefined)(
       tell(log, 1);
       await written(log);
       await second.take(id, FIRST);
-      const before = await service.dump("owlclaw:session:*");
+      const before = dump();
       const late = first.log(id, { state: () => ({ ...STATE, ownerId: "mallory" }), streams: () => [] });
       tell(late, 2);
       await until(
@@ -97,7 +103,7 @@ describe.skipIf(REDIS_MISSING !== undefined)(
         (isTaken) => isTaken,
       );
       late.end();
-      expect(await service.dump("owlclaw:session:*")).toBe(before);
+      expect(dump()).toBe(before);
     });
 
     test("have as many events as are kept, each once, and an end", async () => {
@@ -107,7 +113,6 @@ describe.skipIf(REDIS_MISSING !== undefined)(
       tell(log, 49, 10);
       log.streamEnded("stream", { requestIds: [7] });
       await written(log);
-      for (const key of await service.keys("owlclaw:session:*")) expect(await redis.pTTL(key)).toBeGreaterThan(0);
       const taken = await second.take(id, FIRST);
       expect(taken?.streams[0]?.isEnded).toBe(true);
       expect(taken?.streams[0]?.events.map(({ sequence }) => sequence)).toEqual(
@@ -115,28 +120,70 @@ describe.skipIf(REDIS_MISSING !== undefined)(
       );
     });
 
-    test("that Redis has changed, or has in another's place, are nothing", async () => {
+    test("that somebody has changed in the database, or put in another's place, are nothing", async () => {
       const [one, other] = [await begin(), await begin()];
       for (const { log } of [one, other]) tell(log, 1);
       await written(one.log);
-      const streamOf = ({ id }: { readonly id: string }): string => `owlclaw:session:${storedNameOf(id)}:stream`;
-      await redis.copy(streamOf(one), streamOf(other), { REPLACE: true });
+      service.sql(`UPDATE owlclaw_session_events SET data = (SELECT data FROM owlclaw_session_events
+        WHERE session = '${storedNameOf(one.id)}') WHERE session = '${storedNameOf(other.id)}'`);
       expect(await second.take(other.id, FIRST)).toBeUndefined();
       expect(await second.take(one.id, FIRST)).toMatchObject({ streams: [{ events: [{ data: "event 1" }] }] });
     });
 
-    test("of which too much waits for Redis are given up there, whole, and nothing grows", async () => {
+    test("are written whole again after a crash of the database, which empties their tables", async () => {
+      const events = [1, 2].map((sequence) => ({ sequence, data: `event ${sequence}` }));
+      const { id, log } = await begin([{ id: "stream", isEnded: false, requestIds: [7], events }]);
+      for (const { sequence } of events) tell(log, sequence);
+      const count = `SELECT count(*) FROM owlclaw_session_events WHERE session = '${storedNameOf(id)}'`;
+      const stored = (): Promise<string> =>
+        until(
+          () => service.sql(count),
+          (text) => text === "2",
+        );
+      await stored();
+      const epoch = await database.putServer(FIRST, "http://first", 0);
+      expect(await database.putServer(FIRST, "http://first", 0)).toBe(epoch);
+      await service.kill();
+      await service.start();
+      expect(service.sql("SELECT count(*) FROM owlclaw_sessions")).toBe("0");
+      expect(await database.putServer(FIRST, "http://first", 0)).not.toBe(epoch);
+      first.writeAgain();
+      await stored();
+      expect(await second.take(id, FIRST)).toMatchObject({ streams: [{ id: "stream", events }] });
+    });
+
+    test("that have expired count for nothing, and are purged", async () => {
       const { id, log } = await begin();
-      service.pause();
+      tell(log, 1);
+      await written(log);
+      service.sql(`UPDATE owlclaw_sessions SET until = now() WHERE key = '${storedNameOf(id)}'`);
+      expect(await second.read(id)).toBeUndefined();
+      expect(await second.take(id, FIRST)).toBeUndefined();
+      service.sql("SELECT owlclaw_purge_sessions()");
+      expect(dump()).not.toContain(storedNameOf(id));
+    });
+
+    test("of which too much waits for the database are given up there, whole, and nothing grows", async () => {
+      const { id, log } = await begin();
+      const blocker = new pg.Client({ connectionString: service.url });
+      await blocker.connect();
+      await blocker.query("BEGIN; LOCK TABLE owlclaw_sessions IN ACCESS EXCLUSIVE MODE");
       const data = "x".repeat(1024 * 1024);
       for (let sequence = 1; sequence <= 40; sequence++)
         log.event("large", { event: { sequence, data }, keep: 4, about: { requestIds: [] } });
-      service.resume();
+      await blocker.end();
       await until(
         () => second.read(id),
         (state) => state === undefined,
       );
       expect(await second.take(id, FIRST)).toBeUndefined();
+    });
+
+    test("states of calls are used once, whichever server asks, until they have ended", async () => {
+      const uses = await Promise.all(Array.from({ length: 8 }, () => database.useState("state", 600_000)));
+      expect(uses.filter(Boolean)).toHaveLength(1);
+      service.sql("UPDATE owlclaw_used_states SET until = now()");
+      expect(await database.useState("state", 600_000)).toBe(true);
     });
   },
 );

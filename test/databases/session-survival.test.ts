@@ -14,7 +14,7 @@ const MISSING = SERVICES_MISSING === undefined ? "" : `: ${SERVICES_MISSING}`;
 
 afterEach(() => closeStreams());
 
-describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, () => {
+describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in PostgreSQL${MISSING}`, () => {
   let services: Services;
   let servers: [HttpServer, HttpServer];
 
@@ -34,16 +34,19 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
   };
   const methods = (messages: readonly { method?: string; id?: unknown }[]): unknown[] =>
     messages.map(({ method, id }) => method ?? id);
-  const keyOf = (session: HttpSession): string => `owlclaw:session:${storedNameOf(session.id)}`;
-  /** The keys of one session: servers keep those of other tests as well, and write them when they like. */
-  const keysOf = async (session: HttpSession): Promise<readonly string[]> =>
-    (await services.redis?.keys(`${keyOf(session)}*`)) ?? [];
-  /** Waits until Redis has this event, and with it all that the server told before: it writes in order. */
+  /** How many rows the database has of a session. */
+  const rowsOf = ({ id }: HttpSession): string =>
+    services.postgres.sql(`SELECT (SELECT count(*) FROM owlclaw_sessions WHERE key = '${storedNameOf(id)}')
+      + (SELECT count(*) FROM owlclaw_session_events WHERE session = '${storedNameOf(id)}')`);
+  /** Waits until the database has this event, and with it all that the server told before: it writes in order. */
   const stored = async (session: HttpSession, eventId = ""): Promise<void> => {
     const { streamId = "", sequence } = parseEventId(eventId) ?? {};
-    const newest = async (): Promise<unknown> =>
-      services.redis?.command("LINDEX", `${keyOf(session)}:${streamId}`, "-1");
-    await until(newest, (event) => String(event).startsWith(`${sequence}:`));
+    const where = `session = '${storedNameOf(session.id)}' AND stream = '${streamId}'`;
+    const newest = `SELECT coalesce(max(sequence), -1) FROM owlclaw_session_events WHERE ${where}`;
+    await until(
+      () => services.postgres.sql(newest),
+      (text) => Number(text) >= Number(sequence),
+    );
   };
 
   test("outlive the server that has them: killed, another goes on with all that was settled", async () => {
@@ -59,7 +62,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
     await stream.message(({ method }) => method === "notifications/prompts/list_changed");
     const call = await hold(near, "killed");
     const { id: told = "" } = await call.event(({ data }) => data.includes("holding"));
-    // What it tells is in Redis a moment later.
+    // What it tells is stored a moment later.
     await stored(session, told);
     home.child.kill("SIGKILL");
     await Promise.all([stream.ended(), call.ended()]);
@@ -116,7 +119,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
     );
     await near.request("logging/setLevel", { level: "error" });
     home.child.kill("SIGCONT");
-    // What the one that hung had asked Redis before is too late now: it refuses calls until it has a new line.
+    // The lease of the one that hung has expired: it refuses requests until it is announced again.
     await until(
       async () => (await session.request("ping")).status,
       (status) => status !== 503,
@@ -128,11 +131,11 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
     await home.stop();
   });
 
-  test("without Redis nobody goes on with anything, and afterwards everybody does", async () => {
+  test("without the database nobody goes on with anything, and afterwards everybody does", async () => {
     const session = await HttpSession.open(servers[0].url);
     const near = session.at(servers[1].url);
     expect((await near.request("ping")).status).toBe(200);
-    await services.redis?.kill();
+    await services.postgres.kill();
     const begun = HttpSession.open(servers[0].url);
     await expect(begun).rejects.toThrow("503");
     expect((await near.request("ping")).status).toBe(503);
@@ -140,7 +143,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
       async () => (await session.request("ping")).status,
       (status) => status === 503,
     );
-    await services.redis?.start();
+    await services.postgres.start();
     for (const each of [session, near])
       await until(
         async () => (await each.request("ping")).status,
@@ -149,7 +152,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
     expect(await HttpSession.open(servers[1].url)).toMatchObject({ version: "2025-11-25" });
   });
 
-  test("are written again when Redis has lost its memory, and outlive their server after that too", async () => {
+  test("are written again after a crash of the database, and outlive their server after that too", async () => {
     const home = await services.start({ config: CONFIG });
     const session = await HttpSession.open(home.url);
     const stream = await session.listen();
@@ -157,7 +160,8 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
     const { id = "" } = await stream.event(({ data }) => data.includes("tools/list_changed"));
     await session.call("announce", { list: "prompts" });
     const last = await stream.event(({ data }) => data.includes("prompts/list_changed"));
-    await services.redis?.forget();
+    await services.postgres.kill();
+    await services.postgres.start();
     await stored(session, last.id);
     home.child.kill("SIGKILL");
     const next = await session.at(servers[0].url).listen(id);
@@ -169,20 +173,22 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions in Redis${MISSING}`, (
     );
   });
 
-  test("leave nothing behind in Redis when they end, and nothing that somebody could read while they live", async () => {
+  test("leave nothing behind in the database when they end, and nothing that somebody could read while they live", async () => {
     const session = await HttpSession.open(servers[0].url);
     const params = { name: "echo", arguments: { text: "walls have ears" }, _meta: { progressToken: "p" } };
     await session.send({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
     const call = await hold(session, "walls have ears");
     const { id } = await call.event(({ data }) => data.includes("holding"));
     await stored(session, id);
-    const dump = await services.redis?.dump("owlclaw:session:*");
+    const dump = ["owlclaw_sessions", "owlclaw_session_streams", "owlclaw_session_events"]
+      .map((table) => services.postgres.sql(`SELECT * FROM ${table}`))
+      .join();
     expect(dump).not.toMatch(/walls have ears|holding|anonymous|progress|clientInfo/);
     expect(dump).not.toContain(session.id);
     await session.delete();
     await until(
-      () => keysOf(session),
-      (names) => names.length === 0,
+      () => rowsOf(session),
+      (count) => count === "0",
     );
   });
 });

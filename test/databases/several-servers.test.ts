@@ -22,15 +22,12 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const MISSING = SERVICES_MISSING === undefined ? "" : `: ${SERVICES_MISSING}`;
 
-describe.skipIf(SERVICES_MISSING !== undefined).each([
-  { shared: "one PostgreSQL and one Redis", hasRedis: true },
-  { shared: "one PostgreSQL and nothing else", hasRedis: false },
-])(`three servers on $shared${MISSING}`, ({ hasRedis }) => {
+describe.skipIf(SERVICES_MISSING !== undefined)(`three servers on one PostgreSQL${MISSING}`, () => {
   let services: Services;
   let servers: [HttpServer, HttpServer, HttpServer];
 
   beforeAll(async () => {
-    services = await startServices({ hasRedis });
+    services = await startServices();
     // The first makes the ledger's keys and tables; the others find them.
     const first = await services.start({ config: CONFIG });
     servers = [first, ...(await Promise.all([services.start({ config: CONFIG }), services.start({ config: CONFIG })]))];
@@ -97,8 +94,7 @@ describe.skipIf(SERVICES_MISSING !== undefined).each([
     const [key = ""] = Object.keys(inputRequests);
     const yes = { requestState, inputResponses: { [key]: { action: "accept", content: { approve: true } } } };
     expect((await at(1, yes)).result).toMatchObject({ structuredContent: { sum: 3 } });
-    // Without Redis each server knows its own.
-    for (const index of hasRedis ? [0, 1, 2] : [1])
+    for (const index of [0, 1, 2])
       expect((await at(index, yes)).result).toMatchObject({ resultType: "input_required" });
   });
 

@@ -34,7 +34,7 @@ describeUnless(SERVICES_MISSING, "calls that wait for an operator on one of two 
   let [ada, admin] = ["", ""];
 
   beforeAll(async () => {
-    services = await startServices({ hasRedis: false });
+    services = await startServices();
     one = await services.start({ config: CONFIG });
     two = await services.start({ config: { ...CONFIG, sandbox: { root } } });
     ada = await token("ada", { scope: "owlclaw:admin" });

@@ -81,7 +81,7 @@ describeUnless(SERVICES_MISSING, "servers that share a database and no folder", 
   };
 
   beforeAll(async () => {
-    services = await startServices({ hasRedis: false });
+    services = await startServices();
     one = await services.start({ config: CONFIG });
     two = await services.start({ config: CONFIG });
     [anna, bob] = await Promise.all([operator(one, "anna"), operator(two, "bob")]);

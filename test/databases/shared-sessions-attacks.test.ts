@@ -1,6 +1,5 @@
 import { createServer, type Server } from "node:http";
 import { once } from "node:events";
-import { createClient, type RedisClientType } from "@redis/client";
 import { SignJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { FORWARD_HEADER, FORWARD_PATH } from "../../src/cluster/forward-line.ts";
@@ -79,14 +78,6 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
       const { id = "" } = await stream.event(({ data }) => data.includes("list_changed"));
       stream.close();
       return { id };
-    }
-
-    /** Somebody who can write to Redis. */
-    async function connected(): Promise<RedisClientType> {
-      const redis: RedisClientType = createClient({ url: services.redis?.url ?? "" });
-      redis.on("error", () => undefined);
-      await redis.connect();
-      return redis;
     }
 
     const ping = ({ url }: HttpServer, hand: Hand): Promise<HttpAnswer> => postJson(url, PING, headersOf(hand));
@@ -206,7 +197,7 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
         .toBe(200);
     });
 
-    test("a place that somebody has put into Redis gets nothing that it can read, and answers nothing", async () => {
+    test("a place that somebody has put into the database gets nothing that it can read, and answers nothing", async () => {
       const seen: Buffer[] = [];
       const rogue: Server = createServer((request, response) => {
         request.on("data", (chunk: Buffer) => seen.push(chunk));
@@ -214,15 +205,15 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
       }).listen(0, "127.0.0.1");
       await once(rogue, "listening");
       const { port } = rogue.address() as { port: number };
-      const redis = await connected();
       const name = "AAAAAAAAAAAA";
-      await redis.set(`owlclaw:server:${name}`, `http://127.0.0.1:${port}`);
+      services.postgres.sql(
+        `INSERT INTO owlclaw_servers VALUES ('${name}', 'http://127.0.0.1:${port}', now() + INTERVAL '1 hour')`,
+      );
       const answer = await ping(near, { ...ada, session: `${name}.${"A".repeat(32)}` });
       expect(answer.status).toBe(409);
       expect(seen).not.toHaveLength(0);
       expect(Buffer.concat(seen).toString("latin1")).not.toContain(ada.token);
-      await redis.del(`owlclaw:server:${name}`);
-      redis.destroy();
+      services.postgres.sql(`DELETE FROM owlclaw_servers WHERE id = '${name}'`);
       rogue.close();
     });
 
@@ -232,11 +223,12 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
       const [kept, forged, hers] = hands;
       const { id } = await eventOf(lost, kept);
       await eventOf(lost, forged);
-      const redis = await connected();
-      const keyOf = ({ session }: Hand): string => `owlclaw:session:${storedNameOf(session)}`;
-      // Somebody who writes to Redis puts a session of her own into the place of another's.
-      await redis.hSet(keyOf(forged), "state", (await redis.hGet(keyOf(hers), "state")) ?? "");
-      await expect.poll(() => redis.keys(`${keyOf(kept)}:*`), { timeout: 60_000 }).toHaveLength(1);
+      const keyOf = ({ session }: Hand): string => storedNameOf(session);
+      // Somebody who writes to the database puts a session of her own into the place of another's.
+      services.postgres.sql(`UPDATE owlclaw_sessions SET state = (SELECT state FROM owlclaw_sessions
+        WHERE key = '${keyOf(hers)}') WHERE key = '${keyOf(forged)}'`);
+      const streams = `SELECT count(*) FROM owlclaw_session_streams WHERE session = '${keyOf(kept)}'`;
+      await expect.poll(() => services.postgres.sql(streams), { timeout: 60_000 }).toBe("1");
       lost.child.kill("SIGKILL");
       await lost.exit();
       const stolen = { token: mallory.token, session: kept.session };
@@ -248,7 +240,6 @@ describe.skipIf(SERVICES_MISSING !== undefined)(
       expect((await ping(home, stolen)).status).toBe(404);
       expect(await said(home, stolen, { method: "GET", lastEventId: id })).toMatchObject({ status: 404 });
       expect(await said(home, kept, { method: "GET", lastEventId: id })).toMatchObject({ status: 200 });
-      redis.destroy();
     });
   },
 );

@@ -24,7 +24,7 @@ const DOORS: readonly Door[] = [
 
 afterEach(() => closeStreams());
 
-describe.skipIf(SERVICES_MISSING !== undefined)(`sessions of servers that share Redis${MISSING}`, () => {
+describe.skipIf(SERVICES_MISSING !== undefined)(`sessions of servers that share PostgreSQL${MISSING}`, () => {
   let services: Services;
   let servers: [HttpServer, HttpServer, HttpServer];
   let balancer: Awaited<ReturnType<typeof startBalancer>>;
@@ -219,34 +219,5 @@ describe.skipIf(SERVICES_MISSING !== undefined)(`sessions of servers that share 
     expect(text((await held).body)).toBe(`released stop`);
     await stream.ended();
     await near.exitedWell();
-  });
-});
-
-describe.skipIf(SERVICES_MISSING !== undefined)(`sessions of servers that share PostgreSQL alone${MISSING}`, () => {
-  let services: Services;
-
-  beforeAll(async () => {
-    services = await startServices({ hasRedis: false });
-  });
-  afterAll(() => services.stop());
-
-  test("are served through any of them, and end with the one that has them", async () => {
-    const near = await services.start({ config: CONFIG });
-    const home = await services.start({ config: CONFIG });
-    const balancer = await startBalancer([near.origin, home.origin]);
-    const client = await connect({ client: "v2", transport: "http", version: "2025-11-25" }, balancer.url);
-    for (let round = 0; round < 3; round++)
-      expect((await client.callTool({ name: "ask_name", arguments: {} }))["content"][0].text).toBe("hello Ada");
-    await client.close();
-    const session = await HttpSession.open(home.url);
-    const stream = await session.at(near.url).listen();
-    await session.call("announce", { list: "tools" });
-    const { id = "" } = await stream.event(({ data }) => data.includes("list_changed"));
-    home.child.kill("SIGKILL");
-    await stream.ended();
-    expect((await session.at(near.url).listen(id)).response.status).toBe(404);
-    expect((await session.at(near.url).request("ping")).status).toBe(404);
-    balancer.close();
-    await near.stop();
   });
 });

@@ -14,16 +14,13 @@ import {
   writeConfig,
 } from "../integration/harness.ts";
 import { POSTGRES_MISSING, type PostgresService, startPostgres } from "./postgres.ts";
-import { REDIS_MISSING, type RedisService, startRedis } from "./redis.ts";
 
-export const SERVICES_MISSING: string | undefined = POSTGRES_MISSING ?? REDIS_MISSING;
+export const SERVICES_MISSING: string | undefined = POSTGRES_MISSING;
 export const CLUSTER_KEY = "the servers of these tests share this key of theirs";
 
 /** What servers share, for real. */
 export interface Services {
   readonly postgres: PostgresService;
-  /** None where servers count in PostgreSQL. */
-  readonly redis: RedisService | undefined;
   /** Of the ledger that all of them write. */
   readonly keyFolder: string;
   /** One server of several; each has a data folder of its own. */
@@ -33,12 +30,12 @@ export interface Services {
   stop(): Promise<void>;
 }
 
-export async function startServices({ hasRedis = true }: { readonly hasRedis?: boolean } = {}): Promise<Services> {
-  const [postgres, redis] = await Promise.all([startPostgres(), hasRedis ? startRedis() : undefined]);
+export async function startServices(): Promise<Services> {
+  const postgres = await startPostgres();
   const folder = mkdtempSync(join(tmpdir(), "owlclaw-cluster-"));
   const shared = {
     store: { url: postgres.url },
-    limits: { url: redis?.url ?? "", leaseSeconds: 5 },
+    limits: { leaseSeconds: 5 },
     ledger: { keyFolder: join(folder, "keys") },
     cluster: { key: CLUSTER_KEY },
   };
@@ -48,7 +45,6 @@ export async function startServices({ hasRedis = true }: { readonly hasRedis?: b
   };
   return {
     postgres,
-    redis,
     keyFolder: shared.ledger.keyFolder,
     start: (options = {}) => startHttp(configOf(options)),
     async verify() {
@@ -62,7 +58,7 @@ export async function startServices({ hasRedis = true }: { readonly hasRedis?: b
       );
     },
     async stop() {
-      await Promise.all([postgres.stop(), redis?.stop()]);
+      await postgres.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -61,7 +61,7 @@ export class RemoteSessions {
     const term = this.#homes.term();
     const place = await this.#homes.locate(sessionId);
     if (place === undefined) return "here";
-    const { home: id, url } = place;
+    const { owner: id, url } = place;
     if (id === this.#homes.serverId) {
       await keeper?.settled(sessionId);
       keeper?.confirm(sessionId, term);

@@ -27,7 +27,7 @@ export class SessionKeeper {
   isHere(sessionId: string): boolean {
     const { sessions, homes } = this.#options;
     const session = sessions.find(sessionId);
-    if (session === undefined || homes.store === undefined) return session !== undefined;
+    if (session === undefined) return false;
     const term = homes.term();
     return term !== undefined && this.#terms.get(session) === term && session.log?.isTaken !== true;
   }
@@ -61,9 +61,9 @@ export class SessionKeeper {
 
   async #adopt(sessionId: string, from: string, exchange: HttpExchange): Promise<Adoption> {
     const { sessions, homes, logger } = this.#options;
-    const state = await homes.store?.read(sessionId);
+    const state = await homes.store.read(sessionId);
     if (state?.ownerId !== exchange.principal.id) return "nowhere";
-    const taken = await homes.store?.take(sessionId, from);
+    const taken = await homes.store.take(sessionId, from);
     if (taken === undefined) return "moved";
     await sessions.restore(sessionId, taken, exchange);
     logger.info("took over a session of a server that is gone", { server: from, trace_id: exchange.traceId });

@@ -40,13 +40,15 @@ async function twoServers(run: Run): Promise<{ readonly tool: Tool; readonly doo
   const changes = new Changes();
   const timeoutMs = 20_000;
   const places = new Map<string, string>();
-  const directory = {
-    put: async (id: string, url: string) => void places.set(id, url),
-    find: async (id: string) => places.get(id),
-    remove: async (id: string) => void places.delete(id),
-    onReturn: () => undefined,
+  const database = {
+    putServer: async (id: string, url: string) => {
+      places.set(id, url);
+      return "";
+    },
+    findServer: async (id: string) => places.get(id),
+    removeServer: async (id: string) => void places.delete(id),
   };
-  const registry = new ServerRegistry({ directory, serverId: HOME, leaseMs: 60_000 });
+  const registry = new ServerRegistry({ database, serverId: HOME, leaseMs: 60_000 });
   const forwarder = new Forwarder({ seal, registry, logger: SILENT_LOGGER });
   const near = new SandboxHomes({ serverId: "BBBBBBBBBBBB", forwarder, changes, timeoutMs });
   const home = new SandboxHomes({ serverId: HOME, forwarder, changes, timeoutMs });

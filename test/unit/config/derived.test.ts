@@ -74,7 +74,6 @@ const JOINED = new Set([
   "http.tls.certFile",
   "http.tls.keyFile",
   "store.url",
-  "limits.url",
   "cluster.key",
   "cluster.url",
 ]);
@@ -135,7 +134,6 @@ describe("every key", () => {
       ["http.tls.certFile", "a.crt"],
       ["http.tls.keyFile", "a.key"],
       ["store.url", "postgres://owlclaw@db.example/owlclaw"],
-      ["limits.url", "redis://counter.example"],
       ["cluster.key", "a-secret-of-at-least-thirty-two-bytes"],
       ["cluster.url", "http://10.0.0.5:8080"],
     ]);
@@ -217,6 +215,6 @@ describe("the JSON Schema for editors", () => {
         },
       },
     });
-    expect(JSON.stringify(schema).match(/"writeOnly":true/g)).toHaveLength(7);
+    expect(JSON.stringify(schema).match(/"writeOnly":true/g)).toHaveLength(6);
   });
 });

@@ -249,7 +249,6 @@ test("request headers may not take longer than the whole request", async () => {
 
 describe("several servers", () => {
   const STORE = { MCP_SERVER_STORE_URL: "postgres://owlclaw@db.example/owlclaw" };
-  const REDIS = { MCP_SERVER_LIMITS_URL: "redis://counter.example" };
   const KEY = { MCP_SERVER_CLUSTER_KEY: "a-secret-of-at-least-thirty-two-bytes" };
 
   test("count in the store that they share, or do not start", async () => {
@@ -257,12 +256,14 @@ describe("several servers", () => {
     expect(await problems(KEY)).toMatchObject([
       { path: "store.url", reason: expect.stringContaining("cluster.key"), fix },
     ]);
-    for (const redis of [REDIS, { ...REDIS, ...KEY }])
-      expect(await problems(redis)).toMatchObject([
-        { path: "limits.url", reason: expect.stringContaining("Redis does not count calls any more"), fix },
-      ]);
-    for (const shared of [STORE, { ...STORE, ...REDIS }]) expect(await problems({ ...shared, ...KEY })).toEqual([]);
-    expect(await problems(STORE)).toEqual([]);
+    for (const shared of [STORE, { ...STORE, ...KEY }]) expect(await problems(shared)).toEqual([]);
+  });
+
+  test("that kept sessions in Redis are told where sessions are kept now, and the URL is not shown", async () => {
+    const fix = expect.stringContaining("set store.url to a postgres:// URL");
+    const found = await problems({ ...STORE, MCP_SERVER_LIMITS_URL: "redis://:hunter22@counter.example" });
+    expect(found).toMatchObject([{ path: "limits.url", reason: expect.stringContaining("Redis"), fix }]);
+    expect(JSON.stringify(found)).not.toContain("hunter22");
   });
 
   test("have a key that nobody guesses, and an address that another server can call", async () => {
