@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Approval } from "../governance/approval/approvals.ts";
-import type { SandboxCaller } from "../sandbox/sandbox-wish.ts";
+import type { SandboxCaller } from "../sandbox/sandbox-request.ts";
 import type { Sandboxes } from "../sandbox/sandboxes.ts";
 import type { ApiRoute } from "./api.ts";
 import type { ApprovalNow } from "./contract.ts";
@@ -61,7 +61,7 @@ async function toShown(approval: Approval, { sandboxes, callerOf }: ApprovalSour
   const sandbox = sandboxes?.findMeant(named, callerOf(approval));
   const change = await proposedChange(sandbox, name, args);
   // The id opens the sandbox for whoever has it: the page shows its name.
-  const shown = sessionId === undefined ? {} : { session_id: sandbox?.plan.cellId ?? "[redacted]" };
+  const shown = sessionId === undefined ? {} : { session_id: sandbox?.plan.instanceId ?? "[redacted]" };
   return {
     id,
     principal,
@@ -73,7 +73,7 @@ async function toShown(approval: Approval, { sandboxes, callerOf }: ApprovalSour
     traceId,
     createdAt: new Date(approval.createdAtMs).toISOString(),
     expiresAt: new Date(approval.expiresAtMs).toISOString(),
-    ...(sandbox !== undefined && { sandbox: sandbox.plan.cellId }),
+    ...(sandbox !== undefined && { sandbox: sandbox.plan.instanceId }),
     ...(change !== undefined && { change }),
   };
 }

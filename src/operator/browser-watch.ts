@@ -23,23 +23,23 @@ export class BrowserWatch {
     this.#desk = desk;
   }
 
-  join(cellId: string, viewer: EventSink): () => void {
-    const watch = this.#watches.get(cellId) ?? { viewers: new Set(), timer: undefined, shown: undefined };
+  join(instanceId: string, viewer: EventSink): () => void {
+    const watch = this.#watches.get(instanceId) ?? { viewers: new Set(), timer: undefined, shown: undefined };
     const isFirst = watch.viewers.size === 0;
-    this.#watches.set(cellId, watch);
+    this.#watches.set(instanceId, watch);
     watch.viewers.add(viewer);
     if (watch.shown !== undefined) viewer.send(watch.shown.event, watch.shown.data);
-    if (isFirst) this.#look(cellId, watch);
+    if (isFirst) this.#look(instanceId, watch);
     return () => {
       watch.viewers.delete(viewer);
       if (watch.viewers.size > 0) return;
       clearTimeout(watch.timer);
-      this.#watches.delete(cellId);
+      this.#watches.delete(instanceId);
     };
   }
 
-  #look(cellId: string, watch: Watch): void {
-    void this.#picture(cellId)
+  #look(instanceId: string, watch: Watch): void {
+    void this.#picture(instanceId)
       // A page that is busy or gone has no picture now; it may have one later.
       .catch(() => undefined)
       .then((next) => {
@@ -48,15 +48,15 @@ export class BrowserWatch {
           watch.shown = next;
           for (const viewer of watch.viewers) viewer.send(next.event, next.data);
         }
-        watch.timer = setTimeout(() => this.#look(cellId, watch), LOOK_MS);
+        watch.timer = setTimeout(() => this.#look(instanceId, watch), LOOK_MS);
         watch.timer.unref();
       });
   }
 
-  async #picture(cellId: string): Promise<Watch["shown"]> {
-    const isBusy = this.#desk.activity.runningIn(cellId)?.startsWith("browser") === true;
+  async #picture(instanceId: string): Promise<Watch["shown"]> {
+    const isBusy = this.#desk.activity.runningIn(instanceId)?.startsWith("browser") === true;
     if (isBusy) return undefined;
-    const sandbox = this.#desk.get(cellId);
+    const sandbox = this.#desk.get(instanceId);
     const params = { timeoutMs: PICTURE_TIMEOUT_MS };
     const found = await sandbox.request("browser.picture", params, { timeoutMs: 4 * PICTURE_TIMEOUT_MS });
     if (!found.isRunning) return { event: "none", data: "{}" };

@@ -1,4 +1,4 @@
-import type { SandboxUse, UseOutcome } from "../sandbox/witness.ts";
+import type { ObservedCall, CallOutcome } from "../sandbox/sandbox-observer.ts";
 import type { ActivityKind, CodeCell } from "./activity.ts";
 
 const MAX_CODE_CHARS = 16_384;
@@ -12,7 +12,7 @@ export interface SaidOfUse {
 }
 
 /** What a call sets out to do, for somebody who looks on. Inputs have whatever shape their tool's schema has. */
-export function describeUse({ tool, input, language }: SandboxUse): SaidOfUse & { readonly kind: ActivityKind } {
+export function describeUse({ tool, input, language }: ObservedCall): SaidOfUse & { readonly kind: ActivityKind } {
   const code = textIn(input, "code");
   if (code !== undefined) return { kind: "code", cell: cellOf(input, { code, language }) };
   const command = textIn(input, "command");
@@ -23,8 +23,8 @@ export function describeUse({ tool, input, language }: SandboxUse): SaidOfUse & 
 
 /** What came of it, where that says more than what was printed. */
 export function describeOutcome(
-  { input, language }: SandboxUse,
-  { value, blocks = [], failure }: UseOutcome,
+  { input, language }: ObservedCall,
+  { value, blocks = [], failure }: CallOutcome,
 ): SaidOfUse | undefined {
   const code = textIn(input, "code");
   if (code === undefined) return failure === undefined ? undefined : { text: `${failure.reason}\n` };
@@ -44,7 +44,7 @@ export function describeOutcome(
 /** What a call printed, from its result: one that ends at once has sent nothing before. */
 export function printedBy({
   value,
-}: UseOutcome): readonly { readonly stream: "stdout" | "stderr"; readonly text: string }[] {
+}: CallOutcome): readonly { readonly stream: "stdout" | "stderr"; readonly text: string }[] {
   return (["stdout", "stderr"] as const).flatMap((stream) => {
     const text = textIn(value, stream) ?? "";
     return text === "" ? [] : [{ stream, text }];
@@ -61,7 +61,7 @@ function cellOf(input: unknown, { code, language }: Pick<CodeCell, "code" | "lan
   return { language: named ?? language, code: code.slice(0, MAX_CODE_CHARS) };
 }
 
-function imagesIn(blocks: NonNullable<UseOutcome["blocks"]>): { readonly mime: string; readonly data: string }[] {
+function imagesIn(blocks: NonNullable<CallOutcome["blocks"]>): { readonly mime: string; readonly data: string }[] {
   return blocks
     .filter(({ type }) => type === "image")
     .flatMap((block) => {

@@ -46,7 +46,7 @@ export class NowBoard {
     for (const [name, { status: each, message, detail = message }] of Object.entries(checks))
       shown[name] = { status: each, message: detail };
     this.#health = { status, checks: shown };
-    await usage.sample(sandboxes().map(({ cellId }) => cellId));
+    await usage.sample(sandboxes().map(({ instanceId }) => instanceId));
   }
 
   now(): Now {
@@ -66,31 +66,31 @@ export class NowBoard {
     };
   }
 
-  sandbox(cellId: string): SandboxNow | undefined {
-    const found = this.#sources.sandboxes().find((each) => each.cellId === cellId);
+  sandbox(instanceId: string): SandboxNow | undefined {
+    const found = this.#sources.sandboxes().find((each) => each.instanceId === instanceId);
     return found && this.#sandbox(found);
   }
 
   /** What stands for it in the ledger, also when it has ended. Those that nobody has looked at are not known. */
-  ledgerIdOf(cellId: string): string | undefined {
-    return this.#ledgerIds.get(cellId);
+  ledgerIdOf(instanceId: string): string | undefined {
+    return this.#ledgerIds.get(instanceId);
   }
 
-  #ledgerId({ id, cellId }: SandboxSummary): string {
-    const known = this.#ledgerIds.get(cellId);
+  #ledgerId({ id, instanceId }: SandboxSummary): string {
+    const known = this.#ledgerIds.get(instanceId);
     if (known !== undefined) return known;
     const [oldest] = this.#ledgerIds.keys();
     if (oldest !== undefined && this.#ledgerIds.size >= MAX_REMEMBERED) this.#ledgerIds.delete(oldest);
     const digest = sessionDigest(id);
-    this.#ledgerIds.set(cellId, digest);
+    this.#ledgerIds.set(instanceId, digest);
     return digest;
   }
 
   #sandbox(summary: SandboxSummary): SandboxNow {
-    const { cellId, state, ownerId, template, flavor, runtime, takenOverBy } = summary;
+    const { instanceId, state, ownerId, template, flavor, runtime, takenOverBy } = summary;
     const { usage, activity } = this.#sources;
     return {
-      id: cellId,
+      id: instanceId,
       ledgerId: this.#ledgerId(summary),
       state,
       owner: ownerId,
@@ -100,8 +100,8 @@ export class NowBoard {
       createdAt: isoTime(summary.createdAtMs),
       lastUsedAt: isoTime(summary.lastUsedAtMs),
       expiresAt: isoTime(summary.endsAtMs),
-      ...usage.of(cellId),
-      running: activity.runningIn(cellId),
+      ...usage.of(instanceId),
+      running: activity.runningIn(instanceId),
       ...(takenOverBy !== undefined && { takenOverBy }),
     };
   }

@@ -31,8 +31,8 @@ export class SandboxDesk {
   }
 
   /** @throws OwlError when there is none of this name. */
-  get(cellId: string): Sandbox {
-    const sandbox = this.#options.sandboxes.findCell(cellId);
+  get(instanceId: string): Sandbox {
+    const sandbox = this.#options.sandboxes.findByInstance(instanceId);
     if (sandbox !== undefined) return sandbox;
     throw new OwlError("session_not_found", "there is no such sandbox: it has ended, or never was", {
       hint: "go back to the list of sandboxes",
@@ -40,8 +40,8 @@ export class SandboxDesk {
   }
 
   /** Keeps it from ending for want of use while somebody works with it. */
-  async use<T>(cellId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T> {
-    const sandbox = this.get(cellId);
+  async use<T>(instanceId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T> {
+    const sandbox = this.get(instanceId);
     sandbox.acquire();
     try {
       await sandbox.ready();
@@ -51,28 +51,28 @@ export class SandboxDesk {
     }
   }
 
-  async record(operator: Operator, cellId: string, { name, args = {} }: Wish): Promise<Sandbox> {
-    const sandbox = this.get(cellId);
+  async record(operator: Operator, instanceId: string, { name, args = {} }: Wish): Promise<Sandbox> {
+    const sandbox = this.get(instanceId);
     await this.#options.record({
       by: operator.id,
       name: `operator.${name}`,
-      args: { sandbox: cellId, ...args },
+      args: { sandbox: instanceId, ...args },
       sandbox: sessionDigest(sandbox.facts.id),
     });
     return sandbox;
   }
 
   /** On the record, and before the eyes of whoever looks on. */
-  async act(operator: Operator, cellId: string, wish: Wish): Promise<Sandbox> {
+  async act(operator: Operator, instanceId: string, wish: Wish): Promise<Sandbox> {
     const { name, args = {} } = wish;
-    const sandbox = await this.record(operator, cellId, wish);
+    const sandbox = await this.record(operator, instanceId, wish);
     const said = Object.values(args).map(String).join(" ").slice(0, 200);
-    this.activity.add(cellId, { kind: "state", text: `${name} ${said}`.trimEnd(), by: operator.id });
+    this.activity.add(instanceId, { kind: "state", text: `${name} ${said}`.trimEnd(), by: operator.id });
     return sandbox;
   }
 
-  end(cellId: string, how: "destroyed" | "stopped"): Promise<boolean> {
-    return this.#options.sandboxes.endCell(cellId, how);
+  end(instanceId: string, how: "destroyed" | "stopped"): Promise<boolean> {
+    return this.#options.sandboxes.endInstance(instanceId, how);
   }
 }
 

@@ -44,7 +44,7 @@ export function sandboxFileRoutes(options: SandboxFileOptions): readonly ApiRout
       answer: async ({ operator, parts: [id = ""], query, bytes }) => {
         const path = pathOf(query);
         await desk.act(operator, id, { name: "file_write", args: { path } });
-        const workspace = await files.openCell(id);
+        const workspace = await files.openByInstance(id);
         try {
           return { path, ...(await workspace.write(path, bytes)) };
         } finally {
@@ -69,7 +69,7 @@ async function download({ desk, files }: SandboxFileOptions, request: ApiRequest
   const path = pathOf(query);
   await desk.act(operator, id, { name: "file_read", args: { path } });
   const chunks = async function* (): AsyncGenerator<Uint8Array> {
-    const workspace = await files.openCell(id);
+    const workspace = await files.openByInstance(id);
     try {
       const file = await workspace.read(path);
       yield* file.bytes(0, file.sizeBytes);

@@ -10,7 +10,7 @@ import type { SandboxDesk } from "./sandbox-desk.ts";
 
 export interface SandboxRoutesOptions {
   readonly desk: SandboxDesk;
-  readonly now: (cellId: string) => SandboxNow | undefined;
+  readonly now: (instanceId: string) => SandboxNow | undefined;
   readonly workspacePath: string;
 }
 

@@ -9,7 +9,7 @@ import type { SandboxDesk } from "./sandbox-desk.ts";
 /** What is wanted of the desk here. */
 export interface TakeoverDesk {
   readonly activity: Pick<ActivityLog, "add">;
-  get(cellId: string): TerminalHost & Pick<Sandbox, "takenOverBy" | "takeOver" | "giveBack">;
+  get(instanceId: string): TerminalHost & Pick<Sandbox, "takenOverBy" | "takeOver" | "giveBack">;
   record(...asked: Parameters<SandboxDesk["record"]>): Promise<unknown>;
   act(...asked: Parameters<SandboxDesk["act"]>): Promise<unknown>;
 }
@@ -37,10 +37,10 @@ export class Takeovers {
   }
 
   /** From now on its owner's calls are refused. @throws OwlError when another operator has it. */
-  async take(operator: Operator, cellId: string): Promise<void> {
-    const sandbox = this.#desk.get(cellId);
+  async take(operator: Operator, instanceId: string): Promise<void> {
+    const sandbox = this.#desk.get(instanceId);
     const { takenOverBy } = sandbox;
-    if (takenOverBy === operator.id) return this.#touch(cellId);
+    if (takenOverBy === operator.id) return this.#touch(instanceId);
     if (takenOverBy !== undefined)
       throw new OwlError("sandbox_taken_over", `${takenOverBy} works in it already`, {
         hint: "wait until it is given back",
@@ -48,13 +48,13 @@ export class Takeovers {
     // Before the first wait, so that two at once cannot both have it.
     sandbox.takeOver(operator.id);
     const takeover: Takeover = { operator, terminal: undefined, timer: undefined, restTimer: undefined };
-    this.#taken.set(cellId, takeover);
-    this.#touch(cellId);
+    this.#taken.set(instanceId, takeover);
+    this.#touch(instanceId);
     try {
-      await this.#desk.act(operator, cellId, { name: "takeover" });
+      await this.#desk.act(operator, instanceId, { name: "takeover" });
     } catch (error) {
-      if (this.#taken.get(cellId) === takeover) {
-        this.#forget(cellId);
+      if (this.#taken.get(instanceId) === takeover) {
+        this.#forget(instanceId);
         sandbox.giveBack();
       }
       throw error;
@@ -62,109 +62,110 @@ export class Takeovers {
   }
 
   /** Any operator may: who took it may be gone. */
-  async giveBack(operator: Operator, cellId: string): Promise<void> {
-    const sandbox = this.#desk.get(cellId);
+  async giveBack(operator: Operator, instanceId: string): Promise<void> {
+    const sandbox = this.#desk.get(instanceId);
     if (sandbox.takenOverBy === undefined) return;
-    const takeover = this.#taken.get(cellId);
-    if (takeover !== undefined) await this.#recordRest(cellId, takeover);
-    await this.#desk.act(operator, cellId, { name: "giveback" });
+    const takeover = this.#taken.get(instanceId);
+    if (takeover !== undefined) await this.#recordRest(instanceId, takeover);
+    await this.#desk.act(operator, instanceId, { name: "giveback" });
     // Somebody else may have given it back meanwhile, and a third have taken it.
-    if (this.#taken.get(cellId) !== takeover) return;
-    this.#forget(cellId);
+    if (this.#taken.get(instanceId) !== takeover) return;
+    this.#forget(instanceId);
     sandbox.giveBack();
   }
 
   /** What was typed. A line is on the record before the shell gets it. */
-  async type(operator: Operator, cellId: string, input: string): Promise<void> {
-    const terminal = await this.#terminalOf(operator, cellId, USUAL_SIZE);
+  async type(operator: Operator, instanceId: string, input: string): Promise<void> {
+    const terminal = await this.#terminalOf(operator, instanceId, USUAL_SIZE);
     for (const line of terminal.linesWith(input))
-      await this.#desk.record(operator, cellId, { name: "terminal", args: { line } });
+      await this.#desk.record(operator, instanceId, { name: "terminal", args: { line } });
     await terminal.type(input);
-    this.#recordRestLater(cellId);
+    this.#recordRestLater(instanceId);
   }
 
   /** A program can act on a single character: what no line end has put on the record gets there after a pause. */
-  #recordRestLater(cellId: string): void {
-    const takeover = this.#taken.get(cellId);
+  #recordRestLater(instanceId: string): void {
+    const takeover = this.#taken.get(instanceId);
     if (takeover === undefined) return;
     clearTimeout(takeover.restTimer);
     takeover.restTimer = setTimeout(() => {
-      this.#recordRest(cellId, takeover).catch(() => this.#recordRestLater(cellId));
+      this.#recordRest(instanceId, takeover).catch(() => this.#recordRestLater(instanceId));
     }, REST_MS);
     takeover.restTimer.unref();
   }
 
-  async #recordRest(cellId: string, { operator, terminal, restTimer }: Takeover): Promise<void> {
+  async #recordRest(instanceId: string, { operator, terminal, restTimer }: Takeover): Promise<void> {
     clearTimeout(restTimer);
     const line = terminal?.takeRest() ?? "";
     if (line === "") return;
     try {
-      await this.#desk.record(operator, cellId, { name: "terminal", args: { line } });
+      await this.#desk.record(operator, instanceId, { name: "terminal", args: { line } });
     } catch (error) {
       terminal?.putBack(line);
       throw error;
     }
   }
 
-  async resize(operator: Operator, cellId: string, size: TerminalSize): Promise<void> {
-    const terminal = await this.#terminalOf(operator, cellId, size);
+  async resize(operator: Operator, instanceId: string, size: TerminalSize): Promise<void> {
+    const terminal = await this.#terminalOf(operator, instanceId, size);
     await terminal.resize(size);
   }
 
   /** Whoever works in it keeps it. @throws OwlError for everybody else. */
-  renew(operator: Operator, cellId: string): void {
-    this.#renewed(operator, cellId);
+  renew(operator: Operator, instanceId: string): void {
+    this.#renewed(operator, instanceId);
   }
 
-  #renewed(operator: Operator, cellId: string): Takeover {
-    const takeover = this.#taken.get(cellId);
-    if (this.#desk.get(cellId).takenOverBy !== operator.id || takeover === undefined)
+  #renewed(operator: Operator, instanceId: string): Takeover {
+    const takeover = this.#taken.get(instanceId);
+    if (this.#desk.get(instanceId).takenOverBy !== operator.id || takeover === undefined)
       throw new OwlError("forbidden", "only who has taken the sandbox over works in it", {
         hint: "take it over first",
       });
-    this.#touch(cellId);
+    this.#touch(instanceId);
     return takeover;
   }
 
-  async #terminalOf(operator: Operator, cellId: string, size: TerminalSize): Promise<OperatorTerminal> {
-    const takeover = this.#renewed(operator, cellId);
-    const sandbox = this.#desk.get(cellId);
+  async #terminalOf(operator: Operator, instanceId: string, size: TerminalSize): Promise<OperatorTerminal> {
+    const takeover = this.#renewed(operator, instanceId);
+    const sandbox = this.#desk.get(instanceId);
     if (takeover.terminal?.isOpen !== true) {
-      await this.#recordRest(cellId, takeover);
+      await this.#recordRest(instanceId, takeover);
       const { activity } = this.#desk;
       const show = (text: string): void =>
-        activity.add(cellId, { kind: "terminal", stream: "stdout", text, by: operator.id });
+        activity.add(instanceId, { kind: "terminal", stream: "stdout", text, by: operator.id });
       takeover.terminal = new OperatorTerminal({ sandbox, size, show });
     }
     await takeover.terminal.ready;
     return takeover.terminal;
   }
 
-  #touch(cellId: string): void {
-    const takeover = this.#taken.get(cellId);
+  #touch(instanceId: string): void {
+    const takeover = this.#taken.get(instanceId);
     if (takeover === undefined) return;
     clearTimeout(takeover.timer);
-    const giveBack = (): void => void this.giveBack(takeover.operator, cellId).catch(() => this.#tryLater(cellId));
+    const giveBack = (): void =>
+      void this.giveBack(takeover.operator, instanceId).catch(() => this.#tryLater(instanceId));
     takeover.timer = setTimeout(giveBack, FORGOTTEN_MS);
     takeover.timer.unref();
   }
 
   /** What could not be recorded is not done, and tried again. */
-  #tryLater(cellId: string): void {
+  #tryLater(instanceId: string): void {
     try {
-      this.#desk.get(cellId);
-      this.#touch(cellId);
+      this.#desk.get(instanceId);
+      this.#touch(instanceId);
     } catch {
       // The sandbox has ended meanwhile: there is nothing to give back.
-      this.#forget(cellId);
+      this.#forget(instanceId);
     }
   }
 
-  #forget(cellId: string): void {
-    const takeover = this.#taken.get(cellId);
+  #forget(instanceId: string): void {
+    const takeover = this.#taken.get(instanceId);
     clearTimeout(takeover?.timer);
     clearTimeout(takeover?.restTimer);
     takeover?.terminal?.close();
-    this.#taken.delete(cellId);
+    this.#taken.delete(instanceId);
   }
 }

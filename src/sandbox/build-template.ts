@@ -6,7 +6,7 @@ import { OwlError } from "../errors/owl-error.ts";
 import { removeTree } from "./runtimes/remove-tree.ts";
 import type { Language, OnOutput } from "./guest-methods.ts";
 import { installFailure } from "./install-failure.ts";
-import type { Place, PlaceParts, Places } from "./place.ts";
+import type { ConnectedInstance, InstanceOptions, InstanceStarter } from "./instance-starter.ts";
 
 /** What goes into a template beside the system's own tree. */
 export interface TemplateRecipe {
@@ -23,7 +23,7 @@ export interface TemplateRecipe {
 }
 
 export interface BuildOptions {
-  readonly places: Places;
+  readonly starter: InstanceStarter;
   readonly dataFolder: string;
   readonly workspacePath: string;
   readonly recipe: TemplateRecipe;
@@ -73,9 +73,9 @@ interface Folders {
 }
 
 async function install(options: BuildOptions, folders: Folders): Promise<readonly string[]> {
-  const { places, recipe, signal } = options;
+  const { starter, recipe, signal } = options;
   const own = { isReadOnly: false, isOwn: true };
-  const parts: PlaceParts = {
+  const parts: InstanceOptions = {
     template: "python",
     flavor: "large",
     env: {},
@@ -85,41 +85,41 @@ async function install(options: BuildOptions, folders: Folders): Promise<readonl
     ],
     network: { allow: recipe.allow },
   };
-  const { plan, place } = await places.openNew(parts, signal);
+  const { plan, instance } = await starter.openNew(parts, signal);
   try {
-    for (const file of recipe.files) await copyIn(place, file, signal);
-    return [...(await installPython(place, options)), ...(await installNode(place, options))];
+    for (const file of recipe.files) await copyIn(instance, file, signal);
+    return [...(await installPython(instance, options)), ...(await installNode(instance, options))];
   } finally {
-    await place.close();
-    await places.discard(plan);
+    await instance.close();
+    await starter.discard(plan);
   }
 }
 
-async function installPython(place: Place, options: BuildOptions): Promise<readonly string[]> {
+async function installPython(instance: ConnectedInstance, options: BuildOptions): Promise<readonly string[]> {
   if (options.recipe.python.length === 0) return [];
-  await write(place, "requirements.txt", `${options.recipe.python.join("\n")}\n`);
+  await write(instance, "requirements.txt", `${options.recipe.python.join("\n")}\n`);
   const pip = "python3 -m pip --disable-pip-version-check --no-input";
-  await run(place, options, `${pip} install --no-cache-dir --target /build/python -r requirements.txt`);
-  const listed = await run(place, options, `${pip} list --path /build/python --format freeze`);
+  await run(instance, options, `${pip} install --no-cache-dir --target /build/python -r requirements.txt`);
+  const listed = await run(instance, options, `${pip} list --path /build/python --format freeze`);
   return lines(listed).map((line) => line.replace("==", " "));
 }
 
-async function installNode(place: Place, options: BuildOptions): Promise<readonly string[]> {
+async function installNode(instance: ConnectedInstance, options: BuildOptions): Promise<readonly string[]> {
   if (options.recipe.node.length === 0) return [];
-  await write(place, "packages.txt", options.recipe.node.join("\n"));
+  await write(instance, "packages.txt", options.recipe.node.join("\n"));
   const flags = "--no-audit --no-fund --no-update-notifier --loglevel=http";
-  await run(place, options, `xargs -d '\\n' npm install ${flags} -- < packages.txt`);
-  await run(place, options, "cp -a node_modules/. /build/node_modules/");
-  const listed = await run(place, options, "npm ls --depth=0 --parseable --long | tail -n +2 | cut -d: -f2");
+  await run(instance, options, `xargs -d '\\n' npm install ${flags} -- < packages.txt`);
+  await run(instance, options, "cp -a node_modules/. /build/node_modules/");
+  const listed = await run(instance, options, "npm ls --depth=0 --parseable --long | tail -n +2 | cut -d: -f2");
   return lines(listed).map((line) => line.replace(/@([^@]*)$/, " $1"));
 }
 
 /** Every command is ours to the letter: what the recipe says comes in as files. */
-async function run(place: Place, { onOutput, signal }: BuildOptions, command: string): Promise<string> {
-  const { callId, stop } = place.client.listen(onOutput);
+async function run(instance: ConnectedInstance, { onOutput, signal }: BuildOptions, command: string): Promise<string> {
+  const { callId, stop } = instance.client.listen(onOutput);
   const limits = { callId, timeoutMs: INSTALL_TIMEOUT_MS, maxOutputChars: MAX_OUTPUT_CHARS };
   try {
-    const { exitCode, stdout, stderr } = await place.client.request(
+    const { exitCode, stdout, stderr } = await instance.client.request(
       "shell.exec",
       { ...limits, command, background: false },
       { timeoutMs: INSTALL_TIMEOUT_MS + SHORT_TIMEOUT_MS, signal },
@@ -135,20 +135,20 @@ async function run(place: Place, { onOutput, signal }: BuildOptions, command: st
   }
 }
 
-async function copyIn(place: Place, file: string, signal: AbortSignal): Promise<void> {
+async function copyIn(instance: ConnectedInstance, file: string, signal: AbortSignal): Promise<void> {
   const bytes = await readFile(file);
   for (let start = 0; start === 0 || start < bytes.length; start += PAGE_BYTES) {
     signal.throwIfAborted();
     const content = bytes.subarray(start, start + PAGE_BYTES).toString("base64");
     const mode = start === 0 ? "overwrite" : "append";
     const params = { path: basename(file), content, encoding: "base64", mode } as const;
-    await place.client.request("file.write", params, { timeoutMs: SHORT_TIMEOUT_MS, signal });
+    await instance.client.request("file.write", params, { timeoutMs: SHORT_TIMEOUT_MS, signal });
   }
 }
 
-async function write(place: Place, path: string, content: string): Promise<void> {
+async function write(instance: ConnectedInstance, path: string, content: string): Promise<void> {
   const params = { path, content, encoding: "utf-8", mode: "overwrite" } as const;
-  await place.client.request("file.write", params, { timeoutMs: SHORT_TIMEOUT_MS });
+  await instance.client.request("file.write", params, { timeoutMs: SHORT_TIMEOUT_MS });
 }
 
 /** A link in a folder's place would be followed when sandboxes start from it. */

@@ -1,5 +1,5 @@
 import type { Sandbox } from "./sandbox.ts";
-import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
+import type { SandboxCaller, SandboxRequest } from "./sandbox-request.ts";
 
 const MAX_REMEMBERED = 10_000;
 
@@ -9,14 +9,14 @@ export class DefaultSandboxes {
   /** Why the one of a key ended, until the caller has another. */
   readonly #whyEnded = new Map<string, string>();
 
-  find(caller: SandboxCaller, wish: SandboxWish): Sandbox | undefined {
-    const key = keyOf(caller, wish);
+  find(caller: SandboxCaller, request: SandboxRequest): Sandbox | undefined {
+    const key = keyOf(caller, request);
     return key === undefined ? undefined : this.#byKey.get(key);
   }
 
   /** Why the caller's sandbox ended; nothing when there was none or its owner ended it. */
-  whyEnded(caller: SandboxCaller, wish: SandboxWish): string | undefined {
-    const key = keyOf(caller, wish);
+  whyEnded(caller: SandboxCaller, request: SandboxRequest): string | undefined {
+    const key = keyOf(caller, request);
     return key === undefined ? undefined : this.#whyEnded.get(key);
   }
 
@@ -45,6 +45,6 @@ export class DefaultSandboxes {
   }
 }
 
-function keyOf({ principal, sessionId }: SandboxCaller, { template, flavor }: SandboxWish): string | undefined {
+function keyOf({ principal, sessionId }: SandboxCaller, { template, flavor }: SandboxRequest): string | undefined {
   return sessionId === undefined ? undefined : JSON.stringify([principal.id, sessionId, template, flavor]);
 }

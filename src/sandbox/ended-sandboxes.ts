@@ -1,4 +1,4 @@
-import type { PlacePlan } from "./place.ts";
+import type { InstancePlan } from "./instance-starter.ts";
 
 const REMEMBER_MS = 24 * 3_600_000;
 const MAX_REMEMBERED = 10_000;
@@ -7,7 +7,7 @@ const MAX_REMEMBERED = 10_000;
 export interface EndedSandbox {
   readonly id: string;
   readonly ownerId: string;
-  readonly plan: PlacePlan;
+  readonly plan: InstancePlan;
   readonly labels: Readonly<Record<string, string>>;
   readonly idleMs: number;
   readonly maxAgeMs: number;

@@ -5,7 +5,7 @@ import { OwlError } from "../errors/owl-error.ts";
 import { FLAVORS } from "./flavors.ts";
 import type { GuestResult } from "./guest-methods.ts";
 import type { Sandbox } from "./sandbox.ts";
-import type { Lease, Sandboxes } from "./sandboxes.ts";
+import type { SandboxUse, Sandboxes } from "./sandboxes.ts";
 
 /** Large enough that the way to the guest and back does not count, small enough that many transfers fit in memory. */
 const MAX_PAGE_BYTES = 256 * 1024;
@@ -28,33 +28,33 @@ export class FileTransfer {
 
   /** The caller's sandbox, busy until `release`; throws as for an unknown one when it is somebody else's. */
   async open(principal: Principal, id: string): Promise<OpenWorkspace> {
-    const lease = await this.#options.sandboxes.open({ principal, sessionId: undefined }, id);
-    return new OpenWorkspace(lease, this.#options);
+    const sandboxUse = await this.#options.sandboxes.open({ principal, sessionId: undefined }, id);
+    return new OpenWorkspace(sandboxUse, this.#options);
   }
 
   /** The same for a sandbox that lives: one that has ended has nothing to read, and is not made again. */
   async openLive(principal: Principal, id: string): Promise<OpenWorkspace> {
-    const lease = await this.#options.sandboxes.openLive({ principal, sessionId: undefined }, id);
-    return new OpenWorkspace(lease, this.#options);
+    const sandboxUse = await this.#options.sandboxes.openLive({ principal, sessionId: undefined }, id);
+    return new OpenWorkspace(sandboxUse, this.#options);
   }
 
   /** For operators, by the name of its cell: whoever owns it, taken over or not. */
-  async openCell(cellId: string): Promise<OpenWorkspace> {
-    const lease = await this.#options.sandboxes.leaseCell(cellId);
-    if (lease === undefined) throw new OwlError("session_not_found", "there is no such sandbox");
-    return new OpenWorkspace(lease, this.#options);
+  async openByInstance(instanceId: string): Promise<OpenWorkspace> {
+    const sandboxUse = await this.#options.sandboxes.useByInstance(instanceId);
+    if (sandboxUse === undefined) throw new OwlError("session_not_found", "there is no such sandbox");
+    return new OpenWorkspace(sandboxUse, this.#options);
   }
 }
 
 export class OpenWorkspace {
-  readonly #lease: Lease;
+  readonly #sandboxUse: SandboxUse;
   readonly #sandbox: Sandbox;
   readonly #options: FileTransferOptions;
   readonly #pageBytes: number;
 
-  constructor(lease: Lease, options: FileTransferOptions) {
-    this.#lease = lease;
-    this.#sandbox = lease.sandbox;
+  constructor(sandboxUse: SandboxUse, options: FileTransferOptions) {
+    this.#sandboxUse = sandboxUse;
+    this.#sandbox = sandboxUse.sandbox;
     this.#options = options;
     // A page travels as base64 in a frame with a little around it.
     this.#pageBytes = Math.max(1, Math.min(MAX_PAGE_BYTES, Math.floor(options.maxFrameBytes / 2)));
@@ -62,11 +62,11 @@ export class OpenWorkspace {
 
   /** Its name in lists and logs, which opens nothing. */
   get name(): string {
-    return this.#sandbox.plan.cellId;
+    return this.#sandbox.plan.instanceId;
   }
 
   get wasCreated(): boolean {
-    return this.#lease.wasCreated;
+    return this.#sandboxUse.wasCreated;
   }
 
   /** The most that can ever fit; a folder of the host in the workspace's place has no quota of ours. */
@@ -101,7 +101,7 @@ export class OpenWorkspace {
   }
 
   release(): void {
-    this.#lease.release();
+    this.#sandboxUse.release();
   }
 
   /** Says no before the first byte of the body is read. */

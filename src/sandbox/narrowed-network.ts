@@ -1,19 +1,19 @@
 import { OwlError } from "../errors/owl-error.ts";
-import type { Network, PlaceParts } from "./place.ts";
-import type { SandboxWish } from "./sandbox-wish.ts";
+import type { Network, InstanceOptions } from "./instance-starter.ts";
+import type { SandboxRequest } from "./sandbox-request.ts";
 
 export interface Sharing {
   /** Whether sandboxes with and without a network may write to the same volumes. */
   readonly sharesVolumes: boolean;
-  readonly defaults: Pick<PlaceParts, "volumes">;
+  readonly defaults: Pick<InstanceOptions, "volumes">;
 }
 
 /** Callers may have less than the operator allows, never more. */
-export function narrowed(usual: Network, wish: SandboxWish, sharing: Sharing): Network {
-  return assertMayShare(chosen(usual, wish), usual, sharing);
+export function narrowed(usual: Network, request: SandboxRequest, sharing: Sharing): Network {
+  return assertMayShare(chosen(usual, request), usual, sharing);
 }
 
-function chosen(usual: Network, { isOffline = false, network }: SandboxWish): Network {
+function chosen(usual: Network, { isOffline = false, network }: SandboxRequest): Network {
   if (isOffline) return { allow: [] };
   if (network === undefined) return usual;
   const beyond = network.find((host) => !usual.allow.includes(host));

@@ -2,7 +2,7 @@ import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan, untraced } from "../telemetry/tracing/active-span.ts";
 import type { Flavor } from "./flavors.ts";
-import type { Place, PlacePlan } from "./place.ts";
+import type { ConnectedInstance, InstancePlan } from "./instance-starter.ts";
 
 /** Claims of this long ago say how many will come next. */
 const DEMAND_WINDOW_MS = 15_000;
@@ -17,9 +17,9 @@ const OPEN_AT_ONCE = 2;
 /** Whoever claimed one uses it now; starting others at the same moment would take the processor from it. */
 const REFILL_DELAY_MS = 60;
 
-export interface PooledPlace {
-  readonly plan: PlacePlan;
-  readonly place: Place;
+export interface WarmInstance {
+  readonly plan: InstancePlan;
+  readonly instance: ConnectedInstance;
 }
 
 export interface PoolOptions {
@@ -31,24 +31,24 @@ export interface PoolOptions {
   readonly flavor: Flavor;
   readonly preload: readonly string[];
   readonly logger: Logger;
-  readonly open: (template: string, signal: AbortSignal) => Promise<PooledPlace>;
-  readonly discard: (pooled: PooledPlace) => Promise<void>;
+  readonly open: (template: string, signal: AbortSignal) => Promise<WarmInstance>;
+  readonly discard: (pooled: WarmInstance) => Promise<void>;
   /** Whether the memory limits leave room for one more. */
-  readonly hasRoom: () => boolean;
+  readonly hasCapacity: () => boolean;
   /** How long one may wait until it is replaced; absent: for ever. */
   readonly maxWaitMs?: ((template: string) => number | undefined) | undefined;
   readonly onFilled?: ((template: string, durationMs: number) => void) | undefined;
 }
 
-interface Shelf {
-  readonly waiting: PooledPlace[];
+interface WarmInstances {
+  readonly waiting: WarmInstance[];
   opening: number;
 }
 
 /** Places that are started and warm before anybody asks. */
 export class Pool {
   readonly #options: PoolOptions;
-  readonly #shelves: ReadonlyMap<string, Shelf>;
+  readonly #shelves: ReadonlyMap<string, WarmInstances>;
   readonly #claims: { readonly template: string; readonly atMs: number }[] = [];
   readonly #stopping = new AbortController();
   readonly #work = new Set<Promise<void>>();
@@ -88,11 +88,11 @@ export class Pool {
   }
 
   /** A warm place, at once, or nothing. */
-  claim(template: string): PooledPlace | undefined {
+  claim(template: string): WarmInstance | undefined {
     this.#claims.push({ template, atMs: performance.now() });
-    let claimed: PooledPlace | undefined;
+    let claimed: WarmInstance | undefined;
     do claimed = this.#shelf(template).waiting.shift();
-    while (claimed !== undefined && claimed.place.isOver);
+    while (claimed !== undefined && claimed.instance.isOver);
     activeSpan()?.set("owlclaw.sandbox.warm", claimed !== undefined);
     // What comes next is for others.
     this.#afterClaim ??= untraced(() => setTimeout(this.#refillAfterClaim, REFILL_DELAY_MS).unref());
@@ -127,7 +127,7 @@ export class Pool {
   #isMissing(template: string): boolean {
     const { waiting, opening } = this.#shelf(template);
     const there = waiting.length + opening;
-    if (there >= this.#target(template) || !this.#options.hasRoom()) return false;
+    if (there >= this.#target(template) || !this.#options.hasCapacity()) return false;
     return [...this.#shelves.values()].reduce((sum, each) => sum + each.opening, 0) < OPEN_AT_ONCE;
   }
 
@@ -166,12 +166,12 @@ export class Pool {
     }
   }
 
-  async #warm(template: string, pooled: PooledPlace): Promise<void> {
+  async #warm(template: string, pooled: WarmInstance): Promise<void> {
     const { language } = pooled.plan;
     const preload = language === "python" ? this.#options.preload : [];
     const signal = this.#stopping.signal;
     try {
-      await pooled.place.client.request("code.warm", { language, preload }, { timeoutMs: WARM_TIMEOUT_MS, signal });
+      await pooled.instance.client.request("code.warm", { language, preload }, { timeoutMs: WARM_TIMEOUT_MS, signal });
       await rehearse(pooled, signal);
       signal.throwIfAborted();
     } catch (error) {
@@ -182,11 +182,11 @@ export class Pool {
     const drop = (): void => this.#drop(template, pooled);
     const maxWaitMs = this.#options.maxWaitMs?.(template);
     const tooLong = maxWaitMs === undefined ? undefined : setTimeout(drop, maxWaitMs).unref();
-    void pooled.place.ended.then(drop).finally(() => clearTimeout(tooLong));
+    void pooled.instance.ended.then(drop).finally(() => clearTimeout(tooLong));
   }
 
   /** One that died while it waited, or waited for too long, leaves room for another. */
-  #drop(template: string, pooled: PooledPlace): void {
+  #drop(template: string, pooled: WarmInstance): void {
     const { waiting } = this.#shelf(template);
     const at = waiting.indexOf(pooled);
     if (at === -1) return;
@@ -195,7 +195,7 @@ export class Pool {
     this.refill();
   }
 
-  #shelf(template: string): Shelf {
+  #shelf(template: string): WarmInstances {
     const shelf = this.#shelves.get(template);
     if (shelf === undefined) throw new OwlError("internal", `the pool knows no template ${JSON.stringify(template)}`);
     return shelf;
@@ -219,7 +219,7 @@ export class Pool {
  * The first command in a guest takes milliseconds longer than the second, since nothing of it has run yet. One that does
  * nothing leaves nothing behind; whether it works is for real calls to tell. Code rehearses inside, when it is warmed.
  */
-async function rehearse({ place: { client } }: PooledPlace, signal: AbortSignal): Promise<void> {
+async function rehearse({ instance: { client } }: WarmInstance, signal: AbortSignal): Promise<void> {
   const { callId, stop } = client.listen(() => undefined);
   const params = { callId, command: ":", background: false, timeoutMs: REHEARSAL_MS, maxOutputChars: 1 };
   try {

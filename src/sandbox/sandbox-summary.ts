@@ -5,7 +5,7 @@ import type { Sandbox, SandboxState } from "./sandbox.ts";
 export interface SandboxSummary {
   readonly id: string;
   readonly ownerId: string;
-  readonly cellId: string;
+  readonly instanceId: string;
   readonly runtime: string;
   readonly state: SandboxState;
   readonly template: string;
@@ -27,7 +27,7 @@ export function toSummary({
   takenOverBy,
 }: Sandbox): SandboxSummary {
   const { id, ownerId, labels, createdAtMs } = facts;
-  const { cellId, template, flavor } = plan;
+  const { instanceId, template, flavor } = plan;
   const times = { createdAtMs, lastUsedAtMs, endsAtMs };
-  return { id, ownerId, cellId, runtime, state, template, flavor, labels, ...times, takenOverBy };
+  return { id, ownerId, instanceId, runtime, state, template, flavor, labels, ...times, takenOverBy };
 }

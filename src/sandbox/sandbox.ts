@@ -5,11 +5,11 @@ import type { BrowserMethod } from "./browser-methods.ts";
 import { FirstResult } from "./first-result.ts";
 import { type RequestOptions, GuestLost } from "./guest-client.ts";
 import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput, TerminalSize } from "./guest-methods.ts";
-import type { Place, PlacePlan, Places } from "./place.ts";
-import type { CellUsage } from "./runtimes/runtime.ts";
+import type { ConnectedInstance, InstancePlan, InstanceStarter } from "./instance-starter.ts";
+import type { InstanceUsage } from "./runtimes/runtime.ts";
 import { SerialQueue } from "./serial-queue.ts";
 import { pausedOwner, type StartPauses } from "./start-pauses.ts";
-import type { TextShelf } from "./text-shelf.ts";
+import type { TextStore } from "./text-store.ts";
 import { dropStart, readStart, type WorkspaceStart } from "./workspace-start.ts";
 
 /** What the guest itself needs on top of the time it was given, to end things and to answer. */
@@ -36,22 +36,22 @@ export interface SandboxFacts {
 
 export interface SandboxOptions {
   readonly facts: SandboxFacts;
-  readonly plan: PlacePlan;
-  readonly places: Places;
+  readonly plan: InstancePlan;
+  readonly starter: InstanceStarter;
   /** The first start; a place from the pool is there at once. */
-  readonly open: (signal: AbortSignal) => Promise<Place>;
+  readonly open: (signal: AbortSignal) => Promise<ConnectedInstance>;
   readonly pauses: StartPauses;
   readonly logger: Logger;
   readonly keepWorkspace: boolean;
   /** Hears how long the first thing took that was done in it. */
   readonly onFirstResult?: (durationMs: number) => void;
   /** Where the workspace does not begin empty, and somebody will ask what has become of its files: keeps what was in them. */
-  readonly startTexts: TextShelf | undefined;
+  readonly startTexts: TextStore | undefined;
 }
 
 interface Running {
-  readonly opening: Promise<Place>;
-  readonly place: Place;
+  readonly opening: Promise<ConnectedInstance>;
+  readonly instance: ConnectedInstance;
 }
 
 type Timed = "code.run" | "shell.exec";
@@ -71,7 +71,7 @@ export interface TerminalOptions {
 /** One isolated place with an owner and a life of its own. Calls may come at the same time. */
 export class Sandbox {
   readonly facts: SandboxFacts;
-  readonly plan: PlacePlan;
+  readonly plan: InstancePlan;
   readonly #options: SandboxOptions;
   readonly #codeQueues: Readonly<Record<Language, SerialQueue>> = {
     python: new SerialQueue(),
@@ -79,20 +79,20 @@ export class Sandbox {
   };
   readonly #browserQueue = new SerialQueue();
   readonly #stopping = new AbortController();
-  readonly #first: Promise<Place>;
-  #opening: Promise<Place>;
+  readonly #first: Promise<ConnectedInstance>;
+  #opening: Promise<ConnectedInstance>;
   #isCreated = false;
   #activeCalls = 0;
   #lastUsedAtMs: number;
   #closed: Promise<boolean> | undefined;
   /** It was started again, and no result has said so yet. */
   #hasUntoldRestart = false;
-  readonly #places = new Set<Place>();
+  readonly #starter = new Set<ConnectedInstance>();
   /** What an operator has made of its life. */
   #extendedUntilMs = 0;
   #takenOverBy: string | undefined;
   readonly #start: Promise<WorkspaceStart | undefined> | undefined;
-  #place: Place | undefined;
+  #instance: ConnectedInstance | undefined;
   readonly #firstResult: FirstResult;
 
   constructor(options: SandboxOptions) {
@@ -106,9 +106,9 @@ export class Sandbox {
     const { startTexts } = options;
     if (startTexts !== undefined) this.#start = untraced(() => this.#readStart(startTexts));
     void this.#opening.then(
-      (place) => {
+      (instance) => {
         this.#isCreated = true;
-        this.#place = place;
+        this.#instance = instance;
       },
       // Whoever made it waits for it too, and tells.
       () => undefined,
@@ -116,18 +116,18 @@ export class Sandbox {
   }
 
   get name(): string {
-    return this.plan.cellId;
+    return this.plan.instanceId;
   }
 
   /** Of its latest start, where that is a container. */
   get containerId(): string | undefined {
-    return this.#place?.containerId;
+    return this.#instance?.containerId;
   }
 
   /** What all its starts have moved over the network, both ways. */
   get bytesMoved(): number {
     let sum = 0;
-    for (const { bytesMoved } of this.#places) sum += bytesMoved;
+    for (const { bytesMoved } of this.#starter) sum += bytesMoved;
     return sum;
   }
 
@@ -144,7 +144,7 @@ export class Sandbox {
 
   /** What isolates it. */
   get runtime(): string {
-    return this.#options.places.runtimeNameOf(this.plan.template);
+    return this.#options.starter.runtimeNameOf(this.plan.template);
   }
 
   get isIdle(): boolean {
@@ -167,7 +167,7 @@ export class Sandbox {
 
   /** When what it runs in ends by itself, however long it may live; nothing: never. */
   get lastsUntilMs(): number | undefined {
-    return this.#place?.isOver === false ? this.#place.endsAtMs : undefined;
+    return this.#instance?.isOver === false ? this.#instance.endsAtMs : undefined;
   }
 
   /** The operator who works in it; nobody else's calls are served meanwhile. */
@@ -198,10 +198,10 @@ export class Sandbox {
   }
 
   /** What it uses of the machine; nothing while it is not running. */
-  async usage(): Promise<CellUsage | undefined> {
+  async usage(): Promise<InstanceUsage | undefined> {
     if (!this.#isCreated || this.#closed !== undefined) return undefined;
-    const place = await this.#opening.catch(() => undefined);
-    return place === undefined || place.isOver ? undefined : place.usage();
+    const instance = await this.#opening.catch(() => undefined);
+    return instance === undefined || instance.isOver ? undefined : instance.usage();
   }
 
   /** From here until `release` it is busy, and nothing but its owner or the server's end stops it. */
@@ -234,7 +234,7 @@ export class Sandbox {
     options: CallOptions = {},
   ): Promise<GuestResult<M>> {
     const run = (): Promise<GuestResult<M>> =>
-      this.#withPlace(async ({ client }) => {
+      this.#withInstance(async ({ client }) => {
         const { callId, stop } = client.listen(options.onOutput ?? (() => undefined));
         // oxlint-disable-next-line typescript/consistent-type-assertions -- the compiler does not put Omit and the field together again
         const whole = { ...params, callId } as GuestParams[M];
@@ -248,12 +248,12 @@ export class Sandbox {
   }
 
   request<M extends GuestMethod>(method: M, params: GuestParams[M], options: RequestOptions): Promise<GuestResult<M>> {
-    return this.#firstResult.of(() => this.#withPlace(({ client }) => client.request(method, params, options)));
+    return this.#firstResult.of(() => this.#withInstance(({ client }) => client.request(method, params, options)));
   }
 
   /** A shell for a person, until it ends or is no longer wanted. */
   runTerminal(size: TerminalSize, { signal, onOutput, onOpen }: TerminalOptions): Promise<GuestResult<"terminal.run">> {
-    return this.#withPlace(({ client }) => {
+    return this.#withInstance(({ client }) => {
       const { callId, stop } = client.listen(onOutput, Number.POSITIVE_INFINITY);
       onOpen(callId);
       return client.request("terminal.run", { ...size, callId }, { timeoutMs: TERMINAL_MS, signal }).finally(stop);
@@ -273,18 +273,18 @@ export class Sandbox {
   }
 
   /** While whoever made the sandbox hears that it is there. */
-  async #readStart(shelf: TextShelf): Promise<WorkspaceStart | undefined> {
-    const place = await this.#first.catch(() => undefined);
-    return place && readStart(place.client, { shelf, signal: this.#stopping.signal });
+  async #readStart(store: TextStore): Promise<WorkspaceStart | undefined> {
+    const instance = await this.#first.catch(() => undefined);
+    return instance && readStart(instance.client, { store, signal: this.#stopping.signal });
   }
 
-  async #withPlace<T>(use: (place: Place) => Promise<T>): Promise<T> {
+  async #withInstance<T>(use: (instance: ConnectedInstance) => Promise<T>): Promise<T> {
     const running = await this.#running();
     // The files are read before anybody can change them.
     if (this.#start !== undefined) await this.#start;
-    this.#places.add(running.place);
+    this.#starter.add(running.instance);
     try {
-      return await use(running.place);
+      return await use(running.instance);
     } catch (error) {
       if (!(error instanceof GuestLost)) throw error;
       throw await this.#lostDuringCall(running);
@@ -293,48 +293,48 @@ export class Sandbox {
 
   async #running(): Promise<Running> {
     const opening = this.#opening;
-    const place = await opening.catch(() => undefined);
-    if (place !== undefined && !place.isOver) return { opening, place };
-    return this.#restart(opening, place);
+    const instance = await opening.catch(() => undefined);
+    if (instance !== undefined && !instance.isOver) return { opening, instance };
+    return this.#restart(opening, instance);
   }
 
   /** Starts the same workspace again, once for everybody who waits. A start that fails is tried again at the next call. */
-  async #restart(opening: Promise<Place>, over: Place | undefined): Promise<Running> {
+  async #restart(opening: Promise<ConnectedInstance>, over: ConnectedInstance | undefined): Promise<Running> {
     const reason = over === undefined ? "it could not be started" : await over.ended;
     if (this.#stopping.signal.aborted) throw stoppedError();
     if (this.#opening === opening) {
       const pauseMs = Math.round(this.#options.pauses.leftMs(pausedOwner(this.facts)));
       this.#options.logger.warning("sandbox is started again", {
-        sandbox: this.plan.cellId,
+        sandbox: this.plan.instanceId,
         reason,
         pause_ms: pauseMs,
       });
       this.#hasUntoldRestart = true;
-      this.#opening = this.#afterPause((signal) => this.#options.places.open(this.plan, signal));
+      this.#opening = this.#afterPause((signal) => this.#options.starter.open(this.plan, signal));
     }
     const fresh = this.#opening;
-    this.#place = await fresh;
-    return { opening: fresh, place: this.#place };
+    this.#instance = await fresh;
+    return { opening: fresh, instance: this.#instance };
   }
 
   /** A start, and the record of what its guest does wrong. */
-  async #afterPause(open: (signal: AbortSignal) => Promise<Place>): Promise<Place> {
+  async #afterPause(open: (signal: AbortSignal) => Promise<ConnectedInstance>): Promise<ConnectedInstance> {
     const { pauses, facts } = this.#options;
     const owner = pausedOwner(facts);
     // Without a pause to wait for, a warm sandbox is there in the same turn.
     if (pauses.leftMs(owner) > 0) await pauses.wait(owner, this.#stopping.signal);
-    const place = await open(this.#stopping.signal);
-    void place.ended.then(() => {
-      if (place.client.hasViolated) pauses.addViolation(owner);
+    const instance = await open(this.#stopping.signal);
+    void instance.ended.then(() => {
+      if (instance.client.hasViolated) pauses.addViolation(owner);
     });
-    return place;
+    return instance;
   }
 
-  async #lostDuringCall({ opening, place }: Running): Promise<OwlError> {
-    const reason = await place.ended;
+  async #lostDuringCall({ opening, instance }: Running): Promise<OwlError> {
+    const reason = await instance.ended;
     if (this.#stopping.signal.aborted) return stoppedError();
     try {
-      await this.#restart(opening, place);
+      await this.#restart(opening, instance);
     } catch (error) {
       return toOwlError(error);
     }
@@ -346,13 +346,13 @@ export class Sandbox {
   }
 
   async #end(): Promise<boolean> {
-    const { places, keepWorkspace, startTexts } = this.#options;
+    const { starter, keepWorkspace, startTexts } = this.#options;
     this.#stopping.abort(new Error("the sandbox is stopped"));
-    const place = await this.#opening.catch(() => undefined);
-    await place?.close();
+    const instance = await this.#opening.catch(() => undefined);
+    await instance?.close();
     const start = await this.#start;
     if (start !== undefined && startTexts !== undefined) dropStart(start, startTexts);
-    return keepWorkspace || (await places.discard(this.plan));
+    return keepWorkspace || (await starter.discard(this.plan));
   }
 }
 

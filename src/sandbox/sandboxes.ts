@@ -4,12 +4,12 @@ import type { Logger } from "../telemetry/logger.ts";
 import { sessionDigest } from "../telemetry/session-digest.ts";
 import { DefaultSandboxes } from "./default-sandboxes.ts";
 import { type EndedSandbox, EndedSandboxes, replacedNote } from "./ended-sandboxes.ts";
-import type { Network, Place, PlaceParts, PlacePlan, Places } from "./place.ts";
+import type { Network, ConnectedInstance, InstanceOptions, InstancePlan, InstanceStarter } from "./instance-starter.ts";
 import type { Pool } from "./pool.ts";
 import { missingSandbox } from "./missing-sandbox.ts";
 import { once } from "./run-once.ts";
-import type { SandboxCaller, SandboxWish } from "./sandbox-wish.ts";
-import { SandboxRoom, type SandboxRoomOptions } from "./sandbox-room.ts";
+import type { SandboxCaller, SandboxRequest } from "./sandbox-request.ts";
+import { SandboxCapacity, type SandboxCapacityOptions } from "./sandbox-capacity.ts";
 import { Sandbox, type SandboxOptions } from "./sandbox.ts";
 import { type SandboxSummary, toSummary } from "./sandbox-summary.ts";
 import { type SandboxTimes, StartClock } from "./sandbox-times.ts";
@@ -18,7 +18,7 @@ import { newSessionId } from "./session-name.ts";
 import { pausedOwner, StartPauses } from "./start-pauses.ts";
 
 /** The right to use a sandbox for one call. Until `release` it is busy. */
-export interface Lease {
+export interface SandboxUse {
   readonly sandbox: Sandbox;
   readonly wasCreated: boolean;
   /** What the caller must know about it, such as that it is empty. */
@@ -26,15 +26,15 @@ export interface Lease {
   release(): void;
 }
 
-export interface Ground {
-  readonly places: Places;
+export interface SandboxRuntime {
+  readonly starter: InstanceStarter;
   readonly pool: Pool;
 }
 
-export interface SandboxesOptions extends Omit<SandboxRoomOptions, "defaults">, Pick<Sharing, "sharesVolumes"> {
+export interface SandboxesOptions extends Omit<SandboxCapacityOptions, "defaults">, Pick<Sharing, "sharesVolumes"> {
   readonly logger: Logger;
   /** As configured; `idleMs` and `maxAgeMs` are also the most that a caller may wish for. */
-  readonly defaults: Omit<PlaceParts, "network"> & { readonly idleMs: number; readonly maxAgeMs: number };
+  readonly defaults: Omit<InstanceOptions, "network"> & { readonly idleMs: number; readonly maxAgeMs: number };
   /** What sandboxes of a template may reach; the same object each time. */
   readonly networkOf: (template: string) => Network;
   readonly autoCreate: boolean;
@@ -44,9 +44,9 @@ export interface SandboxesOptions extends Omit<SandboxRoomOptions, "defaults">, 
   /** Where several servers share the load: ids of sandboxes begin with it. */
   readonly serverId?: string | undefined;
   readonly times?: SandboxTimes | undefined;
-  readonly onEnded?: ((cellId: string, why: string) => void) | undefined;
+  readonly onEnded?: ((instanceId: string, why: string) => void) | undefined;
   /** The runtime and the pool, started once; rejects with what keeps sandboxes from running here. */
-  readonly ground: () => Promise<Ground>;
+  readonly runtime: () => Promise<SandboxRuntime>;
 }
 
 const MIN_SWEEP_MS = 100;
@@ -54,7 +54,7 @@ const MAX_SWEEP_MS = 15_000;
 
 /** All sandboxes of this server, and the rules of their lives. */
 export class Sandboxes {
-  readonly room: SandboxRoom;
+  readonly capacity: SandboxCapacity;
   readonly #options: SandboxesOptions;
   readonly #live = new Map<string, Sandbox>();
   readonly #ended = new EndedSandboxes();
@@ -66,7 +66,7 @@ export class Sandboxes {
 
   constructor(options: SandboxesOptions) {
     this.#options = options;
-    this.room = new SandboxRoom(options, this.#live);
+    this.capacity = new SandboxCapacity(options, this.#live);
     const { idleMs, maxAgeMs } = options.defaults;
     const everyMs = Math.min(MAX_SWEEP_MS, Math.max(MIN_SWEEP_MS, Math.min(idleMs, maxAgeMs) / 10));
     this.#sweeper = setInterval(() => this.#sweep(), everyMs);
@@ -74,13 +74,13 @@ export class Sandboxes {
   }
 
   /** The sandbox named, or the default one of the caller's MCP session. */
-  async open(caller: SandboxCaller, id: string | undefined, wish: SandboxWish = {}): Promise<Lease> {
-    const ground = await this.#options.ground();
-    const known = id === undefined ? this.#defaults.find(caller, wish) : this.#live.get(id);
-    if (known === undefined || !this.#isUsable(known)) await this.room.measureDisk(ground.pool);
-    if (id !== undefined) return this.#openById(ground, caller, id);
-    const usual = this.#defaults.find(caller, wish);
-    if (usual !== undefined && this.#isUsable(usual)) return this.#lease(usual, { wasCreated: false });
+  async open(caller: SandboxCaller, id: string | undefined, request: SandboxRequest = {}): Promise<SandboxUse> {
+    const runtime = await this.#options.runtime();
+    const known = id === undefined ? this.#defaults.find(caller, request) : this.#live.get(id);
+    if (known === undefined || !this.#isUsable(known)) await this.capacity.measureDisk(runtime.pool);
+    if (id !== undefined) return this.#openById(runtime, caller, id);
+    const usual = this.#defaults.find(caller, request);
+    if (usual !== undefined && this.#isUsable(usual)) return this.#sandboxUse(usual, { wasCreated: false });
     if (!this.#options.autoCreate) {
       throw new OwlError(
         "session_not_found",
@@ -90,23 +90,23 @@ export class Sandboxes {
         },
       );
     }
-    const note = replacedNote(this.#defaults.whyEnded(caller, wish), "under a new id", this.#options);
-    return this.#lease(this.#create(ground, caller, wish), { wasCreated: true, note });
+    const note = replacedNote(this.#defaults.whyEnded(caller, request), "under a new id", this.#options);
+    return this.#sandboxUse(this.#create(runtime, caller, request), { wasCreated: true, note });
   }
 
   /** The caller's own while it lives. One that has ended is not made again: whoever wants to read finds nothing in it. */
-  async openLive({ principal }: SandboxCaller, id: string): Promise<Lease> {
+  async openLive({ principal }: SandboxCaller, id: string): Promise<SandboxUse> {
     const sandbox = this.#live.get(id);
     if (sandbox?.facts.ownerId !== principal.id || !this.#isUsable(sandbox))
       throw missingSandbox(id, this.#options.serverId, this.#ended.find(id, principal.id, Date.now())?.why);
-    return this.#lease(sandbox, { wasCreated: false });
+    return this.#sandboxUse(sandbox, { wasCreated: false });
   }
 
   /** A new one. It becomes the default sandbox of the MCP session. */
-  async create(caller: SandboxCaller, wish: SandboxWish): Promise<Lease> {
-    const ground = await this.#options.ground();
-    await this.room.measureDisk(ground.pool);
-    return this.#lease(this.#create(ground, caller, wish), { wasCreated: true });
+  async create(caller: SandboxCaller, request: SandboxRequest): Promise<SandboxUse> {
+    const runtime = await this.#options.runtime();
+    await this.capacity.measureDisk(runtime.pool);
+    return this.#sandboxUse(this.#create(runtime, caller, request), { wasCreated: true });
   }
 
   /** The caller's own; for anonymous callers, those that the same MCP session made. */
@@ -138,13 +138,13 @@ export class Sandboxes {
   }
 
   /** For the operator, who knows sandboxes by the name of their cell. */
-  findCell(cellId: string): Sandbox | undefined {
-    return [...this.#live.values()].find(({ plan }) => plan.cellId === cellId);
+  findByInstance(instanceId: string): Sandbox | undefined {
+    return [...this.#live.values()].find(({ plan }) => plan.instanceId === instanceId);
   }
 
   /** Keeps it busy for an operator, also while one has taken it over. */
-  async leaseCell(cellId: string): Promise<Lease | undefined> {
-    const sandbox = this.findCell(cellId);
+  async useByInstance(instanceId: string): Promise<SandboxUse | undefined> {
+    const sandbox = this.findByInstance(instanceId);
     return sandbox && this.#hold(sandbox, { wasCreated: false });
   }
 
@@ -154,8 +154,8 @@ export class Sandboxes {
   }
 
   /** Destroys it, or stops it: then its owner's next call starts a new, empty one under the same id. */
-  async endCell(cellId: string, how: "destroyed" | "stopped"): Promise<boolean> {
-    const sandbox = this.findCell(cellId);
+  async endInstance(instanceId: string, how: "destroyed" | "stopped"): Promise<boolean> {
+    const sandbox = this.findByInstance(instanceId);
     if (sandbox === undefined) return false;
     await this.#end(sandbox, `${how} by the operator`);
     return true;
@@ -168,20 +168,20 @@ export class Sandboxes {
     await Promise.all(this.#closing);
   }
 
-  #openById(ground: Ground, caller: SandboxCaller, id: string): Promise<Lease> {
+  #openById(runtime: SandboxRuntime, caller: SandboxCaller, id: string): Promise<SandboxUse> {
     const ownerId = caller.principal.id;
     const sandbox = this.#live.get(id);
     if (sandbox !== undefined && sandbox.facts.ownerId === ownerId) {
-      if (this.#isUsable(sandbox)) return this.#lease(sandbox, { wasCreated: false });
+      if (this.#isUsable(sandbox)) return this.#sandboxUse(sandbox, { wasCreated: false });
       void this.#end(sandbox, whyOver(sandbox) ?? "it was stopped");
     }
     const ended = this.#ended.find(id, ownerId, Date.now());
     if (ended === undefined) throw missingSandbox(id, this.#options.serverId);
     const note = replacedNote(ended.why, "under the same id", this.#options);
-    const replaced = this.#recreate(ground, caller, ended);
+    const replaced = this.#recreate(runtime, caller, ended);
     // Only now: when there is no room, the id stays good for another try.
     this.#ended.take(id, ownerId, Date.now());
-    return this.#lease(replaced, { wasCreated: true, note });
+    return this.#sandboxUse(replaced, { wasCreated: true, note });
   }
 
   /** Between two sweeps one may be over its time already. */
@@ -189,12 +189,12 @@ export class Sandboxes {
     return sandbox.state !== "stopped" && whyOver(sandbox) === undefined;
   }
 
-  async #lease(sandbox: Sandbox, told: Told): Promise<Lease> {
+  async #sandboxUse(sandbox: Sandbox, told: UseNotes): Promise<SandboxUse> {
     sandbox.assertOwners();
     return this.#hold(sandbox, told);
   }
 
-  async #hold(sandbox: Sandbox, { wasCreated, note }: Told): Promise<Lease> {
+  async #hold(sandbox: Sandbox, { wasCreated, note }: UseNotes): Promise<SandboxUse> {
     sandbox.acquire();
     try {
       await sandbox.ready();
@@ -205,58 +205,60 @@ export class Sandboxes {
     return { sandbox, wasCreated, note, release: once(() => sandbox.release()) };
   }
 
-  #create(ground: Ground, caller: SandboxCaller, wish: SandboxWish): Sandbox {
+  #create(runtime: SandboxRuntime, caller: SandboxCaller, request: SandboxRequest): Sandbox {
     const { defaults } = this.#options;
-    const template = wish.template ?? defaults.template;
+    const template = request.template ?? defaults.template;
     const usualNetwork = this.#options.networkOf(template);
-    const plan = ground.places.plan({
+    const plan = runtime.starter.plan({
       template,
-      flavor: wish.flavor ?? defaults.flavor,
-      env: { ...defaults.env, ...wish.env },
+      flavor: request.flavor ?? defaults.flavor,
+      env: { ...defaults.env, ...request.env },
       volumes: defaults.volumes,
-      network: narrowed(usualNetwork, wish, this.#options),
+      network: narrowed(usualNetwork, request, this.#options),
     });
-    const isUsual = Object.keys(wish.env ?? {}).length === 0 && plan.network === usualNetwork;
-    return this.#register(ground, caller, {
+    const isUsual = Object.keys(request.env ?? {}).length === 0 && plan.network === usualNetwork;
+    return this.#register(runtime, caller, {
       id: newSessionId(this.#options.serverId),
       ownerId: caller.principal.id,
       plan,
-      labels: wish.labels ?? {},
-      idleMs: Math.min(wish.idleMs ?? defaults.idleMs, defaults.idleMs),
-      maxAgeMs: Math.min(wish.maxAgeMs ?? defaults.maxAgeMs, defaults.maxAgeMs),
+      labels: request.labels ?? {},
+      idleMs: Math.min(request.idleMs ?? defaults.idleMs, defaults.idleMs),
+      maxAgeMs: Math.min(request.maxAgeMs ?? defaults.maxAgeMs, defaults.maxAgeMs),
       isUsual,
     });
   }
 
-  #recreate(ground: Ground, caller: SandboxCaller, ended: EndedSandbox): Sandbox {
+  #recreate(runtime: SandboxRuntime, caller: SandboxCaller, ended: EndedSandbox): Sandbox {
     const { template, flavor, env, volumes, network } = ended.plan;
-    const plan = ground.places.plan({ template, flavor, env, volumes, network });
-    return this.#register(ground, caller, { ...ended, plan, isUsual: false });
+    const plan = runtime.starter.plan({ template, flavor, env, volumes, network });
+    return this.#register(runtime, caller, { ...ended, plan, isUsual: false });
   }
 
   /** Everything that counts happens before the first wait, so that two callers at once cannot take the same room. */
-  #register(ground: Ground, caller: SandboxCaller, seed: Seed): Sandbox {
+  #register(runtime: SandboxRuntime, caller: SandboxCaller, seed: NewSandbox): Sandbox {
     if (this.#isClosed) throw new OwlError("shutting_down", "the server is stopping");
     const { logger, keepWorkspaces: keepWorkspace, startTexts } = this.#options;
     const { id, ownerId, labels, idleMs, maxAgeMs } = seed;
     const { flavor } = seed.plan;
-    const evicted = this.room.makeFor(ground.places, { ownerId, plan: seed.plan });
+    const evicted = this.capacity.evictionsFor(runtime.starter, { ownerId, plan: seed.plan });
     const closing = evicted.map(({ occupant, why }) => this.#end(occupant.sandbox, why));
     const facts = { id, ownerId, mcpSessionId: caller.sessionId, labels, createdAtMs: Date.now(), idleMs, maxAgeMs };
     // A warm one would wait for the end of the owner's pause, and nobody else could have it.
     const isPaused = this.#pauses.leftMs(pausedOwner(facts)) > 0;
-    const isWarmFit = seed.isUsual && flavor === ground.pool.flavor && !isPaused;
-    const pooled = isWarmFit ? ground.pool.claim(seed.plan.template) : undefined;
+    const isWarmFit = seed.isUsual && flavor === runtime.pool.flavor && !isPaused;
+    const pooled = isWarmFit ? runtime.pool.claim(seed.plan.template) : undefined;
     const plan = pooled?.plan ?? seed.plan;
-    const { cellId, template } = plan;
+    const { instanceId, template } = plan;
     const clock = new StartClock(this.#options.times, { template, isWarm: pooled !== undefined });
     const sandbox = new Sandbox({
       facts,
       plan,
-      places: ground.places,
+      starter: runtime.starter,
       pauses: this.#pauses,
       open: (signal) =>
-        pooled === undefined ? this.#openPlace(ground, { plan, closing, signal }) : Promise.resolve(pooled.place),
+        pooled === undefined
+          ? this.#openInstance(runtime, { plan, closing, signal })
+          : Promise.resolve(pooled.instance),
       onFirstResult: (durationMs) => clock.firstResult(durationMs),
       logger,
       keepWorkspace,
@@ -264,7 +266,7 @@ export class Sandboxes {
     });
     this.#live.set(id, sandbox);
     this.#defaults.set(caller, sandbox);
-    const created = { sandbox: cellId, session: sessionDigest(id), principal: ownerId, template, flavor };
+    const created = { sandbox: instanceId, session: sessionDigest(id), principal: ownerId, template, flavor };
     sandbox.ready().then(
       () => {
         logger.info("sandbox created", { ...created, warm: pooled !== undefined, container: sandbox.containerId });
@@ -275,14 +277,14 @@ export class Sandboxes {
     return sandbox;
   }
 
-  async #openPlace(
-    { places, pool }: Ground,
-    { plan, closing, signal }: { plan: PlacePlan; closing: readonly Promise<unknown>[]; signal: AbortSignal },
-  ): Promise<Place> {
+  async #openInstance(
+    { starter, pool }: SandboxRuntime,
+    { plan, closing, signal }: { plan: InstancePlan; closing: readonly Promise<unknown>[]; signal: AbortSignal },
+  ): Promise<ConnectedInstance> {
     await Promise.all(closing);
-    const isCrowded = (): boolean => pool.count > 0 && !this.room.hasFor(places, pool.count, pool.flavor);
+    const isCrowded = (): boolean => pool.count > 0 && !this.capacity.fits(starter, pool.count, pool.flavor);
     while (isCrowded() && (await pool.shed()));
-    return places.open(plan, signal);
+    return starter.open(plan, signal);
   }
 
   #sweep(): void {
@@ -299,16 +301,21 @@ export class Sandboxes {
     const { id, ownerId, labels, idleMs, maxAgeMs } = sandbox.facts;
     if (!isOver)
       this.#ended.add({ id, ownerId, labels, idleMs, maxAgeMs, plan: sandbox.plan, endedAtMs: Date.now(), why });
-    const { cellId } = sandbox.plan;
+    const { instanceId } = sandbox.plan;
     const { logger, onEnded } = this.#options;
-    onEnded?.(cellId, why);
+    onEnded?.(instanceId, why);
     const ending = sandbox.close().then(
       (isGone) => {
-        logger.info("sandbox ended", { sandbox: cellId, session: sessionDigest(id), principal: ownerId, reason: why });
+        logger.info("sandbox ended", {
+          sandbox: instanceId,
+          session: sessionDigest(id),
+          principal: ownerId,
+          reason: why,
+        });
         return isGone;
       },
       (error: unknown) => {
-        logger.error("sandbox could not be cleared up", { sandbox: cellId, error });
+        logger.error("sandbox could not be cleared up", { sandbox: instanceId, error });
         return false;
       },
     );
@@ -323,9 +330,9 @@ export class Sandboxes {
   }
 }
 
-type Told = Pick<Lease, "wasCreated"> & { readonly note?: string | undefined };
+type UseNotes = Pick<SandboxUse, "wasCreated"> & { readonly note?: string | undefined };
 
-interface Seed extends Pick<EndedSandbox, "id" | "ownerId" | "plan" | "labels" | "idleMs" | "maxAgeMs"> {
+interface NewSandbox extends Pick<EndedSandbox, "id" | "ownerId" | "plan" | "labels" | "idleMs" | "maxAgeMs"> {
   /** Nothing about it is special, so that a warm one will do. */
   readonly isUsual: boolean;
 }

@@ -9,6 +9,6 @@ export function newSessionId(serverId: string | undefined): string {
 }
 
 /** Which server a session id names; nothing for ids of a server that stands alone. */
-export function homeOf(sessionId: string): string | undefined {
+export function serverIdOf(sessionId: string): string | undefined {
   return /^([A-Za-z0-9_-]{12})\.[A-Za-z0-9_-]{32}$/.exec(sessionId)?.[1];
 }

@@ -1,5 +1,5 @@
 import type { GuestClient } from "./guest-client.ts";
-import type { TextShelf } from "./text-shelf.ts";
+import type { TextStore } from "./text-store.ts";
 import { type FoundText, readTexts, type WorkspaceEntry } from "./workspace-texts.ts";
 
 /** A file as it was when its sandbox began. */
@@ -24,7 +24,7 @@ const TIMEOUT_MS = 5000;
 /** Nothing where it cannot be listed in time: the sandbox is worth more than what can be told of it. */
 export async function readStart(
   client: GuestClient,
-  { shelf, signal }: { readonly shelf: TextShelf; readonly signal: AbortSignal },
+  { store, signal }: { readonly store: TextStore; readonly signal: AbortSignal },
 ): Promise<WorkspaceStart | undefined> {
   const untilMs = performance.now() + TIMEOUT_MS;
   const params = { path: ".", recursive: true, includeHidden: true, maxEntries: MAX_LISTED };
@@ -33,14 +33,14 @@ export async function readStart(
   const entries = listed.entries.filter(({ type }) => type === "file");
   const texts = await readTexts(client, { files: entries, untilMs, signal }).catch(() => undefined);
   const files = entries.map((entry) => {
-    const content = shelved(texts?.get(entry.path) ?? { missing: "late" }, shelf);
+    const content = stored(texts?.get(entry.path) ?? { missing: "late" }, store);
     return [entry.path, { mark: markOf(entry), sizeBytes: entry.sizeBytes, content }] as const;
   });
   return { files: new Map(files), isWhole: !listed.isTruncated };
 }
 
-export function dropStart({ files }: WorkspaceStart, shelf: TextShelf): void {
-  for (const { content } of files.values()) if ("text" in content) shelf.drop(content.text);
+export function dropStart({ files }: WorkspaceStart, store: TextStore): void {
+  for (const { content } of files.values()) if ("text" in content) store.drop(content.text);
 }
 
 /** Programs can set the time of the last write, but not the time at which they did so. */
@@ -48,8 +48,8 @@ export function markOf({ sizeBytes, modifiedAt, changedAtMs }: WorkspaceEntry): 
   return `${sizeBytes} ${modifiedAt} ${changedAtMs}`;
 }
 
-function shelved(found: FoundText, shelf: TextShelf): FoundText {
+function stored(found: FoundText, store: TextStore): FoundText {
   if (!("text" in found)) return found;
-  const text = shelf.keep(found.text);
+  const text = store.keep(found.text);
   return text === undefined ? { missing: "full" } : { text };
 }

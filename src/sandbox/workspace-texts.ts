@@ -6,7 +6,7 @@ export type WorkspaceEntry = GuestResult<"file.list">["entries"][number];
 /** A text, or why there is none: `full` and `late` are for those that were not asked for any more. */
 export type FoundText = { readonly text: string } | { readonly missing: "large" | "binary" | "gone" | "full" | "late" };
 
-export interface TextsWish {
+export interface TextsRequest {
   readonly files: readonly WorkspaceEntry[];
   /** As `performance.now()` counts; what is not there by then is late. */
   readonly untilMs: number;
@@ -23,7 +23,7 @@ const BATCH_TIMEOUT_MS = 5000;
 /** The texts of small files, by path. Only the guest opens them; its answers are bounded again out here. */
 export async function readTexts(
   guest: Pick<GuestClient, "request">,
-  { files, untilMs, signal }: TextsWish,
+  { files, untilMs, signal }: TextsRequest,
 ): Promise<ReadonlyMap<string, FoundText>> {
   const found = new Map<string, FoundText>();
   for (const batch of batchesOf(files, found)) {

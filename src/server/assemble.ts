@@ -145,9 +145,9 @@ function recordChanges(acts: OperatorActs, capabilities: Capabilities): void {
 /** What people who look on can see later. A witness stands by only where there is a page to look at. */
 function seenOf({
   dashboard,
-}: Config): Pick<DashboardSources, "activity" | "stages"> & Pick<CapabilityOptions, "witness"> {
+}: Config): Pick<DashboardSources, "activity" | "stages"> & Pick<CapabilityOptions, "sandboxObserver"> {
   const activity = new ActivityLog();
-  return { activity, stages: new RecentStages(), witness: dashboard.enabled ? activity : undefined };
+  return { activity, stages: new RecentStages(), sandboxObserver: dashboard.enabled ? activity : undefined };
 }
 
 function toldOf({ mode }: Config, servesSkills: boolean): Pick<Mcp, "serverInfo" | "servesSkills" | "withStack"> {

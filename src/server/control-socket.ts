@@ -69,10 +69,10 @@ export async function openControlSocket(
 
 /** Those of servers that were killed. */
 async function removeDeadSockets(folder: string): Promise<void> {
-  const { knock } = await import("../sandbox/network/dead-socket.ts");
+  const { probeSocket } = await import("../sandbox/network/dead-listeners.ts");
   for (const name of (await readdir(folder)).filter((each) => each.endsWith(".sock"))) {
     const path = join(folder, name);
-    if ((await knock(path)) === "dead") await rm(path, { force: true });
+    if ((await probeSocket(path)) === "dead") await rm(path, { force: true });
   }
 }
 

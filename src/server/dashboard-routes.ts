@@ -71,7 +71,7 @@ function sandboxParts(
   const desk = new SandboxDesk({ sandboxes: all, activity, record });
   const takeovers = new Takeovers(desk);
   return [
-    ...sandboxRoutes({ desk, now: (cellId) => board.sandbox(cellId), workspacePath }),
+    ...sandboxRoutes({ desk, now: (instanceId) => board.sandbox(instanceId), workspacePath }),
     ...takeoverRoutes(desk, takeovers),
     ...browserRoutes(desk, takeovers),
     ...sandboxFileRoutes({ desk, files: sandboxes.files, workspacePath }),
@@ -137,7 +137,7 @@ function boardOf({ config, governance, sandboxes, operations, activity }: Dashbo
     version: PACKAGE_VERSION,
     activity,
     running,
-    usage: new UsageSampler(async (cellId) => all?.findCell(cellId)?.usage()),
+    usage: new UsageSampler(async (instanceId) => all?.findByInstance(instanceId)?.usage()),
     sandboxes: () => all?.listAll() ?? [],
     room: () => ({
       ready: [...(sandboxes?.layer.pooled().values() ?? [])].reduce((sum, count) => sum + count, 0),

@@ -5,7 +5,7 @@ import type { Forwarder } from "../cluster/forwarder.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { newTraceId } from "../mcp/trace-id.ts";
 import type { FileTransfer } from "../sandbox/file-transfer.ts";
-import { homeOf } from "../sandbox/session-name.ts";
+import { serverIdOf } from "../sandbox/session-name.ts";
 import type { FileDoor } from "../transport/http/sandbox-files.ts";
 import { ForwardedTransfers } from "./forwarded-transfers.ts";
 
@@ -40,7 +40,7 @@ export class FileHomes {
 
   door(local: FileTransfer): FileDoor {
     this.#transfers = new ForwardedTransfers(this.#serverId, local);
-    const isHere = (id: string): boolean => (homeOf(id) ?? this.#serverId) === this.#serverId;
+    const isHere = (id: string): boolean => (serverIdOf(id) ?? this.#serverId) === this.#serverId;
     return {
       open: (principal, id) => (isHere(id) ? local.open(principal, id) : this.#open(principal, id, false)),
       openLive: (principal, id) => (isHere(id) ? local.openLive(principal, id) : this.#open(principal, id, true)),
@@ -54,7 +54,7 @@ export class FileHomes {
   }
 
   async #open({ id: principal }: Principal, sessionId: string, isLive: boolean): Promise<OpenFiles> {
-    const home = homeOf(sessionId) ?? "";
+    const home = serverIdOf(sessionId) ?? "";
     const traceId = newTraceId();
     const ask: Ask = async (step, answer) => {
       const message = { kind: "transfer", step, principal, traceId } as const;

@@ -4,7 +4,7 @@ import { PassThrough } from "node:stream";
 import type { TransferMessage, TransferStep } from "../cluster/forward-message.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { FileTransfer, OpenWorkspace, WorkspaceFile } from "../sandbox/file-transfer.ts";
-import { homeOf } from "../sandbox/session-name.ts";
+import { serverIdOf } from "../sandbox/session-name.ts";
 
 interface Writing {
   readonly input: PassThrough;
@@ -68,7 +68,7 @@ export class ForwardedTransfers {
 
   async #open({ sessionId, isLive }: Extract<TransferStep, { do: "open" }>, principal: string): Promise<unknown> {
     // What names no sandbox of this server would make a new one.
-    if (homeOf(sessionId) !== this.#serverId)
+    if (serverIdOf(sessionId) !== this.#serverId)
       throw new OwlError("session_not_found", "a file must name a sandbox of the server that it is sent to");
     if (this.#transfers.size >= MAX_TRANSFERS)
       throw new OwlError("overloaded", "too many files are on their way to this server and from it");

@@ -2,14 +2,14 @@ import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { userEnvironment } from "../config/user-environment.ts";
 import type { EgressDecision } from "../sandbox/network/decision-log.ts";
-import type { Door } from "../sandbox/place.ts";
+import type { EgressAccess } from "../sandbox/instance-starter.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** Node's `fetch` inside knows nothing of proxies; this file of the guest's tells it. */
 const NODE_PRELOAD = "/opt/owlclaw/proxy-preload.cjs";
 
 export interface OpenEgress {
-  openDoor(cellId: string, allow: readonly string[]): Promise<Door>;
+  open(instanceId: string, allow: readonly string[]): Promise<EgressAccess>;
   close(): Promise<void>;
 }
 
@@ -22,11 +22,11 @@ export interface OpenEgressOptions {
 /** The way out for sandboxes. With nothing allowed there is none, and nothing is loaded. */
 export async function openEgress({ config: { sandbox }, logger, onDecision }: OpenEgressOptions): Promise<OpenEgress> {
   const folder = join(sandbox.root, "egress");
-  const { removeDeadDoors } = await import("../sandbox/network/dead-socket.ts");
-  await removeDeadDoors(folder);
+  const { removeDeadListeners } = await import("../sandbox/network/dead-listeners.ts");
+  await removeDeadListeners(folder);
   const allowed = [sandbox.network.allow, ...Object.values(sandbox.network.templates)].flat();
   if (allowed.length === 0) {
-    return { openDoor: () => Promise.reject(new Error("no network is configured")), close: () => Promise.resolve() };
+    return { open: () => Promise.reject(new Error("no network is configured")), close: () => Promise.resolve() };
   }
   const [{ createEgress }, { parseAllowRule }, { egressEnv }, { readPreset }] = await Promise.all([
     import("../sandbox/network/egress.ts"),
@@ -47,18 +47,18 @@ export async function openEgress({ config: { sandbox }, logger, onDecision }: Op
     presetHosts: async (preset) => (await readPreset(preset, sources)).rules,
   });
   return {
-    openDoor: async (cellId, allow) => {
-      const door = await egress.open({ sandboxId: cellId, allow, ...(onDecision && { onDecision }) });
+    open: async (instanceId, allow) => {
+      const listener = await egress.open({ sandboxId: instanceId, allow, ...(onDecision && { onDecision }) });
       return {
-        socketPath: door.socketPath,
+        socketPath: listener.socketPath,
         env,
         get bytesSent() {
-          return door.bytesSent;
+          return listener.bytesSent;
         },
         get bytesReceived() {
-          return door.bytesReceived;
+          return listener.bytesReceived;
         },
-        close: () => door.close(),
+        close: () => listener.close(),
       };
     },
     close: () => egress.close(),

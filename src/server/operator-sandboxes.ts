@@ -31,7 +31,7 @@ export class OperatorSandboxes {
 
   list(): OperatorView[] {
     return this.#sandboxes.listAll().map((each) => ({
-      name: each.cellId,
+      name: each.instanceId,
       owner: each.ownerId,
       state: each.state,
       template: each.template,
@@ -46,8 +46,8 @@ export class OperatorSandboxes {
 
   /** Says whether there was one. It is on record before it is done. */
   async destroy(name: string, by: Pick<OperatorAct, "by" | "transport" | "traceId">): Promise<boolean> {
-    if (!this.#sandboxes.listAll().some(({ cellId }) => cellId === name)) return false;
+    if (!this.#sandboxes.listAll().some(({ instanceId }) => instanceId === name)) return false;
     await this.record?.({ ...by, name: "operator.destroy", args: { sandbox: name }, sandbox: name });
-    return this.#sandboxes.endCell(name, "destroyed");
+    return this.#sandboxes.endInstance(name, "destroyed");
   }
 }

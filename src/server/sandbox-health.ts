@@ -1,5 +1,5 @@
 import { type OwlError, toOwlError } from "../errors/owl-error.ts";
-import type { Ground } from "../sandbox/sandboxes.ts";
+import type { SandboxRuntime } from "../sandbox/sandboxes.ts";
 
 interface Trouble {
   readonly reason: string;
@@ -30,10 +30,10 @@ const LEFT_HINT =
 /** Remembers how the start went, and asks what may have changed since. */
 export class HealthRecord {
   #health: SandboxHealth = { status: "starting" };
-  #ground: Ground | undefined;
+  #runtime: SandboxRuntime | undefined;
 
   get health(): SandboxHealth {
-    const trouble = this.#ground?.places.trouble;
+    const trouble = this.#runtime?.starter.trouble;
     if (trouble === undefined) return this.#leftovers() ?? this.#health;
     const { error, template } = trouble;
     if (template === undefined) return { status: "unavailable", ...troubleOf(error) };
@@ -44,18 +44,18 @@ export class HealthRecord {
 
   /** They take room that is counted for nobody. */
   #leftovers(): SandboxHealth | undefined {
-    const left = this.#ground?.places.left ?? 0;
+    const left = this.#runtime?.starter.left ?? 0;
     if (left === 0) return undefined;
     const reason = `workspaces of ended sandboxes that could not be removed so far: ${left}`;
     return { status: "degraded", reason, hint: LEFT_HINT, publicReason: reason };
   }
 
-  async watch(opening: Promise<Ground>): Promise<Ground> {
+  async watch(opening: Promise<SandboxRuntime>): Promise<SandboxRuntime> {
     try {
-      const ground = await opening;
-      this.#ground = ground;
-      this.#health = { status: "ok", runtime: ground.places.runtimeName };
-      return ground;
+      const runtime = await opening;
+      this.#runtime = runtime;
+      this.#health = { status: "ok", runtime: runtime.starter.runtimeName };
+      return runtime;
     } catch (thrown) {
       this.#health = { status: "unavailable", ...troubleOf(toOwlError(thrown)) };
       throw thrown;

@@ -13,7 +13,7 @@ import { Lifeline } from "../call/lifeline.ts";
 import { runBounded } from "../call/run-bounded.ts";
 import { validateArguments } from "../call/validate-arguments.ts";
 import { silentConversation } from "../mcp/conversations/silent.ts";
-import { homeOf } from "../sandbox/session-name.ts";
+import { serverIdOf } from "../sandbox/session-name.ts";
 import { runAndEnd, traced } from "../telemetry/tracing/active-span.ts";
 import type { Span } from "../telemetry/tracing/span.ts";
 import { readTraceContext } from "../telemetry/tracing/trace-context.ts";
@@ -121,13 +121,13 @@ export class SandboxHomes {
   }
 
   #otherHome(sessionId: string | undefined): string | undefined {
-    const home = sessionId === undefined ? undefined : homeOf(sessionId);
+    const home = sessionId === undefined ? undefined : serverIdOf(sessionId);
     return home === this.serverId ? undefined : home;
   }
 
   /** What names no sandbox of this server would make a new one, or travel on. */
   #assertMine(sessionId: string | undefined): void {
-    if (sessionId !== undefined && homeOf(sessionId) === this.serverId) return;
+    if (sessionId !== undefined && serverIdOf(sessionId) === this.serverId) return;
     throw new OwlError("session_not_found", "a forwarded call must name a sandbox of the server that it is sent to");
   }
 

@@ -4,20 +4,20 @@ import type { Config } from "../config/schema.ts";
 import { parseVolume, type VolumeSetting } from "../config/volume.ts";
 import { toOwlError } from "../errors/owl-error.ts";
 import type { Volume } from "../sandbox/runtimes/runtime.ts";
-import { DiskRoom } from "../sandbox/disk-room.ts";
-import { type Network, Places } from "../sandbox/place.ts";
+import { DiskCapacity } from "../sandbox/disk-capacity.ts";
+import { type Network, InstanceStarter } from "../sandbox/instance-starter.ts";
 import { Pool } from "../sandbox/pool.ts";
-import { memoryLimitMb } from "../sandbox/room.ts";
-import { type Ground, Sandboxes, type SandboxesOptions } from "../sandbox/sandboxes.ts";
-import { TextShelf } from "../sandbox/text-shelf.ts";
+import { memoryLimitMb } from "../sandbox/eviction.ts";
+import { type SandboxRuntime, Sandboxes, type SandboxesOptions } from "../sandbox/sandboxes.ts";
+import { TextStore } from "../sandbox/text-store.ts";
 import type { Templates } from "../sandbox/templates.ts";
-import type { Witness } from "../sandbox/witness.ts";
+import type { SandboxObserver } from "../sandbox/sandbox-observer.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
 import type { ToolLimits, ToolServices } from "../tools/tool-services.ts";
 import { chooseRuntimes, type Hopeless } from "./choose-runtime.ts";
-import { type Closers, GroundKeeper } from "./ground-keeper.ts";
+import { type Closers, SandboxRuntimeOpener } from "./sandbox-runtime-opener.ts";
 import { LateVolumes } from "./late-volumes.ts";
 import { openEgress } from "./open-egress.ts";
 import type { OpenRuntime } from "./open-runtime.ts";
@@ -44,12 +44,12 @@ export interface SandboxLayerOptions {
   readonly metrics?: Metrics | undefined;
   readonly tracer?: Tracer | undefined;
   /** For people who look on. */
-  readonly witness?: Witness | undefined;
+  readonly sandboxObserver?: SandboxObserver | undefined;
 }
 
 export interface SandboxLayer {
   readonly services: ToolServices;
-  readonly openProgram: Places["openProgram"];
+  readonly openProgram: InstanceStarter["openProgram"];
   /** Starts the runtime ahead of the first call. Never rejects: what is wrong is logged, and said by every call. */
   start(): Promise<void>;
   health(): SandboxHealth;
@@ -62,36 +62,36 @@ export interface SandboxLayer {
 
 /** Everything below the tools, started when it is first needed and stopped in reverse. */
 export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
-  const { config, logger, witness } = options;
+  const { config, logger, sandboxObserver } = options;
   const { sandbox } = config;
   const volumes = sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace));
   const opened = new LateVolumes(options, (path) =>
-    ground?.places.endAll(`${basename(path)} was replaced in a mounted folder`),
+    runtime?.starter.endAll(`${basename(path)} was replaced in a mounted folder`),
   );
   const sandboxes = new Sandboxes({
     logger,
     limits: limitsOf(sandbox),
-    disk: new DiskRoom({ dataFolder: sandbox.root, reserveBytes: sandbox.diskReserveMb * MIB }),
+    disk: new DiskCapacity({ dataFolder: sandbox.root, reserveBytes: sandbox.diskReserveMb * MIB }),
     defaults: defaultsOf(sandbox, opened),
     networkOf: (template) => networkOf(sandbox, template),
     sharesVolumes: sandbox.network.shareVolumes,
     autoCreate: sandbox.autoCreate,
     keepWorkspaces: sandbox.keepWorkspaces,
-    startTexts: witness && startTextsOf(volumes, sandbox.workspace),
+    startTexts: sandboxObserver && startTextsOf(volumes, sandbox.workspace),
     serverId: options.serverId,
     times: options.metrics && sandboxTimes(options.metrics),
-    onEnded: (cellId, why) => witness?.ended(cellId, why),
-    ground: () => keeper.open(),
+    onEnded: (instanceId, why) => sandboxObserver?.ended(instanceId, why),
+    runtime: () => keeper.open(),
   });
-  let ground: Ground | undefined;
+  let runtime: SandboxRuntime | undefined;
   const hopeless: Hopeless = new Map();
-  const keeper = new GroundKeeper(async (closers) => {
-    ground = await openGround(options, { sandboxes, closers, hopeless, volumes: opened.volumes });
-    return ground;
+  const keeper = new SandboxRuntimeOpener(async (closers) => {
+    runtime = await openSandboxRuntime(options, { sandboxes, closers, hopeless, volumes: opened.volumes });
+    return runtime;
   });
   return {
-    services: { sandboxes, templates: options.templates, limits: toolLimits(config), volumes, logger, witness },
-    openProgram: async (program, signal) => (await keeper.open()).places.openProgram(program, signal),
+    services: { sandboxes, templates: options.templates, limits: toolLimits(config), volumes, logger, sandboxObserver },
+    openProgram: async (program, signal) => (await keeper.open()).starter.openProgram(program, signal),
     start: async () => {
       try {
         await keeper.open();
@@ -101,8 +101,8 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
       }
     },
     health: () => keeper.health,
-    runtimeOf: (template) => ground?.places.runtimeNameOf(template),
-    pooled: () => new Map(options.templates.names.map((name) => [name, ground?.pool.waiting(name) ?? 0])),
+    runtimeOf: (template) => runtime?.starter.runtimeNameOf(template),
+    pooled: () => new Map(options.templates.names.map((name) => [name, runtime?.pool.waiting(name) ?? 0])),
     close: async () => {
       keeper.stop();
       await sandboxes.close();
@@ -113,9 +113,9 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
 }
 
 /** Other workspaces begin empty. */
-function startTextsOf(volumes: readonly VolumeSetting[], workspacePath: string): TextShelf | undefined {
+function startTextsOf(volumes: readonly VolumeSetting[], workspacePath: string): TextStore | undefined {
   const isMounted = volumes.some(({ guestPath }) => guestPath === workspacePath);
-  return isMounted ? new TextShelf(MAX_START_CHARS) : undefined;
+  return isMounted ? new TextStore(MAX_START_CHARS) : undefined;
 }
 
 function limitsOf(sandbox: Config["sandbox"]): SandboxesOptions["limits"] {
@@ -153,17 +153,17 @@ function toolLimits({ sandbox, tools }: Config): ToolLimits {
   };
 }
 
-interface GroundParts {
+interface SandboxRuntimeParts {
   readonly sandboxes: Sandboxes;
   readonly closers: Closers;
   readonly hopeless: Hopeless;
   readonly volumes: readonly Volume[];
 }
 
-async function openGround(
-  { config, logger, openRuntime, templates, withPool, metrics, tracer, witness }: SandboxLayerOptions,
-  { sandboxes, closers, hopeless, volumes }: GroundParts,
-): Promise<Ground> {
+async function openSandboxRuntime(
+  { config, logger, openRuntime, templates, withPool, metrics, tracer, sandboxObserver }: SandboxLayerOptions,
+  { sandboxes, closers, hopeless, volumes }: SandboxRuntimeParts,
+): Promise<SandboxRuntime> {
   const { sandbox, guest } = config;
   const runtimes = await chooseRuntimes({ config, logger, templates }, openRuntime, hopeless);
   closers.push(() => runtimes.close());
@@ -172,11 +172,11 @@ async function openGround(
     logger,
     onDecision: ({ sandboxId, isOpen, ...attempt }) => {
       // What is allowed is told of twice: when it opens, and when it has ended.
-      if (isOpen || !attempt.allowed) witness?.network(sandboxId, attempt);
+      if (isOpen || !attempt.allowed) sandboxObserver?.network(sandboxId, attempt);
     },
   });
   closers.push(() => egress.close());
-  const places = new Places({
+  const starter = new InstanceStarter({
     runtime: runtimes.usual,
     runtimesOfTemplates: runtimes.byTemplate,
     logger,
@@ -184,22 +184,22 @@ async function openGround(
     maxFrameBytes: guest.maxFrameBytes,
     templates,
     folder: join(sandbox.root, "sandboxes"),
-    openDoor: (cellId, allow) => egress.openDoor(cellId, allow),
+    openEgress: (instanceId, allow) => egress.open(instanceId, allow),
   });
   const size = withPool ? sandbox.pool.size : 0;
-  const pool = createPool({ config, logger, places, sandboxes, templates, volumes, metrics, tracer, size });
+  const pool = createPool({ config, logger, starter, sandboxes, templates, volumes, metrics, tracer, size });
   closers.push(() => pool.close());
-  await sandboxes.room.measureDisk(pool);
+  await sandboxes.capacity.measureDisk(pool);
   pool.refill();
   if (withPool) runtimes.openAhead();
-  logger.info("sandboxes are ready", { runtime: places.runtimeName });
-  return { places, pool };
+  logger.info("sandboxes are ready", { runtime: starter.runtimeName });
+  return { starter, pool };
 }
 
 interface PoolParts {
   readonly config: Config;
   readonly logger: Logger;
-  readonly places: Places;
+  readonly starter: InstanceStarter;
   readonly sandboxes: Sandboxes;
   readonly templates: Templates;
   readonly volumes: readonly Volume[];
@@ -208,7 +208,7 @@ interface PoolParts {
   readonly size: number;
 }
 
-function createPool({ config: { sandbox }, logger, places, sandboxes, templates, ...rest }: PoolParts): Pool {
+function createPool({ config: { sandbox }, logger, starter, sandboxes, templates, ...rest }: PoolParts): Pool {
   const { volumes, metrics, tracer, size } = rest;
   const { flavor, env } = sandbox;
   const pool: Pool = new Pool({
@@ -223,13 +223,13 @@ function createPool({ config: { sandbox }, logger, places, sandboxes, templates,
       tracer?.record({ name: "pool fill", durationMs, attributes: { "owlclaw.sandbox.template": template } });
     },
     open: (template, signal) =>
-      places.openNew({ template, flavor, env, volumes, network: networkOf(sandbox, template) }, signal),
-    maxWaitMs: (template) => places.maxWaitMsOf(template),
-    discard: async ({ plan, place }) => {
-      await place.close();
-      await places.discard(plan);
+      starter.openNew({ template, flavor, env, volumes, network: networkOf(sandbox, template) }, signal),
+    maxWaitMs: (template) => starter.maxWaitMsOf(template),
+    discard: async ({ plan, instance }) => {
+      await instance.close();
+      await starter.discard(plan);
     },
-    hasRoom: () => sandboxes.room.hasFor(places, pool.count + 1, flavor),
+    hasCapacity: () => sandboxes.capacity.fits(starter, pool.count + 1, flavor),
   });
   return pool;
 }

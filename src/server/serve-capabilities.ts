@@ -4,7 +4,7 @@ import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import type { HandlerProblem } from "../handlers/handler-description.ts";
 import type { HandlerLibrary } from "../handlers/handler-library.ts";
-import type { Witness } from "../sandbox/witness.ts";
+import type { SandboxObserver } from "../sandbox/sandbox-observer.ts";
 import type { SkillTexts } from "../call/pipeline.ts";
 import type { SkillProblem } from "../skills/skill-problem.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -31,7 +31,7 @@ export interface CapabilityOptions {
   readonly earlyWorker?: EarlyWorker | undefined;
   readonly metrics?: Metrics | undefined;
   readonly tracer?: Tracer | undefined;
-  readonly witness?: Witness | undefined;
+  readonly sandboxObserver?: SandboxObserver | undefined;
   /** Also those that are as they were at an earlier start. Default: no. */
   readonly loadsEveryHandler?: boolean;
 }

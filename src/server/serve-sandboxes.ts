@@ -3,7 +3,7 @@ import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import { FileTransfer } from "../sandbox/file-transfer.ts";
 import { readTemplates } from "../sandbox/read-templates.ts";
-import type { Witness } from "../sandbox/witness.ts";
+import type { SandboxObserver } from "../sandbox/sandbox-observer.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
@@ -31,12 +31,12 @@ export interface ServeSandboxesOptions {
   readonly homes?: SandboxHomes | undefined;
   readonly metrics?: Metrics | undefined;
   readonly tracer?: Tracer | undefined;
-  readonly witness?: Witness | undefined;
+  readonly sandboxObserver?: SandboxObserver | undefined;
 }
 
 /** Everything of sandboxes: what runs them, the tools that use them, their files and their operator's view. */
 export async function serveSandboxes(registry: Registry, options: ServeSandboxesOptions): Promise<SandboxPart> {
-  const { config, logger, withPool = true, homes, metrics, tracer, witness, volumes = [] } = options;
+  const { config, logger, withPool = true, homes, metrics, tracer, sandboxObserver, volumes = [] } = options;
   const templates = await readTemplates(config.sandbox, logger);
   const open = options.openRuntime ?? openRuntime;
   const layer = createSandboxLayer({
@@ -49,7 +49,7 @@ export async function serveSandboxes(registry: Registry, options: ServeSandboxes
     serverId: homes?.serverId,
     metrics,
     tracer,
-    witness,
+    sandboxObserver,
   });
   const { sandboxes } = layer.services;
   const { workspace: workspacePath } = config.sandbox;

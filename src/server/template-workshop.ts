@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { type BuildResult, buildTemplate, type TemplateRecipe } from "../sandbox/build-template.ts";
 import type { OnOutput } from "../sandbox/guest-methods.ts";
-import { Places } from "../sandbox/place.ts";
+import { InstanceStarter } from "../sandbox/instance-starter.ts";
 import { Templates } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { chooseRuntimes } from "./choose-runtime.ts";
@@ -30,17 +30,17 @@ export async function buildInWorkshop(options: WorkshopOptions): Promise<BuildRe
   try {
     const egress = await openEgress({ config, logger });
     try {
-      const places = new Places({
+      const starter = new InstanceStarter({
         runtime: runtimes.usual,
         logger,
         templates,
         workspacePath: sandbox.workspace,
         maxFrameBytes: guest.maxFrameBytes,
         folder: join(sandbox.root, "sandboxes"),
-        openDoor: (cellId, allow) => egress.openDoor(cellId, allow),
+        openEgress: (instanceId, allow) => egress.open(instanceId, allow),
       });
       const { root: dataFolder, workspace: workspacePath } = sandbox;
-      return await buildTemplate({ places, dataFolder, workspacePath, recipe, onOutput, signal });
+      return await buildTemplate({ starter, dataFolder, workspacePath, recipe, onOutput, signal });
     } finally {
       await egress.close();
     }

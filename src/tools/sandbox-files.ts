@@ -31,15 +31,15 @@ export function sandboxFiles(services: ToolServices): ResourceDefinition {
         offset: toNumber(variables["offset"], 0, Number.MAX_SAFE_INTEGER),
         length: toNumber(variables["length"], PAGE_BYTES, MAX_PAGE_BYTES),
       };
-      const lease = await openForReading(services, context, id);
-      context.meter?.(lease.sandbox);
+      const sandboxUse = await openForReading(services, context, id);
+      context.meter?.(sandboxUse.sandbox);
       try {
-        return [toContents(uri, { id, path, ...page }, await readPage(lease.sandbox, path, { ...page, context }))];
+        return [toContents(uri, { id, path, ...page }, await readPage(sandboxUse.sandbox, path, { ...page, context }))];
       } catch (error) {
         if (error instanceof OwlError && error.kind === "tool_failure") throw notFound(error.message);
         throw error;
       } finally {
-        lease.release();
+        sandboxUse.release();
       }
     },
   };

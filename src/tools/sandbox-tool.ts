@@ -3,7 +3,7 @@ import type { ContentBlock } from "../capability/content.ts";
 import type { Effect, PermissionScope } from "../capability/define.ts";
 import type { OnOutput } from "../sandbox/guest-methods.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import type { WitnessedUse } from "../sandbox/witness.ts";
+import type { CallRecorder } from "../sandbox/sandbox-observer.ts";
 import type { JsonObject } from "./fit-value.ts";
 import type { ToolLimits } from "./tool-services.ts";
 
@@ -16,7 +16,7 @@ export interface SandboxCall {
   readonly signal: AbortSignal;
   readonly onOutput: OnOutput;
   /** For people who look on. */
-  readonly witnessed?: WitnessedUse | undefined;
+  readonly recorder?: CallRecorder | undefined;
 }
 
 /** What came of it. A `failure` is what the user's own code or request did; faults of ours are thrown. */

@@ -5,9 +5,9 @@ import { type OwlError, toOwlError } from "../errors/owl-error.ts";
 import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { sessionDigest } from "../telemetry/session-digest.ts";
 import type { GuestOutput } from "../sandbox/guest-methods.ts";
-import type { Lease } from "../sandbox/sandboxes.ts";
-import type { SandboxWish } from "../sandbox/sandbox-wish.ts";
-import type { SandboxUse } from "../sandbox/witness.ts";
+import type { SandboxUse } from "../sandbox/sandboxes.ts";
+import type { SandboxRequest } from "../sandbox/sandbox-request.ts";
+import type { ObservedCall } from "../sandbox/sandbox-observer.ts";
 import { withoutControls } from "../telemetry/without-controls.ts";
 import { type JsonObject, fitValue } from "./fit-value.ts";
 import { withNetworkHint } from "./network-note.ts";
@@ -34,11 +34,11 @@ export function serveSandboxTool(name: string, tool: SandboxTool, services: Tool
       inSandbox(
         services,
         { context, sessionId: sessionIdOf(value), use: { tool: name, input: value } },
-        async (call, lease) => {
+        async (call, sandboxUse) => {
           const outcome = await attempt(tool, call, value);
-          call.witnessed?.cameTo(outcome);
+          call.recorder?.outcome(outcome);
           return renderOutcome(
-            { name, lease, maxChars: services.limits.maxResultChars },
+            { name, sandboxUse, maxChars: services.limits.maxResultChars },
             withNetworkHint(outcome, call.sandbox.plan.network.allow),
           );
         },
@@ -46,53 +46,53 @@ export function serveSandboxTool(name: string, tool: SandboxTool, services: Tool
   };
 }
 
-interface SandboxRequest {
+interface SandboxCallOptions {
   readonly context: CallContext;
   readonly sessionId: string | undefined;
-  readonly wish?: SandboxWish;
+  readonly request?: SandboxRequest;
   /** What it is wanted for, as people who look on are told. */
-  readonly use: Pick<SandboxUse, "tool" | "input">;
+  readonly use: Pick<ObservedCall, "tool" | "input">;
 }
 
 /** Finds or makes the sandbox, keeps it busy while `use` runs, and lets it go. */
 export async function inSandbox<T>(
-  { sandboxes, limits, witness }: ToolServices,
-  { context, sessionId, wish, use: wanted }: SandboxRequest,
-  use: (call: SandboxCall, lease: Lease) => Promise<T>,
+  { sandboxes, limits, sandboxObserver }: ToolServices,
+  { context, sessionId, request, use: wanted }: SandboxCallOptions,
+  use: (call: SandboxCall, sandboxUse: SandboxUse) => Promise<T>,
 ): Promise<T> {
-  const open = (): Promise<Lease> => sandboxes.open(context, sessionId, wish);
-  const lease = activeSpan() === undefined ? await open() : await tracedLease(open);
-  context.meter?.(lease.sandbox);
-  const { cellId, language } = lease.sandbox.plan;
+  const open = (): Promise<SandboxUse> => sandboxes.open(context, sessionId, request);
+  const sandboxUse = activeSpan() === undefined ? await open() : await tracedLease(open);
+  context.meter?.(sandboxUse.sandbox);
+  const { instanceId, language } = sandboxUse.sandbox.plan;
   const { traceId, principal } = context;
-  const witnessed = witness?.began({ ...wanted, cellId, language, traceId, principal: principal.id });
+  const recorder = sandboxObserver?.callStarted({ ...wanted, instanceId, language, traceId, principal: principal.id });
   const progress = progressOf(context);
   const onOutput = (output: GuestOutput): void => {
-    witnessed?.printed(output);
+    recorder?.output(output);
     progress(output);
   };
   try {
-    return await use({ sandbox: lease.sandbox, limits, signal: context.signal, onOutput, witnessed }, lease);
+    return await use({ sandbox: sandboxUse.sandbox, limits, signal: context.signal, onOutput, recorder }, sandboxUse);
   } finally {
-    witnessed?.ended();
-    lease.release();
+    recorder?.ended();
+    sandboxUse.release();
   }
 }
 
-function tracedLease(open: () => Promise<Lease>): Promise<Lease> {
+function tracedLease(open: () => Promise<SandboxUse>): Promise<SandboxUse> {
   return traced({ name: "sandbox open" }, async (span) => {
-    const lease = await open();
-    const { facts, plan, runtime } = lease.sandbox;
+    const sandboxUse = await open();
+    const { facts, plan, runtime } = sandboxUse.sandbox;
     span?.set("owlclaw.sandbox.session", sessionDigest(facts.id));
-    span?.set("owlclaw.sandbox.created", lease.wasCreated);
+    span?.set("owlclaw.sandbox.created", sandboxUse.wasCreated);
     span?.set("owlclaw.sandbox.template", plan.template);
     span?.set("owlclaw.sandbox.runtime", runtime);
-    return lease;
+    return sandboxUse;
   });
 }
 
 /** What every result says about its sandbox. */
-export function sessionFacts({ sandbox, wasCreated, note }: Lease): JsonObject {
+export function sessionFacts({ sandbox, wasCreated, note }: SandboxUse): JsonObject {
   const isRestarted = sandbox.takeRestart();
   return {
     session_id: sandbox.facts.id,
@@ -119,14 +119,14 @@ export function failureOutcome({ message, hint, facts }: OwlError): Outcome {
 
 interface RenderOptions {
   readonly name: string;
-  readonly lease: Lease;
+  readonly sandboxUse: SandboxUse;
   readonly maxChars: number;
 }
 
 /** One line for a quick look, then everything as JSON; on failure a line with the next step between them. */
-function renderOutcome({ name, lease, maxChars }: RenderOptions, outcome: Outcome): ToolResult {
+function renderOutcome({ name, sandboxUse, maxChars }: RenderOptions, outcome: Outcome): ToolResult {
   const { summary, blocks = [], failure } = outcome;
-  const whole = { ...outcome.value, ...sessionFacts(lease), ...restartOf(outcome.value) };
+  const whole = { ...outcome.value, ...sessionFacts(sandboxUse), ...restartOf(outcome.value) };
   const head =
     failure === undefined
       ? `${name} ok: ${oneLine(summary)}`

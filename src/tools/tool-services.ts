@@ -1,6 +1,6 @@
 import type { Sandboxes } from "../sandbox/sandboxes.ts";
 import type { Templates } from "../sandbox/templates.ts";
-import type { Witness } from "../sandbox/witness.ts";
+import type { SandboxObserver } from "../sandbox/sandbox-observer.ts";
 import type { VolumeSetting } from "../config/volume.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -27,5 +27,5 @@ export interface ToolServices {
   readonly volumes: readonly VolumeSetting[];
   readonly logger: Logger;
   /** For people who look on. */
-  readonly witness?: Witness | undefined;
+  readonly sandboxObserver?: SandboxObserver | undefined;
 }

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { findProcess, isRoot, type Lab, MIB, newMarker, openLab } from "./bubblewrap-cells.ts";
+import { findProcess, isRoot, type Lab, MIB, newMarker, openLab } from "./bubblewrap-instances.ts";
 import { defineCellSuite } from "./bubblewrap-cell-suite.ts";
 
 // What root has can be shown by root alone; the twin of this file runs for every user.

@@ -15,7 +15,7 @@ import {
   newMarker,
   NO_ABORT,
   openLab,
-} from "./bubblewrap-cells.ts";
+} from "./bubblewrap-instances.ts";
 import { defineLimitAttacks } from "./bubblewrap-limit-attacks.ts";
 import { bundleServer, HANDED_DESCRIPTOR, openServerPlace, type ServerPlace } from "./bubblewrap-server-process.ts";
 

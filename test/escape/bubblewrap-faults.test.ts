@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { readHierarchies } from "../../src/sandbox/runtimes/bubblewrap/cgroups/mounted-hierarchies.ts";
 import { attachedDisks, waitUntilDetached } from "../../src/sandbox/runtimes/bubblewrap/loop-devices.ts";
-import { type Lab, openLab } from "./bubblewrap-cells.ts";
+import { type Lab, openLab } from "./bubblewrap-instances.ts";
 import { bundleServer, openServerPlace, type ServerPlace } from "./bubblewrap-server-process.ts";
 
 const ROUNDS = 10;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { attachedDisks } from "../../src/sandbox/runtimes/bubblewrap/loop-devices.ts";
-import { isRoot, type Lab, openLab, type LabOptions } from "./bubblewrap-cells.ts";
+import { isRoot, type Lab, openLab, type LabOptions } from "./bubblewrap-instances.ts";
 import { callTool } from "./http-client.ts";
 import { startHttp } from "./server.ts";
 

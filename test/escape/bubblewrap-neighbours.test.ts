@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
-import { becomeOrdinaryUser, findProcess, type Lab, newMarker, openLab } from "./bubblewrap-cells.ts";
+import { becomeOrdinaryUser, findProcess, type Lab, newMarker, openLab } from "./bubblewrap-instances.ts";
 
 // As an ordinary user, for whom all cells share one user id: what keeps them apart here keeps root's apart as well.
 beforeAll(becomeOrdinaryUser);

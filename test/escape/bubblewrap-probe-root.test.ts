@@ -1,5 +1,5 @@
 import { beforeEach, describe } from "vitest";
-import { isRoot } from "./bubblewrap-cells.ts";
+import { isRoot } from "./bubblewrap-instances.ts";
 import { defineProbeSuite } from "./bubblewrap-probe-suite.ts";
 
 // What root has can be shown by root alone; the twin of this file runs for every user.

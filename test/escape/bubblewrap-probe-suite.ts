@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
 import { CHECK_NAMES, type CheckName } from "../../src/sandbox/runtimes/probe/checks.ts";
-import { type Lab, NO_ABORT, openLab } from "./bubblewrap-cells.ts";
+import { type Lab, NO_ABORT, openLab } from "./bubblewrap-instances.ts";
 
 /** Each attack of the probe, and the controls without which it succeeds. */
 const ATTACKS: ReadonlyArray<readonly [CheckName, readonly Control[]]> = [

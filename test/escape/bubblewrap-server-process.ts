@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { type Outcome, writeStandInGuest } from "./bubblewrap-cells.ts";
+import { type Outcome, writeStandInGuest } from "./bubblewrap-instances.ts";
 import { createBubblewrapRuntime } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-runtime.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import type { ServerOrder } from "./bubblewrap-server.ts";

@@ -2,7 +2,7 @@ import { createServer } from "node:net";
 import { assembleRuntime } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-runtime.ts";
 import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
-import { cellSpec, enter, NO_ABORT } from "./bubblewrap-cells.ts";
+import { cellSpec, enter, NO_ABORT } from "./bubblewrap-instances.ts";
 
 /** What a test asks of a server that runs as a process of its own. */
 export interface ServerOrder {

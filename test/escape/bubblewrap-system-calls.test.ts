@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SYSCALLS, syscallNumber, type SyscallName } from "../../src/sandbox/runtimes/seccomp/syscall-numbers.ts";
-import { type Inside, type Lab, openLab } from "./bubblewrap-cells.ts";
+import { type Inside, type Lab, openLab } from "./bubblewrap-instances.ts";
 
 const ARCHITECTURE = process.arch === "arm64" ? "arm64" : "x64";
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { z } from "zod";
 import { connectHttp, makePlace } from "../e2e/sandbox-client.ts";
 import { GuestClient } from "../../src/sandbox/guest-client.ts";
-import { CellStream } from "../../src/sandbox/runtimes/cell-stream.ts";
+import { GuestStream } from "../../src/sandbox/runtimes/guest-stream.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { type MeasuredServer, startMeasured } from "./loop-delay.ts";
 import { type Inside, openInside, textOf } from "./sandbox-lab.ts";
@@ -207,7 +207,7 @@ test("a frame that comes byte by byte takes little more memory than its bytes", 
     },
   });
   fromGuest.push(`Content-Length: ${8 * BYTES}\r\n\r\n`);
-  const stream = new CellStream(new Writable({ write: (_chunk, _encoding, done) => done() }), fromGuest);
+  const stream = new GuestStream(new Writable({ write: (_chunk, _encoding, done) => done() }), fromGuest);
   const before = used();
   const guest = new GuestClient({ stream, maxFrameBytes: 8 * MIB, logger: SILENT_LOGGER });
   onTestFinished(() => guest.fail("the test is over"));

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { becomeOrdinaryUser, openLab } from "./bubblewrap-cells.ts";
+import { becomeOrdinaryUser, openLab } from "./bubblewrap-instances.ts";
 
 becomeOrdinaryUser();
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type * as BwrapArguments from "../../src/sandbox/runtimes/bubblewrap/bwrap-arguments.ts";
 import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
-import { becomeOrdinaryUser, type Lab, openLab } from "./bubblewrap-cells.ts";
+import { becomeOrdinaryUser, type Lab, openLab } from "./bubblewrap-instances.ts";
 
 // bwrap runs as an ordinary user for root as well: what its arguments refuse here they refuse there.
 beforeAll(becomeOrdinaryUser);

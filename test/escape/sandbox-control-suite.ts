@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
 import { SYSCALLS } from "../../src/sandbox/runtimes/seccomp/syscall-numbers.ts";
-import { findProcess, type Inside, type Lab, newMarker, openLab } from "./bubblewrap-cells.ts";
+import { findProcess, type Inside, type Lab, newMarker, openLab } from "./bubblewrap-instances.ts";
 import { CONTROL_ATTACKS } from "./sandbox-control-attacks.ts";
 
 const COLUMN = process.arch === "arm64" ? 1 : 0;
@@ -96,7 +96,7 @@ export function defineControlSuite(identity: "root" | "user"): void {
 
   const attack = async (code: string, off: readonly Control[]): Promise<string> => {
     const key = off.join();
-    const opened = places.get(key) ?? openPlace(off);
+    const opened = places.get(key) ?? openInstance(off);
     places.set(key, opened);
     const { attacker, facts } = await opened;
     const given = { ...host.facts, ...facts, hostPid: hostProcess?.pid, serverPid: process.pid, secret: SECRET };
@@ -131,7 +131,7 @@ interface Place {
 }
 
 /** A server's data folder, a sandbox that attacks, and one that has something to lose. */
-async function openPlace(off: readonly Control[]): Promise<Place> {
+async function openInstance(off: readonly Control[]): Promise<Place> {
   const lab = await openLab({ off });
   const canaryFile = join(lab.dataFolder, "canary.txt");
   await writeFile(canaryFile, SECRET, { mode: 0o600 });

@@ -1,5 +1,5 @@
 import { beforeEach } from "vitest";
-import { isRoot } from "./bubblewrap-cells.ts";
+import { isRoot } from "./bubblewrap-instances.ts";
 import { defineControlSuite } from "./sandbox-control-suite.ts";
 
 // The twin of this file runs the same for every user.

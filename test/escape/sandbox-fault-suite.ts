@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import type { Account } from "../e2e/sandbox-account.ts";
 import { makePlace, type Place, Server } from "../e2e/sandbox-client.ts";
 import { FaultUser } from "./sandbox-fault-user.ts";
-import { cellIds, type HostProcess, processesBelow, serverIds } from "./sandbox-lab.ts";
+import { instanceIds, type HostProcess, processesBelow, serverIds } from "./sandbox-lab.ts";
 import { keptOf, NOTHING_KEPT, NOTHING_RUNS, runningOf } from "./sandbox-remains.ts";
 
 const ROUNDS = process.env["OWLCLAW_TEST_LONG"] === "1" ? 200 : 8;
@@ -77,7 +77,7 @@ function killInside(lab: Lab, next: () => number): void {
 function strayDisks(place: Place): string[] {
   // The pool goes on meanwhile: a sandbox is written down before it has a disk, so disks are looked at first.
   const disks = runningOf(place, []).loopDevices;
-  const known = cellIds(place);
+  const known = instanceIds(place);
   return disks.filter((file) => !known.some((id) => file.includes(id)));
 }
 

@@ -45,7 +45,7 @@ def attempt(name, act):
 `;
 
 /** Names of the cells that servers of this data folder have now; of bubblewrap alone. */
-export function cellIds({ dataFolder }: Place): string[] {
+export function instanceIds({ dataFolder }: Place): string[] {
   const folder = join(dataFolder, "bubblewrap", "cells");
   return existsSync(folder) ? readdirSync(folder).map((name) => name.replace(/\.json$/, "")) : [];
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Account } from "../e2e/sandbox-account.ts";
 import type { Place, Server } from "../e2e/sandbox-client.ts";
-import { cellIds, type HostProcess, processesBelow } from "./sandbox-lab.ts";
+import { instanceIds, type HostProcess, processesBelow } from "./sandbox-lab.ts";
 
 /** What the sandboxes of a suite run on: the same attacks for all. */
 export interface TestRuntime {
@@ -27,7 +27,7 @@ export function bubblewrap(identity: "root" | "user", account: () => Account | u
     settings: () => ({ limits: "best-effort" }),
     processes: (server) => processesBelow(server.child.pid),
     workspaces: async (place) => {
-      const folders = cellIds(place).map((cell) => join(place.dataFolder, "sandboxes", cell));
+      const folders = instanceIds(place).map((cell) => join(place.dataFolder, "sandboxes", cell));
       return await Promise.resolve(
         folders.flatMap((each) => [join(each, "workspace.img"), join(each, "files/workspace")]),
       );

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { egressEnv } from "../../src/sandbox/network/egress-env.ts";
 import { wholeBody } from "../services/whole-body.ts";
 import { startForwarder } from "./egress/forwarder.ts";
-import { openLoopbackDoor } from "./egress/loopback-door.ts";
+import { openLoopbackDoor } from "./egress/loopback-listener.ts";
 import { type Site, startSite } from "./egress/stand-in-site.ts";
 
 let preload: string;
@@ -38,8 +38,8 @@ async function startSites(): Promise<{ plain: Site; secure: Site }> {
 /** Runs a module as a program inside a sandbox would run, and gives what it prints, line by line. */
 async function runInside(code: string): Promise<{ lines: readonly string[]; plain: Site; secure: Site }> {
   const { plain, secure } = await startSites();
-  const door = await openLoopbackDoor([plain.port, secure.port]);
-  const port = await startForwarder(door.socketPath);
+  const listener = await openLoopbackDoor([plain.port, secure.port]);
+  const port = await startForwarder(listener.socketPath);
   const env = {
     ...egressEnv({ port, nodePreload: preload }),
     PLAIN: `http://site.test:${plain.port}`,

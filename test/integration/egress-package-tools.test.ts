@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { egressEnv } from "../../src/sandbox/network/egress-env.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { startForwarder } from "./egress/forwarder.ts";
-import { openLoopbackDoor } from "./egress/loopback-door.ts";
+import { openLoopbackDoor } from "./egress/loopback-listener.ts";
 import { startSite } from "./egress/stand-in-site.ts";
 
 const run = promisify(execFile);
@@ -30,12 +30,12 @@ test("pip installs from an index behind the door", async () => {
       response.writeHead(200, { "Content-Type": "text/html" }).end(`<a href="/files/${wheel}">${wheel}</a>`);
     } else response.end(request.url === `/files/${wheel}` ? bytes : "");
   });
-  const door = await openLoopbackDoor([site.port]);
+  const listener = await openLoopbackDoor([site.port]);
   const env = {
     PATH: process.env["PATH"],
     HOME: folder,
     PIP_CONFIG_FILE: "/dev/null",
-    ...egressEnv({ port: await startForwarder(door.socketPath) }),
+    ...egressEnv({ port: await startForwarder(listener.socketPath) }),
     PIP_INDEX_URL: `http://site.test:${site.port}/simple`,
     PIP_TRUSTED_HOST: "site.test",
   };
@@ -44,7 +44,7 @@ test("pip installs from an index behind the door", async () => {
     env,
   });
   expect(readFileSync(join(target, "tiny.py"), "utf8")).toBe("answer = 42");
-  expect(door.bytesReceived).toBeGreaterThan(bytes.length);
+  expect(listener.bytesReceived).toBeGreaterThan(bytes.length);
 });
 
 test("npm reads a registry behind the door", async () => {
@@ -55,27 +55,27 @@ test("npm reads a registry behind the door", async () => {
     response.setHeader("Content-Type", "application/json");
     response.end(JSON.stringify({ name: "tiny", "dist-tags": { latest: "1.2.3" }, versions }));
   });
-  const door = await openLoopbackDoor([site.port]);
+  const listener = await openLoopbackDoor([site.port]);
   const folder = temporaryFolder();
   const env = {
     PATH: process.env["PATH"],
     HOME: folder,
     npm_config_cache: join(folder, "cache"),
-    ...egressEnv({ port: await startForwarder(door.socketPath) }),
+    ...egressEnv({ port: await startForwarder(listener.socketPath) }),
     npm_config_registry: `http://site.test:${site.port}/`,
   };
   const { stdout } = await run("npm", ["view", "tiny", "version"], { env, cwd: folder });
   expect(stdout.trim()).toBe("1.2.3");
-  expect(door.decisions()[0]).toMatchObject({ host: "site.test", allowed: true });
+  expect(listener.decisions()[0]).toMatchObject({ host: "site.test", allowed: true });
 });
 
 test("Python's own library goes through the door, and shows the reason of a refusal", async () => {
   const site = await startSite((_, response) => response.end("site"));
-  const door = await openLoopbackDoor([site.port]);
+  const listener = await openLoopbackDoor([site.port]);
   const env = {
     PATH: process.env["PATH"],
     HOME: "/nonexistent",
-    ...egressEnv({ port: await startForwarder(door.socketPath) }),
+    ...egressEnv({ port: await startForwarder(listener.socketPath) }),
   };
   const ask = `
 import sys, urllib.request, urllib.error

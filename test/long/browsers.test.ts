@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { destroyCrowd, openCrowd } from "../e2e/browser-crowd.ts";
 import { siteSettings } from "../e2e/browser-site.ts";
 import { connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
-import { cellIds, type HostProcess, processesOf, serverIds } from "../escape/sandbox-lab.ts";
+import { instanceIds, type HostProcess, processesOf, serverIds } from "../escape/sandbox-lab.ts";
 import { chargedTo, keptOf, NOTHING_RUNS, runningOf } from "../escape/sandbox-remains.ts";
 
 const CROWD = 20;
@@ -38,7 +38,7 @@ test("twenty sandboxes with a browser each share nothing, and leave nothing: hal
     return charged;
   }, PATIENCE);
   expect(all.cells).toEqual(expect.arrayContaining([...half.cells]));
-  expect(cellIds(place).toSorted()).toEqual(half.cells.toSorted());
+  expect(instanceIds(place).toSorted()).toEqual(half.cells.toSorted());
   const cellsWithProcesses = (): string[] => [...new Set(processesOf(ids).map(({ cell }) => cell))].toSorted();
   await vi.waitFor(() => expect(cellsWithProcesses()).toEqual(half.cells.toSorted()), PATIENCE);
   expect(processesOf(ids).filter(isBrowser).length).toBeGreaterThanOrEqual((CROWD / 2) * LEAST_PROCESSES);

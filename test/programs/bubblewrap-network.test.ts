@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
-import { isRoot } from "../escape/bubblewrap-cells.ts";
+import { isRoot } from "../escape/bubblewrap-instances.ts";
 import { bundleServer, openServerPlace, type ServerPlace } from "../escape/bubblewrap-server-process.ts";
 
 /** Answers every question with the same address, over UDP. It ends with the server. */

@@ -15,18 +15,18 @@ afterAll(() => world.stop());
 const GOOD = "good.test";
 const DNS = { [GOOD]: [[PLACES.public]], "sub.good.test": [[PLACES.public]], "other.test": [[PLACES.otherPublic]] };
 
-async function openDoor(more: Partial<Parameters<World["open"]>[0]> = {}): Promise<string> {
+async function openListener(more: Partial<Parameters<World["open"]>[0]> = {}): Promise<string> {
   return await world.open({ allow: [GOOD], dns: DNS, ...more });
 }
 
 describe("what is allowed works", () => {
   test("plain HTTP, with the path, the headers and the body, and nothing added", async () => {
     await world.forgetRequests();
-    const door = await openDoor();
+    const listener = await openListener();
     const head = `POST http://${GOOD}/a?b=c HTTP/1.1\r\nHost: ${GOOD}\r\nX-Mine: 1\r\nContent-Length: 5\r\n`;
     const hop =
       "Proxy-Connection: keep-alive\r\nProxy-Authorization: Basic x\r\nConnection: X-Hop\r\nX-Hop: 1\r\nTE: trailers\r\n";
-    const answer = await exchange(door, `${head}${hop}\r\nhello`);
+    const answer = await exchange(listener, `${head}${hop}\r\nhello`);
     expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
     expect(answer).toContain(`host ${PLACES.public} for ${GOOD}: POST /a?b=c hello`);
     const headers = ["Host", GOOD, "X-Mine", "1", "Content-Length", "5", "Connection", "close"];
@@ -36,31 +36,31 @@ describe("what is allowed works", () => {
   });
 
   test("a chunked body arrives whole", async () => {
-    const door = await openDoor();
+    const listener = await openListener();
     const head = `POST http://${GOOD}/ HTTP/1.1\r\nHost: ${GOOD}\r\nTransfer-Encoding: chunked\r\n\r\n`;
-    expect(await exchange(door, head, "3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n")).toContain("POST / abcdef");
+    expect(await exchange(listener, head, "3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n")).toContain("POST / abcdef");
   });
 
   test("TLS through a tunnel, end to end", async () => {
-    const tunnel = await openTunnel(await openDoor(), `${GOOD}:443`);
+    const tunnel = await openTunnel(await openListener(), `${GOOD}:443`);
     expect(await getSecurely(tunnel, { servername: GOOD, host: GOOD })).toContain(`host ${PLACES.public} as ${GOOD}`);
   });
 
   test("IPv6", async () => {
-    const door = await openDoor({ dns: { [GOOD]: [[PLACES.publicV6]] } });
-    expect(await get(door, `http://${GOOD}/`)).toContain(`host ${PLACES.publicV6}`);
+    const listener = await openListener({ dns: { [GOOD]: [[PLACES.publicV6]] } });
+    expect(await get(listener, `http://${GOOD}/`)).toContain(`host ${PLACES.publicV6}`);
   });
 });
 
 describe("a host that is not listed", () => {
   test("is refused with what to ask for, in both forms, and its name is not even looked up", async () => {
-    const door = await openDoor();
-    const plain = await get(door, "http://other.test/");
-    const tunnel = await openTunnel(door, "other.test:443");
+    const listener = await openListener();
+    const plain = await get(listener, "http://other.test/");
+    const tunnel = await openTunnel(listener, "other.test:443");
     expect(plain).toMatch(/^HTTP\/1\.1 403 /);
     expect(plain).toContain("egress refused: other.test:80 is not in network.allow; allowed: good.test");
     expect(tunnel.text).toContain("egress refused: other.test:443 is not in network.allow; allowed: good.test");
-    const { decisions, lookups } = await world.state(door);
+    const { decisions, lookups } = await world.state(listener);
     expect(decisions.map(({ host, port, allowed, reason }) => ({ host, port, allowed, reason }))).toEqual([
       { host: "other.test", port: 80, allowed: false, reason: "not in network.allow" },
       { host: "other.test", port: 443, allowed: false, reason: "not in network.allow" },
@@ -69,40 +69,40 @@ describe("a host that is not listed", () => {
   });
 
   test("is reached when it is listed", async () => {
-    const door = await openDoor({ allow: [GOOD, "other.test"] });
-    expect(await get(door, "http://other.test/")).toContain(`host ${PLACES.otherPublic}`);
+    const listener = await openListener({ allow: [GOOD, "other.test"] });
+    expect(await get(listener, "http://other.test/")).toContain(`host ${PLACES.otherPublic}`);
   });
 
   test("is refused after a redirect to it, since the client asks again", async () => {
-    const attack = async (door: string): Promise<string> => {
-      const first = await get(door, `http://${GOOD}/redirect?to=http://other.test/loot`);
-      return await get(door, /location: (\S+)/i.exec(first)?.[1] ?? "");
+    const attack = async (listener: string): Promise<string> => {
+      const first = await get(listener, `http://${GOOD}/redirect?to=http://other.test/loot`);
+      return await get(listener, /location: (\S+)/i.exec(first)?.[1] ?? "");
     };
-    expect(await attack(await openDoor())).toContain("403 egress refused: ");
-    expect(await attack(await openDoor({ allow: [GOOD, "other.test"] }))).toContain(`host ${PLACES.otherPublic}`);
+    expect(await attack(await openListener())).toContain("403 egress refused: ");
+    expect(await attack(await openListener({ allow: [GOOD, "other.test"] }))).toContain(`host ${PLACES.otherPublic}`);
   });
 
   test("is refused on a subdomain of a listed name, and the apex of a listed wildcard", async () => {
-    expect(await get(await openDoor(), "http://sub.good.test/")).toContain("403 egress refused: ");
-    const wildcard = await openDoor({ allow: ["*.good.test"] });
+    expect(await get(await openListener(), "http://sub.good.test/")).toContain("403 egress refused: ");
+    const wildcard = await openListener({ allow: ["*.good.test"] });
     expect(await get(wildcard, "http://sub.good.test/")).toContain(`host ${PLACES.public}`);
     expect(await get(wildcard, `http://${GOOD}/`)).toContain("403 egress refused: ");
   });
 
   test("is refused with an empty list", async () => {
-    expect(await get(await openDoor({ allow: [] }), `http://${GOOD}/`)).toContain("allowed: nothing");
+    expect(await get(await openListener({ allow: [] }), `http://${GOOD}/`)).toContain("allowed: nothing");
   });
 });
 
 describe("a port that is not listed", () => {
   test("is refused: SSH on an allowed host", async () => {
-    const tunnel = await openTunnel(await openDoor(), `${GOOD}:22`);
+    const tunnel = await openTunnel(await openListener(), `${GOOD}:22`);
     expect(tunnel.status).toBe(403);
     expect(tunnel.text).toContain(`${GOOD}:22 is not in network.allow`);
   });
 
   test("is reached when the rule names it", async () => {
-    const tunnel = await openTunnel(await openDoor({ allow: [`${GOOD}:22`] }), `${GOOD}:22`);
+    const tunnel = await openTunnel(await openListener({ allow: [`${GOOD}:22`] }), `${GOOD}:22`);
     expect(await readAll(tunnel.socket.resume())).toBe("SSH-2.0-standin\r\n");
   });
 });
@@ -116,16 +116,20 @@ describe("an allowed name that points inwards", () => {
 
   test.each(inner)("to %s is refused, and reached when the check is off", async (_, address, name) => {
     const dns = { [GOOD]: [[address]] };
-    const answer = await get(await openDoor({ dns }), `http://${GOOD}/`);
+    const answer = await get(await openListener({ dns }), `http://${GOOD}/`);
     expect(answer).toMatch(/^HTTP\/1\.1 403 /);
     expect(answer).toContain(`resolves to ${address}, which is ${name}`);
-    expect((await openTunnel(await openDoor({ dns }), `${GOOD}:443`)).status).toBe(403);
-    expect(await get(await openDoor({ dns, without: ["addresses"] }), `http://${GOOD}/`)).toContain(`host ${address}`);
+    expect((await openTunnel(await openListener({ dns }), `${GOOD}:443`)).status).toBe(403);
+    expect(await get(await openListener({ dns, without: ["addresses"] }), `http://${GOOD}/`)).toContain(
+      `host ${address}`,
+    );
   });
 
   test.each(inner)("to %s is reached when a rule names the address", async (_, address) => {
     const allow = [GOOD, address.includes(":") ? `[${address}]:80` : `${address}:80`];
-    expect(await get(await openDoor({ dns: { [GOOD]: [[address]] }, allow }), `http://${GOOD}/`)).toContain(address);
+    expect(await get(await openListener({ dns: { [GOOD]: [[address]] }, allow }), `http://${GOOD}/`)).toContain(
+      address,
+    );
   });
 
   test.each([
@@ -133,18 +137,18 @@ describe("an allowed name that points inwards", () => {
     ["bad first", [PLACES.private, PLACES.public]],
   ])("beside a good address is refused, and reached when the check is off: %s", async (_, addresses) => {
     const dns = { [GOOD]: [addresses] };
-    const door = await openDoor({ dns });
-    expect(await get(door, `http://${GOOD}/`)).toContain(`resolves to ${PLACES.private}`);
-    const open = await openDoor({ dns, without: ["addresses"] });
+    const listener = await openListener({ dns });
+    expect(await get(listener, `http://${GOOD}/`)).toContain(`resolves to ${PLACES.private}`);
+    const open = await openListener({ dns, without: ["addresses"] });
     expect(await get(open, `http://${GOOD}/`)).toContain(`host ${addresses[0]}`);
   });
 
   test("only at the second lookup gains nothing: there is none", async () => {
     const dns = { [GOOD]: [[PLACES.public], [PLACES.private]] };
-    const door = await openDoor({ dns });
-    expect(await get(door, `http://${GOOD}/`)).toContain(`host ${PLACES.public}`);
-    expect((await world.state(door)).lookups).toEqual([GOOD]);
-    expect(await get(await openDoor({ dns, without: ["pinning"] }), `http://${GOOD}/`)).toContain(
+    const listener = await openListener({ dns });
+    expect(await get(listener, `http://${GOOD}/`)).toContain(`host ${PLACES.public}`);
+    expect((await world.state(listener)).lookups).toEqual([GOOD]);
+    expect(await get(await openListener({ dns, without: ["pinning"] }), `http://${GOOD}/`)).toContain(
       `host ${PLACES.private}`,
     );
   });
@@ -162,14 +166,14 @@ describe("an inner address as a number", () => {
   ];
 
   test.each(spellings)("is refused as %s", async (spelling) => {
-    const door = await openDoor();
-    expect(await get(door, `http://${spelling}/`)).toMatch(/^HTTP\/1\.1 403 /);
-    expect((await openTunnel(door, `${spelling}:80`)).status).toBe(403);
+    const listener = await openListener();
+    expect(await get(listener, `http://${spelling}/`)).toMatch(/^HTTP\/1\.1 403 /);
+    expect((await openTunnel(listener, `${spelling}:80`)).status).toBe(403);
   });
 
   test.each(spellings.slice(0, 5))("is the same address as %s, which a rule for it opens", async (spelling) => {
-    const door = await openDoor({ allow: [`${PLACES.metadata}:80`] });
-    expect(await get(door, `http://${spelling}/`)).toContain(`host ${PLACES.metadata}`);
+    const listener = await openListener({ allow: [`${PLACES.metadata}:80`] });
+    expect(await get(listener, `http://${spelling}/`)).toContain(`host ${PLACES.metadata}`);
   });
 });
 
@@ -187,8 +191,8 @@ describe("the MCP server itself", () => {
 
   test.each(names)("is not reached through %s, and is when the check is off", async (name) => {
     const url = `http://${name}:8080/mcp`;
-    expect(await get(await openDoor({ dns, allow }), url)).toMatch(/^HTTP\/1\.1 403 /);
-    expect(await get(await openDoor({ dns, allow, without: ["addresses"] }), url)).toMatch(/^HTTP\/1\.1 200 /);
+    expect(await get(await openListener({ dns, allow }), url)).toMatch(/^HTTP\/1\.1 403 /);
+    expect(await get(await openListener({ dns, allow, without: ["addresses"] }), url)).toMatch(/^HTTP\/1\.1 200 /);
   });
 });
 
@@ -196,41 +200,41 @@ describe("a Host header that names another host", () => {
   const lie = ["Host: other.test"];
 
   test("is refused in a plain request; without the check the host still gets the checked name", async () => {
-    expect(await get(await openDoor(), `http://${GOOD}/`, lie)).toMatch(/^HTTP\/1\.1 400 /);
-    const answer = await get(await openDoor({ without: ["host header"] }), `http://${GOOD}/`, lie);
+    expect(await get(await openListener(), `http://${GOOD}/`, lie)).toMatch(/^HTTP\/1\.1 400 /);
+    const answer = await get(await openListener({ without: ["host header"] }), `http://${GOOD}/`, lie);
     expect(answer).toContain(`for ${GOOD}:`);
   });
 
   test("reaches the other host behind the same address through a proxy that passes heads on as they are", async () => {
-    const path = await openDoor({ without: ["framing"] });
+    const path = await openListener({ without: ["framing"] });
     expect(await get(path, `http://${GOOD}/`, [...lie, "Connection: close"])).toContain("for other.test:");
   });
 
   test("is refused in CONNECT, and makes no difference to where the tunnel goes when the check is off", async () => {
-    expect((await openTunnel(await openDoor(), `${GOOD}:443`, lie)).status).toBe(400);
-    expect((await openTunnel(await openDoor({ without: ["host header"] }), `${GOOD}:443`, lie)).status).toBe(200);
+    expect((await openTunnel(await openListener(), `${GOOD}:443`, lie)).status).toBe(400);
+    expect((await openTunnel(await openListener({ without: ["host header"] }), `${GOOD}:443`, lie)).status).toBe(200);
   });
 
   test("is refused when there are two", async () => {
     const twice = ["Host: good.test", "Host: other.test"];
-    expect(await get(await openDoor(), `http://${GOOD}/`, twice)).toMatch(/^HTTP\/1\.1 400 /);
+    expect(await get(await openListener(), `http://${GOOD}/`, twice)).toMatch(/^HTTP\/1\.1 400 /);
   });
 });
 
 describe("a TLS greeting for another host than the tunnel's", () => {
   test("goes no further, and does when the check is off", async () => {
-    const attack = async (door: string): Promise<string> =>
-      await getSecurely(await openTunnel(door, `${GOOD}:443`), { servername: "hidden.test", host: "hidden.test" });
+    const attack = async (listener: string): Promise<string> =>
+      await getSecurely(await openTunnel(listener, `${GOOD}:443`), { servername: "hidden.test", host: "hidden.test" });
     await world.forgetRequests();
-    const door = await openDoor();
-    expect(await attack(door)).toMatch(/error: .*unrecognized name/i);
+    const listener = await openListener();
+    expect(await attack(listener)).toMatch(/error: .*unrecognized name/i);
     expect((await world.hosts()).requests).toEqual([]);
     const decision = await eventually(
-      async () => (await world.state(door)).decisions[0],
+      async () => (await world.state(listener)).decisions[0],
       (entry) => entry?.isOpen === false,
     );
     expect(decision).toMatchObject({ allowed: false, reason: "the TLS greeting names another server" });
-    expect(await attack(await openDoor({ without: ["server name"] }))).toContain("as hidden.test");
+    expect(await attack(await openListener({ without: ["server name"] }))).toContain("as hidden.test");
   });
 });
 
@@ -253,8 +257,8 @@ describe("malformed targets are refused", () => {
     ["a backslash", `GET http://${GOOD}\\@other.test/ HTTP/1.1\r\nHost: ${GOOD}\r\n\r\n`],
     ["no HTTP at all", "\x16\x03\x01garbage\r\n\r\n"],
   ])("%s", async (_, bytes) => {
-    const door = await openDoor();
-    expect(await exchange(door, Buffer.from(bytes, "latin1"))).toMatch(/^HTTP\/1\.1 400 /);
-    expect((await world.state(door)).lookups).toEqual([]);
+    const listener = await openListener();
+    expect(await exchange(listener, Buffer.from(bytes, "latin1"))).toMatch(/^HTTP\/1\.1 400 /);
+    expect((await world.state(listener)).lookups).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from "vitest";
-import { type Lab, openLab } from "../escape/bubblewrap-cells.ts";
+import { type Lab, openLab } from "../escape/bubblewrap-instances.ts";
 import { defineCellSuite } from "../escape/bubblewrap-cell-suite.ts";
 
 defineCellSuite("user");

@@ -1,5 +1,5 @@
 import { beforeAll } from "vitest";
-import { becomeOrdinaryUser } from "../escape/bubblewrap-cells.ts";
+import { becomeOrdinaryUser } from "../escape/bubblewrap-instances.ts";
 import { defineProbeSuite } from "../escape/bubblewrap-probe-suite.ts";
 
 beforeAll(becomeOrdinaryUser);

@@ -1,5 +1,5 @@
 import { beforeAll } from "vitest";
-import { becomeOrdinaryUser } from "../escape/bubblewrap-cells.ts";
+import { becomeOrdinaryUser } from "../escape/bubblewrap-instances.ts";
 import { defineControlSuite } from "../escape/sandbox-control-suite.ts";
 
 beforeAll(becomeOrdinaryUser);

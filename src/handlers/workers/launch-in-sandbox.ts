@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import { isDynamicPattern } from "tinyglobby";
 import { assertFewValues } from "../../sandbox/frame-values.ts";
-import type { Places } from "../../sandbox/place.ts";
+import type { InstanceStarter } from "../../sandbox/instance-starter.ts";
 import type { HandlerLanguage } from "../generation.ts";
 import type { LaunchedWorker } from "./launched-worker.ts";
 import { SANDBOXED_FILES } from "./worker-protocol.ts";
@@ -22,7 +22,7 @@ const PROGRAMS: Readonly<Record<HandlerLanguage, string>> = {
 };
 
 export interface SandboxedOptions {
-  readonly openProgram: Places["openProgram"];
+  readonly openProgram: InstanceStarter["openProgram"];
   /** Files, folders or globs, absolute. */
   readonly paths: readonly string[];
 }
@@ -37,7 +37,7 @@ export async function launchInSandbox(
     guestPath: `${SANDBOXED_FILES}${hostPath}`,
     isReadOnly: true,
   }));
-  const place = await openProgram(
+  const program = await openProgram(
     {
       program: ["/bin/sh", "-c", PROGRAMS[language]],
       volumes,
@@ -45,19 +45,19 @@ export async function launchInSandbox(
     },
     AbortSignal.timeout(START_TIMEOUT_MS),
   );
-  const { cell } = place;
+  const { instance } = program;
   return {
-    stream: cell.stream,
-    outputs: [{ name: "stderr", stream: cell.diagnostics }],
-    exited: cell.exited.then(({ code, signal, reason }) => ({
+    stream: instance.stream,
+    outputs: [{ name: "stderr", stream: instance.diagnostics }],
+    exited: instance.exited.then(({ code, signal, reason }) => ({
       code,
       signal,
       ...(reason === "memory" && { reason: "it used more memory than its sandbox allows" }),
     })),
-    cleared: cell.exited.then(() => place.close()),
+    cleared: instance.exited.then(() => program.close()),
     assertLine: (line) => assertFewValues(Buffer.from(line)),
     pathPrefix: SANDBOXED_FILES,
-    kill: () => void cell.stop(),
+    kill: () => void instance.stop(),
   };
 }
 

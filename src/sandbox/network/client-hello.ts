@@ -1,5 +1,5 @@
 /** What the first bytes of a tunnel say: the server name of a TLS greeting, `none` without one, `more` when they do not suffice. */
-export type Greeting =
+export type ClientHello =
   | { readonly kind: "more" }
   | { readonly kind: "not-tls" }
   | { readonly kind: "malformed" }
@@ -10,7 +10,7 @@ const CLIENT_HELLO = 1;
 const SERVER_NAME_EXTENSION = 0;
 
 /** Reads a ClientHello, also one that is cut into several records. */
-export function readGreeting(bytes: Buffer): Greeting {
+export function readClientHello(bytes: Buffer): ClientHello {
   if (bytes.length === 0) return { kind: "more" };
   if (bytes[0] !== HANDSHAKE_RECORD) return { kind: "not-tls" };
   const handshake = joinRecords(bytes);

@@ -4,7 +4,7 @@ import { AllowList } from "./allow-list.ts";
 import { type HostRule, parseAllowRule, type PresetName } from "../../config/hosts/allow-rule.ts";
 import { ALL_CONTROLS, type EgressControls } from "./controls.ts";
 import { DecisionLog, type EgressDecision } from "./decision-log.ts";
-import { type EgressDoor, openDoor } from "./door.ts";
+import { type EgressListener, openListener } from "./egress-listener.ts";
 import { DEFAULT_LIMITS, type EgressLimits } from "./limits.ts";
 import { createResolver, type ResolveName } from "./resolve-name.ts";
 
@@ -21,7 +21,7 @@ export interface EgressOptions {
   readonly controls?: Partial<EgressControls>;
 }
 
-export interface OpenDoorOptions {
+export interface EgressListenerOptions {
   readonly sandboxId: string;
   /** Entries of `network.allow`. None: the door refuses everything. */
   readonly allow: readonly string[];
@@ -31,7 +31,7 @@ export interface OpenDoorOptions {
 }
 
 export interface Egress {
-  open(options: OpenDoorOptions): Promise<EgressDoor>;
+  open(options: EgressListenerOptions): Promise<EgressListener>;
   /** Closes every door. */
   close(): Promise<void>;
 }
@@ -42,9 +42,9 @@ export function createEgress(options: EgressOptions): Egress {
   const controls = { ...ALL_CONTROLS, ...options.controls };
   const resolve = options.resolve ?? createResolver({ timeoutMs: limits.resolveTimeoutMs });
   const clock = options.clock ?? Date.now;
-  const doors = new Set<EgressDoor>();
+  const listeners = new Set<EgressListener>();
   let taken = 0;
-  const takePlace = (): (() => void) | undefined => {
+  const takeSlot = (): (() => void) | undefined => {
     if (taken >= limits.maxConnectionsTotal) return undefined;
     taken += 1;
     return () => {
@@ -58,19 +58,19 @@ export function createEgress(options: EgressOptions): Egress {
       const logger = options.logger.child({ sandbox: sandboxId });
       const decisions = new DecisionLog({ sandboxId, maxDecisions, clock, logger, onDecision });
       const admission = { allow: new AllowList(rules), resolve, resolveTimeoutMs, classify: controls.classify };
-      const door = await openDoor({
+      const listener = await openListener({
         folder: options.folder,
         ownerUid,
         limits,
         decisions,
-        scope: { admission, controls, limits, decisions, takePlace },
-        onClosed: (closed) => doors.delete(closed),
+        scope: { admission, controls, limits, decisions, takeSlot },
+        onClosed: (closed) => listeners.delete(closed),
       });
-      doors.add(door);
-      return door;
+      listeners.add(listener);
+      return listener;
     },
     close: async () => {
-      await Promise.all([...doors].map(async (door) => await door.close()));
+      await Promise.all([...listeners].map(async (listener) => await listener.close()));
     },
   };
 }

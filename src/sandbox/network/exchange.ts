@@ -14,7 +14,7 @@ export interface ExchangeScope {
   readonly limits: EgressLimits;
   readonly decisions: DecisionLog;
   /** Takes one of the places that all sandboxes share; undefined when none is left. */
-  readonly takePlace: () => (() => void) | undefined;
+  readonly takeSlot: () => (() => void) | undefined;
   readonly onOpened: (exchange: Exchange) => void;
   readonly onEnded: (exchange: Exchange) => void;
 }
@@ -51,7 +51,7 @@ export class Exchange {
 
 /** Decides, connects and records. Throws an `EgressRefusal`, recorded already, or the signal's reason. */
 export async function openExchange(target: Target, scope: ExchangeScope, signal: AbortSignal): Promise<Exchange> {
-  const leavePlace = scope.takePlace();
+  const leavePlace = scope.takeSlot();
   let admission: Admission | undefined;
   try {
     if (leavePlace === undefined)

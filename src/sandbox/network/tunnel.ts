@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Target } from "./admission.ts";
 import { type Exchange, type ExchangeScope, openExchange, recordRefusal } from "./exchange.ts";
-import { GreetingGate } from "./greeting-gate.ts";
+import { ClientHelloFilter } from "./client-hello-filter.ts";
 import { EgressRefusal, toRawResponse } from "./refusal.ts";
 import { parseConnectTarget, soleHostHeader } from "./request-target.ts";
 
@@ -57,7 +57,7 @@ function readTarget({ request, scope }: TunnelOptions): Target {
 function join(options: { client: Socket; exchange: Exchange; target: Target; scope: ExchangeScope }): void {
   const { client, exchange, target, scope } = options;
   const { upstream } = exchange;
-  const gate = new GreetingGate({
+  const filter = new ClientHelloFilter({
     agrees: (serverName) => scope.controls.serverNameAgrees(serverName, target),
     onRefused: (detail) => {
       exchange.note({ allowed: false, reason: detail });
@@ -66,14 +66,14 @@ function join(options: { client: Socket; exchange: Exchange; target: Target; sco
       client.end(UNRECOGNIZED_NAME_ALERT);
     },
   });
-  client.pipe(gate).pipe(upstream);
+  client.pipe(filter).pipe(upstream);
   upstream.pipe(client);
   client.once("end", () => upstream.setTimeout(scope.limits.halfClosedTimeoutMs));
   client.once("close", () => upstream.destroySoon());
   client.on("error", () => upstream.destroy());
   upstream.on("timeout", () => upstream.destroy());
   upstream.once("close", () => {
-    gate.destroy();
+    filter.destroy();
     // After a clean end the client may still be reading what was sent.
     if (upstream.readableEnded || client.writableEnded) client.destroySoon();
     else client.destroy();

@@ -1,12 +1,12 @@
 import { lstat, readFile } from "node:fs/promises";
 import { OwlError } from "../../errors/owl-error.ts";
-import type { CellMount } from "./cell-mounts.ts";
+import type { InstanceMount } from "./instance-mounts.ts";
 
 /**
  * Compares what a process sees with what the server opened. The folders were mounted by name or by descriptor, and a program
  * on this machine that may write above them could have exchanged a name in that moment.
  */
-export async function checkMounts(pid: number, mounts: readonly CellMount[]): Promise<void> {
+export async function checkMounts(pid: number, mounts: readonly InstanceMount[]): Promise<void> {
   const opened = mounts.filter((mount) => mount.opened !== undefined);
   if (opened.length === 0) return;
   const mounted = mountPoints(await readFile(`/proc/${pid}/mountinfo`, "utf8"));

@@ -53,7 +53,7 @@ export interface TemplateTree {
 }
 
 /** What a runtime must know to start one isolated place. Nothing in it comes unchecked from a caller. */
-export interface CellSpec {
+export interface InstanceSpec {
   /** Unique among all cells of all servers on the machine; letters, digits, `-` and `_`. */
   readonly id: string;
   readonly template: string;
@@ -71,21 +71,21 @@ export interface CellSpec {
   readonly egressSocket?: string;
 }
 
-export interface CellExit {
+export interface InstanceExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   /** `memory`: the kernel ended something in it for using too much. `disk`: it wrote more than it may, where no disk limit could be set. */
   readonly reason?: "memory" | "disk" | "stopped";
 }
 
-export interface CellUsage {
+export interface InstanceUsage {
   readonly memoryBytes: number;
   readonly cpuMs: number;
   readonly pids: number;
 }
 
 /** One running isolated place with the guest in it. */
-export interface Cell {
+export interface Instance {
   readonly id: string;
   /** The engine's own id of it, where it is a container. */
   readonly containerId?: string | undefined;
@@ -98,8 +98,8 @@ export interface Cell {
   /** When it ends by itself, whoever is in it; absent: never. */
   readonly endsAtMs?: number | undefined;
   /** How it ended. A guest that ended before it was stopped keeps the reason it had. */
-  readonly exited: Promise<CellExit>;
-  usage(): Promise<CellUsage>;
+  readonly exited: Promise<InstanceExit>;
+  usage(): Promise<InstanceUsage>;
   /** Throws when a volume inside is not the folder that was opened. To be called before anything of a caller runs inside. */
   checkMounts?(): Promise<void>;
   /** Ends everything in it and removes what the runtime made beside the workspace: processes, cgroup, mounts. May be called twice. */
@@ -140,7 +140,7 @@ export interface Runtime {
   /** Starts a place and tries to break out of it. Where places start from images, from that of the template. */
   probe(signal: AbortSignal, template?: string): Promise<ProbeReport>;
   /** A place that fails in the last steps of its start may still be returned: it then ends at once, and its diagnostics say why. */
-  start(spec: CellSpec, signal: AbortSignal): Promise<Cell>;
+  start(spec: InstanceSpec, signal: AbortSignal): Promise<Instance>;
   /** Removes the workspace and everything else of a cell that is stopped. Returns whether it is gone; what is not is tried again. */
   discard(folder: string): Promise<boolean>;
   /** Workspaces that could not be removed so far. */

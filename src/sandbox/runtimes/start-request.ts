@@ -1,11 +1,11 @@
 import { isAbsolute, relative } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
-import type { CellSpec } from "./runtime.ts";
+import type { InstanceSpec } from "./runtime.ts";
 
 const MAX_ID_CHARS = 128;
 
 export interface StartRequest {
-  readonly spec: CellSpec;
+  readonly spec: InstanceSpec;
   /** What runs inside; the guest unless the probe asks for something else. */
   readonly command?: readonly string[];
   readonly signal: AbortSignal;
@@ -13,7 +13,7 @@ export interface StartRequest {
 
 /** Before anything is made for a cell: what is wrong here is a fault of the server, or an attack on it. */
 export function checkSpec(
-  { id, folder, env }: CellSpec,
+  { id, folder, env }: InstanceSpec,
   { dataFolder, maxIdChars = MAX_ID_CHARS }: { readonly dataFolder: string; readonly maxIdChars?: number },
 ): void {
   if (!/^[A-Za-z0-9_-]+$/.test(id) || id.length > maxIdChars)

@@ -3,9 +3,9 @@ import type { RuntimeTrouble } from "./runtime.ts";
 
 /** What passes when somebody makes room or fetches the image, and hits every start until then. */
 const LASTING_REASONS: ReadonlySet<unknown> = new Set(["disk_full", "image_missing"]);
-const TRIAL_TIMEOUT_MS = 30_000;
+const TEST_START_TIMEOUT_MS = 30_000;
 
-export interface Trial {
+export interface TestStart {
   readonly template: string;
   readonly signal: AbortSignal;
 }
@@ -13,7 +13,7 @@ export interface Trial {
 export interface StartTroubleOptions {
   readonly imageOf: (template: string) => string;
   /** Starts a place from the template's image, and leaves nothing of it. */
-  readonly tryStart: (trial: Trial) => Promise<void>;
+  readonly tryStart: (trial: TestStart) => Promise<void>;
 }
 
 /**
@@ -49,7 +49,7 @@ export class StartTrouble {
 
   async tryAgain(): Promise<void> {
     for (const template of this.#failed.keys()) {
-      const signal = AbortSignal.any([this.#end.signal, AbortSignal.timeout(TRIAL_TIMEOUT_MS)]);
+      const signal = AbortSignal.any([this.#end.signal, AbortSignal.timeout(TEST_START_TIMEOUT_MS)]);
       await this.#options.tryStart({ template, signal }).then(
         () => this.onStarted(template),
         (error: unknown) => this.onFailed(template, error),

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Config } from "../../config/schema.ts";
 import type { Runtime } from "../../sandbox/runtimes/runtime.ts";
-import { Places } from "../../sandbox/place.ts";
+import { InstanceStarter } from "../../sandbox/instance-starter.ts";
 import type { Templates } from "../../sandbox/templates.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
@@ -18,16 +18,16 @@ export async function measureStart(parts: {
 }): Promise<number> {
   const { runtime, config, logger, templates } = parts;
   const { root, workspace, flavor } = config.sandbox;
-  const places = new Places({
+  const starter = new InstanceStarter({
     runtime,
     logger,
     templates,
     workspacePath: workspace,
     maxFrameBytes: config.guest.maxFrameBytes,
     folder: join(root, "sandboxes"),
-    openDoor: () => Promise.reject(new Error("this sandbox has no network")),
+    openEgress: () => Promise.reject(new Error("this sandbox has no network")),
   });
-  const plan = places.plan({
+  const plan = starter.plan({
     template: parts.template || "python",
     flavor,
     env: {},
@@ -36,11 +36,11 @@ export async function measureStart(parts: {
   });
   const startedAt = performance.now();
   try {
-    const place = await places.open(plan, AbortSignal.timeout(START_TIMEOUT_MS));
+    const instance = await starter.open(plan, AbortSignal.timeout(START_TIMEOUT_MS));
     const tookMs = performance.now() - startedAt;
-    await place.close();
+    await instance.close();
     return tookMs;
   } finally {
-    await places.discard(plan);
+    await starter.discard(plan);
   }
 }

@@ -6,7 +6,7 @@ import { AskFailed, ChildLine } from "./child-line.ts";
 const NAMED = { category: "whole way", name: "a call over stdio" } as const;
 const BROWSER = { category: "whole way", name: "browser" } as const;
 
-interface Trial {
+interface TestStart {
   readonly tool: string;
   /** Other names under which it may be listed; all of them can be called. */
   readonly dialects: readonly string[];
@@ -15,10 +15,10 @@ interface Trial {
   readonly answer?: string;
 }
 
-const CREATE: Trial = { tool: "sandbox_create", dialects: [], args: {} };
+const CREATE: TestStart = { tool: "sandbox_create", dialects: [], args: {} };
 
 /** Each does no harm; the first that the server offers is taken, since it goes the longest way. */
-const TRIALS: readonly Trial[] = [
+const TRIALS: readonly TestStart[] = [
   { tool: "code_run", dialects: ["execute_code", "code.exec"], args: { code: "print(6*7)" }, answer: "42" },
   { tool: "shell_exec", dialects: ["execute_command", "shell.exec"], args: { command: "expr 6 '*' 7" }, answer: "42" },
   { tool: "file_list", dialects: ["file.list"], args: {} },
@@ -59,7 +59,7 @@ async function listTools(line: ChildLine): Promise<ReadonlySet<string>> {
 
 async function callTools(
   line: ChildLine,
-  { trials, startMs }: { readonly trials: readonly Trial[]; readonly startMs: number },
+  { trials, startMs }: { readonly trials: readonly TestStart[]; readonly startMs: number },
 ): Promise<DoctorCheck> {
   for (const { tool, args, answer = "" } of trials) {
     const called = await line.call(tool, args);
@@ -78,8 +78,8 @@ async function callTools(
 }
 
 /** None where nothing that is offered could have a sandbox. */
-function trialsFor({ autoCreate }: Config["sandbox"], listed: ReadonlySet<string>): readonly Trial[] {
-  const isOffered = ({ tool, dialects }: Trial): boolean => isAnyListed(listed, [tool, ...dialects]);
+function trialsFor({ autoCreate }: Config["sandbox"], listed: ReadonlySet<string>): readonly TestStart[] {
+  const isOffered = ({ tool, dialects }: TestStart): boolean => isAnyListed(listed, [tool, ...dialects]);
   const first = TRIALS.find(isOffered);
   if (first === undefined) return [];
   if (autoCreate || first === CREATE) return [first];

@@ -3,7 +3,7 @@ import type { HandlerDefinition } from "../../capability/define.ts";
 import type { JsonSchema } from "../../capability/schema.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Flavor } from "../../sandbox/flavors.ts";
-import type { Lease } from "../../sandbox/sandboxes.ts";
+import type { SandboxUse } from "../../sandbox/sandboxes.ts";
 import { codeFailure } from "../code/code-failure.ts";
 import { pictureBlocks } from "../code/pictures.ts";
 import { runCode } from "../code/run-code.ts";
@@ -120,14 +120,14 @@ function execution(services: ToolServices, tool: ExecutionTool): HandlerDefiniti
     input: schema,
     run: (value, context) => {
       const input = toRecord(value);
-      const wish = { template: templateOf(input), flavor: flavorOf(input) };
+      const request = { template: templateOf(input), flavor: flavorOf(input) };
       return inSandbox(
         services,
-        { context, sessionId: sessionIdOf(input), wish, use: { tool: name, input } },
-        async (call, lease) => {
+        { context, sessionId: sessionIdOf(input), request, use: { tool: name, input } },
+        async (call, sandboxUse) => {
           const { failure, blocks, ...value } = await tool.execute(call, input);
-          call.witnessed?.cameTo({ value, blocks, ...(failure !== undefined && { failure }) });
-          return toResult(name, lease, { failure, blocks, ...value });
+          call.recorder?.outcome({ value, blocks, ...(failure !== undefined && { failure }) });
+          return toResult(name, sandboxUse, { failure, blocks, ...value });
         },
       );
     },
@@ -137,14 +137,14 @@ function execution(services: ToolServices, tool: ExecutionTool): HandlerDefiniti
 /** stdout stands first and alone; what went wrong comes after it. */
 function toResult(
   name: string,
-  lease: Lease,
+  sandboxUse: SandboxUse,
   { stdout, stderr, durationMs, failure, blocks }: Execution,
 ): ExecutionResult {
-  const facts = sessionFacts(lease);
+  const facts = sessionFacts(sandboxUse);
   const content: ContentBlock[] = [{ type: "text", text: stdout }];
   if (stderr !== "") content.push({ type: "text", text: stderr });
   if (failure !== undefined) {
-    const network = networkHint(`${failure.reason} ${stderr}`, lease.sandbox.plan.network.allow);
+    const network = networkHint(`${failure.reason} ${stderr}`, sandboxUse.sandbox.plan.network.allow);
     const hint = network === undefined ? failure.hint : `${network} ${failure.hint}`;
     content.push({ type: "text", text: `${name} failed: ${failure.reason}\nhint: ${hint}` });
   }
@@ -152,9 +152,9 @@ function toResult(
     ...facts,
     content: [...content, ...blocks],
     isError: failure !== undefined,
-    session_id: lease.sandbox.facts.id,
+    session_id: sandboxUse.sandbox.facts.id,
     execution_time_ms: Math.round(durationMs),
-    session_created: lease.wasCreated,
+    session_created: sandboxUse.wasCreated,
   };
 }
 

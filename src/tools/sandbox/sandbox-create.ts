@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { HandlerDefinition } from "../../capability/define.ts";
 import { whyNoEnvName } from "../../config/value-rules.ts";
 import { FLAVORS } from "../../sandbox/flavors.ts";
-import type { Lease } from "../../sandbox/sandboxes.ts";
+import type { SandboxUse } from "../../sandbox/sandboxes.ts";
 import { networkNotes } from "../network-note.ts";
 import { sessionShape } from "../sandbox-tool.ts";
 import { sessionFacts } from "../serve-sandbox-tool.ts";
@@ -74,35 +74,35 @@ export function sandboxCreate(
     scope: "exec",
     input: inputSchema(templates.names),
     output,
-    run: async (wish, context) => {
-      const lease = await sandboxes.create(context, {
-        template: wish.template,
-        flavor: wish.flavor,
-        env: wish.env,
-        labels: wish.labels,
-        isOffline: wish.offline,
-        network: wish.network,
-        ...(wish.idle_timeout_seconds !== undefined && { idleMs: wish.idle_timeout_seconds * 1000 }),
-        ...(wish.max_age_seconds !== undefined && { maxAgeMs: wish.max_age_seconds * 1000 }),
+    run: async (request, context) => {
+      const sandboxUse = await sandboxes.create(context, {
+        template: request.template,
+        flavor: request.flavor,
+        env: request.env,
+        labels: request.labels,
+        isOffline: request.offline,
+        network: request.network,
+        ...(request.idle_timeout_seconds !== undefined && { idleMs: request.idle_timeout_seconds * 1000 }),
+        ...(request.max_age_seconds !== undefined && { maxAgeMs: request.max_age_seconds * 1000 }),
       });
-      context.meter?.(lease.sandbox);
+      context.meter?.(sandboxUse.sandbox);
       try {
-        const value = describe(lease, services);
-        const { plan } = lease.sandbox;
-        const text = `${name} ok: ${plan.template}, ${plan.flavor}, session_id ${lease.sandbox.facts.id}\n${JSON.stringify(value)}`;
+        const value = describe(sandboxUse, services);
+        const { plan } = sandboxUse.sandbox;
+        const text = `${name} ok: ${plan.template}, ${plan.flavor}, session_id ${sandboxUse.sandbox.facts.id}\n${JSON.stringify(value)}`;
         return { content: [{ type: "text", text }], structuredContent: value };
       } finally {
-        lease.release();
+        sandboxUse.release();
       }
     },
   };
 }
 
-function describe(lease: Lease, { limits, volumes }: ToolServices): Record<string, unknown> {
-  const { plan, endsAtMs } = lease.sandbox;
+function describe(sandboxUse: SandboxUse, { limits, volumes }: ToolServices): Record<string, unknown> {
+  const { plan, endsAtMs } = sandboxUse.sandbox;
   const { cpus, memoryBytes } = FLAVORS[plan.flavor];
   return {
-    ...sessionFacts(lease),
+    ...sessionFacts(sandboxUse),
     template: plan.template,
     flavor: plan.flavor,
     cpus,

@@ -127,7 +127,7 @@ export const item = defineResource({
   read: (_uri, { id }) => `item ${id}`,
 });
 
-export const greeting = definePrompt({
+export const clientHello = definePrompt({
   name: "greeting",
   arguments: z.object({ name: z.string(), tone: z.string().optional() }),
   complete: { name: () => ["Ada"] },

@@ -4,10 +4,10 @@ import { onTestFinished } from "vitest";
 /** What stands inside a sandbox in front of the door: a port on loopback, each connection carried to the socket. */
 export async function startForwarder(socketPath: string): Promise<number> {
   const server = createServer((client) => {
-    const door = connect(socketPath);
-    client.on("error", () => door.destroy());
-    door.on("error", () => client.destroy());
-    client.pipe(door).pipe(client);
+    const listener = connect(socketPath);
+    client.on("error", () => listener.destroy());
+    listener.on("error", () => client.destroy());
+    client.pipe(listener).pipe(client);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void server.close());

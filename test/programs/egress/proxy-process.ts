@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { callbackify } from "node:util";
 import { type EgressControls } from "../../../src/sandbox/network/controls.ts";
 import { createEgress, type Egress } from "../../../src/sandbox/network/egress.ts";
-import type { EgressDoor } from "../../../src/sandbox/network/door.ts";
+import type { EgressListener } from "../../../src/sandbox/network/egress-listener.ts";
 import type { EgressLimits } from "../../../src/sandbox/network/limits.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 import { createNaiveRelay } from "./naive-relay.ts";
@@ -27,18 +27,18 @@ export interface DoorState {
   readonly bytesSent: number;
   readonly bytesReceived: number;
   readonly openConnections: number;
-  readonly decisions: ReturnType<EgressDoor["decisions"]>;
+  readonly decisions: ReturnType<EgressListener["decisions"]>;
   readonly lookups: readonly string[];
 }
 
 interface OpenDoor {
   readonly egress: Egress;
-  readonly door: EgressDoor;
+  readonly listener: EgressListener;
   readonly lookups: string[];
 }
 
 const folder = mkdtempSync(join(tmpdir(), "owlclaw-egress-"));
-const doors = new Map<string, OpenDoor>();
+const listeners = new Map<string, OpenDoor>();
 let hosts: ChildProcess;
 let relays = 0;
 let lastQuestion = 0;
@@ -61,8 +61,8 @@ async function obey(command: string, argument: unknown): Promise<unknown> {
     case "state":
       return state(argument as string);
     case "close":
-      await doors.get(argument as string)?.egress.close();
-      doors.delete(argument as string);
+      await listeners.get(argument as string)?.egress.close();
+      listeners.delete(argument as string);
       return true;
     case "hosts":
     case "forget":
@@ -124,9 +124,9 @@ async function open(request: OpenRequest): Promise<string> {
   };
   const controls = controlsWithout(request, resolve);
   const egress = createEgress({ logger: SILENT_LOGGER, folder, resolve, controls, limits: request.limits ?? {} });
-  const door = await egress.open({ sandboxId: "attacker", allow: request.allow });
-  doors.set(door.socketPath, { egress, door, lookups });
-  return door.socketPath;
+  const listener = await egress.open({ sandboxId: "attacker", allow: request.allow });
+  listeners.set(listener.socketPath, { egress, listener, lookups });
+  return listener.socketPath;
 }
 
 function controlsWithout(
@@ -155,10 +155,10 @@ function controlsWithout(
 }
 
 function state(path: string): DoorState | undefined {
-  const entry = doors.get(path);
+  const entry = listeners.get(path);
   if (entry === undefined) return undefined;
-  const { bytesSent, bytesReceived, openConnections } = entry.door;
-  return { bytesSent, bytesReceived, openConnections, decisions: entry.door.decisions(), lookups: entry.lookups };
+  const { bytesSent, bytesReceived, openConnections } = entry.listener;
+  return { bytesSent, bytesReceived, openConnections, decisions: entry.listener.decisions(), lookups: entry.lookups };
 }
 
 /** The MCP server itself, as an agent would like to reach it: on every address of the machine. */

@@ -11,10 +11,10 @@ import type { SandboxSummary } from "../../../src/sandbox/sandbox-summary.ts";
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-function summary(cellId: string): SandboxSummary {
+function summary(instanceId: string): SandboxSummary {
   const times = { createdAtMs: 0, lastUsedAtMs: 0, endsAtMs: 0 };
   const made = { runtime: "bubblewrap", state: "ready", template: "python", flavor: "small", labels: {} } as const;
-  return { id: "secret", ownerId: "ada", cellId, ...made, ...times, takenOverBy: undefined };
+  return { id: "secret", ownerId: "ada", instanceId, ...made, ...times, takenOverBy: undefined };
 }
 
 function approval(id: string): Approval {

@@ -4,19 +4,19 @@ import { ActivityLog } from "../../../src/operator/activity-log.ts";
 import { SandboxDesk } from "../../../src/operator/sandbox-desk.ts";
 import { sandboxRoutes } from "../../../src/operator/sandbox-routes.ts";
 import { GuestClient } from "../../../src/sandbox/guest-client.ts";
-import type { Place, Places } from "../../../src/sandbox/place.ts";
+import type { ConnectedInstance, InstanceStarter } from "../../../src/sandbox/instance-starter.ts";
 import { Sandbox } from "../../../src/sandbox/sandbox.ts";
 import type { Sandboxes } from "../../../src/sandbox/sandboxes.ts";
 import { StartPauses } from "../../../src/sandbox/start-pauses.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
-import { PLAN } from "../sandbox/place-plan.ts";
+import { PLAN } from "../sandbox/instance-plan.ts";
 
 const MINUTE_MS = 60_000;
 /** A sandbox that may live for ten minutes, in a place that ends by itself. */
 function lab(placeEndsInMs: number | undefined) {
   const nowMs = Date.now();
   const client = new GuestClient({ stream: duplexPair()[0], maxFrameBytes: 1000, logger: SILENT_LOGGER });
-  const place: Place = {
+  const instance: ConnectedInstance = {
     client,
     ended: client.lost,
     isOver: false,
@@ -28,9 +28,9 @@ function lab(placeEndsInMs: number | undefined) {
   const times = { createdAtMs: nowMs, idleMs: 10 * MINUTE_MS, maxAgeMs: 10 * MINUTE_MS };
   const sandbox = new Sandbox({
     facts: { id: "session", ownerId: "ada", mcpSessionId: undefined, labels: {}, ...times },
-    plan: { ...PLAN, cellId: "owl-1" },
-    places: {} as Places,
-    open: async () => place,
+    plan: { ...PLAN, instanceId: "owl-1" },
+    starter: {} as InstanceStarter,
+    open: async () => instance,
     pauses: new StartPauses(),
     logger: SILENT_LOGGER,
     keepWorkspace: false,
@@ -38,7 +38,7 @@ function lab(placeEndsInMs: number | undefined) {
   });
   const recorded: unknown[] = [];
   const desk = new SandboxDesk({
-    sandboxes: { findCell: () => sandbox } as unknown as Sandboxes,
+    sandboxes: { findByInstance: () => sandbox } as unknown as Sandboxes,
     activity: new ActivityLog(),
     record: async ({ name, args }) => void recorded.push([name, args]),
   });

@@ -9,8 +9,8 @@ function frame(body: string): Buffer {
 }
 
 /** Cuts the bytes at the places given, as a stream may. */
-function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
-  const ends = [...new Set(places.map((place) => place % (bytes.length + 1)))].toSorted((a, b) => a - b);
+function cut(bytes: Buffer, starter: readonly number[]): Buffer[] {
+  const ends = [...new Set(starter.map((place) => place % (bytes.length + 1)))].toSorted((a, b) => a - b);
   return [...ends, bytes.length]
     .map((end, index, all) => bytes.subarray(all[index - 1] ?? 0, end))
     .filter((part) => part.length > 0);
@@ -33,9 +33,9 @@ test("frames pass unchanged, wherever the stream cuts them", async () => {
     fc.asyncProperty(
       fc.array(fc.string({ minLength: 1, maxLength: 200, unit: "binary" }), { minLength: 1, maxLength: 10 }),
       fc.array(fc.nat()),
-      async (bodies, places) => {
+      async (bodies, starter) => {
         const bytes = Buffer.concat(bodies.map(frame));
-        expect(await pass(cut(bytes, places))).toEqual(bytes);
+        expect(await pass(cut(bytes, starter))).toEqual(bytes);
       },
     ),
   );

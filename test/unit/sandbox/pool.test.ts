@@ -2,13 +2,13 @@ import { duplexPair } from "node:stream";
 import { createMessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { GuestClient } from "../../../src/sandbox/guest-client.ts";
-import type { Place } from "../../../src/sandbox/place.ts";
-import { Pool, type PooledPlace, type PoolOptions } from "../../../src/sandbox/pool.ts";
+import type { ConnectedInstance } from "../../../src/sandbox/instance-starter.ts";
+import { Pool, type WarmInstance, type PoolOptions } from "../../../src/sandbox/pool.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
-import { PLAN } from "./place-plan.ts";
+import { PLAN } from "./instance-plan.ts";
 
 /** A place whose guest knows how to warm up and nothing else. */
-function makePlace(warmed: unknown[]): Place {
+function makePlace(warmed: unknown[]): ConnectedInstance {
   const [host, inside] = duplexPair();
   const guest = createMessageConnection(new StreamMessageReader(inside), new StreamMessageWriter(inside));
   guest.onRequest("code.warm", (params: unknown) => {
@@ -32,12 +32,12 @@ function makePlace(warmed: unknown[]): Place {
 interface Fixture {
   readonly pool: Pool;
   readonly warmed: unknown[];
-  readonly discarded: PooledPlace[];
+  readonly discarded: WarmInstance[];
 }
 
 function makePool(options: Partial<PoolOptions> = {}): Fixture {
   const warmed: unknown[] = [];
-  const discarded: PooledPlace[] = [];
+  const discarded: WarmInstance[] = [];
   const pool = new Pool({
     size: 2,
     templates: ["python", "node"],
@@ -47,13 +47,13 @@ function makePool(options: Partial<PoolOptions> = {}): Fixture {
     logger: SILENT_LOGGER,
     open: async (template) => ({
       plan: { ...PLAN, template, language: template === "node" ? "node" : "python" },
-      place: makePlace(warmed),
+      instance: makePlace(warmed),
     }),
     discard: async (pooled) => {
       discarded.push(pooled);
-      await pooled.place.close();
+      await pooled.instance.close();
     },
-    hasRoom: () => true,
+    hasCapacity: () => true,
     ...options,
   });
   onTestFinished(() => pool.close());
@@ -87,19 +87,19 @@ test("another template is kept warm while it is asked for", async () => {
 });
 
 test("without room nothing is started", async () => {
-  const { pool } = makePool({ hasRoom: () => false });
+  const { pool } = makePool({ hasCapacity: () => false });
   pool.refill();
   expect(pool.count).toBe(0);
 });
 
 test("one that dies while it waits is removed and replaced", async () => {
-  const opened: Place[] = [];
+  const opened: ConnectedInstance[] = [];
   const { pool, discarded } = makePool({
     size: 1,
     open: async (template) => {
-      const place = makePlace([]);
-      opened.push(place);
-      return { plan: { ...PLAN, template }, place };
+      const instance = makePlace([]);
+      opened.push(instance);
+      return { plan: { ...PLAN, template }, instance };
     },
   });
   pool.refill();
@@ -107,8 +107,8 @@ test("one that dies while it waits is removed and replaced", async () => {
   opened[0]?.client.fail("gone");
   await vi.waitFor(() => expect(opened).toHaveLength(2), 20_000);
   await vi.waitFor(() => expect(pool.waiting("python")).toBe(1), 20_000);
-  expect(discarded.map(({ place }) => place)).toEqual([opened[0]]);
-  expect(pool.claim("python")?.place).toBe(opened[1]);
+  expect(discarded.map(({ instance }) => instance)).toEqual([opened[0]]);
+  expect(pool.claim("python")?.instance).toBe(opened[1]);
 });
 
 test("closing stops everything that waits, and what is on its way", async () => {
@@ -134,26 +134,26 @@ test("one that has waited for too long is replaced; one that somebody has stays"
   await vi.advanceTimersByTimeAsync(100_000);
   expect(discarded).toHaveLength(1);
   expect(discarded[0]).not.toBe(claimed);
-  expect(claimed?.place.isOver).toBe(false);
+  expect(claimed?.instance.isOver).toBe(false);
   await vi.waitFor(() => expect(pool.waiting("python")).toBe(1), 20_000);
-  expect(pool.claim("python")?.place.isOver).toBe(false);
+  expect(pool.claim("python")?.instance.isOver).toBe(false);
 });
 
 test("closing waits until one that died is removed", async () => {
-  const opened: Place[] = [];
+  const opened: ConnectedInstance[] = [];
   let isRemoved = false;
   let remove: () => void = () => undefined;
   const { pool } = makePool({
     size: 1,
     open: async (template) => {
-      const place = makePlace([]);
-      opened.push(place);
-      return { plan: { ...PLAN, template }, place };
+      const instance = makePlace([]);
+      opened.push(instance);
+      return { plan: { ...PLAN, template }, instance };
     },
-    discard: async ({ place }) => {
-      if (place === opened[0]) await new Promise<void>((resolve) => (remove = resolve));
-      isRemoved ||= place === opened[0];
-      await place.close();
+    discard: async ({ instance }) => {
+      if (instance === opened[0]) await new Promise<void>((resolve) => (remove = resolve));
+      isRemoved ||= instance === opened[0];
+      await instance.close();
     },
   });
   pool.refill();

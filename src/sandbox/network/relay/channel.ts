@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { BrokenLine, creditOf, encodeCredit, encodeFrame, type Frame, MAX_PAYLOAD_BYTES } from "./frames.ts";
+import { RelayProtocolError, creditOf, encodeCredit, encodeFrame, type Frame, MAX_PAYLOAD_BYTES } from "./frames.ts";
 
 /** So much may be on its way in each direction of one connection before the other side has passed it on. */
 const WINDOW_BYTES = 256 * 1024;
@@ -45,14 +45,14 @@ export class Channel {
         return void socket.end();
       case "credit":
         this.#maySendBytes += creditOf(frame);
-        if (this.#maySendBytes > WINDOW_BYTES) throw new BrokenLine("more credit than there can be");
+        if (this.#maySendBytes > WINDOW_BYTES) throw new RelayProtocolError("more credit than there can be");
         return this.#flow();
       case "reset":
         this.#isOver = true;
         return void socket.destroy();
       case "hello":
       case "open":
-        throw new BrokenLine(`${frame.type} in a connection`);
+        throw new RelayProtocolError(`${frame.type} in a connection`);
     }
   }
 
@@ -81,7 +81,7 @@ export class Channel {
     this.#unpassedBytes += payload.length;
     // One read may go past the end of the window.
     if (this.#unpassedBytes > WINDOW_BYTES + MAX_PAYLOAD_BYTES)
-      throw new BrokenLine("more bytes than there is credit for");
+      throw new RelayProtocolError("more bytes than there is credit for");
     socket.write(payload, () => {
       this.#unpassedBytes -= payload.length;
       this.#owedBytes += payload.length;

@@ -18,7 +18,7 @@ export interface Frame {
 }
 
 /** The other side does not keep to the rules: nothing more is believed of it. */
-export class BrokenLine extends Error {
+export class RelayProtocolError extends Error {
   constructor(reason: string) {
     super(`the line of the network carries rubbish: ${reason}`);
     this.name = "BrokenLine";
@@ -41,7 +41,7 @@ export function encodeCredit(channel: number, bytes: number): Buffer {
 }
 
 export function creditOf({ payload }: Frame): number {
-  if (payload.length !== 4) throw new BrokenLine("a credit without its number");
+  if (payload.length !== 4) throw new RelayProtocolError("a credit without its number");
   return payload.readUInt32BE(0);
 }
 
@@ -56,8 +56,8 @@ export class FrameSplitter {
     while (rest.length >= HEADER_BYTES) {
       const type = TYPES[rest.readUInt8(0)];
       const length = rest.readUInt32BE(5);
-      if (type === undefined) throw new BrokenLine("an unknown kind of frame");
-      if (length > MAX_PAYLOAD_BYTES) throw new BrokenLine("a frame that is too long");
+      if (type === undefined) throw new RelayProtocolError("an unknown kind of frame");
+      if (length > MAX_PAYLOAD_BYTES) throw new RelayProtocolError("a frame that is too long");
       const end = HEADER_BYTES + length;
       if (rest.length < end) break;
       yield { type, channel: rest.readUInt32BE(1), payload: rest.subarray(HEADER_BYTES, end) };

@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { Duplex } from "node:stream";
-import { RelayLine } from "./line.ts";
+import { RelayMultiplexer } from "./multiplexer.ts";
 
 /**
  * Runs inside a sandbox whose proxy is out of reach of its file system: `node egress-relay.mjs PORT`. Connections to 127.0.0.1:PORT
@@ -8,7 +8,7 @@ import { RelayLine } from "./line.ts";
  */
 function main(port: number): void {
   const stream = Duplex.from({ readable: process.stdin, writable: process.stdout });
-  const line = new RelayLine({ stream });
+  const line = new RelayMultiplexer({ stream });
   const server = createServer({ allowHalfOpen: true }, (client) => line.open(client));
   server.on("error", (error) => {
     process.stderr.write(`the relay cannot listen: ${error.message}\n`);

@@ -5,10 +5,10 @@ import { OwlError } from "../../../errors/owl-error.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import { provideEmptyPaths } from "../empty-paths.ts";
 import { isThere } from "../is-there.ts";
-import type { Cell, Runtime, TemplateTree } from "../runtime.ts";
+import type { Instance, Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
-import { CellFolders } from "./cell-folders.ts";
-import type { CellHost } from "./cell-host.ts";
+import { InstanceFolders } from "./instance-folders.ts";
+import type { BubblewrapHost } from "./bubblewrap-host.ts";
 import { openControlGroups, plannedGroups } from "./cgroups/open-tree.ts";
 import { type Controls, NONE_OFF } from "./controls.ts";
 import { createDiskImages } from "./disk-image.ts";
@@ -24,7 +24,7 @@ import { findTool } from "../run-tool.ts";
 import { encodeProgram } from "../seccomp/bpf-program.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
 import type { Architecture } from "../seccomp/syscall-numbers.ts";
-import { discardCell, startCell } from "./start-cell.ts";
+import { discardInstance, startInstance } from "./start-instance.ts";
 import { writeOwnEtc } from "./system-tree.ts";
 import { createUidRange } from "./uid-range.ts";
 import { createWorkspaceWatch } from "../workspace-watch.ts";
@@ -63,15 +63,15 @@ export async function createBubblewrapRuntime(options: BubblewrapOptions): Promi
 /** The same with controls switched off, for tests alone. */
 export async function assembleRuntime(options: BubblewrapOptions, controlsOff: Controls): Promise<Runtime> {
   const host = await createHost(options, controlsOff);
-  const cells = new Set<Cell>();
+  const instances = new Set<Instance>();
   let isClosed = false;
   const start: Runtime["start"] = async (spec, signal) => {
     if (isClosed) throw new OwlError("shutting_down", "the sandbox runtime is closed");
     checkLimits(host, options.limits);
-    const cell = await startCell(host, { spec, signal });
-    cells.add(cell);
-    void cell.cleared.then(() => cells.delete(cell));
-    return cell;
+    const instance = await startInstance(host, { spec, signal });
+    instances.add(instance);
+    void instance.cleared.then(() => instances.delete(instance));
+    return instance;
   };
   return {
     name: "bubblewrap",
@@ -79,13 +79,13 @@ export async function assembleRuntime(options: BubblewrapOptions, controlsOff: C
     start,
     discard: async (folder) => {
       checkBelow(options.dataFolder, folder);
-      return await discardCell(host, folder);
+      return await discardInstance(host, folder);
     },
     left: () => host.folders.left,
     reap: async () => ({ removed: await reapDeadServers(reaperOptions(host, options)) }),
     close: async () => {
       isClosed = true;
-      await Promise.all([...cells].map(async (cell) => await cell.stop()));
+      await Promise.all([...instances].map(async (instance) => await instance.stop()));
       host.workspaceWatch.close();
       host.folders.close();
       await host.guestCopies.remove(options.serverId);
@@ -95,7 +95,7 @@ export async function assembleRuntime(options: BubblewrapOptions, controlsOff: C
   };
 }
 
-async function createHost(options: BubblewrapOptions, controlsOff: Controls): Promise<CellHost> {
+async function createHost(options: BubblewrapOptions, controlsOff: Controls): Promise<BubblewrapHost> {
   const { dataFolder, serverId, logger, templates = {} } = options;
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(serverId)) throw new OwlError("internal", "not an id of a server");
   const owner = identifyProcess(process.pid);
@@ -135,12 +135,12 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
     empty,
   };
   const given = { serverId, dataFolder, stateFolder, logger, templates, controlsOff };
-  const folders = new CellFolders({ logger });
+  const folders = new InstanceFolders({ logger });
   const workspaceWatch = createWorkspaceWatch({ intervalMs: options.watchIntervalMs });
   return { ...given, ...found, folders, workspaceWatch };
 }
 
-async function rootPrivileges(stateFolder: string, controlsOff: Controls): Promise<CellHost["privileges"]> {
+async function rootPrivileges(stateFolder: string, controlsOff: Controls): Promise<BubblewrapHost["privileges"]> {
   if (process.getuid?.() !== 0) return undefined;
   const hasDisks = !controlsOff.has("disk-image") && (await canMountImages());
   return {
@@ -172,7 +172,7 @@ async function canMountImages(): Promise<boolean> {
 }
 
 /** What the kernel does not limit is refused, unless the operator accepts less. */
-function checkLimits(host: CellHost, limits: BubblewrapOptions["limits"]): void {
+function checkLimits(host: BubblewrapHost, limits: BubblewrapOptions["limits"]): void {
   if (limits === "best-effort") return;
   if (host.controlGroups !== undefined) {
     if (host.privileges?.images !== undefined) return;
@@ -195,7 +195,7 @@ function checkLimits(host: CellHost, limits: BubblewrapOptions["limits"]): void 
   );
 }
 
-function reaperOptions(host: CellHost, options: BubblewrapOptions): Parameters<typeof reapDeadServers>[0] {
+function reaperOptions(host: BubblewrapHost, options: BubblewrapOptions): Parameters<typeof reapDeadServers>[0] {
   return {
     records: host.records,
     folders: host.folders,

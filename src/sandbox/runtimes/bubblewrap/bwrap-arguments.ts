@@ -1,9 +1,9 @@
 import { dirname } from "node:path";
-import { cellEnvironment } from "../cell-environment.ts";
-import type { CellSpec } from "../runtime.ts";
+import { instanceEnvironment } from "../instance-environment.ts";
+import type { InstanceSpec } from "../runtime.ts";
 import { temporarySpace } from "../temporary-space.ts";
-import type { CellHost } from "./cell-host.ts";
-import { type CellMount, EGRESS_SOCKET } from "../cell-mounts.ts";
+import type { BubblewrapHost } from "./bubblewrap-host.ts";
+import { type InstanceMount, EGRESS_SOCKET } from "../instance-mounts.ts";
 import { limitEnvironment } from "./process-limits.ts";
 import { INSIDE_GID, INSIDE_UID, maskedProcArguments, systemTreeArguments } from "./system-tree.ts";
 
@@ -18,17 +18,17 @@ const IDENTITY_ARGUMENTS = [...IDENTITY, "--cap-drop", "ALL", "--die-with-parent
 const SYSTEM_PATH = ["/usr/local/bin", "/usr/bin", "/bin"];
 
 export interface BwrapPlan {
-  readonly spec: CellSpec;
+  readonly spec: InstanceSpec;
   /** Where bwrap finds the workspace, our `/etc` and each mount: staged by a privileged launcher, or the host's own path. */
   readonly workspaceSource: string;
   readonly etcSource: string;
   /** Terminals with a maximum; absent: those that bwrap makes. */
   readonly terminalsSource?: string | undefined;
-  readonly mounts: ReadonlyArray<CellMount & { readonly source: string }>;
+  readonly mounts: ReadonlyArray<InstanceMount & { readonly source: string }>;
 }
 
 /** The whole of bwrap's options. They travel over a descriptor: values of the environment never show in a list of processes. */
-export async function bwrapArguments(host: CellHost, plan: BwrapPlan): Promise<Buffer> {
+export async function bwrapArguments(host: BubblewrapHost, plan: BwrapPlan): Promise<Buffer> {
   const { spec } = plan;
   const { tmpBytes, shmBytes } = temporarySpace(spec.resources);
   const args = [
@@ -58,7 +58,7 @@ export async function bwrapArguments(host: CellHost, plan: BwrapPlan): Promise<B
   return Buffer.from(args.map((arg) => `${arg}\0`).join(""));
 }
 
-function namespaceArguments(host: CellHost): string[] {
+function namespaceArguments(host: BubblewrapHost): string[] {
   const namespaces = host.controlsOff.has("processes")
     ? ["--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net"]
     : ["--unshare-all"];
@@ -72,12 +72,12 @@ function namespaceArguments(host: CellHost): string[] {
   ];
 }
 
-function tmpfsArguments(host: CellHost, path: string, sizeBytes: number): string[] {
+function tmpfsArguments(host: BubblewrapHost, path: string, sizeBytes: number): string[] {
   const size = host.controlsOff.has("tmp-size") ? [] : ["--size", String(sizeBytes)];
   return ["--perms", "1777", ...size, "--tmpfs", path];
 }
 
-async function rootArguments(host: CellHost, plan: BwrapPlan): Promise<string[]> {
+async function rootArguments(host: BubblewrapHost, plan: BwrapPlan): Promise<string[]> {
   const everything = host.controlsOff.has("system-tree") ? ["--bind", "/", "/host"] : [];
   const tree = [...(await systemTreeArguments(plan.etcSource)), ...everything];
   const proc = host.controlsOff.has("processes")
@@ -88,7 +88,7 @@ async function rootArguments(host: CellHost, plan: BwrapPlan): Promise<string[]>
 }
 
 /** Everything a program inside can read of an environment: nothing of the server's own. */
-export function insideEnvironment(host: CellHost, spec: CellSpec): Record<string, string> {
+export function insideEnvironment(host: BubblewrapHost, spec: InstanceSpec): Record<string, string> {
   const template = host.templates[spec.template];
   const interpreterFolders = [host.node, host.python].flatMap((found) =>
     found === undefined ? [] : [dirname(found.executable)],
@@ -98,5 +98,5 @@ export function insideEnvironment(host: CellHost, spec: CellSpec): Record<string
     ...(spec.egressSocket === undefined ? {} : { OWLCLAW_EGRESS: EGRESS_SOCKET }),
     ...limitEnvironment(host, spec),
   };
-  return cellEnvironment(spec, { template, path: [...interpreterFolders, ...SYSTEM_PATH], own });
+  return instanceEnvironment(spec, { template, path: [...interpreterFolders, ...SYSTEM_PATH], own });
 }

@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import { open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { CellSpec } from "../runtime.ts";
+import type { InstanceSpec } from "../runtime.ts";
 import { ARGUMENTS_FD, bwrapArguments } from "./bwrap-arguments.ts";
-import type { CellHost } from "./cell-host.ts";
-import type { CellMount } from "../cell-mounts.ts";
+import type { BubblewrapHost } from "./bubblewrap-host.ts";
+import type { InstanceMount } from "../instance-mounts.ts";
 import {
   ROOT_SCRIPT,
   STAGE_FOLDER,
@@ -38,8 +38,8 @@ const STAGED_TERMINALS = `${STAGE_FOLDER}/pts`;
 const MAX_TERMINALS = 48;
 
 export interface Launch {
-  readonly spec: CellSpec;
-  readonly mounts: readonly CellMount[];
+  readonly spec: InstanceSpec;
+  readonly mounts: readonly InstanceMount[];
   readonly joinFiles: readonly string[];
   /** Set when the server is root. */
   readonly uid: number | undefined;
@@ -49,7 +49,7 @@ export interface Launch {
 }
 
 /** Starts the process that becomes bwrap; what it needs to know travels over descriptors. */
-export async function launch(host: CellHost, request: Launch): Promise<LaunchedProcess> {
+export async function launch(host: BubblewrapHost, request: Launch): Promise<LaunchedProcess> {
   const { spec, uid, mounts } = request;
   const etcFolder = join(host.stateFolder, "etc");
   const isStaged = uid !== undefined;
@@ -81,7 +81,7 @@ export async function launch(host: CellHost, request: Launch): Promise<LaunchedP
 }
 
 async function privilegedCommand(options: {
-  host: CellHost;
+  host: BubblewrapHost;
   request: Launch;
   etcFolder: string;
   uid: number;
@@ -153,7 +153,7 @@ const TERMINALS: TableEntry = [
   `newinstance,max=${MAX_TERMINALS},mode=620,ptmxmode=666,nosuid,noexec,X-mount.mkdir`,
 ];
 
-function hasOwnTerminals(host: CellHost, uid: number | undefined): boolean {
+function hasOwnTerminals(host: BubblewrapHost, uid: number | undefined): boolean {
   return uid !== undefined && !host.controlsOff.has("terminal-limit");
 }
 
@@ -162,7 +162,7 @@ function escapeField(text: string): string {
   return text.replaceAll(/[ \t\n\\#]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
 }
 
-function script(host: CellHost, text: string): string {
+function script(host: BubblewrapHost, text: string): string {
   const closing = host.controlsOff.has("inherited-descriptors") ? withInheritedDescriptors(text) : text;
   const limited = host.controlsOff.has("descriptor-limit") ? withoutDescriptorLimit(closing) : closing;
   return host.controlsOff.has("environment") ? withInheritedEnvironment(limited) : limited;

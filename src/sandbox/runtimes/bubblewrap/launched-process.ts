@@ -2,9 +2,9 @@ import type { ChildProcess } from "node:child_process";
 import { PassThrough, type Readable } from "node:stream";
 import { z } from "zod";
 import { OwlError } from "../../../errors/owl-error.ts";
-import type { CellExit } from "../runtime.ts";
+import type { InstanceExit } from "../runtime.ts";
 import { ARGUMENTS_FD, INFO_FD } from "./bwrap-arguments.ts";
-import { CellStream } from "../cell-stream.ts";
+import { GuestStream } from "../guest-stream.ts";
 
 const MAX_INFO_CHARS = 4096;
 
@@ -13,11 +13,11 @@ const infoSchema = z.object({ "child-pid": z.number().int().positive() });
 /** A started launcher, with everything it says and how it ends. */
 export interface LaunchedProcess {
   readonly child: ChildProcess;
-  readonly stream: CellStream;
+  readonly stream: GuestStream;
   readonly diagnostics: Readable;
   /** The first process inside, as the host numbers it; `undefined` when it came to none. */
   readonly initPid: Promise<number | undefined>;
-  readonly end: Promise<Pick<CellExit, "code" | "signal">>;
+  readonly end: Promise<Pick<InstanceExit, "code" | "signal">>;
 }
 
 /** Must be called in the same turn as the start: what nobody listens to when a child ends, Node throws away. */
@@ -32,7 +32,7 @@ export function followChild(child: ChildProcess, args: Buffer): LaunchedProcess 
   argsPipe.end(args);
   return {
     child,
-    stream: new CellStream(stdin, stdout),
+    stream: new GuestStream(stdin, stdout),
     diagnostics: stderr.pipe(new PassThrough()),
     initPid: readInitPid(infoPipe),
     end: childEnd(child),
@@ -59,7 +59,7 @@ async function readInitPid(pipe: Readable): Promise<number | undefined> {
   }
 }
 
-async function childEnd(child: ChildProcess): Promise<Pick<CellExit, "code" | "signal">> {
+async function childEnd(child: ChildProcess): Promise<Pick<InstanceExit, "code" | "signal">> {
   return await new Promise((resolve) => {
     child.once("exit", (code, signal) => resolve({ code, signal }));
     // It could not even be started.

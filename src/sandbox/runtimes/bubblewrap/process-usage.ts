@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
-import type { CellUsage } from "../runtime.ts";
+import type { InstanceUsage } from "../runtime.ts";
 import { processTree } from "../process-tree.ts";
 
 const PAGE_BYTES = 4096;
 const MS_PER_TICK = 10;
 
 /** What a process and all below it use, for cells that have no control group; shared pages count more than once. */
-export async function processTreeUsage(rootPid: number): Promise<CellUsage> {
+export async function processTreeUsage(rootPid: number): Promise<InstanceUsage> {
   const usage = { memoryBytes: 0, cpuMs: 0, pids: 0 };
   for (const pid of await processTree(rootPid)) {
     const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");

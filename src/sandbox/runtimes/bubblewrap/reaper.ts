@@ -1,16 +1,16 @@
 import type { Logger } from "../../../telemetry/logger.ts";
 import { isBelow } from "../start-request.ts";
-import type { CellFolders } from "./cell-folders.ts";
+import type { InstanceFolders } from "./instance-folders.ts";
 import { endGroups, endServerGroups, tryKill } from "./end-groups.ts";
 import type { GuestCopies } from "./guest-copy.ts";
 import { waitUntilDetached } from "./loop-devices.ts";
 import { isAlive } from "../../../platform/process-identity.ts";
-import type { CellRecord, Records, ServerRecord } from "./records.ts";
+import type { InstanceRecord, Records, ServerRecord } from "./records.ts";
 import { readUid, type UidRange } from "./uid-range.ts";
 
 export interface ReaperOptions {
   readonly records: Records;
-  readonly folders: CellFolders;
+  readonly folders: InstanceFolders;
   readonly guestCopies: GuestCopies;
   readonly uids: UidRange | undefined;
   readonly dataFolder: string;
@@ -22,11 +22,11 @@ export interface ReaperOptions {
 export async function reapDeadServers(options: ReaperOptions): Promise<string[]> {
   const { records, logger } = options;
   const removed: string[] = [];
-  for (const cell of await records.cells()) {
-    if (isAlive(cell.owner)) continue;
-    if (!(await orLeft(options, cell.id, () => reapCell(options, cell)))) continue;
-    removed.push(cell.id);
-    logger.info("removed a sandbox of a server that is gone", { cell: cell.id, server: cell.serverId });
+  for (const instance of await records.instances()) {
+    if (isAlive(instance.owner)) continue;
+    if (!(await orLeft(options, instance.id, () => reapInstance(options, instance)))) continue;
+    removed.push(instance.id);
+    logger.info("removed a sandbox of a server that is gone", { instance: instance.id, server: instance.serverId });
   }
   for (const server of await records.servers()) {
     if (!isAlive(server.owner)) await orLeft(options, server.serverId, () => reapServer(options, server));
@@ -52,27 +52,27 @@ async function reapServer({ records, guestCopies }: ReaperOptions, server: Serve
   return true;
 }
 
-async function reapCell(options: ReaperOptions, cell: CellRecord): Promise<boolean> {
+async function reapInstance(options: ReaperOptions, instance: InstanceRecord): Promise<boolean> {
   const { records, folders, uids, dataFolder, keepsWorkspaces, logger } = options;
   // It dies with its server; this is for the moment in which both are still dying.
-  if (cell.init !== undefined && isAlive(cell.init)) tryKill(cell.init.pid);
-  if (!(await endGroups(cell.groups.filter(isOurGroup)))) {
-    logger.error("a process of a sandbox of a dead server does not end", { cell: cell.id });
+  if (instance.init !== undefined && isAlive(instance.init)) tryKill(instance.init.pid);
+  if (!(await endGroups(instance.groups.filter(isOurGroup)))) {
+    logger.error("a process of a sandbox of a dead server does not end", { instance: instance.id });
     return false;
   }
-  const isOurs = isBelow(dataFolder, cell.folder);
-  if (isOurs && !(await waitUntilDetached(cell.folder))) {
-    logger.error("a disk of a sandbox of a dead server is still in use", { cell: cell.id });
+  const isOurs = isBelow(dataFolder, instance.folder);
+  if (isOurs && !(await waitUntilDetached(instance.folder))) {
+    logger.error("a disk of a sandbox of a dead server is still in use", { instance: instance.id });
     return false;
   }
   if (!keepsWorkspaces && isOurs) {
-    const uid = await readUid(cell.folder);
-    return await folders.remove(cell.folder, async () => {
+    const uid = await readUid(instance.folder);
+    return await folders.remove(instance.folder, async () => {
       if (uid !== undefined) await uids?.release(uid);
-      await records.removeCell(cell.id);
+      await records.removeInstance(instance.id);
     });
   }
-  await records.removeCell(cell.id);
+  await records.removeInstance(instance.id);
   return true;
 }
 

@@ -12,7 +12,7 @@ const serverRecordSchema = z.object({
   groups: z.array(z.string()),
 });
 
-const cellRecordSchema = z.object({
+const instanceRecordSchema = z.object({
   id: z.string(),
   serverId: z.string(),
   owner: processIdentitySchema,
@@ -23,7 +23,7 @@ const cellRecordSchema = z.object({
 });
 
 export type ServerRecord = z.infer<typeof serverRecordSchema>;
-export type CellRecord = z.infer<typeof cellRecordSchema>;
+export type InstanceRecord = z.infer<typeof instanceRecordSchema>;
 
 /** Names become file names: they were made by us, and are checked all the same. */
 const RECORD_NAME = /^[A-Za-z0-9_-]{1,200}$/;
@@ -31,43 +31,43 @@ const RECORD_NAME = /^[A-Za-z0-9_-]{1,200}$/;
 export interface Records {
   readonly owner: ProcessIdentity;
   writeServer(record: ServerRecord): Promise<void>;
-  writeCell(record: CellRecord): Promise<void>;
+  writeInstance(record: InstanceRecord): Promise<void>;
   removeServer(serverId: string): Promise<void>;
-  removeCell(id: string): Promise<void>;
+  removeInstance(id: string): Promise<void>;
   /** Those that this server wrote about a folder. */
-  removeCellsOf(folder: string): Promise<void>;
+  removeInstancesOf(folder: string): Promise<void>;
   servers(): Promise<ServerRecord[]>;
-  cells(): Promise<CellRecord[]>;
+  instances(): Promise<InstanceRecord[]>;
   /** Removes what dead servers had begun to write. */
   sweep(): Promise<void>;
 }
 
 export async function openRecords(folder: string, owner: ProcessIdentity): Promise<Records> {
   const servers = join(folder, "servers");
-  const cells = join(folder, "cells");
-  for (const part of [servers, cells]) await mkdir(part, { recursive: true, mode: 0o700 });
+  const instances = join(folder, "cells");
+  for (const part of [servers, instances]) await mkdir(part, { recursive: true, mode: 0o700 });
   const idsByFolder = new Map<string, Set<string>>();
-  const removeCell = async (id: string): Promise<void> => await rm(fileIn(cells, id), { force: true });
+  const removeInstance = async (id: string): Promise<void> => await rm(fileIn(instances, id), { force: true });
   return {
     owner,
     writeServer: async (record) => await write(fileIn(servers, record.serverId), record),
-    writeCell: async (record) => {
+    writeInstance: async (record) => {
       const ids = idsByFolder.get(record.folder) ?? new Set();
       idsByFolder.set(record.folder, ids.add(record.id));
-      await write(fileIn(cells, record.id), record);
+      await write(fileIn(instances, record.id), record);
     },
     removeServer: async (serverId) => await rm(fileIn(servers, serverId), { force: true }),
-    removeCell,
-    removeCellsOf: async (folder) => {
+    removeInstance,
+    removeInstancesOf: async (folder) => {
       const ids = idsByFolder.get(folder) ?? [];
       idsByFolder.delete(folder);
-      await Promise.all([...ids].map(removeCell));
+      await Promise.all([...ids].map(removeInstance));
     },
     servers: async () => await readAll(servers, serverRecordSchema),
-    cells: async () => await readAll(cells, cellRecordSchema),
+    instances: async () => await readAll(instances, instanceRecordSchema),
     sweep: async () => {
       const others = ["", "etc", "disks"].map((name) => join(folder, name));
-      for (const part of [servers, cells, ...others]) await sweepDrafts(part);
+      for (const part of [servers, instances, ...others]) await sweepDrafts(part);
     },
   };
 }

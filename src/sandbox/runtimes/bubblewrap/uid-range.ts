@@ -32,21 +32,21 @@ export function createUidRange(folder: string): UidRange {
       throw new OwlError("resource_limit", "no user id is free for another sandbox");
     },
     release: async (uid) => await rm(join(folder, String(uid)), { force: true }),
-    taken: async () => (await readdir(folder).catch(() => [])).map(Number).filter(isCellUid),
+    taken: async () => (await readdir(folder).catch(() => [])).map(Number).filter(isInstanceUid),
   };
 }
 
 /** The id of the workspace in a cell's folder, which it keeps for as long as the folder exists. */
 export async function readUid(folder: string): Promise<number | undefined> {
   const uid = Number(await readFile(join(folder, UID_FILE), "utf8").catch(() => ""));
-  return isCellUid(uid) ? uid : undefined;
+  return isInstanceUid(uid) ? uid : undefined;
 }
 
 export async function noteUid(folder: string, uid: number): Promise<void> {
   await writeFile(join(folder, UID_FILE), String(uid), { mode: 0o600 });
 }
 
-function isCellUid(uid: number): boolean {
+function isInstanceUid(uid: number): boolean {
   return Number.isInteger(uid) && uid >= FIRST_UID && uid < FIRST_UID + UID_COUNT;
 }
 

@@ -3,7 +3,7 @@ import { OwlError, toOwlError } from "../../../errors/owl-error.ts";
 import { splitAttached } from "./attached-stream.ts";
 import type { EngineClient } from "./engine-client.ts";
 import { EngineError, isNoRoom } from "./engine-failure.ts";
-import { type ContainerGround, makeContainer } from "./make-container.ts";
+import { type ContainerHost, makeContainer } from "./make-container.ts";
 import { ULIMITS } from "./ulimits.ts";
 
 const TIMEOUT_MS = 60_000;
@@ -44,7 +44,7 @@ export interface ImageAnswer {
 }
 
 /** Starts the image once, confined like a sandbox, and asks what is in it. */
-export async function askImage(host: ContainerGround, question: ImageQuestion): Promise<ImageAnswer> {
+export async function askImage(host: ContainerHost, question: ImageQuestion): Promise<ImageAnswer> {
   const labels = host.ownership.labels("image");
   const id = await makeContainer(host, { json: { ...request(question), Labels: labels } });
   const path = `/containers/${id}`;

@@ -1,5 +1,5 @@
 import { type Duplex, PassThrough, Writable } from "node:stream";
-import { CellStream } from "../cell-stream.ts";
+import { GuestStream } from "../guest-stream.ts";
 
 const HEADER_BYTES = 8;
 const STDERR = 2;
@@ -7,7 +7,7 @@ const STDERR = 2;
 const BUFFERED_BYTES = 4096;
 
 export interface AttachedStream {
-  readonly stream: CellStream;
+  readonly stream: GuestStream;
   readonly diagnostics: PassThrough;
   /** The container said its last, or the engine is gone. */
   readonly ended: Promise<void>;
@@ -32,7 +32,7 @@ export function splitAttached(socket: Duplex): AttachedStream {
   splitter.on("finish", end).on("error", () => socket.destroy());
   // Whoever stops listening ends the line; the container's input ends with it.
   stdout.on("close", () => socket.destroy());
-  return { stream: new CellStream(socket, stdout), diagnostics, ended };
+  return { stream: new GuestStream(socket, stdout), diagnostics, ended };
 }
 
 class Splitter extends Writable {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { cellEnvironment } from "../cell-environment.ts";
-import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER } from "../cell-mounts.ts";
-import type { CellSpec } from "../runtime.ts";
+import { instanceEnvironment } from "../instance-environment.ts";
+import { type InstanceMount, EGRESS_SOCKET, GUEST_FOLDER } from "../instance-mounts.ts";
+import type { InstanceSpec } from "../runtime.ts";
 import { temporarySpace } from "../temporary-space.ts";
 import type { DockerHost } from "./docker-host.ts";
 import type { SandboxImage } from "./images.ts";
@@ -17,15 +17,15 @@ function firstProcess({ python }: SandboxImage): readonly string[] {
 }
 
 export interface ContainerParts {
-  readonly spec: CellSpec;
+  readonly spec: InstanceSpec;
   readonly image: SandboxImage;
-  readonly mounts: readonly CellMount[];
+  readonly mounts: readonly InstanceMount[];
   readonly uid: number;
   readonly command: readonly string[];
 }
 
 /** A number for each sandbox that is nobody's on the host, as far as the engine has numbers to give. */
-export function uidOf(host: DockerHost, spec: CellSpec, mounts: readonly CellMount[]): number {
+export function uidOf(host: DockerHost, spec: InstanceSpec, mounts: readonly InstanceMount[]): number {
   const writable = mounts.find(({ isReadOnly, owner }) => !isReadOnly && owner !== undefined && owner.uid !== 0);
   if (writable?.owner !== undefined && !host.facts.mapsUsers) return writable.owner.uid;
   if (host.facts.mapsUsers) return COMMON_UID;
@@ -78,7 +78,7 @@ function confinement(host: DockerHost): Record<string, unknown> {
   };
 }
 
-function resourceLimits({ resources }: CellSpec): Record<string, unknown> {
+function resourceLimits({ resources }: InstanceSpec): Record<string, unknown> {
   const { cpus, memoryBytes, maxPids, diskBytes } = resources;
   const { tmpBytes, shmBytes } = temporarySpace(resources);
   return {
@@ -121,7 +121,7 @@ export function insideEnvironment(
 ): Record<string, string> {
   const template = host.templates[spec.template];
   const own = spec.egressSocket === undefined ? {} : egressVariable(host);
-  return cellEnvironment(spec, { template, path: image.path, own });
+  return instanceEnvironment(spec, { template, path: image.path, own });
 }
 
 function egressVariable({ isRemote }: DockerHost): Record<string, string> {

@@ -8,7 +8,7 @@ import type { Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
 import { StartTrouble } from "../start-trouble.ts";
 import { createWorkspaceWatch } from "../workspace-watch.ts";
-import type { DockerCell } from "./docker-cell.ts";
+import type { DockerInstance } from "./docker-instance.ts";
 import type { DockerHost } from "./docker-host.ts";
 import { parseEngineAddress } from "./engine-address.ts";
 import { EngineClient } from "./engine-client.ts";
@@ -23,7 +23,7 @@ import { refuseIgnoredOciRuntime } from "./oci-runtime.ts";
 import { isRemote, refuseRemotePodman, refuseRemoteVolumes } from "./remote-engine.ts";
 import { seccompProfile } from "./seccomp-profile.ts";
 import { startContainer } from "./start-container.ts";
-import { tryContainer } from "./trial-cell.ts";
+import { tryContainer } from "./probe-instance.ts";
 
 const CONTACT_TIMEOUT_MS = 30_000;
 
@@ -52,7 +52,7 @@ export interface DockerOptions {
 /** Cells that are containers of Docker or Podman. */
 export async function createDockerRuntime(options: DockerOptions): Promise<Runtime> {
   const host = await createHost(options);
-  const cells = new Set<DockerCell>();
+  const instances = new Set<DockerInstance>();
   let isClosed = false;
   const { logger } = options;
   const startTrouble = new StartTrouble({ imageOf: host.imageOf, tryStart: (trial) => tryContainer(host, trial) });
@@ -75,14 +75,14 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
       await probeDocker({ ...host, imageOf: () => host.imageOf(template) }, signal),
     start: async (spec, signal) => {
       if (isClosed) throw new OwlError("shutting_down", "the sandbox runtime is closed");
-      const cell = await startContainer(host, { spec, signal }).catch((error: unknown) => {
+      const instance = await startContainer(host, { spec, signal }).catch((error: unknown) => {
         startTrouble.onFailed(spec.template, error);
         throw error;
       });
       startTrouble.onStarted(spec.template);
-      cells.add(cell);
-      void cell.exited.then(() => cells.delete(cell));
-      return cell;
+      instances.add(instance);
+      void instance.exited.then(() => instances.delete(instance));
+      return instance;
     },
     discard: async (folder) => await discardWorkspace(host, options.dataFolder, folder),
     left: () => host.leftVolumes.size,
@@ -92,7 +92,7 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
       isClosed = true;
       startTrouble.close();
       await watch.close();
-      await Promise.all([...cells].map(async (cell) => await cell.stop()));
+      await Promise.all([...instances].map(async (instance) => await instance.stop()));
       if (watch.trouble === undefined) await leftovers.tryForTheLastTime();
       host.workspaceWatch.close();
     },

@@ -1,5 +1,5 @@
-import { EGRESS_RELAY } from "../cell-mounts.ts";
-import type { CellStream } from "../cell-stream.ts";
+import { EGRESS_RELAY } from "../instance-mounts.ts";
+import type { GuestStream } from "../guest-stream.ts";
 import { splitAttached } from "./attached-stream.ts";
 import { createdSchema } from "./engine-answers.ts";
 import type { DockerHost } from "./docker-host.ts";
@@ -8,7 +8,7 @@ import type { DockerHost } from "./docker-host.ts";
 export async function openEgressStream(
   { engine }: DockerHost,
   { containerId, node, signal }: { readonly containerId: string; readonly node: string; readonly signal: AbortSignal },
-): Promise<CellStream> {
+): Promise<GuestStream> {
   const json = {
     AttachStdin: true,
     AttachStdout: true,

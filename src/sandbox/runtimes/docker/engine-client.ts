@@ -37,12 +37,12 @@ export class EngineClient {
 
   constructor(address: EngineAddress) {
     this.address = address;
-    const place =
+    const probe =
       address.kind === "socket"
         ? { socketPath: address.path }
         : { host: address.host, port: address.port, ...address.tls };
     const isSecure = address.kind === "tcp" && address.tls !== undefined;
-    this.#open = (options) => (isSecure ? httpsRequest : httpRequest)({ ...options, ...place, agent: false });
+    this.#open = (options) => (isSecure ? httpsRequest : httpRequest)({ ...options, ...probe, agent: false });
   }
 
   /** Also what the engine's certificate must name. */

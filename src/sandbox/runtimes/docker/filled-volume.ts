@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../../../errors/owl-error.ts";
 import { labelledSchema } from "./engine-answers.ts";
 import { EngineError } from "./engine-failure.ts";
-import { type ContainerGround, makeContainer } from "./make-container.ts";
+import { type ContainerHost, makeContainer } from "./make-container.ts";
 import { isOrphan, LABELS } from "./ownership.ts";
 import { packTar, type TarEntry } from "./tar-archive.ts";
 
@@ -25,7 +25,7 @@ export interface VolumeContent {
  * A volume of the engine that holds these files, for all servers that use the engine; its name says what is in it. Files
  * reach every engine this way, one on another machine included.
  */
-export async function provideVolume(host: ContainerGround, content: VolumeContent): Promise<string> {
+export async function provideVolume(host: ContainerHost, content: VolumeContent): Promise<string> {
   const { engine } = host;
   const archive = packTar([...content.entries, { name: MARK, mode: 0o444, content: Buffer.alloc(0) }]);
   const digest = createHash("sha256").update(archive).digest("hex").slice(0, 16);
@@ -45,7 +45,7 @@ export async function provideVolume(host: ContainerGround, content: VolumeConten
 }
 
 /** The container through which it is filled has a fixed name, so that one server fills it at a time. */
-async function takeTurn(host: ContainerGround, options: { name: string; image: string }): Promise<string> {
+async function takeTurn(host: ContainerHost, options: { name: string; image: string }): Promise<string> {
   const { name, image } = options;
   const volume = {
     Type: "volume",
@@ -77,7 +77,7 @@ function unlessTaken(error: unknown): undefined {
 }
 
 /** The id of the one that a dead server of this data folder left. Whether others live cannot be told from here. */
-async function leftBehind({ engine, ownership }: ContainerGround, name: string): Promise<string | undefined> {
+async function leftBehind({ engine, ownership }: ContainerHost, name: string): Promise<string | undefined> {
   const { json } = await engine.call({ method: "GET", path: `/containers/${name}/json`, accept: [404] });
   const found = labelledSchema.safeParse(json);
   if (!found.success) return undefined;
@@ -85,7 +85,7 @@ async function leftBehind({ engine, ownership }: ContainerGround, name: string):
   return config.Labels[LABELS.data] === ownership.dataId && isOrphan(config.Labels) ? id : undefined;
 }
 
-async function remove({ engine, own }: ContainerGround, id: string): Promise<void> {
+async function remove({ engine, own }: ContainerHost, id: string): Promise<void> {
   own.delete(id);
   const query = { force: "1", v: "1" };
   await engine.call({ method: "DELETE", path: `/containers/${id}`, query, accept: [404, 409] });

@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { OwlError } from "../../../errors/owl-error.ts";
-import { GUEST_FOLDER, NODE_FOLDER } from "../cell-mounts.ts";
+import { GUEST_FOLDER, NODE_FOLDER } from "../instance-mounts.ts";
 import type { EngineFacts } from "./engine-facts.ts";
 import { EngineError, explainEngineError, imageMissing } from "./engine-failure.ts";
 import { provideVolume } from "./filled-volume.ts";
-import type { ContainerGround } from "./make-container.ts";
+import type { ContainerHost } from "./make-container.ts";
 import { askImage, type ImageAnswer } from "./ask-image.ts";
 import { tarEntriesOf } from "./tar-archive.ts";
 
@@ -40,7 +40,7 @@ export interface SandboxImage {
 }
 
 export interface ImagesOptions {
-  readonly ground: ContainerGround;
+  readonly ground: ContainerHost;
   readonly facts: EngineFacts;
   /** Folder of the host with `guest.mjs` and the Python drivers. */
   readonly guestFolder: string;

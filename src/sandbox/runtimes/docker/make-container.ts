@@ -7,12 +7,12 @@ import { removeContainer } from "./remove-container.ts";
 const TIMEOUT_MS = 30_000;
 
 /** What containers are made with, whatever they are for. */
-export type ContainerGround = Pick<
+export type ContainerHost = Pick<
   DockerHost,
   "engine" | "ownership" | "logger" | "own" | "making" | "doubt" | "leftovers"
 >;
 
-export interface ContainerWish {
+export interface ContainerRequest {
   readonly json: unknown;
   /** Absent: one that proves whose it is. */
   readonly name?: string;
@@ -20,8 +20,8 @@ export interface ContainerWish {
 }
 
 /** Makes a container that is this server's from then on. */
-export async function makeContainer(host: ContainerGround, wish: ContainerWish): Promise<string> {
-  const made = makeInTime(host, wish);
+export async function makeContainer(host: ContainerHost, request: ContainerRequest): Promise<string> {
+  const made = makeInTime(host, request);
   host.making.add(made);
   try {
     return await made;
@@ -35,8 +35,8 @@ export async function makeContainer(host: ContainerGround, wish: ContainerWish):
 
 /** Not given up half-way: a container that is made when nobody waits for it any more would be nobody's, and is removed. */
 async function makeInTime(
-  host: ContainerGround,
-  { json, name, timeoutMs = TIMEOUT_MS }: ContainerWish,
+  host: ContainerHost,
+  { json, name, timeoutMs = TIMEOUT_MS }: ContainerRequest,
 ): Promise<string> {
   const { engine, ownership } = host;
   let isLate = false;

@@ -14,7 +14,7 @@ export const LABELS = {
   server: "owlclaw.server",
   /** The process that made it. */
   owner: "owlclaw.owner",
-  cell: "owlclaw.cell",
+  instance: "owlclaw.cell",
   /** `cell`, `workspace`, `guest` or `image`. */
   kind: "owlclaw.kind",
 } as const;
@@ -23,7 +23,7 @@ export interface Ownership {
   readonly dataId: string;
   readonly serverId: string;
   /** `guest` is what fills a volume for all, and `image` what asks an image: neither is for one sandbox. */
-  labels(kind: "cell" | "workspace" | "guest" | "image", cellId?: string): Record<string, string>;
+  labels(kind: "cell" | "workspace" | "guest" | "image", instanceId?: string): Record<string, string>;
   /** The same for the same folder, in every server of this data folder. It shows inside, and tells nothing. */
   volumeName(folder: string): string;
   /** A new one, for each container. */
@@ -41,11 +41,11 @@ export async function openOwnership(stateFolder: string, serverId: string): Prom
   return {
     dataId,
     serverId,
-    labels: (kind, cellId) => ({
+    labels: (kind, instanceId) => ({
       [LABELS.data]: dataId,
       [LABELS.server]: serverId,
       [LABELS.owner]: owner,
-      ...(cellId !== undefined && { [LABELS.cell]: cellId }),
+      ...(instanceId !== undefined && { [LABELS.instance]: instanceId }),
       [LABELS.kind]: kind,
     }),
     volumeName: (folder) => `owlclaw-${proofOf("volume", folder)}`,

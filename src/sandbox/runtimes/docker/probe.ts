@@ -1,6 +1,6 @@
 import { basename, join } from "node:path";
 import { OwlError } from "../../../errors/owl-error.ts";
-import { GUEST_FOLDER } from "../cell-mounts.ts";
+import { GUEST_FOLDER } from "../instance-mounts.ts";
 import { type Answer, type FilledDisks, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { openBait } from "../probe/bait.ts";
@@ -10,7 +10,7 @@ import { attackReport, failedStart, isTimeout } from "../probe/report.ts";
 import type { ProbeReport } from "../runtime.ts";
 import { insideEnvironment } from "./container-request.ts";
 import type { DockerHost } from "./docker-host.ts";
-import { withTrialCell } from "./trial-cell.ts";
+import { withProbeInstance } from "./probe-instance.ts";
 
 const TIMEOUT_MS = 55_000;
 
@@ -79,10 +79,10 @@ async function attackAll(host: DockerHost, signal: AbortSignal): Promise<Answer>
 }
 
 async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<Answer> {
-  return await withTrialCell(host, { resources: PROBE_RESOURCES, signal }, async (place) => {
-    const bait = await openBait(place.spec.id);
+  return await withProbeInstance(host, { resources: PROBE_RESOURCES, signal }, async (probe) => {
+    const bait = await openBait(probe.spec.id);
     const image = await host.images.get(host.imageOf(""));
-    const variables = [...Object.keys(insideEnvironment(host, { ...place, image })), ...image.variables];
+    const variables = [...Object.keys(insideEnvironment(host, { ...probe, image })), ...image.variables];
     const server = serverProcess();
     try {
       const given = {
@@ -95,7 +95,7 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
         serverPid: server.serverPid,
         needed: [image.node, `${GUEST_FOLDER}/guest.mjs`],
         listeners: bait.listeners,
-        abstractSocket: place.spec.id,
+        abstractSocket: probe.spec.id,
         syscalls: triedSyscalls(host.facts.architecture),
         variables: [...variables, "HOSTNAME", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_", "container", "TERM"],
         initVariables: [...variables, "HOSTNAME", "container", "TERM"],
@@ -104,7 +104,7 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
         ...PROBE_RESOURCES,
       };
       const command = [image.python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)];
-      return await readAnswer(await place.start(host, command));
+      return await readAnswer(await probe.start(host, command));
     } finally {
       bait.close();
     }
@@ -114,9 +114,9 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
 /** The kernel's own count is read inside, where every engine shows it. */
 async function attackCpuLimit(host: DockerHost, signal: AbortSignal): Promise<Answer[string]> {
   const resources = { ...PROBE_RESOURCES, cpus: 0.1 };
-  return await withTrialCell(host, { resources, signal }, async (place) => {
+  return await withProbeInstance(host, { resources, signal }, async (probe) => {
     const { python } = await host.images.get(host.imageOf(""));
-    const answer = await readAnswer(await place.start(host, [python, "-I", "-S", "-c", CPU_SCRIPT]));
+    const answer = await readAnswer(await probe.start(host, [python, "-I", "-S", "-c", CPU_SCRIPT]));
     return answer["cpu-limit"] ?? [true, "the attack gave no answer"];
   });
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { containersSchema, volumesSchema } from "./engine-answers.ts";
 import type { DockerHost } from "./docker-host.ts";
 import { EngineError, isUnreachable } from "./engine-failure.ts";
-import type { ContainerGround } from "./make-container.ts";
+import type { ContainerHost } from "./make-container.ts";
 import { isOrphan, LABELS } from "./ownership.ts";
 import { removeContainer } from "./remove-container.ts";
 
@@ -12,7 +12,7 @@ const VOLUME_TIMEOUT_MS = 10_000;
 const VOLUME_PAUSE_MS = 100;
 
 /** All that is known of containers and workspaces. */
-export type KeptGround = ContainerGround & Pick<DockerHost, "prepared" | "leftVolumes">;
+export type CleanupHost = ContainerHost & Pick<DockerHost, "prepared" | "leftVolumes">;
 
 interface Found {
   readonly id: string;
@@ -24,18 +24,18 @@ export async function reapDeadServers(host: DockerHost, keepsWorkspaces: boolean
   const removed = new Set<string>();
   for (const { id, labels } of (await containersOf(host)).filter((each) => isOrphan(each.labels))) {
     await removeContainer(host, id);
-    removed.add(labels[LABELS.cell] ?? id);
+    removed.add(labels[LABELS.instance] ?? id);
   }
   if (keepsWorkspaces) return [...removed];
   for (const { id, labels } of (await workspacesOf(host)).filter((each) => isOrphan(each.labels))) {
     await discardVolume(host, id);
-    removed.add(labels[LABELS.cell] ?? id);
+    removed.add(labels[LABELS.instance] ?? id);
   }
   return [...removed];
 }
 
 /** When the engine was away, or an answer got lost, there may be containers that the server does not know of. */
-export async function removeStrays(host: KeptGround): Promise<void> {
+export async function removeStrays(host: CleanupHost): Promise<void> {
   host.doubt.isThere = false;
   const found = await containersOf(host);
   // The engine may list one before it has told its maker of it.
@@ -48,13 +48,13 @@ export async function removeStrays(host: KeptGround): Promise<void> {
 }
 
 /** Containers first: a workspace cannot go before the last one that uses it. */
-export async function removeLeftovers(host: KeptGround): Promise<void> {
+export async function removeLeftovers(host: CleanupHost): Promise<void> {
   for (const id of host.leftovers) await removeContainer(host, id);
   for (const name of host.leftVolumes) await discardVolume(host, name);
 }
 
 /** Removes a workspace, now or when the engine can; returns whether it is gone. */
-export async function discardVolume(host: KeptGround, name: string): Promise<boolean> {
+export async function discardVolume(host: CleanupHost, name: string): Promise<boolean> {
   host.prepared.delete(name);
   try {
     await removeVolume(host, name);
@@ -69,7 +69,7 @@ export async function discardVolume(host: KeptGround, name: string): Promise<boo
   }
 }
 
-async function removeVolume({ engine }: KeptGround, name: string): Promise<void> {
+async function removeVolume({ engine }: CleanupHost, name: string): Promise<void> {
   for (const deadline = Date.now() + VOLUME_TIMEOUT_MS; ; await delay(VOLUME_PAUSE_MS)) {
     // 409: the container that used it is not quite gone.
     const { status } = await engine.call({ method: "DELETE", path: `/volumes/${name}`, accept: [404, 409] });
@@ -78,7 +78,7 @@ async function removeVolume({ engine }: KeptGround, name: string): Promise<void>
   }
 }
 
-async function containersOf({ engine, ownership }: KeptGround): Promise<Found[]> {
+async function containersOf({ engine, ownership }: CleanupHost): Promise<Found[]> {
   const filters = JSON.stringify({ label: [`${LABELS.data}=${ownership.dataId}`] });
   const { json } = await engine.call({ method: "GET", path: "/containers/json", query: { all: "1", filters } });
   return containersSchema

@@ -1,5 +1,5 @@
 import { OwlError } from "../../../errors/owl-error.ts";
-import type { CellSpec } from "../runtime.ts";
+import type { InstanceSpec } from "../runtime.ts";
 import type { DockerHost } from "./docker-host.ts";
 import type { EngineClient } from "./engine-client.ts";
 import type { EngineFacts } from "./engine-facts.ts";
@@ -29,7 +29,7 @@ export function refuseRemotePodman(engine: EngineClient, { kind }: EngineFacts):
   });
 }
 
-export function refuseRemoteFolders({ engine, templates }: DockerHost, { template, volumes }: CellSpec): void {
+export function refuseRemoteFolders({ engine, templates }: DockerHost, { template, volumes }: InstanceSpec): void {
   if (volumes.length > 0) refuseRemoteVolumes(engine);
   if ((templates[template]?.folders ?? []).length === 0 || !isRemote(engine)) return;
   const message = `the engine at ${engine.name} ${OTHER_MACHINE}: it cannot show the template ${template}, which was built here`;

@@ -1,11 +1,11 @@
 import { chmod, chown } from "node:fs/promises";
-import { type CellMount, volumeMounts } from "../cell-mounts.ts";
-import type { CellStream } from "../cell-stream.ts";
-import type { CellSpec } from "../runtime.ts";
+import { type InstanceMount, volumeMounts } from "../instance-mounts.ts";
+import type { GuestStream } from "../guest-stream.ts";
+import type { InstanceSpec } from "../runtime.ts";
 import { checkSpec, type StartRequest } from "../start-request.ts";
 import { splitAttached } from "./attached-stream.ts";
 import { containerRequest, guestCommand, uidOf } from "./container-request.ts";
-import { DockerCell } from "./docker-cell.ts";
+import { DockerInstance } from "./docker-instance.ts";
 import type { DockerHost } from "./docker-host.ts";
 import { volumeSchema } from "./engine-answers.ts";
 import { openEgressStream } from "./egress-stream.ts";
@@ -20,7 +20,7 @@ import { packTar } from "./tar-archive.ts";
 const ATTACH = { stream: "1", stdin: "1", stdout: "1", stderr: "1" };
 
 /** Makes a container, takes hold of its streams and starts it; removes it when that fails. */
-export async function startContainer(host: DockerHost, request: StartRequest): Promise<DockerCell> {
+export async function startContainer(host: DockerHost, request: StartRequest): Promise<DockerInstance> {
   const { spec, signal } = request;
   checkSpec(spec, host);
   refuseRemoteFolders(host, spec);
@@ -30,7 +30,7 @@ export async function startContainer(host: DockerHost, request: StartRequest): P
     const image = await host.images.get(name);
     const mounts = await volumeMounts({ ...spec, dataFolder: host.dataFolder, empty: host.empty });
     const uid = uidOf(host, spec, mounts);
-    if (spec.egressSocket !== undefined && !host.isRemote) await openDoor(spec.egressSocket, uid, host.facts);
+    if (spec.egressSocket !== undefined && !host.isRemote) await grantEgressSocket(spec.egressSocket, uid, host.facts);
     const command = request.command ?? spec.program ?? guestCommand(image);
     await makeWorkspace(host, spec, mounts);
     const json = containerRequest(host, { spec, image, mounts, uid, command });
@@ -48,19 +48,19 @@ export async function startContainer(host: DockerHost, request: StartRequest): P
 
 interface Starting {
   readonly id: string;
-  readonly spec: CellSpec;
-  readonly mounts: readonly CellMount[];
+  readonly spec: InstanceSpec;
+  readonly mounts: readonly InstanceMount[];
 }
 
 async function attachAndStart(
   host: DockerHost,
   starting: Starting & { image: SandboxImage; signal: AbortSignal },
-): Promise<DockerCell> {
+): Promise<DockerInstance> {
   const { id, spec, mounts, image, signal } = starting;
   const { engine } = host;
   const socket = await engine.hijack({ path: `/containers/${id}/attach`, query: ATTACH, signal });
   const attached = splitAttached(socket);
-  let egressStream: CellStream | undefined;
+  let egressStream: GuestStream | undefined;
   try {
     await engine.call({ method: "POST", path: `/containers/${id}/start` });
     signal.throwIfAborted();
@@ -71,10 +71,17 @@ async function attachAndStart(
     socket.destroy();
     throw error;
   }
-  const cell = new DockerCell({ host, cellId: spec.id, containerId: id, ...attached, egressStream, mounts });
-  const unwatch = await watchWorkspace(host, { spec, mounts, cell });
-  void cell.exited.then(unwatch);
-  return cell;
+  const instance = new DockerInstance({
+    host,
+    instanceId: spec.id,
+    containerId: id,
+    ...attached,
+    egressStream,
+    mounts,
+  });
+  const unwatch = await watchWorkspace(host, { spec, mounts, instance });
+  void instance.exited.then(unwatch);
+  return instance;
 }
 
 /** A workspace that was there before stays. */
@@ -95,7 +102,7 @@ async function orRemoved<T>(
 }
 
 /** By itself, since not every engine labels the volumes that it makes for a container. */
-async function makeWorkspace(host: DockerHost, spec: CellSpec, mounts: readonly CellMount[]): Promise<void> {
+async function makeWorkspace(host: DockerHost, spec: InstanceSpec, mounts: readonly InstanceMount[]): Promise<void> {
   const name = host.ownership.volumeName(spec.folder);
   if (host.prepared.has(name) || mounts.some(({ guestPath }) => guestPath === spec.workspacePath)) return;
   // From here on it is in use, whatever was to become of it before.
@@ -120,7 +127,7 @@ async function prepareWorkspace(
 }
 
 /** Only the sandbox's user may talk to its door, and he has no other name on this machine. */
-export async function openDoor(
+export async function grantEgressSocket(
   socket: string,
   uid: number,
   { mapsUsers }: Pick<DockerHost["facts"], "mapsUsers">,
@@ -133,12 +140,12 @@ export async function openDoor(
 /** Where the server can read the engine's volumes, their size is looked at now and then. */
 async function watchWorkspace(
   host: DockerHost,
-  { spec, mounts, cell }: { spec: CellSpec; mounts: readonly CellMount[]; cell: DockerCell },
+  { spec, mounts, instance }: { spec: InstanceSpec; mounts: readonly InstanceMount[]; instance: DockerInstance },
 ): Promise<() => void> {
   if (!host.watchesWorkspaces || mounts.some(({ guestPath }) => guestPath === spec.workspacePath))
     return () => undefined;
   const path = `/volumes/${host.ownership.volumeName(spec.folder)}`;
   const { Mountpoint: folder } = volumeSchema.parse((await host.engine.call({ method: "GET", path })).json);
-  const watched = { folder, maxBytes: spec.resources.diskBytes, processes: () => cell.processes() };
-  return host.workspaceWatch.watch(watched, () => cell.end("disk"));
+  const watched = { folder, maxBytes: spec.resources.diskBytes, processes: () => instance.processes() };
+  return host.workspaceWatch.watch(watched, () => instance.end("disk"));
 }

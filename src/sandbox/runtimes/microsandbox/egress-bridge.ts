@@ -1,12 +1,12 @@
 import { connect } from "node:net";
 import { pipeline } from "node:stream";
-import { creditedLine } from "./credited-line.ts";
-import { type HostLine, openLine } from "./host-line.ts";
+import { creditedStream } from "./credited-stream.ts";
+import { type HostSocket, openHostSocket } from "./host-socket.ts";
 
 /** What leaves a machine for the egress proxy; the proxy itself decides about each call. */
-export async function openEgressBridge(folder: string, egressSocket: string): Promise<HostLine> {
-  return await openLine(folder, (socket) => {
-    const { input, output } = creditedLine(socket);
+export async function openEgressBridge(folder: string, egressSocket: string): Promise<HostSocket> {
+  return await openHostSocket(folder, (socket) => {
+    const { input, output } = creditedStream(socket);
     const proxy = connect({ path: egressSocket, allowHalfOpen: true });
     // Either end may go away at any time: the other one then hears it.
     pipeline(output, proxy, (error) => {

@@ -1,4 +1,4 @@
-import { LINE_SCRIPT } from "./launch-line.ts";
+import { CONNECTION_SCRIPT } from "./connection-script.ts";
 
 /**
  * Runs as root inside a microVM and starts one program as an ordinary user, confined as in every other runtime. The
@@ -48,7 +48,7 @@ def kills_for_memory():
     with open("/proc/vmstat") as file:
         return next((line for line in file if line.startswith("oom_kill ")), "")
 
-${LINE_SCRIPT}
+${CONNECTION_SCRIPT}
 def beside(body):
     # A process of its own outside the sandbox, where nothing in it sees or ends it.
     pid = os.fork()

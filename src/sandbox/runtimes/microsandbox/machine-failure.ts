@@ -7,7 +7,7 @@ const KVM = "/dev/kvm";
 export type OpenKvm = () => void;
 
 /** What microsandbox said, in terms of what an operator can do. */
-export function explainMachineError(error: unknown, image: string, openKvm: OpenKvm = openDoor): unknown {
+export function explainMachineError(error: unknown, image: string, openKvm: OpenKvm = openKvmDevice): unknown {
   const explained = explainFullDisk(error);
   if (explained instanceof OwlError || !(explained instanceof Error)) return explained;
   const { message } = explained;
@@ -69,6 +69,6 @@ function kvmTrouble(openKvm: OpenKvm): { readonly why: string; readonly hint: st
   };
 }
 
-function openDoor(): void {
+function openKvmDevice(): void {
   accessSync(KVM, constants.R_OK | constants.W_OK);
 }

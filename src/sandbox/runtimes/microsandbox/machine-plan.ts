@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { cellEnvironment } from "../cell-environment.ts";
-import { type CellMount, EGRESS_SOCKET, GUEST_FOLDER, NODE_FOLDER } from "../cell-mounts.ts";
-import type { CellSpec } from "../runtime.ts";
+import { instanceEnvironment } from "../instance-environment.ts";
+import { type InstanceMount, EGRESS_SOCKET, GUEST_FOLDER, NODE_FOLDER } from "../instance-mounts.ts";
+import type { InstanceSpec } from "../runtime.ts";
 import { encodeProgram } from "../seccomp/bpf-program.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
 import { temporarySpace } from "../temporary-space.ts";
-import { CREDIT_STEP_BYTES, CREDIT_WINDOW_BYTES } from "./credited-line.ts";
+import { CREDIT_STEP_BYTES, CREDIT_WINDOW_BYTES } from "./credited-stream.ts";
 import { LAUNCH_SCRIPT } from "./launch-script.ts";
 import type { MachineHost } from "./machine-host.ts";
 import type { MachineBuilder, MachineMount } from "./sdk.ts";
@@ -33,16 +33,16 @@ export interface MachineParts {
   readonly name: string;
   /** The workspace; absent where a volume takes its place. */
   readonly disk: string | undefined;
-  readonly spec: CellSpec;
-  readonly mounts: readonly CellMount[];
+  readonly spec: InstanceSpec;
+  readonly mounts: readonly InstanceMount[];
   readonly streamSocket: string;
   readonly egressSocket: string | undefined;
   readonly command?: readonly string[];
 }
 
 /** Other applications on the machine may have machines of their own: the name says whose it is. No two have the same. */
-export function newMachineName({ ownership }: MachineHost, cellId: string): string {
-  return `owlclaw-${ownership.dataId}-${cellId}-${randomBytes(3).toString("hex")}`;
+export function newMachineName({ ownership }: MachineHost, instanceId: string): string {
+  return `owlclaw-${ownership.dataId}-${instanceId}-${randomBytes(3).toString("hex")}`;
 }
 
 /** No network device at all: what is allowed goes to the proxy's socket, over the machine's line to the host. */
@@ -78,7 +78,7 @@ export function planMachine(host: MachineHost, parts: MachineParts): MachineBuil
 
 function bound(
   mount: MachineMount,
-  { hostPath, isReadOnly }: Pick<CellMount, "hostPath" | "isReadOnly">,
+  { hostPath, isReadOnly }: Pick<InstanceMount, "hostPath" | "isReadOnly">,
 ): MachineMount {
   const made = mount.bind(hostPath).nosuid().nodev();
   // Inside, everything belongs to the machine's one user; on the host to the server's.
@@ -119,9 +119,9 @@ function guestCommand(host: MachineHost): readonly string[] {
 }
 
 /** Everything a program inside can read of an environment: nothing of the server's. */
-export function insideEnvironment(host: MachineHost, spec: CellSpec): Record<string, string> {
+export function insideEnvironment(host: MachineHost, spec: InstanceSpec): Record<string, string> {
   const template = host.templates[spec.template];
   const path = host.nodeFolder === undefined ? PATH : [NODE_FOLDER, ...PATH];
   const own = spec.egressSocket === undefined ? {} : { OWLCLAW_EGRESS: EGRESS_SOCKET };
-  return cellEnvironment(spec, { template, path, own });
+  return instanceEnvironment(spec, { template, path, own });
 }

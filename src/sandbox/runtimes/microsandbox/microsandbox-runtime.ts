@@ -13,13 +13,13 @@ import { draftName } from "../replace-file.ts";
 import type { Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
 import { StartTrouble } from "../start-trouble.ts";
-import { MachineCells } from "./machine-cells.ts";
+import { MachineInstances } from "./machine-instances.ts";
 import { type MachineHost, serverFolders } from "./machine-host.ts";
 import { probeMachine } from "./probe.ts";
 import { reapDeadServers, removeServerFolders } from "./reap.ts";
 import type { MicrosandboxSdk } from "./sdk.ts";
 import { startMachine } from "./start-machine.ts";
-import { tryMachine } from "./trial-machine.ts";
+import { tryMachine } from "./probe-machine.ts";
 
 /** A machine outlives the longest sandbox by this: it is for servers that forgot it. */
 const BACKSTOP_SECONDS = 3600;
@@ -53,10 +53,10 @@ export async function createMicrosandboxRuntime(options: MicrosandboxOptions): P
     guestFolder: await guests.make(serverId, options.guestFolder),
   });
   await host.records.writeServer({ serverId, owner: host.records.owner, groups: [] });
-  const cells = new MachineCells(host);
+  const instances = new MachineInstances(host);
   const startTrouble = new StartTrouble({ imageOf: host.imageOf, tryStart: (trial) => tryMachine(host, trial) });
   const again = repeat(async () => {
-    await cells.tryAgain();
+    await instances.tryAgain();
     await startTrouble.tryAgain();
   }, TRY_AGAIN_MS);
   let isClosed = false;
@@ -67,18 +67,18 @@ export async function createMicrosandboxRuntime(options: MicrosandboxOptions): P
       await probeMachine({ ...host, imageOf: () => host.imageOf(template) }, signal),
     start: async (spec, signal) => {
       if (isClosed) throw new OwlError("shutting_down", "the sandbox runtime is closed");
-      await cells.clear(spec.folder);
-      const cell = await startMachine(host, { spec, signal }).catch((error: unknown) => {
+      await instances.clear(spec.folder);
+      const instance = await startMachine(host, { spec, signal }).catch((error: unknown) => {
         startTrouble.onFailed(spec.template, error);
         throw error;
       });
       startTrouble.onStarted(spec.template);
-      cells.add(spec.folder, cell);
-      return cell;
+      instances.add(spec.folder, instance);
+      return instance;
     },
     discard: async (folder) => {
       checkBelow(dataFolder, folder);
-      return await cells.discard(folder);
+      return await instances.discard(folder);
     },
     reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
     trouble: () => startTrouble.trouble,
@@ -87,7 +87,7 @@ export async function createMicrosandboxRuntime(options: MicrosandboxOptions): P
       isClosed = true;
       startTrouble.close();
       await again.stop();
-      await cells.close();
+      await instances.close();
       await removeServerFolders(stateFolder, serverId);
       await host.records.removeServer(serverId);
     },

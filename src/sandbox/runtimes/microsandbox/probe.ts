@@ -1,14 +1,14 @@
 import { join } from "node:path";
-import { GUEST_FOLDER } from "../cell-mounts.ts";
+import { GUEST_FOLDER } from "../instance-mounts.ts";
 import { type Answer, type FilledDisks, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { openBait } from "../probe/bait.ts";
 import { attackReport, failedStart } from "../probe/report.ts";
 import { serverProcess } from "../probe/server-process.ts";
-import type { CellSpec, ProbeReport } from "../runtime.ts";
+import type { InstanceSpec, ProbeReport } from "../runtime.ts";
 import type { MachineHost } from "./machine-host.ts";
 import { insideEnvironment, nodeInside, PYTHON } from "./machine-plan.ts";
-import { TRIAL_RESOURCES, TRIAL_WORKSPACE, withTrialMachine } from "./trial-machine.ts";
+import { MACHINE_PROBE_RESOURCES, PROBE_WORKSPACE, withProbeMachine } from "./probe-machine.ts";
 
 /** The common attacks, and one of its own: a machine has no more processors than it was given. */
 const SCRIPT = `
@@ -18,11 +18,11 @@ with contextlib.redirect_stdout(said):
     exec(sys.argv[2], {"__name__": "attack"})
 found = json.loads(said.getvalue())
 processors = os.sysconf("SC_NPROCESSORS_CONF")
-found["cpu-limit"] = [processors > ${TRIAL_RESOURCES.cpus}, f"the machine has {processors} processor"]
+found["cpu-limit"] = [processors > ${MACHINE_PROBE_RESOURCES.cpus}, f"the machine has {processors} processor"]
 print(json.dumps(found), flush=True)
 `;
 
-const DISKS: FilledDisks = { "workspace-limit": TRIAL_WORKSPACE, "tmp-limit": "/tmp" };
+const DISKS: FilledDisks = { "workspace-limit": PROBE_WORKSPACE, "tmp-limit": "/tmp" };
 
 /** Boots a real machine and tries to break out of it. */
 export async function probeMachine(host: MachineHost, signal: AbortSignal): Promise<ProbeReport> {
@@ -36,7 +36,7 @@ export async function probeMachine(host: MachineHost, signal: AbortSignal): Prom
 }
 
 async function attackFromInside(host: MachineHost, signal: AbortSignal): Promise<Answer> {
-  return await withTrialMachine(host, { template: "", signal }, async ({ spec, start }) => {
+  return await withProbeMachine(host, { template: "", signal }, async ({ spec, start }) => {
     const bait = await openBait(spec.id);
     try {
       const given = JSON.stringify(attackArguments(host, spec, bait.listeners));
@@ -47,7 +47,7 @@ async function attackFromInside(host: MachineHost, signal: AbortSignal): Promise
   });
 }
 
-function attackArguments(host: MachineHost, spec: CellSpec, listeners: unknown): unknown {
+function attackArguments(host: MachineHost, spec: InstanceSpec, listeners: unknown): unknown {
   const variables = [...Object.keys(insideEnvironment(host, spec)), "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_"];
   const server = serverProcess();
   return {
@@ -68,6 +68,6 @@ function attackArguments(host: MachineHost, spec: CellSpec, listeners: unknown):
     initVariables: variables,
     processes: ["python3"],
     disks: DISKS,
-    ...TRIAL_RESOURCES,
+    ...MACHINE_PROBE_RESOURCES,
   };
 }

@@ -4,7 +4,7 @@ import { isAlive } from "../../../platform/process-identity.ts";
 import { isOrphan, LABELS } from "../docker/ownership.ts";
 import { removeTree } from "../remove-tree.ts";
 import { isBelow } from "../start-request.ts";
-import { destroyMachine } from "./machine-cell.ts";
+import { destroyMachine } from "./machine-instance.ts";
 import { type MachineHost, serverFolders } from "./machine-host.ts";
 import type { FoundMachine } from "./sdk.ts";
 
@@ -18,23 +18,23 @@ export async function reapDeadServers(host: MachineHost, keepsWorkspaces: boolea
     const labels = labelsOf(machine);
     if (!isOrphan(labels)) continue;
     await destroyMachine(machine);
-    removed.add(labels[LABELS.cell] ?? machine.name);
+    removed.add(labels[LABELS.instance] ?? machine.name);
   }
-  for (const cell of await host.records.cells()) {
-    if (isAlive(cell.owner)) continue;
-    if (!keepsWorkspaces && isBelow(host.dataFolder, cell.folder)) {
+  for (const instance of await host.records.instances()) {
+    if (isAlive(instance.owner)) continue;
+    if (!keepsWorkspaces && isBelow(host.dataFolder, instance.folder)) {
       try {
-        await removeTree(cell.folder);
+        await removeTree(instance.folder);
       } catch (error) {
         host.logger.error("what a dead server left could not be removed; the next start tries again", {
-          cell: cell.id,
+          instance: instance.id,
           error,
         });
         continue;
       }
     }
-    await host.records.removeCell(cell.id);
-    removed.add(cell.id);
+    await host.records.removeInstance(instance.id);
+    removed.add(instance.id);
   }
   for (const { serverId, owner } of await host.records.servers()) {
     if (isAlive(owner)) continue;

@@ -2,14 +2,14 @@ import { mkdir } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../../../errors/owl-error.ts";
-import { type CellMount, volumeMounts } from "../cell-mounts.ts";
-import { CellStream } from "../cell-stream.ts";
-import type { CellSpec, Volume } from "../runtime.ts";
+import { type InstanceMount, volumeMounts } from "../instance-mounts.ts";
+import { GuestStream } from "../guest-stream.ts";
+import type { InstanceSpec, Volume } from "../runtime.ts";
 import { checkSpec, type StartRequest } from "../start-request.ts";
-import { creditedLine } from "./credited-line.ts";
+import { creditedStream } from "./credited-stream.ts";
 import { openEgressBridge } from "./egress-bridge.ts";
-import { type GuestLine, openGuestLine } from "./host-line.ts";
-import { destroyMachine, followLauncher, type LaunchedProgram, MachineCell } from "./machine-cell.ts";
+import { type GuestSocket, openGuestSocket } from "./host-socket.ts";
+import { destroyMachine, followLauncher, type LaunchedProgram, MachineInstance } from "./machine-instance.ts";
 import { explainFullDisk, explainMachineError } from "./machine-failure.ts";
 import type { MachineHost } from "./machine-host.ts";
 import { launchArguments, newMachineName, type MachineParts, planMachine, PYTHON } from "./machine-plan.ts";
@@ -24,7 +24,7 @@ const DISK_PAUSE_MS = 100;
 const NO_EMPTY_PATHS = { file: "", folder: "" };
 
 /** Boots a machine and starts the guest in it; leaves nothing when that fails. */
-export async function startMachine(host: MachineHost, request: StartRequest): Promise<MachineCell> {
+export async function startMachine(host: MachineHost, request: StartRequest): Promise<MachineInstance> {
   const { spec, signal, command } = request;
   checkSpec(spec, { ...host, maxIdChars: MAX_ID_CHARS });
   checkImage(host.imageOf(spec.template));
@@ -33,7 +33,7 @@ export async function startMachine(host: MachineHost, request: StartRequest): Pr
   refuseProtected(volumes);
   const mounts = await volumeMounts({ volumes, workspacePath, dataFolder: host.dataFolder, empty: NO_EMPTY_PATHS });
   const disk = await prepare(host, spec, mounts);
-  const line = await openGuestLine(host.linesFolder);
+  const line = await openGuestSocket(host.linesFolder);
   const bridge =
     spec.egressSocket === undefined ? undefined : await openEgressBridge(host.linesFolder, spec.egressSocket);
   const closeLines = async (): Promise<void> => {
@@ -109,13 +109,13 @@ async function boot(host: MachineHost, parts: Omit<MachineParts, "name">): Promi
 interface Launching {
   readonly machine: Machine;
   readonly parts: Omit<MachineParts, "name">;
-  readonly line: GuestLine;
+  readonly line: GuestSocket;
   readonly closeLines: () => Promise<void>;
   readonly endsAtMs: number;
   readonly signal: AbortSignal;
 }
 
-async function launch(host: MachineHost, launching: Launching): Promise<MachineCell> {
+async function launch(host: MachineHost, launching: Launching): Promise<MachineInstance> {
   const { machine, parts, line, closeLines, endsAtMs, signal } = launching;
   signal.throwIfAborted();
   const args = launchArguments(host, parts);
@@ -123,11 +123,11 @@ async function launch(host: MachineHost, launching: Launching): Promise<MachineC
   const launched = followLauncher(handle);
   // No code: microsandbox itself, or the machine, is gone.
   void launched.ended.then((code) => host.logger.info("microVM ended", { sandbox: parts.spec.id, code }));
-  const { input, output } = creditedLine(await firstCall(line, launched, signal));
-  return new MachineCell({
-    cellId: parts.spec.id,
+  const { input, output } = creditedStream(await firstCall(line, launched, signal));
+  return new MachineInstance({
+    instanceId: parts.spec.id,
     machine,
-    stream: new CellStream(input, output),
+    stream: new GuestStream(input, output),
     launched,
     endsAtMs,
     closeLines,
@@ -136,7 +136,7 @@ async function launch(host: MachineHost, launching: Launching): Promise<MachineC
   });
 }
 
-async function firstCall(line: GuestLine, launched: LaunchedProgram, signal: AbortSignal): Promise<Socket> {
+async function firstCall(line: GuestSocket, launched: LaunchedProgram, signal: AbortSignal): Promise<Socket> {
   const given = new AbortController();
   const aborted = new Promise<never>((_resolve, reject) => {
     signal.addEventListener("abort", () => reject(toError(signal.reason)), { once: true, signal: given.signal });
@@ -184,7 +184,11 @@ async function orDestroyed<T>(machine: Machine, start: () => Promise<T>): Promis
 }
 
 /** What the machine needs of the host's disk; returns the workspace's own. */
-async function prepare(host: MachineHost, spec: CellSpec, mounts: readonly CellMount[]): Promise<string | undefined> {
+async function prepare(
+  host: MachineHost,
+  spec: InstanceSpec,
+  mounts: readonly InstanceMount[],
+): Promise<string | undefined> {
   try {
     await writeDown(host, spec);
     return await provideWorkspace(host, spec, mounts);
@@ -194,15 +198,15 @@ async function prepare(host: MachineHost, spec: CellSpec, mounts: readonly CellM
 }
 
 /** Before anything is made: whoever comes after a crash finds it by this. */
-async function writeDown({ records, ownership }: MachineHost, { id, folder }: CellSpec): Promise<void> {
+async function writeDown({ records, ownership }: MachineHost, { id, folder }: InstanceSpec): Promise<void> {
   const { owner } = records;
-  await records.writeCell({ id, serverId: ownership.serverId, owner, folder, groups: [] });
+  await records.writeInstance({ id, serverId: ownership.serverId, owner, folder, groups: [] });
 }
 
 async function provideWorkspace(
   host: MachineHost,
-  spec: CellSpec,
-  mounts: readonly CellMount[],
+  spec: InstanceSpec,
+  mounts: readonly InstanceMount[],
 ): Promise<string | undefined> {
   await mkdir(spec.folder, { recursive: true, mode: 0o700 });
   if (mounts.some(({ guestPath }) => guestPath === spec.workspacePath)) return undefined;

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { z } from "zod";
 import { type Architecture, type SyscallName, syscallNumber } from "../seccomp/syscall-numbers.ts";
-import type { Cell, Resources } from "../runtime.ts";
+import type { Instance, Resources } from "../runtime.ts";
 import type { CheckName } from "./checks.ts";
 
 const MIB = 1024 * 1024;
@@ -28,10 +28,10 @@ export function triedSyscalls(architecture: Architecture): Readonly<Record<strin
 export type FilledDisks = Readonly<Partial<Record<CheckName, string>>>;
 
 /** What the attack script printed. */
-export async function readAnswer(cell: Pick<Cell, "stream" | "diagnostics" | "exited">): Promise<Answer> {
-  const [said, told] = await Promise.all([readAll(cell.stream), readAll(cell.diagnostics)]);
+export async function readAnswer(instance: Pick<Instance, "stream" | "diagnostics" | "exited">): Promise<Answer> {
+  const [said, told] = await Promise.all([readAll(instance.stream), readAll(instance.diagnostics)]);
   if (said !== "") return answerSchema.parse(JSON.parse(said));
-  const { code, signal, reason } = await cell.exited;
+  const { code, signal, reason } = await instance.exited;
   const end = reason ?? signal ?? `code ${code}`;
   throw new Error(`the probe's cell ended (${end}) without an answer: ${told.trim().slice(-500)}`);
 }

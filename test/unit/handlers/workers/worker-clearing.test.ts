@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { launchInSandbox } from "../../../../src/handlers/workers/launch-in-sandbox.ts";
 import type { LaunchedWorker } from "../../../../src/handlers/workers/launched-worker.ts";
 import { WorkerPool } from "../../../../src/handlers/workers/worker-pool.ts";
-import type { CellExit } from "../../../../src/sandbox/runtimes/runtime.ts";
+import type { InstanceExit } from "../../../../src/sandbox/runtimes/runtime.ts";
 import { SILENT_LOGGER } from "../../../../src/telemetry/logger.ts";
 
 // A pool that closes waits three seconds at most: here that time never comes.
@@ -22,12 +22,12 @@ function settledLater<T>() {
 
 /** A worker in a sandbox that ends when it is told, and whose disk is let go of when that is told. */
 async function launchFake() {
-  const exit = settledLater<CellExit>();
+  const exit = settledLater<InstanceExit>();
   const cleared = settledLater<void>();
   const close = vi.fn<() => Promise<void>>(() => cleared.promise);
   const stream = new PassThrough();
   stream.once("close", () => exit.resolve({ code: 0, signal: null }));
-  const cell = {
+  const instance = {
     id: "owl-test",
     stream,
     diagnostics: new PassThrough(),
@@ -35,7 +35,7 @@ async function launchFake() {
     usage: () => Promise.reject(new Error("nobody asks")),
     stop: () => Promise.resolve(),
   };
-  const openProgram = () => Promise.resolve({ cell, close });
+  const openProgram = () => Promise.resolve({ instance, close });
   return { launched: await launchInSandbox("node", { openProgram, paths: [] }), exit, cleared, close };
 }
 

@@ -1,7 +1,7 @@
 import { Duplex } from "node:stream";
 import { connect } from "node:tls";
 import { describe, expect, test } from "vitest";
-import { readGreeting } from "../../../../src/sandbox/network/client-hello.ts";
+import { readClientHello } from "../../../../src/sandbox/network/client-hello.ts";
 
 /** What Node's own TLS sends first. */
 async function realGreeting(servername: string | undefined): Promise<Buffer> {
@@ -17,8 +17,8 @@ async function realGreeting(servername: string | undefined): Promise<Buffer> {
 }
 
 /** The same message cut into records of this size. */
-function inRecords(greeting: Buffer, size: number): Buffer {
-  const message = greeting.subarray(5);
+function inRecords(clientHello: Buffer, size: number): Buffer {
+  const message = clientHello.subarray(5);
   const records: Buffer[] = [];
   for (let at = 0; at < message.length; at += size) {
     const part = message.subarray(at, at + size);
@@ -31,35 +31,36 @@ function inRecords(greeting: Buffer, size: number): Buffer {
 
 describe("the server name of a TLS greeting", () => {
   test("is read", async () => {
-    expect(readGreeting(await realGreeting("a.example.com"))).toEqual({ kind: "tls", serverName: "a.example.com" });
+    expect(readClientHello(await realGreeting("a.example.com"))).toEqual({ kind: "tls", serverName: "a.example.com" });
   });
 
   test("is absent when the client sends none", async () => {
-    expect(readGreeting(await realGreeting(undefined))).toEqual({ kind: "tls", serverName: undefined });
+    expect(readClientHello(await realGreeting(undefined))).toEqual({ kind: "tls", serverName: undefined });
   });
 
   test("is read when the greeting is cut into small records", async () => {
-    const greeting = inRecords(await realGreeting("a.example.com"), 7);
-    expect(readGreeting(greeting)).toEqual({ kind: "tls", serverName: "a.example.com" });
+    const clientHello = inRecords(await realGreeting("a.example.com"), 7);
+    expect(readClientHello(clientHello)).toEqual({ kind: "tls", serverName: "a.example.com" });
   });
 
   test("is waited for until the greeting is whole", async () => {
-    const greeting = await realGreeting("a.example.com");
+    const clientHello = await realGreeting("a.example.com");
     const kinds = new Set<string>();
-    for (let length = 0; length < greeting.length; length++) kinds.add(readGreeting(greeting.subarray(0, length)).kind);
+    for (let length = 0; length < clientHello.length; length++)
+      kinds.add(readClientHello(clientHello.subarray(0, length)).kind);
     expect([...kinds]).toEqual(["more"]);
   });
 });
 
 test("what is no TLS is passed on", () => {
-  expect(readGreeting(Buffer.from("GET / HTTP/1.1\r\n"))).toEqual({ kind: "not-tls" });
+  expect(readClientHello(Buffer.from("GET / HTTP/1.1\r\n"))).toEqual({ kind: "not-tls" });
 });
 
 test("no change of one byte makes it throw", async () => {
-  const greeting = await realGreeting("a.example.com");
-  for (let at = 0; at < greeting.length; at++) {
-    const changed = Buffer.from(greeting);
+  const clientHello = await realGreeting("a.example.com");
+  for (let at = 0; at < clientHello.length; at++) {
+    const changed = Buffer.from(clientHello);
     changed[at] = 255 - (changed[at] ?? 0);
-    expect(["tls", "more", "malformed", "not-tls"]).toContain(readGreeting(changed).kind);
+    expect(["tls", "more", "malformed", "not-tls"]).toContain(readClientHello(changed).kind);
   }
 });

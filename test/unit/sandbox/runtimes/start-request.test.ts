@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { CellSpec } from "../../../../src/sandbox/runtimes/runtime.ts";
+import type { InstanceSpec } from "../../../../src/sandbox/runtimes/runtime.ts";
 import { checkBelow, checkSpec, isBelow } from "../../../../src/sandbox/runtimes/start-request.ts";
 
-const SPEC: CellSpec = {
+const SPEC: InstanceSpec = {
   id: "owl-1",
   template: "python",
   resources: { cpus: 1, memoryBytes: 1, maxPids: 1, diskBytes: 1 },

@@ -1,4 +1,4 @@
-import type { CellUsage, Resources } from "../../runtime.ts";
+import type { InstanceUsage, Resources } from "../../runtime.ts";
 
 /** The limits of one cell, kept by the kernel. */
 export interface ControlGroup {
@@ -6,7 +6,7 @@ export interface ControlGroup {
   readonly joinFiles: readonly string[];
   /** Folders to remove when the cell has ended; recorded, so that another server can do it. */
   readonly folders: readonly string[];
-  usage(): Promise<CellUsage>;
+  usage(): Promise<InstanceUsage>;
   /** How often the kernel ended a process in it for want of memory. */
   outOfMemoryKills(): Promise<number>;
   /** In how many periods its processes had to wait because their share of the CPU was spent. */

@@ -22,11 +22,11 @@ export function parseHierarchies(mountInfo: string, ownGroups: string): MountedH
   let v2: MountedHierarchies["v2"];
   for (const { type, mountPoint, root, superOptions } of parseMounts(mountInfo)) {
     if (type === "cgroup2") {
-      v2 = { mountPoint, ownFolder: placeIn({ mountPoint, root, path: own.get("") ?? "/" }) };
+      v2 = { mountPoint, ownFolder: folderIn({ mountPoint, root, path: own.get("") ?? "/" }) };
     } else if (type === "cgroup") {
       for (const controller of superOptions) {
         const path = own.get(controller);
-        if (path !== undefined) v1.set(controller, placeIn({ mountPoint, root, path }));
+        if (path !== undefined) v1.set(controller, folderIn({ mountPoint, root, path }));
       }
     }
   }
@@ -50,8 +50,8 @@ function parseMounts(mountInfo: string): MountLine[] {
 }
 
 /** A container sees its own group as the root of the mount, and still may read its full path in `/proc/self/cgroup`. */
-function placeIn(place: { mountPoint: string; root: string; path: string }): string {
-  const { mountPoint, root, path } = place;
+function folderIn(probe: { mountPoint: string; root: string; path: string }): string {
+  const { mountPoint, root, path } = probe;
   if (root === "/") return join(mountPoint, path);
   if (path === root || path.startsWith(`${root}/`)) return join(mountPoint, path.slice(root.length));
   return mountPoint;

@@ -3,13 +3,13 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../../../../errors/owl-error.ts";
-import type { CellSpec, ProbeCheck, ProbeReport, Resources } from "../../runtime.ts";
+import type { InstanceSpec, ProbeCheck, ProbeReport, Resources } from "../../runtime.ts";
 import { insideEnvironment } from "../bwrap-arguments.ts";
-import { GUEST_FOLDER } from "../../cell-mounts.ts";
-import type { BubblewrapCell } from "../cell.ts";
-import type { CellHost } from "../cell-host.ts";
+import { GUEST_FOLDER } from "../../instance-mounts.ts";
+import type { BubblewrapInstance } from "../bubblewrap-instance.ts";
+import type { BubblewrapHost } from "../bubblewrap-host.ts";
 import { findTool } from "../../run-tool.ts";
-import { discardCell, startCell } from "../start-cell.ts";
+import { discardInstance, startInstance } from "../start-instance.ts";
 import {
   type Answer,
   type FilledDisks,
@@ -31,7 +31,7 @@ const CPU_POLL_MS = 10;
 const CPU_SHARE = 0.05;
 
 /** Starts a real cell and tries to break out of it. */
-export async function probeBubblewrap(host: CellHost, signal: AbortSignal): Promise<ProbeReport> {
+export async function probeBubblewrap(host: BubblewrapHost, signal: AbortSignal): Promise<ProbeReport> {
   const report = (checks: readonly ProbeCheck[]): ProbeReport => ({ runtime: "bubblewrap", checks });
   if ((await findTool("bwrap")) === undefined) return report([missingBubblewrap()]);
   if (host.python === undefined) return report([missingPython()]);
@@ -61,7 +61,7 @@ function late(): OwlError {
 }
 
 /** Waits for all of them even when one fails: each must have cleared up behind itself. */
-async function attackAll(host: CellHost, signal: AbortSignal): Promise<Answer> {
+async function attackAll(host: BubblewrapHost, signal: AbortSignal): Promise<Answer> {
   const inside = attackFromInside(host, signal);
   const cpu = attackCpuLimit(host, signal);
   await Promise.allSettled([inside, cpu]);
@@ -69,11 +69,11 @@ async function attackAll(host: CellHost, signal: AbortSignal): Promise<Answer> {
   return host.privileges?.images === undefined ? { ...answer, "workspace-limit": ONLY_WATCHED } : answer;
 }
 
-async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<Answer> {
-  return await withProbeCell(host, { resources: PROBE_RESOURCES, signal }, async (place) => {
-    const canary = join(place.spec.folder, "canary");
+async function attackFromInside(host: BubblewrapHost, signal: AbortSignal): Promise<Answer> {
+  return await withProbeInstance(host, { resources: PROBE_RESOURCES, signal }, async (probe) => {
+    const canary = join(probe.spec.folder, "canary");
     await writeFile(canary, "secret", { mode: 0o644 });
-    const bait = await openBait(place.spec.id);
+    const bait = await openBait(probe.spec.id);
     const server = serverProcess();
     try {
       const given = {
@@ -88,17 +88,17 @@ async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<An
         serverPid: server.serverPid,
         needed: [host.node.executable, `${GUEST_FOLDER}/guest.mjs`],
         listeners: bait.listeners,
-        abstractSocket: place.spec.id,
+        abstractSocket: probe.spec.id,
         syscalls: triedSyscalls(architecture()),
-        variables: [...Object.keys(insideEnvironment(host, place.spec)), "PWD", "LC_CTYPE"],
+        variables: [...Object.keys(insideEnvironment(host, probe.spec)), "PWD", "LC_CTYPE"],
         initVariables: [],
         processes: ["bwrap", "prlimit"],
-        disks: filledDisks(host, place.spec),
+        disks: filledDisks(host, probe.spec),
         ...PROBE_RESOURCES,
       };
       const python = host.python?.executable ?? "";
-      const cell = await place.start([python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)]);
-      return await readAnswer(cell);
+      const instance = await probe.start([python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)]);
+      return await readAnswer(instance);
     } finally {
       bait.close();
     }
@@ -106,55 +106,55 @@ async function attackFromInside(host: CellHost, signal: AbortSignal): Promise<An
 }
 
 /** A workspace without a disk of its own is not filled: nothing would stop it. */
-function filledDisks({ privileges }: CellHost, { workspacePath }: CellSpec): FilledDisks {
+function filledDisks({ privileges }: BubblewrapHost, { workspacePath }: InstanceSpec): FilledDisks {
   const tmp = { "tmp-limit": "/tmp" };
   return privileges?.images === undefined ? tmp : { ...tmp, "workspace-limit": workspacePath };
 }
 
 /** In a cell of its own: a process that is slowed down and out of memory at once takes seconds to end. */
-async function attackCpuLimit(host: CellHost, signal: AbortSignal): Promise<Answer[string]> {
+async function attackCpuLimit(host: BubblewrapHost, signal: AbortSignal): Promise<Answer[string]> {
   if (host.controlGroups === undefined) return [true, "there is no control group to limit it"];
   const resources = { ...PROBE_RESOURCES, cpus: CPU_SHARE };
-  return await withProbeCell(host, { resources, signal }, async (place) => {
-    const cell = await place.start(["/bin/bash", "--norc", "-c", "while :; do :; done"]);
+  return await withProbeInstance(host, { resources, signal }, async (probe) => {
+    const instance = await probe.start(["/bin/bash", "--norc", "-c", "while :; do :; done"]);
     for (let waitedMs = 0; waitedMs < CPU_TIMEOUT_MS; waitedMs += CPU_POLL_MS) {
-      if (((await cell.group?.throttledPeriods()) ?? 0) > 0) return [false, "slowed down by the kernel"];
+      if (((await instance.group?.throttledPeriods()) ?? 0) > 0) return [false, "slowed down by the kernel"];
       await delay(CPU_POLL_MS);
     }
     return [true, "an endless loop was not slowed down"];
   });
 }
 
-interface ProbePlace {
-  readonly spec: CellSpec;
-  start(command: readonly string[]): Promise<BubblewrapCell>;
+interface ProbeInstance {
+  readonly spec: InstanceSpec;
+  start(command: readonly string[]): Promise<BubblewrapInstance>;
 }
 
 /** Gives a folder and a cell for one attack, and leaves nothing of them. */
-async function withProbeCell<T>(
-  host: CellHost,
+async function withProbeInstance<T>(
+  host: BubblewrapHost,
   options: { readonly resources: Resources; readonly signal: AbortSignal },
-  attack: (place: ProbePlace) => Promise<T>,
+  attack: (probe: ProbeInstance) => Promise<T>,
 ): Promise<T> {
   const { resources, signal } = options;
   const id = `probe-${randomBytes(8).toString("hex")}`;
   const folder = join(host.stateFolder, id);
   const spec = { id, folder, template: "", resources, workspacePath: "/workspace", volumes: [], env: {} };
   await mkdir(folder, { recursive: true, mode: 0o755 });
-  const cells: BubblewrapCell[] = [];
-  const stop = (): void => cells.forEach((cell) => cell.end("stopped"));
+  const instances: BubblewrapInstance[] = [];
+  const stop = (): void => instances.forEach((instance) => instance.end("stopped"));
   signal.addEventListener("abort", stop, { once: true });
   try {
-    const start: ProbePlace["start"] = async (command) => {
-      const cell = await startCell(host, { spec, command, signal });
-      cells.push(cell);
-      return cell;
+    const start: ProbeInstance["start"] = async (command) => {
+      const instance = await startInstance(host, { spec, command, signal });
+      instances.push(instance);
+      return instance;
     };
     return await attack({ spec, start });
   } finally {
     signal.removeEventListener("abort", stop);
-    await Promise.all(cells.map(async (cell) => await cell.stop()));
-    await discardCell(host, folder);
+    await Promise.all(instances.map(async (instance) => await instance.stop()));
+    await discardInstance(host, folder);
   }
 }
 

@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(async () => await rm(folder, { recursive: true }));
 
 describe("records", () => {
-  const cell = () => ({
+  const instance = () => ({
     id: "c1",
     serverId: "s1",
     owner: identifyProcess(process.pid)!,
@@ -22,24 +22,24 @@ describe("records", () => {
   });
 
   it("come back as they were written, and not after their removal", async () => {
-    const records = await openRecords(folder, cell().owner);
-    await records.writeCell(cell());
-    expect(await records.cells()).toEqual([cell()]);
-    await records.removeCell("c1");
-    await records.removeCell("c1");
-    expect(await records.cells()).toEqual([]);
+    const records = await openRecords(folder, instance().owner);
+    await records.writeInstance(instance());
+    expect(await records.instances()).toEqual([instance()]);
+    await records.removeInstance("c1");
+    await records.removeInstance("c1");
+    expect(await records.instances()).toEqual([]);
   });
 
   it("that cannot be read are left alone", async () => {
-    const records = await openRecords(folder, cell().owner);
+    const records = await openRecords(folder, instance().owner);
     await writeFile(join(folder, "cells", "torn.json"), '{"id": "torn", "own');
     await writeFile(join(folder, "cells", "other.json"), '{"id": 5}');
-    expect(await records.cells()).toEqual([]);
+    expect(await records.instances()).toEqual([]);
   });
 
   it("cannot be written outside their folder", async () => {
-    const records = await openRecords(folder, cell().owner);
-    await expect(records.writeCell({ ...cell(), id: "../../x" })).rejects.toThrow("not a name");
+    const records = await openRecords(folder, instance().owner);
+    await expect(records.writeInstance({ ...instance(), id: "../../x" })).rejects.toThrow("not a name");
   });
 });
 

@@ -5,7 +5,7 @@ import { fakeEngine } from "./fake-engine.ts";
 const ID = "a".repeat(64);
 
 test("an image that starts and then says nothing is given up when its time is over, and nothing of it is left", async () => {
-  const { ground, server, asked } = await fakeEngine((request, response) => {
+  const { host, server, asked } = await fakeEngine((request, response) => {
     response.end(request.url?.startsWith("/containers/create") === true ? JSON.stringify({ Id: ID }) : "");
   });
   const hungUp = new Promise<void>((resolve) => {
@@ -18,12 +18,12 @@ test("an image that starts and then says nothing is given up when its time is ov
     });
   });
   const question = { name: "box:1", id: "sha256:1", seccomp: "", volumes: [], timeoutMs: 2000 };
-  await expect(askImage(ground, question)).rejects.toMatchObject({
+  await expect(askImage(host, question)).rejects.toMatchObject({
     kind: "sandbox_unavailable",
     message: "the image box:1 cannot be started: it does not answer",
     retryable: true,
   });
   await hungUp;
   expect(asked.at(-1)).toBe(`DELETE /containers/${ID}?force=1&v=1`);
-  expect([...ground.own]).toEqual([]);
+  expect([...host.own]).toEqual([]);
 });

@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { EngineClient } from "../../../../../src/sandbox/runtimes/docker/engine-client.ts";
 import { openOwnership } from "../../../../../src/sandbox/runtimes/docker/ownership.ts";
-import type { KeptGround } from "../../../../../src/sandbox/runtimes/docker/reap.ts";
+import type { CleanupHost } from "../../../../../src/sandbox/runtimes/docker/reap.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { temporaryFolder } from "../../../config/temporary-folder.ts";
 
 export interface FakeEngine {
-  readonly ground: KeptGround;
+  readonly host: CleanupHost;
   readonly server: Server;
   /** What it was asked, as in `GET /_ping`. */
   readonly asked: string[];
@@ -28,7 +28,7 @@ export async function fakeEngine(answer: RequestListener): Promise<FakeEngine> {
     server.closeAllConnections();
     server.close();
   });
-  const ground = {
+  const host = {
     engine: new EngineClient({ kind: "socket", path }),
     ownership: await openOwnership(folder, "server1"),
     logger: createLogger({ level: "error", format: "json", write: () => undefined }),
@@ -39,5 +39,5 @@ export async function fakeEngine(answer: RequestListener): Promise<FakeEngine> {
     leftVolumes: new Set<string>(),
     prepared: new Set<string>(),
   };
-  return { ground, server, asked };
+  return { host, server, asked };
 }

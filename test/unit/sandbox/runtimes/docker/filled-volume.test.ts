@@ -15,7 +15,7 @@ async function engineInUse(labels: Readonly<Record<string, string>>, tries: numb
     const { method, url = "" } = request;
     if (method === "DELETE" && url.includes(THEIRS)) left = 0;
     if (method === "GET") {
-      const Labels = { ...fake.ground.ownership.labels("guest"), ...labels };
+      const Labels = { ...fake.host.ownership.labels("guest"), ...labels };
       response.end(JSON.stringify({ Id: THEIRS, Config: { Labels } }));
     } else if (method === "POST" && left > 0) {
       left -= 1;
@@ -30,9 +30,9 @@ const removedBy = ({ asked }: FakeEngine): string[] =>
 
 test("the turn of a server that died over it is taken at once", async () => {
   const fake = await engineInUse({ [LABELS.owner]: DEAD }, Infinity);
-  expect(await provideVolume(fake.ground, CONTENT)).toMatch(/^owlclaw-guest-/);
+  expect(await provideVolume(fake.host, CONTENT)).toMatch(/^owlclaw-guest-/);
   expect(removedBy(fake)).toEqual([THEIRS, OURS]);
-  expect([...fake.ground.own]).toEqual([]);
+  expect([...fake.host.own]).toEqual([]);
 });
 
 test.each([
@@ -40,6 +40,6 @@ test.each([
   ["may live elsewhere", { [LABELS.owner]: DEAD, [LABELS.data]: "another" }],
 ])("that of one who %s is waited for", async (_who, labels) => {
   const fake = await engineInUse(labels, 2);
-  expect(await provideVolume(fake.ground, CONTENT)).toMatch(/^owlclaw-guest-/);
+  expect(await provideVolume(fake.host, CONTENT)).toMatch(/^owlclaw-guest-/);
   expect(removedBy(fake)).toEqual([OURS]);
 });

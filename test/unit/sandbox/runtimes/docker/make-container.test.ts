@@ -12,11 +12,11 @@ const CREATE = expect.stringMatching(/^POST \/containers\/create\?name=owlclaw-[
 
 test("a container whose making takes too long is given up, and removed when it is there after all", async () => {
   let late: ServerResponse | undefined;
-  const { ground, asked } = await fakeEngine((request, response) => {
+  const { host, asked } = await fakeEngine((request, response) => {
     if (request.method === "POST") late = response;
     else response.writeHead(204).end();
   });
-  await expect(makeContainer(ground, { json: {}, timeoutMs: 2000 })).rejects.toMatchObject({
+  await expect(makeContainer(host, { json: {}, timeoutMs: 2000 })).rejects.toMatchObject({
     message: expect.stringContaining("it does not answer") as unknown,
     facts: { reason: "engine_down" },
     retryable: true,
@@ -24,17 +24,17 @@ test("a container whose making takes too long is given up, and removed when it i
   expect(asked).toEqual([CREATE]);
   late?.end(JSON.stringify({ Id: ID }));
   await vi.waitFor(() => expect(asked).toEqual([CREATE, `DELETE /containers/${ID}?force=1&v=1`]), 20_000);
-  expect([...ground.own, ...ground.leftovers, ...ground.making]).toEqual([]);
+  expect([...host.own, ...host.leftovers, ...host.making]).toEqual([]);
 });
 
 test("one that the engine lists before it has told of it is no stray", async () => {
   let making: ServerResponse | undefined;
-  const { ground, asked } = await fakeEngine((request, response) => {
+  const { host, asked } = await fakeEngine((request, response) => {
     if (request.method === "DELETE") response.writeHead(204).end();
     else if (request.method === "POST") making = response;
     else {
-      const Labels = ground.ownership.labels("cell", "owl-1");
-      const Names = [`/${ground.ownership.containerName()}`];
+      const Labels = host.ownership.labels("cell", "owl-1");
+      const Names = [`/${host.ownership.containerName()}`];
       const foreign = { Id: FOREIGN, Names: ["/owlclaw-0123456789abcdef-0"], Labels };
       const own = [ID, STRAY].map((Id) => ({ Id, Names, Labels }));
       response.end(JSON.stringify([...own, foreign]), () => {
@@ -42,21 +42,21 @@ test("one that the engine lists before it has told of it is no stray", async () 
       });
     }
   });
-  const made = makeContainer(ground, { json: {} });
+  const made = makeContainer(host, { json: {} });
   await vi.waitFor(() => expect(making).toBeDefined(), 20_000);
-  await removeStrays(ground);
+  await removeStrays(host);
   expect(await made).toBe(ID);
   expect(asked.filter((call) => call.startsWith("DELETE"))).toEqual([`DELETE /containers/${STRAY}?force=1&v=1`]);
-  expect([...ground.own]).toEqual([ID]);
+  expect([...host.own]).toEqual([ID]);
 });
 
 test("when an answer is lost there may be a stray, until somebody has looked", async () => {
-  const { ground } = await fakeEngine((request, response) => {
+  const { host } = await fakeEngine((request, response) => {
     if (request.method === "POST") response.destroy();
     else response.end("[]");
   });
-  await expect(makeContainer(ground, { json: {} })).rejects.toMatchObject({ facts: { reason: "engine_down" } });
-  expect(ground.doubt).toEqual({ isThere: true });
-  await removeStrays(ground);
-  expect(ground.doubt).toEqual({ isThere: false });
+  await expect(makeContainer(host, { json: {} })).rejects.toMatchObject({ facts: { reason: "engine_down" } });
+  expect(host.doubt).toEqual({ isThere: true });
+  await removeStrays(host);
+  expect(host.doubt).toEqual({ isThere: false });
 });

@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createMicrosandboxRuntime } from "../../../../../src/sandbox/runtimes/microsandbox/microsandbox-runtime.ts";
-import type { CellSpec, Runtime } from "../../../../../src/sandbox/runtimes/runtime.ts";
+import type { InstanceSpec, Runtime } from "../../../../../src/sandbox/runtimes/runtime.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { fakeMachine, fakeSdk, type Written } from "./fake-sdk.ts";
 
@@ -27,7 +27,7 @@ interface Lab {
   readonly dataFolder: string;
   readonly written: Written;
   readonly runtime: Runtime;
-  readonly spec: CellSpec;
+  readonly spec: InstanceSpec;
 }
 
 function place(): string {
@@ -56,7 +56,7 @@ async function lab(
     imageOf: typeof image === "string" ? () => image : image,
     maxAgeSeconds: 100,
   });
-  const spec: CellSpec = {
+  const spec: InstanceSpec = {
     id: "owl-1",
     template: "python",
     resources: { cpus: 1.5, memoryBytes: 512 * MIB, maxPids: 64, diskBytes: 16 * MIB },
@@ -236,9 +236,9 @@ describe("when microsandbox refuses to remove a machine (with an SDK of the test
 
   test("its cell ends all the same, and its workspace starts again when the machine is gone", async () => {
     const { runtime, spec, started, microsandbox } = await refusing();
-    const cell = await started;
-    await cell.stop();
-    expect(await cell.exited).toMatchObject({ reason: "stopped" });
+    const instance = await started;
+    await instance.stop();
+    expect(await instance.exited).toMatchObject({ reason: "stopped" });
     await expect(runtime.start(spec, AbortSignal.timeout(60_000))).rejects.toMatchObject({
       kind: "sandbox_unavailable",
       message: "the microVM of this workspace cannot be removed: busy",
@@ -295,7 +295,7 @@ test.each([
     expect(runtime.trouble?.()).toBeUndefined();
   }, 20_000);
   await expect(
-    runtime.start({ ...spec, template: "science" }, AbortSignal.timeout(60_000)).then((cell) => cell.stop()),
+    runtime.start({ ...spec, template: "science" }, AbortSignal.timeout(60_000)).then((instance) => instance.stop()),
   ).resolves.toBeUndefined();
   await runtime.close();
 });

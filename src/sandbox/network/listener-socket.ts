@@ -1,0 +1,86 @@
+import { chmod, chown, mkdir, mkdtemp, open, rename, rm } from "node:fs/promises";
+import type { Server } from "node:net";
+import { join } from "node:path";
+import { OwlError } from "../../errors/owl-error.ts";
+import { SOCKET_NAME } from "./dead-listeners.ts";
+
+// The longest path that the kernel takes for a unix socket, with its closing NUL.
+const MAX_SOCKET_PATH_BYTES = 107;
+// Its real name is given to it when it listens: a socket of that name on which nobody listens is a dead server's.
+const UNBOUND_NAME = "n";
+
+export interface ListenerSocket {
+  readonly path: string;
+  /** Removes the socket and its folder. */
+  remove(): Promise<void>;
+}
+
+/**
+ * Listens on a new unix socket that only `ownerUid` can connect to. Each socket has a folder of its own, closed until the socket's
+ * owner and mode are set, so that there is no moment in which another user could connect.
+ */
+export async function listenOnSocket(
+  server: Server,
+  options: { folder: string; ownerUid: number | undefined },
+): Promise<ListenerSocket> {
+  const { folder, ownerUid } = options;
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const own = await mkdtemp(join(folder, "d-"));
+  const path = join(own, SOCKET_NAME);
+  const unbound = join(own, UNBOUND_NAME);
+  const remove = async (): Promise<void> => await rm(own, { recursive: true, force: true });
+  try {
+    await listen(server, own);
+    await chmod(unbound, 0o600);
+    if (ownerUid !== undefined && ownerUid !== process.getuid?.()) {
+      await giveTo(ownerUid, { folder, own, path: unbound });
+    }
+    await rename(unbound, path);
+    return { path, remove };
+  } catch (cause) {
+    server.close();
+    await remove();
+    throw cause instanceof OwlError
+      ? cause
+      : new OwlError("internal", "the egress socket could not be made", { cause, facts: { folder } });
+  }
+}
+
+/** Others may pass through the folders, and see nothing in them. */
+async function giveTo(uid: number, paths: { folder: string; own: string; path: string }): Promise<void> {
+  try {
+    await chown(paths.path, uid, uid);
+  } catch (cause) {
+    throw new OwlError("internal", `the egress socket cannot be given to uid ${uid}`, {
+      cause,
+      hint: "only root can give a socket to another user: run the sandbox as the server's own user",
+    });
+  }
+  await chmod(paths.folder, 0o711);
+  await chmod(paths.own, 0o711);
+}
+
+async function listen(server: Server, own: string): Promise<void> {
+  const path = join(own, UNBOUND_NAME);
+  if (Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES) {
+    await listening(server, path);
+    return;
+  }
+  // The kernel resolves the path through the descriptor, so that the real one may be of any length.
+  const directory = await open(own, "r");
+  try {
+    await listening(server, `/proc/self/fd/${directory.fd}/${UNBOUND_NAME}`);
+  } finally {
+    await directory.close();
+  }
+}
+
+async function listening(server: Server, path: string): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}

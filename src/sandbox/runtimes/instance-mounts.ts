@@ -1,0 +1,115 @@
+import { readlinkSync } from "node:fs";
+import { realpath, stat } from "node:fs/promises";
+import { posix } from "node:path";
+import { OwlError } from "../../errors/owl-error.ts";
+import type { EmptyPaths } from "./empty-paths.ts";
+import type { OpenedPath, Volume } from "./runtime.ts";
+
+/** Where the guest and its drivers are inside. */
+export const GUEST_FOLDER = "/opt/owlclaw";
+/** Where Node is when a container or a machine gets the server's own. */
+export const NODE_FOLDER = "/opt/owlclaw-node";
+/** Where the egress proxy's socket is inside. */
+export const EGRESS_SOCKET = "/run/owlclaw/egress.sock";
+
+/** What takes the socket's place where it cannot be mounted. */
+export const EGRESS_RELAY: readonly string[] = [`${GUEST_FOLDER}/egress-relay.mjs`, "3128"];
+
+/** Something of the host beyond the system tree that is visible in a cell. */
+export interface InstanceMount {
+  readonly hostPath: string;
+  readonly guestPath: string;
+  readonly kind: "folder" | "file";
+  readonly isReadOnly: boolean;
+  /** The cell acts as this owner in it: files it writes belong to the volume's owner. Only a privileged server can map. */
+  readonly owner?: { readonly uid: number; readonly gid: number };
+  /** What the server opened, where it did: to be mounted in place of whatever has the name now. */
+  readonly opened?: OpenedPath;
+}
+
+const RESERVED = [
+  "/usr",
+  "/bin",
+  "/sbin",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/etc",
+  "/proc",
+  "/dev",
+  "/sys",
+  "/tmp",
+  GUEST_FOLDER,
+  NODE_FOLDER,
+  "/run",
+];
+
+interface VolumeSurroundings {
+  readonly volumes: readonly Volume[];
+  readonly workspacePath: string;
+  readonly dataFolder: string;
+  /** An empty file and an empty folder of the server's own, which take the place of secrets. */
+  readonly empty: EmptyPaths;
+}
+
+/** Volumes as the operator configured them, resolved; a mount point that the sandbox itself could redirect is refused. */
+export async function volumeMounts(options: VolumeSurroundings): Promise<InstanceMount[]> {
+  const mounts: InstanceMount[] = [];
+  for (const volume of options.volumes) {
+    const others = [...RESERVED, ...mounts.map((mount) => mount.guestPath)];
+    const guestPath = mountPoint(volume, { others, workspacePath: options.workspacePath });
+    const source = await mountSource(volume, options);
+    mounts.push({ guestPath, kind: "folder", isReadOnly: volume.isReadOnly, ...source });
+    mounts.push(...protections(volume, { guestPath, owner: source.owner, empty: options.empty }));
+  }
+  return mounts;
+}
+
+/** Mounts over parts of a volume: what the server trusts is read-only, and the folders above it cannot be renamed. */
+function protections(
+  { protectedPaths = [] }: Volume,
+  {
+    guestPath,
+    owner,
+    empty,
+  }: Pick<InstanceMount, "guestPath"> &
+    Pick<VolumeSurroundings, "empty"> & { readonly owner: InstanceMount["owner"] | undefined },
+): readonly InstanceMount[] {
+  return protectedPaths.map(({ relativePath, kind, access, opened }) => {
+    const probe = { guestPath: posix.join(guestPath, relativePath), kind, isReadOnly: access !== "pinned" };
+    if (access === "hidden") return { ...probe, hostPath: empty[kind] };
+    return { ...probe, hostPath: readlinkSync(opened.procPath), opened, ...(owner !== undefined && { owner }) };
+  });
+}
+
+function mountPoint(
+  { guestPath }: Volume,
+  { others, workspacePath }: { readonly others: readonly string[]; readonly workspacePath: string },
+): string {
+  const target = posix.normalize(guestPath);
+  const isInWorkspace = target !== workspacePath && overlaps(target, workspacePath);
+  const isFree = !isInWorkspace && !others.some((other) => overlaps(target, other));
+  if (target.startsWith("/") && target !== "/" && isFree) return target;
+  throw new OwlError("invalid_params", `the volume cannot be mounted at ${guestPath}`, {
+    hint: `Choose a path outside ${workspacePath}, /usr, /etc, /tmp, /run and the other volumes, such as /data.`,
+  });
+}
+
+async function mountSource(
+  { hostPath, isOwn = false, opened }: Volume,
+  { dataFolder }: VolumeSurroundings,
+): Promise<Pick<InstanceMount, "hostPath" | "owner" | "opened">> {
+  const real = await realpath(opened?.procPath ?? hostPath).catch(() => undefined);
+  const stats = real === undefined ? undefined : await stat(real);
+  if (real === undefined || stats?.isDirectory() !== true) {
+    throw new OwlError("invalid_params", `the volume's folder ${hostPath} does not exist or is not a folder`);
+  }
+  if (!isOwn && overlaps(real, await realpath(dataFolder).catch(() => dataFolder))) {
+    throw new OwlError("invalid_params", `the volume ${hostPath} would show the server's own data folder`);
+  }
+  return { hostPath: real, owner: { uid: stats.uid, gid: stats.gid }, ...(opened !== undefined && { opened }) };
+}
+
+function overlaps(a: string, b: string): boolean {
+  return a === b || a.startsWith(b === "/" ? b : `${b}/`) || b.startsWith(a === "/" ? a : `${a}/`);
+}
