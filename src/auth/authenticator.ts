@@ -1,15 +1,11 @@
 import { hash } from "node:crypto";
 import { OwlError, isOwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { AuthConfig } from "./auth-config.ts";
 import { bearerToken, MAX_HEADER_CHARS } from "./bearer-token.ts";
-import { parseJwksUrl } from "./fetch-key-set.ts";
-import type { KeySource } from "./key-source.ts";
+import { RemoteKeys, parseJwksUrl } from "./remote-keys.ts";
+import { publicKeys, secretKeys, type KeySource } from "./key-source.ts";
 import { ANONYMOUS, type Principal } from "./principal.ts";
-import { RemoteKeys } from "./remote-keys.ts";
-import { publicKeys, secretKeys } from "./static-keys.ts";
-import { VerifiedTokens } from "./verified-tokens.ts";
-import { verifyToken } from "./verify-token.ts";
+import { verifyToken, VerifiedTokens } from "./verify-token.ts";
 
 const MAX_CACHED_TOKENS = 10_000;
 /** As clients write it. Whatever else may stand there is read sign by sign. */
@@ -24,7 +20,7 @@ export interface Authenticator {
   close(): void;
 }
 
-export interface AuthenticatorOptions {
+interface AuthenticatorOptions {
   readonly auth: AuthConfig;
   /** Milliseconds since the epoch. Default: the system's clock. */
   readonly clock?: () => number;
@@ -134,4 +130,16 @@ function warnAboutMissingAudience({ jwt }: AuthConfig, logger: Logger): void {
   // A secret belongs to this server alone; an issuer's key signs for many services.
   if (jwt.secret !== "" || jwt.audience !== "") return;
   logger.warning("auth.jwt.audience is empty: tokens that the issuer made for other services are accepted.");
+}
+
+/** The `auth` part of the configuration. An empty string means: not set. */
+export interface AuthConfig {
+  readonly enabled: boolean;
+  readonly jwt: {
+    readonly secret: string;
+    readonly publicKey: string;
+    readonly jwksUrl: string;
+    readonly audience: string;
+    readonly issuer: string;
+  };
 }

@@ -1,4 +1,4 @@
-import { refuseToken } from "./token-refusal.ts";
+import { OwlError } from "../errors/owl-error.ts";
 
 /** Real access tokens stay below 4 KiB. Twice that leaves room for many groups and keeps hashing and parsing cheap. */
 const MAX_TOKEN_BYTES = 8192;
@@ -27,4 +27,97 @@ export function bearerToken(authorization: string | undefined): string {
     throw refuseToken("token_malformed", "The Authorization header must hold exactly one signed JWT after Bearer.");
   }
   return token;
+}
+
+/** Why a caller is not let in. It stands in `error.data.reason`, so the words are part of the wire. */
+export type TokenRefusal =
+  | "token_missing"
+  | "token_malformed"
+  | "token_too_large"
+  | "token_algorithm"
+  | "token_key_unknown"
+  | "token_signature"
+  | "token_expired"
+  | "token_not_yet_valid"
+  | "token_issuer"
+  | "token_audience"
+  | "token_claims"
+  | "token_sender_constrained";
+
+/** The message reaches the caller: it says what is wrong and never repeats the token. */
+export function refuseToken(reason: TokenRefusal, message: string, cause?: unknown): OwlError {
+  return new OwlError("unauthorized", message, {
+    facts: { reason },
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** A token made for another purpose (logout, security event, DPoP proof) says so in `typ`, and is no access token. */
+const ACCESS_TOKEN_TYPES = new Set(["jwt", "at+jwt", "application/jwt", "application/at+jwt"]);
+
+/**
+ * Checks the shape of a compact JWS before any cryptography. Keys that a header names or carries
+ * (`jwk`, `jku`, `x5c`, `x5u`) are never looked at: only configured keys verify.
+ */
+export function checkTokenHeader(token: string): void {
+  const parts = token.split(".");
+  if (!parts.every(isCanonicalBase64url)) throw refuseToken("token_malformed", "The token is not canonical base64url.");
+  const { typ } = parseJsonObject(decodePart(parts[0]));
+  if (typ !== undefined && !(typeof typ === "string" && ACCESS_TOKEN_TYPES.has(typ.toLowerCase()))) {
+    throw refuseToken("token_malformed", "The token's type is not that of an access token.");
+  }
+}
+
+/** To be called once the signature holds, so that strangers cannot make us scan. */
+export function checkUniqueClaims(token: string): void {
+  parseJsonObject(decodePart(token.split(".")[1]));
+}
+
+function decodePart(part: string | undefined): string {
+  return Buffer.from(part ?? "", "base64url").toString("utf8");
+}
+
+/** Several spellings of one token would be several cache entries, and a way around anything keyed on the text. */
+function isCanonicalBase64url(part: string): boolean {
+  return Buffer.from(part, "base64url").toString("base64url") === part;
+}
+
+function parseJsonObject(json: string): object & { readonly typ?: unknown } {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    // No cause: a JSON error quotes what it could not read.
+    throw refuseToken("token_malformed", "The token does not hold JSON.");
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw refuseToken("token_malformed", "The token does not hold a JSON object.");
+  }
+  if (hasDuplicateMembers(json)) throw refuseToken("token_malformed", "The token names a member twice.");
+  return value;
+}
+
+// Strings first, so that a brace inside a string is never taken for structure.
+const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/g;
+
+/**
+ * Tells whether an object in a JSON text names a member twice. Parsers differ in which of the two they keep,
+ * so a token with duplicates could mean one thing to its issuer and another to us.
+ * The text must be valid JSON.
+ */
+export function hasDuplicateMembers(json: string): boolean {
+  const open: (Set<unknown> | undefined)[] = [];
+  let lastString = "";
+  for (const [token] of json.matchAll(TOKENS)) {
+    if (token === "{") open.push(new Set());
+    else if (token === "[") open.push(undefined);
+    else if (token === "}" || token === "]") open.pop();
+    else if (token === ":") {
+      const name: unknown = JSON.parse(lastString);
+      const names = open.at(-1);
+      if (names?.has(name)) return true;
+      names?.add(name);
+    } else if (token !== ",") lastString = token;
+  }
+  return false;
 }

@@ -1,6 +1,6 @@
 import type { Principal } from "./principal.ts";
 import { ANONYMOUS } from "./principal.ts";
-import { refuseToken } from "./token-refusal.ts";
+import { refuseToken } from "./bearer-token.ts";
 
 export type Claims = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,4 @@
-import type { ResourceContents } from "../capability/content.ts";
-import { isSteady } from "../capability/steady-contents.ts";
+import { type ResourceContents, isSteady } from "../capability/content.ts";
 import type { ErrorKind } from "../errors/kinds.ts";
 import { isOwlError, toOwlError } from "../errors/owl-error.ts";
 import type { LedgerDecision, LedgerEntry, LedgerOutcome } from "../governance/ledger/ledger.ts";

@@ -2,7 +2,7 @@ import { type ContentBlock, type ToolResult, wholeResult } from "../capability/c
 import type { HandlerOutput } from "../capability/define.ts";
 import type { Tool } from "../capability/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import { describeIssues } from "../capability/bad-arguments.ts";
+import { describeIssues } from "../capability/define-tool.ts";
 
 /** Makes MCP content of what a capability returned: text for the model first, the value itself beside it. */
 export async function renderResult(tool: Tool, output: HandlerOutput, maxChars: number): Promise<ToolResult> {

@@ -9,26 +9,26 @@ interface Annotated {
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
-export interface TextBlock extends Annotated {
+interface TextBlock extends Annotated {
   readonly type: "text";
   readonly text: string;
 }
 
 /** `data` is base64. */
-export interface ImageBlock extends Annotated {
+interface ImageBlock extends Annotated {
   readonly type: "image";
   readonly data: string;
   readonly mimeType: string;
 }
 
 /** `data` is base64. */
-export interface AudioBlock extends Annotated {
+interface AudioBlock extends Annotated {
   readonly type: "audio";
   readonly data: string;
   readonly mimeType: string;
 }
 
-export interface ResourceLinkBlock extends Annotated {
+interface ResourceLinkBlock extends Annotated {
   readonly type: "resource_link";
   readonly uri: string;
   readonly name: string;
@@ -38,7 +38,7 @@ export interface ResourceLinkBlock extends Annotated {
   readonly size?: number;
 }
 
-export interface EmbeddedResourceBlock extends Annotated {
+interface EmbeddedResourceBlock extends Annotated {
   readonly type: "resource";
   readonly resource: ResourceContents;
 }
@@ -73,7 +73,7 @@ export interface PromptMessage {
 }
 
 /** Whether a handler's return value is a whole MCP result and not a value to be rendered. */
-export function isToolResult(value: unknown): value is ToolResult {
+function isToolResult(value: unknown): value is ToolResult {
   if (typeof value !== "object" || value === null || !("content" in value)) return false;
   const { content } = value;
   return Array.isArray(content) && content.every(isContentBlock);
@@ -111,4 +111,58 @@ export function isResourceContents(value: unknown): value is ResourceContents {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const steady = new WeakSet<object>();
+
+/** Says that nobody will ever change this object, so that whatever is made of it may be kept beside it. */
+export function steadyContents(contents: ResourceContents): ResourceContents {
+  steady.add(contents);
+  return contents;
+}
+
+export function isSteady(contents: object): boolean {
+  return steady.has(contents);
+}
+
+/** What OwlClaw writes into `_meta` of resources, and reads from it. `docs/skills.md` says what each holds. */
+export const META = {
+  /** In `resources/list`: which resources to list. */
+  filter: "io.owlclaw/filter",
+  /** In `resources/read`: which part is wanted, and what the client has. */
+  wish: "io.owlclaw/read",
+  /** On contents: digest, size, time, range. */
+  content: "io.owlclaw/content",
+  /** On a resource that is a skill: category, tags and what else its frontmatter says. */
+  skill: "io.owlclaw/skill",
+} as const;
+
+export interface ContentFacts {
+  readonly digest: string;
+  readonly size: number;
+  readonly lastModified: string;
+  /** The bytes from `start` up to `end`, which is not part of them. */
+  readonly range?: { readonly start: number; readonly end: number };
+  readonly notModified?: true;
+}
+
+/** The bytes from `start` up to `end`, which is not part of them. */
+interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** One range of the `Range` header. Several, or what is no range, count as no header: the answer is then the whole. */
+export function byteRange(header: string | undefined, sizeBytes: number): ByteRange | "unsatisfiable" | undefined {
+  const [, first = "", last = ""] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? "") ?? [];
+  if (first === "") return last === "" ? undefined : lastBytes(Number(last), sizeBytes);
+  const start = Number(first);
+  const end = last === "" ? sizeBytes : Number(last) + 1;
+  if (end <= start && last !== "") return undefined;
+  return start >= sizeBytes ? "unsatisfiable" : { start, end: Math.min(end, sizeBytes) };
+}
+
+function lastBytes(count: number, sizeBytes: number): ByteRange | "unsatisfiable" {
+  if (count === 0 || sizeBytes === 0) return "unsatisfiable";
+  return { start: Math.max(0, sizeBytes - count), end: sizeBytes };
 }

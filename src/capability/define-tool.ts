@@ -1,6 +1,7 @@
 import type { Effect, HandlerDefinition, Price, TaskOptions } from "./define.ts";
 import type { Operation, Tool } from "./registry.ts";
-import { compileSchema, type CompiledSchema, type JsonSchema } from "./schema.ts";
+import { compileSchema, type CompiledSchema, type JsonSchema, type SchemaIssue } from "./schema.ts";
+import { OwlError, type OwlErrorOptions } from "../errors/owl-error.ts";
 
 /** Clients add a prefix to names and some cap the whole at 64 characters. */
 export const TOOL_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
@@ -69,4 +70,25 @@ function fullPrice(cost: HandlerDefinition["cost"] = {}): Price {
 
 function taskOptions({ support, start = "at-once", ttlMs = ONE_HOUR_MS }: TaskOptions): Required<TaskOptions> {
   return { support, start, ttlMs };
+}
+
+export function describeIssues(issues: readonly SchemaIssue[]): string {
+  return issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
+}
+
+export function badArguments(tool: Pick<Tool, "name" | "input">, issues: readonly SchemaIssue[]): OwlError {
+  const known = propertyNames(tool.input);
+  const options: OwlErrorOptions = {
+    facts: { issues },
+    hint:
+      known.length === 0
+        ? "this tool takes no arguments: remove them and call it again"
+        : `the arguments are ${known.join(", ")}; correct the ones named above and call it again`,
+  };
+  return new OwlError("invalid_arguments", `invalid arguments for "${tool.name}": ${describeIssues(issues)}`, options);
+}
+
+function propertyNames(schema: CompiledSchema): readonly string[] {
+  const properties = schema.json["properties"];
+  return typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
 }

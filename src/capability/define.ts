@@ -41,7 +41,7 @@ export interface Price {
 /** `operator`: somebody who runs the server. `client`: the person at the client, which is a convenience and no boundary. */
 export type Confirmation = "operator" | "client";
 
-export type Awaitable<T> = T | Promise<T>;
+type Awaitable<T> = T | Promise<T>;
 
 /** What a handler may return: a whole result, a list of content blocks, or any value that JSON can express. */
 export type HandlerOutput =
@@ -82,9 +82,9 @@ export type Completer = (
   context: CallContext,
 ) => Awaitable<readonly string[]>;
 
-export type ResourceOutput = string | Uint8Array | ResourceContents | readonly ResourceContents[];
+type ResourceOutput = string | Uint8Array | ResourceContents | readonly ResourceContents[];
 
-export interface Annotations {
+interface Annotations {
   readonly audience?: readonly ("user" | "assistant")[];
   /** From 0, can be left out, to 1, must be there. */
   readonly priority?: number;
@@ -92,7 +92,7 @@ export interface Annotations {
   readonly lastModified?: string;
 }
 
-export interface SameTool {
+interface SameTool {
   readonly name: string;
   /** All names of the tool, its own among them. */
   readonly names: readonly string[];
@@ -129,7 +129,7 @@ export interface ResourceDefinition {
   watch?(changed: () => void, signal: AbortSignal): void;
 }
 
-export type PromptOutput =
+type PromptOutput =
   | string
   | readonly PromptMessage[]
   | { readonly description?: string; readonly messages: readonly PromptMessage[] };

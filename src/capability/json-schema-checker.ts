@@ -1,13 +1,11 @@
-import { createRequire } from "node:module";
-import { setImmediate } from "node:timers/promises";
 import type * as formatsModule from "ajv-formats";
 import type * as ajvModule from "ajv/dist/2020.js";
-import type { Ajv2020, ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
+import { createRequire } from "node:module";
+import { setImmediate } from "node:timers/promises";
+import type { Ajv2020, ErrorObject, ValidateFunction, FuncKeywordDefinition } from "ajv/dist/2020.js";
 import { TimeExceeded, withinTime } from "../platform/within-time.ts";
-import { copyJson } from "./copy-json.ts";
 import { toIssues } from "./schema-issues.ts";
 import type { JsonSchema, SchemaVerdict } from "./schema.ts";
-import { uniqueItems } from "./unique-items.ts";
 
 /** The event loop does nothing else while a value is checked. */
 const LONGEST_MS = 25;
@@ -137,4 +135,59 @@ function isAjvModule(value: unknown): value is typeof ajvModule {
 
 function isFormatsModule(value: unknown): value is typeof formatsModule.default {
   return typeof value === "function" && "default" in value;
+}
+
+/** A copy of a value that came from JSON. Unlike `structuredClone`, it can be ended when it takes too long. */
+function copyJson(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(copyJson);
+  const copy: Record<string, unknown> = {};
+  for (const [name, member] of Object.entries(value)) {
+    if (name === "__proto__") Object.defineProperty(copy, name, { ...OWN, value: copyJson(member) });
+    else copy[name] = copyJson(member);
+  }
+  return copy;
+}
+
+const OWN = { configurable: true, enumerable: true, writable: true };
+
+/**
+ * `uniqueItems` in time that grows with the value and not with its square. The validator's own compares every item with every
+ * other.
+ */
+export function uniqueItems(): FuncKeywordDefinition {
+  const validate: NonNullable<FuncKeywordDefinition["validate"]> = (wanted: unknown, items: unknown): boolean => {
+    if (wanted !== true || !Array.isArray(items)) return true;
+    const double = firstDouble(items);
+    if (double === undefined) return true;
+    const { i, j } = double;
+    validate.errors = [
+      {
+        keyword: "uniqueItems",
+        params: { i, j },
+        message: `must NOT have duplicate items (items ## ${j} and ${i} are identical)`,
+      },
+    ];
+    return false;
+  };
+  return { keyword: "uniqueItems", type: "array", schemaType: "boolean", errors: true, validate };
+}
+
+function firstDouble(items: readonly unknown[]): { readonly i: number; readonly j: number } | undefined {
+  const seen = new Map<string, number>();
+  for (const [i, item] of items.entries()) {
+    const text = canonical(item);
+    const j = seen.get(text);
+    if (j !== undefined) return { i, j };
+    seen.set(text, i);
+  }
+  return undefined;
+}
+
+/** The same text for values that JSON Schema calls equal: the order of members does not count. */
+function canonical(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "undefined";
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(",")}}`;
 }

@@ -1,9 +1,17 @@
 import type { CallContext } from "./context.ts";
-import type { PromptDefinition, ResourceDefinition } from "./define.ts";
-import { Shelf, type ShelfChange } from "./shelf.ts";
+import type {
+  PromptDefinition,
+  ResourceDefinition,
+  Confirmation,
+  Effect,
+  HandlerOutput,
+  Icon,
+  PermissionScope,
+  Price,
+  TaskOptions,
+} from "./define.ts";
 import { UriPattern } from "./uri-pattern.ts";
 import type { CompiledSchema } from "./schema.ts";
-import type { Confirmation, Effect, HandlerOutput, Icon, PermissionScope, Price, TaskOptions } from "./define.ts";
 
 /** A tool as the pipeline runs it and as clients see it. Built-in tools and users' handlers are the same thing here. */
 export interface Tool {
@@ -69,7 +77,7 @@ interface Lists {
 }
 
 /** All that one place brings: the users' handlers, say, or the skills. */
-export interface Contribution {
+interface Contribution {
   readonly tools?: readonly Tool[];
   readonly resources?: readonly ResourceDefinition[];
   readonly prompts?: readonly Prompt[];
@@ -202,4 +210,83 @@ function toResource(definition: ResourceDefinition): Resource {
     patterned.set(definition, resource);
   }
   return resource;
+}
+
+interface ShelfChange {
+  readonly isChanged: boolean;
+  /** Names that were another's already. */
+  readonly refused: readonly string[];
+}
+
+/** Things by name, each of which remembers who brought it. */
+export class Shelf<T> {
+  readonly #kind: string;
+  readonly #nameOf: (item: T) => string;
+  #items = new Map<string, { readonly item: T; readonly source: string | undefined }>();
+
+  constructor(kind: string, nameOf: (item: T) => string) {
+    this.#kind = kind;
+    this.#nameOf = nameOf;
+  }
+
+  add(item: T): void {
+    const name = this.#nameOf(item);
+    if (this.#items.has(name)) throw new Error(`there is already a ${this.#kind} named "${name}"`);
+    this.#items.set(name, { item, source: undefined });
+  }
+
+  get(name: string): T | undefined {
+    return this.#items.get(name)?.item;
+  }
+
+  /** Everything that `source` brought before goes; readers never see a half of it. */
+  replace(source: string, items: readonly T[]): ShelfChange {
+    const before = this.#items;
+    const after = new Map([...before].filter(([, entry]) => entry.source !== source));
+    const refused: string[] = [];
+    for (const item of items) {
+      const name = this.#nameOf(item);
+      if (after.has(name)) refused.push(name);
+      else after.set(name, { item, source });
+    }
+    this.#items = after;
+    const isSame =
+      after.size === before.size && [...after].every(([name, { item }]) => before.get(name)?.item === item);
+    return { isChanged: !isSame, refused };
+  }
+
+  /** What one source brought, by name. */
+  from(source: string): readonly T[] {
+    return this.sorted().filter((item) => this.#items.get(this.#nameOf(item))?.source === source);
+  }
+
+  sorted(): readonly T[] {
+    return [...this.#items].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { item }]) => item);
+  }
+}
+
+export type Change =
+  | { readonly kind: "list"; readonly list: ListKind }
+  | { readonly kind: "resource"; readonly uri: string };
+
+/** Carries what changed from whoever noticed to every open connection. */
+export class Changes {
+  #listeners = new Set<(change: Change) => void>();
+
+  listChanged(list: ListKind): void {
+    this.#publish({ kind: "list", list });
+  }
+
+  resourceUpdated(uri: string): void {
+    this.#publish({ kind: "resource", uri });
+  }
+
+  subscribe(listener: (change: Change) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #publish(change: Change): void {
+    for (const listener of this.#listeners) listener(change);
+  }
 }

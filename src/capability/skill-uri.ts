@@ -1,5 +1,5 @@
 import { OwlError } from "../errors/owl-error.ts";
-import { readable } from "./uri-spelling.ts";
+import { readable } from "./uri-pattern.ts";
 
 /** The file that makes a folder a skill. */
 export const MANIFEST = "SKILL.md";

@@ -1,3 +1,5 @@
+import { skillMatcher } from "./skill-uri.ts";
+
 /** What makes a resource a skill, for the revisions whose clients know skills as such. The same object: nothing changed. */
 export interface SkillFacts {
   /** Below the folder of all skills: `ecommerce`, `refund`. */
@@ -20,4 +22,33 @@ export interface SkillEntry {
   /** `inode/directory` for a folder. */
   readonly mimeType: string;
   readonly sizeBytes?: number;
+}
+
+export interface SkillFilter {
+  /** `ecommerce` means what is in it and in the categories below it. */
+  readonly category?: string | undefined;
+  /** All of them must be there. */
+  readonly tags?: readonly string[] | undefined;
+  /** `skill://ecommerce/*`. */
+  readonly uri?: string | undefined;
+}
+
+/** A test for skills. Throws on a pattern that is no URI of skills. */
+export function skillFilter({
+  category,
+  tags = [],
+  uri,
+}: SkillFilter): (skill: Pick<SkillFacts, "path" | "category" | "tags">) => boolean {
+  const fits = uri === undefined ? () => true : skillMatcher(uri);
+  const wanted = tags.map(fold);
+  return (skill) => {
+    if (category !== undefined && skill.category !== category && !skill.category.startsWith(`${category}/`))
+      return false;
+    const own = skill.tags.map(fold);
+    return wanted.every((tag) => own.includes(tag)) && fits(skill.path);
+  };
+}
+
+function fold(text: string): string {
+  return text.normalize("NFKC").toLowerCase();
 }

@@ -1,7 +1,6 @@
 import { loadConfig } from "../config/load.ts";
 import { SkillLibrary } from "../skills/skill-library.ts";
-import type { SkillProblem } from "../skills/skill-problem.ts";
-import { describeProblem } from "../skills/skill-problem.ts";
+import { type SkillProblem, describeProblem } from "../skills/scan-skills.ts";
 import type { CommandCall } from "./command-action.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import type { Terminal } from "./terminal.ts";

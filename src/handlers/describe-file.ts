@@ -1,7 +1,6 @@
 import { OwlError } from "../errors/owl-error.ts";
 import type { FileDescription, HandlerDescription, HandlerProblem } from "./handler-description.ts";
-import { LoadInputs } from "./load-inputs.ts";
-import type { LoadedReport, ReportCache } from "./report-cache.ts";
+import { type LoadedReport, type ReportCache, LoadInputs } from "./report-cache.ts";
 import type { Runner } from "./served-file.ts";
 import { SourceTexts } from "./source-texts.ts";
 import type { RefuseFile } from "./writable-imports.ts";

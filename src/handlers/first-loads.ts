@@ -5,7 +5,7 @@ import type { FileReport } from "./workers/worker-protocol.ts";
 /** Clients that come with the start of the server have their first answers by then. */
 const BEGIN_AFTER_MS = 1000;
 
-export interface FirstLoadsOptions {
+interface FirstLoadsOptions {
   /** Loads a file where its calls run. */
   readonly load: (file: string) => Promise<FileReport>;
   /** Whether it is another file by now: then whoever watches it looks at it. */

@@ -1,13 +1,13 @@
 import type { Logger } from "../telemetry/logger.ts";
 import type { Runner } from "./served-file.ts";
 import { InlineRunner } from "./workers/inline-runner.ts";
-import type { LaunchWorker } from "./workers/launched-worker.ts";
+import type { LaunchWorker } from "./workers/launch-process.ts";
 import type { RemoteTarget, UseSandbox } from "./workers/remote-call.ts";
 import { WorkerPool } from "./workers/worker-pool.ts";
 
 export type HandlerLanguage = "node" | "python";
 
-export function languageOf(file: string): HandlerLanguage {
+function languageOf(file: string): HandlerLanguage {
   return file.endsWith(".py") ? "python" : "node";
 }
 

@@ -1,24 +1,20 @@
-import type { Changes } from "../capability/changes.ts";
-import type { ListKind, Registry } from "../capability/registry.ts";
+import type { ListKind, Registry, Changes } from "../capability/registry.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FileWatch, watchFiles } from "../platform/watch-files.ts";
 import { type DescribedFile, describeFiles, type DescribeOptions, importReport } from "./describe-file.ts";
-import { FileShelf } from "./file-shelf.ts";
-import { FileStates } from "./file-states.ts";
-import { findHandlerFiles } from "./find-files.ts";
+import { type Runner, ServedFile } from "./served-file.ts";
+import { findHandlerFiles, FileStates } from "./handler-files.ts";
 import { FirstLoads } from "./first-loads.ts";
 import { Generation, type GenerationOptions } from "./generation.ts";
 import type { HandlerProblem } from "./handler-description.ts";
-import { nameClashes } from "./name-clashes.ts";
-import { ProblemReports } from "./problem-reports.ts";
+import { ProblemReports, nameClashes } from "./problem-reports.ts";
 import type { ReportCache } from "./report-cache.ts";
-import type { Runner } from "./served-file.ts";
 import type { RemoteTarget } from "./workers/remote-call.ts";
 
 /** Whose tools they are in the registry. */
 export const HANDLER_SOURCE = "handlers";
 
-export interface HandlerLibraryOptions extends Pick<
+interface HandlerLibraryOptions extends Pick<
   GenerationOptions,
   "launch" | "cacheFolder" | "maxWorkers" | "isPerClient" | "maxLineChars" | "useSandbox"
 > {
@@ -36,7 +32,7 @@ export interface HandlerLibraryOptions extends Pick<
 /** Everything that the operator's files bring, kept as the files are. */
 export class HandlerLibrary {
   readonly #options: HandlerLibraryOptions;
-  readonly #shelves = new Map<string, FileShelf>();
+  readonly #shelves = new Map<string, ServedFile>();
   readonly #generationOf = new Map<string, Generation>();
   readonly #problems: ProblemReports;
   readonly #firstLoads: FirstLoads;
@@ -192,7 +188,7 @@ export class HandlerLibrary {
   }
 
   /** Its processes have the old code, and whichever replaces one of them gets it too. */
-  #keep({ file, sources }: FileShelf, kept: Set<string>): void {
+  #keep({ file, sources }: ServedFile, kept: Set<string>): void {
     kept.add(file);
     this.#generationOf.get(file)?.keep(file, sources);
   }
@@ -221,7 +217,7 @@ export class HandlerLibrary {
     const { file, isBroken, problems, kept } = described;
     if (!isBroken) {
       const runner = generation.runnerFor(file);
-      const shelf = new FileShelf(described, runner, this.#shelves.get(file));
+      const shelf = new ServedFile(described, runner, this.#shelves.get(file));
       this.#shelves.set(file, shelf);
       this.#generationOf.set(file, generation);
       if (kept !== undefined) this.#firstLoads.add(file, kept);

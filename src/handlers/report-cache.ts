@@ -1,10 +1,10 @@
 import { readdir } from "node:fs/promises";
-import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
+import { existsSync, realpathSync, statSync } from "node:fs";
+import { createRequire, isBuiltin } from "node:module";
+import { join, dirname, sep } from "node:path";
 import { digestOf, readCacheFile, writeCacheFile } from "./cache-file.ts";
-import { type LoadInputs, stampOf } from "./load-inputs.ts";
 import type { FileReport } from "./workers/worker-protocol.ts";
+import type { SourceTexts } from "./source-texts.ts";
 
 interface Entry {
   /** Of everything that the texts name. */
@@ -92,4 +92,120 @@ async function ownKey(surroundings: readonly string[]): Promise<string> {
   const own = names.flat().filter((path) => /\.(?:[jt]s|py)$/.test(path));
   const stamps = [compiler, ...own].map((path) => `${path} ${stampOf(path)}`);
   return digestOf([process.version, ...surroundings, ...stamps].join("\n"));
+}
+
+/** Imports of which the text does not say what they import. */
+const COMPUTED_IMPORT = /\b(?:import|require)\s*\(\s*[^"'\s)]/;
+/** What may be a data file beside the code, as in `readFileSync(join(import.meta.dirname, "prices.json"))`. */
+const DATA_FILE = /["'`]((?:\.{1,2}\/)?[\w@-][\w@./-]*\.[a-z]\w{0,7})["'`]/g;
+/** Written by package managers whenever they change anything. */
+const INSTALL_MARKS = [".package-lock.json", ".modules.yaml", ".yarn-integrity", ".yarn-state.yml"];
+
+interface LoadInputsOptions {
+  readonly texts: SourceTexts;
+  /** What the processes that load the files inherit. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** Everything that decides what a file brings when it is loaded, as far as texts tell: what it reads later, or from elsewhere, they do not. */
+export class LoadInputs {
+  readonly #options: LoadInputsOptions;
+  readonly #parts = new Map<string, Promise<string | undefined>>();
+  readonly #packages = new Map<string, string | undefined>();
+
+  constructor(options: LoadInputsOptions) {
+    this.#options = options;
+  }
+
+  /** Differs when one of them does. Nothing for a file of which nobody can say. */
+  async digestOf(file: string): Promise<string | undefined> {
+    const { texts } = this.#options;
+    const paths = [file, ...[...(await texts.importsOf(file))].sort()];
+    const parts: string[] = [];
+    for (const path of paths) {
+      const part = await this.#partOf(path);
+      if (part === undefined) return undefined;
+      parts.push(part);
+    }
+    return digestOf(parts.join("\n"));
+  }
+
+  #partOf(path: string): Promise<string | undefined> {
+    let part = this.#parts.get(path);
+    if (part === undefined) {
+      part = this.#describe(path);
+      this.#parts.set(path, part);
+    }
+    return part;
+  }
+
+  async #describe(path: string): Promise<string | undefined> {
+    const { texts, environment } = this.#options;
+    const text = await texts.read(path);
+    if (text === undefined || (!path.endsWith(".py") && COMPUTED_IMPORT.test(text))) return undefined;
+    const packages: string[] = [];
+    for (const name of (await texts.importsIn(path)).names) {
+      const state = this.#packageState(dirname(path), name);
+      if (state === undefined) return undefined;
+      packages.push(state);
+    }
+    return JSON.stringify([path, text, packages, dataFiles(path, text), variablesIn(text, environment)]);
+  }
+
+  /** Nothing for what is no installed package: a folder that is linked, and may be edited like one's own. */
+  #packageState(folder: string, specifier: string): string | undefined {
+    if (isBuiltin(specifier)) return "";
+    // Means something in the package around the file, or a place of the machine.
+    if (/^[#/]|^\w+:/.test(specifier)) return undefined;
+    const name = specifier
+      .split("/")
+      .slice(0, specifier.startsWith("@") ? 2 : 1)
+      .join("/");
+    const key = `${folder}\0${name}`;
+    if (!this.#packages.has(key)) this.#packages.set(key, findPackage(folder, name));
+    return this.#packages.get(key);
+  }
+}
+
+function findPackage(start: string, name: string): string | undefined {
+  for (let folder = start; ; folder = dirname(folder)) {
+    const modules = join(folder, "node_modules");
+    const place = join(modules, name);
+    if (stampOf(place) !== "") {
+      if (!realpathSync(place).includes(`${sep}node_modules${sep}`)) return undefined;
+      return [join(place, "package.json"), ...INSTALL_MARKS.map((mark) => join(modules, mark))].map(stampOf).join(" ");
+    }
+    // Types, words that look like an import, or the name of this very product: found nowhere, and loaded all the same.
+    if (dirname(folder) === folder) return "nowhere";
+  }
+}
+
+/** Files that the text names and that lie beside it. */
+function dataFiles(path: string, text: string): readonly string[] {
+  const names = new Set([...text.matchAll(DATA_FILE)].map(([, name = ""]) => name));
+  return [...names].flatMap((name) => {
+    const stamp = stampOf(join(dirname(path), name));
+    return stamp === "" ? [] : [`${name} ${stamp}`];
+  });
+}
+
+/** Variables that the text names. */
+function variablesIn(text: string, environment: LoadInputsOptions["environment"]): readonly string[] {
+  if (!/env/i.test(text)) return [];
+  const words = new Set(text.match(/\w+/g));
+  return Object.entries(environment)
+    .filter(([name]) => words.has(name))
+    .map(([name, value = ""]) => `${name}=${value}`)
+    .sort();
+}
+
+/** Differs when the file or the folder does; empty where there is none, or none that can be looked at. */
+function stampOf(path: string): string {
+  try {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    return stats === undefined ? "" : `${stats.size}/${stats.mtimeMs}/${stats.ctimeMs}`;
+  } catch {
+    // A name that is too long, or a folder that is closed to us: the worker cannot read it either.
+    return "";
+  }
 }

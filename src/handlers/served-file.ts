@@ -1,13 +1,13 @@
-import { badArguments, describeIssues } from "../capability/bad-arguments.ts";
+import { compileTool, badArguments, describeIssues } from "../capability/define-tool.ts";
 import type { CallContext } from "../capability/context.ts";
 import type { Completer, HandlerDefinition, PromptDefinition, ResourceDefinition } from "../capability/define.ts";
-import { compileTool } from "../capability/define-tool.ts";
 import type { Prompt, Tool } from "../capability/registry.ts";
 import { compileSchema, type SchemaIssue, type SchemaSource, shownSchema } from "../capability/schema.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { HandlerDescription } from "./handler-description.ts";
+import type { HandlerDescription, HandlerProblem } from "./handler-description.ts";
 import type { RemoteCallOptions, RemoteTarget } from "./workers/remote-call.ts";
 import type { WireDefinition, WireSchema } from "./workers/worker-protocol.ts";
+import type { DescribedFile } from "./describe-file.ts";
 
 /** Whoever runs the jobs of a file: workers, or this very process. */
 export interface Runner {
@@ -15,12 +15,12 @@ export interface Runner {
 }
 
 /** A file whose handlers are served. Who runs it may change under the tools that were made of it. */
-export interface ServedFile {
+interface FileRunner {
   readonly file: string;
   runner: Runner;
 }
 
-export function toolOfFunction(served: ServedFile, description: HandlerDescription): Tool {
+function toolOfFunction(served: FileRunner, description: HandlerDescription): Tool {
   const { name, title, version, effect, scope, timeoutMs, cost, confirm, skill, outputSchema, examples } = description;
   const { exportName, call, dates, isGenerator } = description;
   const remote: RemoteTarget = {
@@ -51,11 +51,11 @@ export function toolOfFunction(served: ServedFile, description: HandlerDescripti
   return { ...compileTool(definition), timeoutSetBy: timeoutPlace(served), mayCharge: true };
 }
 
-function timeoutPlace({ file }: ServedFile): string {
+function timeoutPlace({ file }: FileRunner): string {
   return file.endsWith(".py") ? "timeout of its @handler" : "@timeout in its doc comment";
 }
 
-export function toolOfDefinition(served: ServedFile, { name, fields, input, output }: WireDefinition): Tool {
+function toolOfDefinition(served: FileRunner, { name, fields, input, output }: WireDefinition): Tool {
   const remote = definitionTarget(served, { kind: "handler", name, what: `the tool "${name}"` });
   const refused = (side: "input" | "output", issues: readonly SchemaIssue[]): Error =>
     side === "input" ? badArguments(tool, issues) : badOutput(tool, issues);
@@ -71,13 +71,13 @@ export function toolOfDefinition(served: ServedFile, { name, fields, input, outp
   return tool;
 }
 
-export interface ServedResource {
+interface ServedResource {
   readonly definition: ResourceDefinition;
   /** Set when the resource can say that it changed. */
   readonly watch: RemoteTarget | undefined;
 }
 
-export function resourceOf(served: ServedFile, wire: WireDefinition): ServedResource {
+function resourceOf(served: FileRunner, wire: WireDefinition): ServedResource {
   const { fields } = wire;
   if (!isResourceFields(fields)) throw unusable(wire.name);
   const remote = definitionTarget(served, { kind: "resource", name: wire.name, what: `the resource "${fields.name}"` });
@@ -93,7 +93,7 @@ export function resourceOf(served: ServedFile, wire: WireDefinition): ServedReso
   return { definition, watch: wire.isWatchable === true ? remote : undefined };
 }
 
-export function promptOf(served: ServedFile, wire: WireDefinition): Prompt {
+function promptOf(served: FileRunner, wire: WireDefinition): Prompt {
   const { name, input, fields } = wire;
   if (!isPromptFields(fields)) throw unusable(name);
   const remote = definitionTarget(served, { kind: "prompt", name, what: `the prompt "${name}"` });
@@ -112,7 +112,7 @@ export function promptOf(served: ServedFile, wire: WireDefinition): Prompt {
 }
 
 interface RemoteUse {
-  readonly served: ServedFile;
+  readonly served: FileRunner;
   readonly remote: RemoteTarget;
   readonly op?: "run" | "read" | "complete";
   readonly input: unknown;
@@ -125,14 +125,14 @@ function callRemote({ served, remote, op = "run", input, context, refused }: Rem
 }
 
 function definitionTarget(
-  { file }: ServedFile,
+  { file }: FileRunner,
   { kind, name, what }: { readonly kind: WireDefinition["kind"]; readonly name: string; readonly what: string },
 ): RemoteTarget {
   return { target: { kind: "definition", file, of: kind, name }, what, isExclusive: false };
 }
 
 function completersOf(
-  served: ServedFile,
+  served: FileRunner,
   remote: RemoteTarget,
   names: readonly string[] | undefined,
 ): Readonly<Record<string, Completer>> | undefined {
@@ -181,4 +181,80 @@ function isPromptFields(fields: unknown): fields is PromptFields {
 
 function unusable(name: string): TypeError {
   return new TypeError(`the definition of "${name}" lacks what it must have`);
+}
+
+/** What a file brings, and what it was made of. What did not change keeps its object, for others remember by it. */
+export class ServedFile implements FileRunner {
+  readonly file: string;
+  runner: Runner;
+  readonly problems: readonly HandlerProblem[];
+  readonly dependencies: ReadonlySet<string>;
+  /** The code that it runs, by path: what is on the disk may be something else by now. */
+  readonly sources: ReadonlyMap<string, string>;
+  readonly #made = {
+    tools: new Map<string, Tool>(),
+    resources: new Map<string, ServedResource>(),
+    prompts: new Map<string, Prompt>(),
+  };
+
+  constructor(described: DescribedFile, runner: Runner, before?: ServedFile) {
+    this.file = described.file;
+    this.runner = runner;
+    this.dependencies = new Set(described.dependencies);
+    this.sources = described.sources;
+    // Tools made earlier ask the shelf of their time who runs them.
+    this.home = before?.home ?? this;
+    const { home } = this;
+    const old = before === undefined ? undefined : before.#made;
+    const problems = [...described.problems];
+    const keep = <T>({ made, earlier }: Kept<T>, source: unknown, make: () => T): void => {
+      const key = JSON.stringify(source);
+      try {
+        made.set(key, earlier?.get(key) ?? make());
+      } catch (error) {
+        problems.push({ file: this.file, message: error instanceof Error ? error.message : String(error) });
+      }
+    };
+    const tools = { made: this.#made.tools, earlier: old?.tools };
+    const resources = { made: this.#made.resources, earlier: old?.resources };
+    const prompts = { made: this.#made.prompts, earlier: old?.prompts };
+    for (const handler of described.handlers) keep(tools, handler, () => toolOfFunction(home, handler));
+    for (const definition of described.definitions) {
+      if (definition.kind === "handler") keep(tools, definition, () => toolOfDefinition(home, definition));
+      else if (definition.kind === "resource") keep(resources, definition, () => resourceOf(home, definition));
+      else keep(prompts, definition, () => promptOf(home, definition));
+    }
+    this.problems = problems;
+  }
+
+  get tools(): readonly Tool[] {
+    return [...this.#made.tools.values()];
+  }
+
+  get resources(): readonly ServedResource[] {
+    return [...this.#made.resources.values()];
+  }
+
+  get prompts(): readonly Prompt[] {
+    return [...this.#made.prompts.values()];
+  }
+
+  /** The one object that all tools of this file, old and new, look at. */
+  readonly home: FileRunner;
+
+  /** What the file is now has a problem that this does not have. */
+  isBetterThan({ isBroken, problems }: DescribedFile): boolean {
+    const known = new Set(this.problems.map(({ message }) => message));
+    return isBroken || problems.some(({ message }) => !known.has(message));
+  }
+
+  runBy(runner: Runner): void {
+    this.runner = runner;
+    this.home.runner = runner;
+  }
+}
+
+interface Kept<T> {
+  readonly made: Map<string, T>;
+  readonly earlier: ReadonlyMap<string, T> | undefined;
 }

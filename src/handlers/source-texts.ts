@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
-import { pythonImports } from "./python/python-imports.ts";
 
 const CODE = /\.(?:m?[jt]s|py)$/;
 const DECLARATIONS = /\.d\.m?ts$/;
@@ -9,7 +8,7 @@ const IMPORT = /(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)["']([^"'\n]+)[
 const ENDINGS = ["", ".ts", ".mts", ".js", ".mjs", ".json", "/index.ts", "/index.js"];
 
 /** What a script names in its imports. What a text only seems to import does no harm. */
-export interface NamedImports {
+interface NamedImports {
   /** By their place: files that are there. */
   readonly files: readonly string[];
   /** By their name: packages, and whatever else is not beside the script. */
@@ -99,4 +98,46 @@ export function importPlaces(path: string): readonly string[] {
   // TypeScript names a file as it will be called when it is compiled.
   const stems = [path, ...(/\.m?js$/.test(path) ? [path.replace(/js$/, "ts")] : [])];
   return stems.flatMap((stem) => ENDINGS.map((ending) => `${stem}${ending}`));
+}
+
+const PYTHON_IMPORT =
+  /^[ \t]*(?:from[ \t]+(?<dots>\.*)(?<base>[\w.]*)[ \t]+import[ \t]+(?<names>\([^)]*\)|[^#\n]+)|import[ \t]+(?<modules>[^#\n]+))/gm;
+
+/** Files beside a Python file that it may import, by what its text says: too many do no harm. */
+function pythonImports(file: string, text: string): readonly string[] {
+  return pythonPlaces(file, text).filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
+}
+
+/** The same, and where such files would be. */
+export function pythonPlaces(file: string, text: string): readonly string[] {
+  const found = new Set<string>();
+  for (const { groups = {} } of text.matchAll(PYTHON_IMPORT)) {
+    const { dots = "", base = "", names, modules } = groups;
+    // `from . import a` is beside the file, each further dot is one folder up.
+    const folder = join(dirname(file), ...Array.from({ length: Math.max(0, dots.length - 1) }, () => ".."));
+    const dotted =
+      modules === undefined
+        ? [base, ...wordsOf(names).map((name) => (base === "" ? name : `${base}.${name}`))]
+        : wordsOf(modules);
+    for (const name of dotted) for (const path of placesOf(folder, name)) if (path !== file) found.add(path);
+  }
+  return [...found];
+}
+
+/** The names of a list of imports, without what they are called afterwards. */
+function wordsOf(list = ""): readonly string[] {
+  return list
+    .replaceAll(/[()\\]/g, " ")
+    .split(",")
+    .map((item) => item.trim().split(/\s+/)[0] ?? "")
+    .filter((name) => /^\w[\w.]*$/.test(name));
+}
+
+/** A module, and the packages around it: all of them run. */
+function placesOf(folder: string, name: string): readonly string[] {
+  const parts = name.split(".").filter((part) => part !== "");
+  return parts.flatMap((_part, index) => {
+    const path = join(folder, ...parts.slice(0, index + 1));
+    return [join(path, "__init__.py"), `${path}.py`];
+  });
 }

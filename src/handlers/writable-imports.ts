@@ -3,8 +3,7 @@ import { isBuiltin } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isBelow, type PlannedVolume, resolveLinks } from "../config/plan-volumes.ts";
-import { pythonPlaces } from "./python/python-imports.ts";
-import { importPlaces, type SourceTexts } from "./source-texts.ts";
+import { importPlaces, type SourceTexts, pythonPlaces } from "./source-texts.ts";
 
 /** Says why a file must not be loaded: code that a sandbox may write would run as the server's user. */
 export type RefuseFile = (file: string, texts: SourceTexts) => Promise<string | undefined>;

@@ -1,4 +1,4 @@
-import { isSteady } from "../capability/steady-contents.ts";
+import { isSteady } from "../capability/content.ts";
 import { isObject } from "./json-rpc.ts";
 
 /** The JSON of contents that never change, in bytes: escaping and encoding them costs more than all else in a read. */

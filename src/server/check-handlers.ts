@@ -1,5 +1,4 @@
-import { Changes } from "../capability/changes.ts";
-import { Registry } from "../capability/registry.ts";
+import { Registry, Changes } from "../capability/registry.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { HandlerProblem } from "../handlers/handler-description.ts";
 import { SILENT_LOGGER } from "../telemetry/logger.ts";

@@ -1,5 +1,4 @@
-import type { Changes } from "../capability/changes.ts";
-import type { Registry } from "../capability/registry.ts";
+import type { Registry, Changes } from "../capability/registry.ts";
 import type { SkillTexts } from "../call/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ServedSkills } from "./serve-skills.ts";

@@ -2,9 +2,8 @@ import { compileTool } from "../capability/define-tool.ts";
 import type { Registry } from "../capability/registry.ts";
 import type { Config } from "../config/schema.ts";
 import { builtInTools } from "../tools/built-in-tools.ts";
-import type { Toolset } from "../tools/sandbox-tool.ts";
+import type { Toolset, ToolServices } from "../tools/sandbox-tool.ts";
 import { sandboxFiles } from "../tools/sandbox-files.ts";
-import type { ToolServices } from "../tools/tool-services.ts";
 import type { SandboxHomes } from "./sandbox-homes.ts";
 
 export interface BuiltInsOptions {

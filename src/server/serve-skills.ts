@@ -1,14 +1,13 @@
 import { join } from "node:path";
-import type { Changes } from "../capability/changes.ts";
+import type { Registry, Changes } from "../capability/registry.ts";
 import type { ResourceDefinition } from "../capability/define.ts";
 import { compileTool } from "../capability/define-tool.ts";
-import type { Registry } from "../capability/registry.ts";
 import type { Config } from "../config/schema.ts";
 import type { Skill } from "../skills/load-skill.ts";
 import { SkillLibrary } from "../skills/skill-library.ts";
-import { describeProblem, type SkillProblem } from "../skills/skill-problem.ts";
+import { describeProblem, type SkillProblem } from "../skills/scan-skills.ts";
 import { describeSkill, skillTemplate, toResourceDefinition } from "../skills/skill-resource.ts";
-import { skillSearch } from "../skills/skill-search-tool.ts";
+import { skillSearch } from "../skills/skill-search.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FileWatch, watchFiles } from "../platform/watch-files.ts";
 

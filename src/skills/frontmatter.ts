@@ -3,7 +3,7 @@ import { LineCounter, parseDocument } from "yaml";
 /** More than this is no description of a skill, but an attack on the parser. */
 const MAX_FRONTMATTER_CHARS = 65_536;
 
-export type Frontmatter =
+type Frontmatter =
   | { readonly ok: true; readonly values: Readonly<Record<string, unknown>>; readonly body: string }
   | { readonly ok: false; readonly message: string; readonly line: number; readonly fix: string };
 
@@ -58,4 +58,169 @@ function failed(message: string, line: number, fix: string): Frontmatter {
 
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** What the frontmatter says, in one form, whichever of the known ways it was written in. */
+export interface SkillMetadata {
+  readonly name: string;
+  readonly title: string | undefined;
+  readonly description: string;
+  readonly tags: readonly string[];
+  readonly version: string | undefined;
+  readonly license: string | undefined;
+  readonly compatibility: string | undefined;
+  readonly allowedTools: readonly string[];
+  readonly riskLevel: string | undefined;
+  readonly requiresConfirmation: boolean | undefined;
+  readonly constraints: Values | undefined;
+}
+
+interface MetadataFinding {
+  readonly message: string;
+  readonly fix: string;
+}
+
+const NAME = /^(?!.*--)[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/;
+const MAX_DESCRIPTION_CHARS = 1024;
+const MAX_COMPATIBILITY_CHARS = 500;
+
+/**
+ * The keys of the Agent Skills standard, and the older ones of OwlClaw (`tags`, `version`, `risk_level`,
+ * `requires_confirmation`, `owlclaw.constraints`), at the top, under `metadata` or under `owlclaw`.
+ */
+export function readMetadata(
+  values: Values,
+  { folder, body }: { readonly folder: string; readonly body: string },
+): { readonly metadata: SkillMetadata; readonly findings: readonly MetadataFinding[] } {
+  const findings: MetadataFinding[] = [];
+  const places = placesOf(values);
+  const find = (...keys: readonly string[]): unknown => findIn(places, keys);
+  const written = text(own(values, "name"));
+  const described = text(own(values, "description"));
+  const metadata: SkillMetadata = {
+    name: written ?? folder,
+    title: text(find("title")),
+    description: described ?? firstParagraph(body),
+    tags: words(find("tags"), /,/),
+    version: scalar(find("version")),
+    license: text(find("license")),
+    compatibility: text(find("compatibility")),
+    allowedTools: words(find("allowed-tools", "allowed_tools"), /[\s,]+/),
+    riskLevel: text(find("risk_level", "riskLevel", "risk-level")),
+    requiresConfirmation: flag(find("requires_confirmation", "requiresConfirmation", "requires-confirmation")),
+    constraints: constraintsOf(places),
+  };
+  findings.push(...standardFindings({ written, described, folder, compatibility: metadata.compatibility }));
+  if (!isTextMap(own(values, "metadata")))
+    findings.push({
+      message: "metadata holds what is no text: clients of the skills extension do not see the skill",
+      fix: "write each value under metadata as text, a list as a, b, c",
+    });
+  return { metadata, findings };
+}
+
+function standardFindings({
+  written,
+  described,
+  folder,
+  compatibility,
+}: {
+  readonly written: string | undefined;
+  readonly described: string | undefined;
+  readonly folder: string;
+  readonly compatibility: string | undefined;
+}): readonly MetadataFinding[] {
+  const findings: MetadataFinding[] = [];
+  if (written === undefined) findings.push({ message: "the frontmatter has no name", fix: `write name: ${folder}` });
+  else if (written !== folder)
+    findings.push({
+      message: `its name "${written}" is not the name of its folder, "${folder}"`,
+      fix: "give the folder and the skill one name",
+    });
+  else if (!NAME.test(written))
+    findings.push({
+      message: `the name "${written}" breaks the rules of the Agent Skills standard`,
+      fix: "use at most 64 lowercase letters, digits and single hyphens",
+    });
+  if (described === undefined)
+    findings.push({ message: "the frontmatter has no description", fix: "say what the skill does and when to use it" });
+  else if (charactersIn(described) > MAX_DESCRIPTION_CHARS)
+    findings.push({
+      message: `the description is longer than ${MAX_DESCRIPTION_CHARS} characters`,
+      fix: "move details into the text of the skill",
+    });
+  if (compatibility !== undefined && charactersIn(compatibility) > MAX_COMPATIBILITY_CHARS)
+    findings.push({
+      message: `compatibility is longer than ${MAX_COMPATIBILITY_CHARS} characters`,
+      fix: "shorten it, or move it into the text of the skill",
+    });
+  return findings;
+}
+
+/** The standard counts code points. */
+function charactersIn(text: string): number {
+  return Array.from(text).length;
+}
+
+/** Where a key may stand, the standard's own place first. */
+function placesOf(values: Values): readonly Values[] {
+  const metadata = record(own(values, "metadata"));
+  const owlclaw = record(own(values, "owlclaw"));
+  const nested = metadata === undefined ? undefined : record(own(metadata, "owlclaw"));
+  return [values, metadata, owlclaw, nested].filter((place) => place !== undefined);
+}
+
+function constraintsOf(places: readonly Values[]): Values | undefined {
+  const found = findIn(places, ["constraints", "owlclaw.constraints"]);
+  return record(found);
+}
+
+function findIn(places: readonly Values[], keys: readonly string[]): unknown {
+  const constraints = places.map((place) => record(own(place, "constraints"))).filter((place) => place !== undefined);
+  for (const place of [...places, ...constraints])
+    for (const key of keys) {
+      const value = own(place, key);
+      if (value !== undefined && value !== null) return value;
+    }
+  return undefined;
+}
+
+function own(values: Values, key: string): unknown {
+  return Object.hasOwn(values, key) ? values[key] : undefined;
+}
+
+function record(value: unknown): Values | undefined {
+  return isRecord(value) ? value : undefined;
+}
+
+function isTextMap(value: unknown): boolean {
+  return value === undefined || (isRecord(value) && Object.values(value).every((item) => typeof item === "string"));
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined;
+}
+
+function scalar(value: unknown): string | undefined {
+  return typeof value === "number" ? String(value) : text(value);
+}
+
+function flag(value: unknown): boolean | undefined {
+  if (typeof value === "boolean") return value;
+  if (value === "true" || value === "yes") return true;
+  return value === "false" || value === "no" ? false : undefined;
+}
+
+function words(value: unknown, separator: RegExp): readonly string[] {
+  const items: readonly unknown[] =
+    typeof value === "string" ? value.split(separator) : Array.isArray(value) ? value : [];
+  return [...new Set(items.map(scalar).filter((item) => item !== undefined))];
+}
+
+/** For a skill that does not describe itself: what its text begins with. */
+function firstParagraph(body: string): string {
+  const paragraph = body.split(/\r?\n\s*\r?\n/).find((block) => block.trim() !== "" && !/^\s*(#|```|---)/.test(block));
+  return (paragraph ?? "").replaceAll(/\s+/g, " ").trim().slice(0, MAX_DESCRIPTION_CHARS);
 }

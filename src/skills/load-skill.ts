@@ -1,9 +1,7 @@
-import { readFrontmatter } from "./frontmatter.ts";
+import { readFrontmatter, readMetadata, type SkillMetadata } from "./frontmatter.ts";
 import { readHeadInside } from "./read-inside.ts";
-import type { FoundSkill, SkillFile } from "./scan-skills.ts";
+import type { FoundSkill, SkillFile, SkillProblem } from "./scan-skills.ts";
 import { decode } from "./skill-contents.ts";
-import { readMetadata, type SkillMetadata } from "./skill-metadata.ts";
-import type { SkillProblem } from "./skill-problem.ts";
 import { categoryOf, formatSkillUri, MANIFEST } from "../capability/skill-uri.ts";
 
 /** Longer instructions than this fit into no model. */
@@ -25,7 +23,7 @@ export interface Skill extends FoundSkill {
   readonly manifestBytes: number;
 }
 
-export interface LoadedSkill {
+interface LoadedSkill {
   /** Undefined when it cannot be served. */
   readonly skill: Skill | undefined;
   readonly problems: readonly SkillProblem[];
@@ -75,7 +73,7 @@ export function loadSkill(root: string, found: FoundSkill): LoadedSkill {
 }
 
 /** The skill with this SKILL.md in place of the one on the disk. */
-export function withManifest(found: FoundSkill, manifest: SkillFile | undefined): FoundSkill {
+function withManifest(found: FoundSkill, manifest: SkillFile | undefined): FoundSkill {
   return manifest === undefined ? found : { ...found, files: new Map([...found.files, [MANIFEST, manifest]]) };
 }
 
@@ -90,7 +88,7 @@ function decodeHead(head: Buffer): string | undefined {
 }
 
 /** A skill whose SKILL.md says what it said before. */
-export function toSkill(found: FoundSkill, metadata: SkillMetadata): Skill {
+function toSkill(found: FoundSkill, metadata: SkillMetadata): Skill {
   const files = [...found.files.values()];
   return {
     ...found,
@@ -104,7 +102,41 @@ export function toSkill(found: FoundSkill, metadata: SkillMetadata): Skill {
   };
 }
 
-export function fingerprintOf({ files, folders }: FoundSkill): string {
+function fingerprintOf({ files, folders }: FoundSkill): string {
   const states = [...files.values()].map(({ name, fingerprint }) => `${name}\n${fingerprint}`);
   return [...states.sort(), ...folders].join("\n");
+}
+
+/** A skill as it stands on the disk, and what is served of it. */
+export interface SkillState {
+  readonly found: FoundSkill;
+  readonly loaded: LoadedSkill;
+  /** The last SKILL.md that could be used. */
+  readonly good?: SkillFile | undefined;
+}
+
+/** The state after a new SKILL.md was read. While that is broken, the skill is served with the one before. */
+export function stateAfter(before: SkillState | undefined, found: FoundSkill, loaded: LoadedSkill): SkillState {
+  const { skill, isUnfinished = false } = loaded;
+  if (skill !== undefined) return { found, loaded, good: loaded.manifest };
+  const served = before?.loaded.skill;
+  if (!isUnfinished || served === undefined || before?.good === undefined) return { found, loaded };
+  const problems = loaded.problems.map((problem) => ({
+    ...problem,
+    message: `${problem.message}; the skill is served as it was`,
+  }));
+  const { good } = before;
+  return { found, good, loaded: { ...loaded, problems, skill: renewed(served, withManifest(found, good)) } };
+}
+
+/** The state after other files of the skill may have changed, and its SKILL.md did not. */
+export function stateBeside(before: SkillState, found: FoundSkill): SkillState {
+  const { loaded, good } = before;
+  if (loaded.skill === undefined) return { ...before, found };
+  return { ...before, found, loaded: { ...loaded, skill: renewed(loaded.skill, withManifest(found, good)) } };
+}
+
+/** What did not change stays the same object. */
+function renewed(skill: Skill, found: FoundSkill): Skill {
+  return skill.fingerprint === fingerprintOf(found) ? skill : toSkill(found, skill.metadata);
 }

@@ -1,12 +1,11 @@
 import { type Dirent, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Breather } from "./breather.ts";
 import { stateOf, type FileState } from "./read-inside.ts";
-import type { SkillProblem } from "./skill-problem.ts";
 import { MANIFEST, MAX_SKILL_DEPTH, segmentProblem, type SkillPath } from "../capability/skill-uri.ts";
+import { setImmediate } from "node:timers/promises";
 
 /** What hosts of the skills extension must accept, and so the most that is served of one skill. */
-export const MAX_FILES_PER_SKILL = 512;
+const MAX_FILES_PER_SKILL = 512;
 export const MAX_FILE_BYTES: number = 16 * 1024 * 1024;
 /** Folders that tools leave behind. */
 const IGNORED = new Set(["node_modules", "__pycache__"]);
@@ -195,4 +194,33 @@ class Walk {
 function reasonOf(error: unknown): string {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   return code === "EACCES" ? "this user may not" : code || String(error);
+}
+
+/** Something about a skill that its author should change. */
+export interface SkillProblem {
+  /** Relative to `skills.dir`. */
+  readonly path: string;
+  readonly line?: number;
+  /** `error`: the skill, or the file, is not served. `warning`: it is. */
+  readonly severity: "error" | "warning";
+  readonly message: string;
+  readonly fix: string;
+}
+
+/** `ecommerce/refund/SKILL.md:3: error: …; fix: …`, the form that editors and people jump from. */
+export function describeProblem({ path, line, severity, message, fix }: SkillProblem): string {
+  return `${path}${line === undefined ? "" : `:${line}`}: ${severity}: ${message}; ${fix}`;
+}
+
+const SLICE_MS = 5;
+
+/** Lets others have their turn when work has taken its slice of time. */
+export class Breather {
+  #sinceMs = performance.now();
+
+  async breathe(): Promise<void> {
+    if (performance.now() - this.#sinceMs < SLICE_MS) return;
+    await setImmediate();
+    this.#sinceMs = performance.now();
+  }
 }

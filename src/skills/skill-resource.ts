@@ -1,16 +1,14 @@
-import type { ResourceContents } from "../capability/content.ts";
+import { type ResourceContents, META } from "../capability/content.ts";
 import type { CallContext } from "../capability/context.ts";
 import type { ResourceDefinition } from "../capability/define.ts";
-import { META } from "../capability/meta-keys.ts";
 import type { SkillEntry, SkillFacts } from "../capability/skill.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { MAX_MANIFEST_BYTES, type Skill } from "./load-skill.ts";
-import { mimeTypeOf } from "./mime-type.ts";
-import { renderContent } from "./render-content.ts";
+import { renderContent, mimeTypeOf } from "./skill-contents.ts";
 import type { SkillLibrary } from "./skill-library.ts";
 import { formatSkillUri, MANIFEST, parseSkillUri } from "../capability/skill-uri.ts";
 
-export const SKILL_TEMPLATE = "skill://{+path}";
+const SKILL_TEMPLATE = "skill://{+path}";
 const FOLDER_TYPE = "inode/directory";
 const MAX_COMPLETIONS = 1000;
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { GuestResult } from "../sandbox/guest-methods.ts";
 import type { JsonObject } from "./fit-value.ts";
-import { sandboxUri } from "./sandbox-uri.ts";
+import { sandboxUri } from "./workspace-files.ts";
 
 type BoundedText = GuestResult<"shell.exec">["stdout"];
 

@@ -1,28 +1,31 @@
 import type { HandlerDefinition } from "../capability/define.ts";
 import type { Operation } from "../capability/registry.ts";
-import { browserTools } from "./browser/browser-tools.ts";
-import { codeRun } from "./code/code-run.ts";
-import { executeCode, executeCommand } from "./dialects/microsandbox.ts";
-import { getSessions, getVolumePath, stopSession } from "./dialects/microsandbox-sessions.ts";
-import { fileList } from "./files/file-list.ts";
-import { fileRead } from "./files/file-read.ts";
-import { fileReplace } from "./files/file-replace.ts";
-import { fileSearch } from "./files/file-search.ts";
-import { fileWrite } from "./files/file-write.ts";
-import { sandboxCreate } from "./sandbox/sandbox-create.ts";
-import { sandboxDestroy } from "./sandbox/sandbox-destroy.ts";
-import { sandboxList } from "./sandbox/sandbox-list.ts";
-import type { SandboxTool, Toolset } from "./sandbox-tool.ts";
+import { codeRun } from "./toolsets/code.ts";
+import { executeCode, executeCommand, getSessions, getVolumePath, stopSession } from "./toolsets/microsandbox.ts";
+import { fileRead, fileWrite, fileList, fileSearch, fileReplace } from "./toolsets/files.ts";
+import { sandboxCreate, sandboxList, sandboxDestroy } from "./toolsets/sandbox.ts";
+import type { SandboxTool, Toolset, ToolServices, ToolLimits } from "./sandbox-tool.ts";
 import { serveSandboxTool } from "./serve-sandbox-tool.ts";
-import { shellExec } from "./shell/shell-exec.ts";
-import { shellKill } from "./shell/shell-kill.ts";
-import { shellOutput } from "./shell/shell-output.ts";
-import type { ToolServices } from "./tool-services.ts";
-import { withRelativePaths } from "./workspace-path.ts";
+import { shellExec, shellOutput, shellKill } from "./toolsets/shell.ts";
+import { withRelativePaths } from "./workspace-files.ts";
+import { browserGoto, browserClick, browserType, browserSnapshot, browserScreenshot } from "./toolsets/browser.ts";
+import {
+  browserHistory,
+  browserHover,
+  browserPress,
+  browserScroll,
+  browserSelect,
+  browserUpload,
+  browserEvaluate,
+  browserLog,
+  browserPdf,
+  browserTabs,
+  browserWait,
+} from "./toolsets/browser-extra.ts";
 
-export type Dialect = "native" | "microsandbox" | "open-sandbox";
+type Dialect = "native" | "microsandbox" | "open-sandbox";
 
-export interface BuiltInTool {
+interface BuiltInTool {
   readonly dialect: Dialect;
   readonly toolset: Toolset;
   readonly definition: HandlerDefinition;
@@ -96,4 +99,27 @@ function withOperations(
     if (paths.length === 0) return { ...tool, operation };
     return { ...tool, operation: { ...operation, normalize: withRelativePaths(paths, workspacePath) } };
   });
+}
+
+/** The browser's tools: native name, open-sandbox name where that dialect has one. */
+function browserTools(limits: ToolLimits): [native: string, openSandbox: string | undefined, tool: SandboxTool][] {
+  return [
+    ["browser_goto", "browser.navigate", browserGoto(limits)],
+    ["browser_click", undefined, browserClick(limits)],
+    ["browser_type", undefined, browserType(limits)],
+    ["browser_snapshot", undefined, browserSnapshot(limits)],
+    ["browser_screenshot", "browser.screenshot", browserScreenshot(limits)],
+    ["browser_history", undefined, browserHistory(limits)],
+    ["browser_press", undefined, browserPress(limits)],
+    ["browser_select", undefined, browserSelect(limits)],
+    ["browser_hover", undefined, browserHover(limits)],
+    ["browser_scroll", undefined, browserScroll(limits)],
+    ["browser_upload", undefined, browserUpload(limits)],
+    ["browser_wait", undefined, browserWait(limits)],
+    ["browser_evaluate", undefined, browserEvaluate(limits)],
+    ["browser_console", undefined, browserLog("console", limits)],
+    ["browser_requests", undefined, browserLog("requests", limits)],
+    ["browser_tabs", undefined, browserTabs(limits)],
+    ["browser_pdf", undefined, browserPdf(limits)],
+  ];
 }

@@ -1,11 +1,9 @@
 import type { CallContext, HandlerSandbox, SandboxRun } from "../capability/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { GuestResult } from "../sandbox/guest-methods.ts";
-import { runCode } from "./code/run-code.ts";
-import { FILE_TIMEOUT_MS } from "./files/file-time.ts";
-import type { SandboxCall } from "./sandbox-tool.ts";
+import { runCode } from "./toolsets/code.ts";
+import { type SandboxCall, type ToolServices, FILE_TIMEOUT_MS } from "./sandbox-tool.ts";
 import { inSandbox } from "./serve-sandbox-tool.ts";
-import type { ToolServices } from "./tool-services.ts";
 
 /** A handler reads what came out with its own code, not with a model's window. */
 const MAX_OUTPUT_CHARS = 1_000_000;

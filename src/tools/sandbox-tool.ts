@@ -3,9 +3,12 @@ import type { ContentBlock } from "../capability/content.ts";
 import type { Effect, PermissionScope } from "../capability/define.ts";
 import type { OnOutput } from "../sandbox/guest-methods.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import type { CallRecorder } from "../sandbox/sandbox-observer.ts";
+import type { CallRecorder, SandboxObserver } from "../sandbox/sandbox-observer.ts";
 import type { JsonObject } from "./fit-value.ts";
-import type { ToolLimits } from "./tool-services.ts";
+import type { Sandboxes } from "../sandbox/sandboxes.ts";
+import type { Templates } from "../sandbox/templates.ts";
+import type { VolumeSetting } from "../config/volume.ts";
+import type { Logger } from "../telemetry/logger.ts";
 
 export type Toolset = "sandbox" | "code" | "shell" | "files" | "browser" | "browser-extra";
 
@@ -92,3 +95,42 @@ export function defineSandboxTool<I extends z.ZodRawShape>(definition: Definitio
     run: (call, value) => definition.run(call, own.parse(value)),
   };
 }
+
+/** What tools say about themselves and hold themselves to, from the configuration. */
+export interface ToolLimits {
+  readonly maxResultChars: number;
+  /** Time for code and commands when the call says nothing. */
+  readonly defaultTimeoutSeconds: number;
+  /** Below the tool's own time-out, so that the inner one ends first. */
+  readonly maxTimeoutSeconds: number;
+  readonly idleTimeoutSeconds: number;
+  readonly maxAgeSeconds: number;
+  readonly workspacePath: string;
+  /** Hosts that a sandbox of the usual template can reach. */
+  readonly network: readonly string[];
+  /** The same for templates that have hosts of their own. */
+  readonly networkOfTemplates: Readonly<Record<string, readonly string[]>>;
+}
+
+export interface ToolServices {
+  readonly sandboxes: Sandboxes;
+  readonly templates: Templates;
+  readonly limits: ToolLimits;
+  readonly volumes: readonly VolumeSetting[];
+  readonly logger: Logger;
+  /** For people who look on. */
+  readonly sandboxObserver?: SandboxObserver | undefined;
+}
+
+/** `timeout_seconds` of code and commands; it ends before the tool's own time-out does. */
+export function timeoutField({ defaultTimeoutSeconds, maxTimeoutSeconds }: ToolLimits) {
+  return z
+    .number()
+    .positive()
+    .max(maxTimeoutSeconds)
+    .default(Math.min(defaultTimeoutSeconds, maxTimeoutSeconds))
+    .describe("After this it is stopped, with everything it started.");
+}
+
+/** Reading a large file or searching a large tree takes a while; longer than this is stuck. */
+export const FILE_TIMEOUT_MS = 120_000;

@@ -4,17 +4,14 @@ import type { HandlerDefinition } from "../capability/define.ts";
 import { type OwlError, toOwlError } from "../errors/owl-error.ts";
 import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { sessionDigest } from "../telemetry/session-digest.ts";
-import type { GuestOutput } from "../sandbox/guest-methods.ts";
+import type { GuestOutput, OnOutput } from "../sandbox/guest-methods.ts";
 import type { SandboxUse } from "../sandbox/sandboxes.ts";
 import type { SandboxRequest } from "../sandbox/sandbox-request.ts";
 import type { ObservedCall } from "../sandbox/sandbox-observer.ts";
 import { withoutControls } from "../telemetry/without-controls.ts";
 import { type JsonObject, fitValue } from "./fit-value.ts";
 import { withNetworkHint } from "./network-note.ts";
-import { progressOf } from "./output-progress.ts";
-import type { Outcome, SandboxCall, SandboxTool } from "./sandbox-tool.ts";
-import { sessionIdOf } from "./session-id.ts";
-import type { ToolServices } from "./tool-services.ts";
+import type { Outcome, SandboxCall, SandboxTool, ToolServices } from "./sandbox-tool.ts";
 
 const MAX_LINE_CHARS = 300;
 const MAX_HINT_CHARS = 1000;
@@ -61,7 +58,7 @@ export async function inSandbox<T>(
   use: (call: SandboxCall, sandboxUse: SandboxUse) => Promise<T>,
 ): Promise<T> {
   const open = (): Promise<SandboxUse> => sandboxes.open(context, sessionId, request);
-  const sandboxUse = activeSpan() === undefined ? await open() : await tracedLease(open);
+  const sandboxUse = activeSpan() === undefined ? await open() : await tracedOpen(open);
   context.meter?.(sandboxUse.sandbox);
   const { instanceId, language } = sandboxUse.sandbox.plan;
   const { traceId, principal } = context;
@@ -79,7 +76,7 @@ export async function inSandbox<T>(
   }
 }
 
-function tracedLease(open: () => Promise<SandboxUse>): Promise<SandboxUse> {
+function tracedOpen(open: () => Promise<SandboxUse>): Promise<SandboxUse> {
   return traced({ name: "sandbox open" }, async (span) => {
     const sandboxUse = await open();
     const { facts, plan, runtime } = sandboxUse.sandbox;
@@ -113,7 +110,7 @@ async function attempt(tool: SandboxTool, call: SandboxCall, input: unknown): Pr
   }
 }
 
-export function failureOutcome({ message, hint, facts }: OwlError): Outcome {
+function failureOutcome({ message, hint, facts }: OwlError): Outcome {
   return { summary: "", value: { ...facts }, failure: { reason: message, hint } };
 }
 
@@ -144,4 +141,32 @@ function restartOf(value: JsonObject): JsonObject {
 /** What a page or a guest says must not look like a line of ours. */
 function oneLine(text: string, maxChars = MAX_LINE_CHARS): string {
   return withoutControls(text.replaceAll(/\s+/g, " ")).slice(0, maxChars);
+}
+
+const INTERVAL_MS = 200;
+const MAX_MESSAGE_CHARS = 2000;
+
+/** Sends what a call prints as progress, a few times a second, to clients that asked for progress. */
+function progressOf(context: CallContext): OnOutput {
+  const startedAtMs = performance.now();
+  let pending = "";
+  let timer: NodeJS.Timeout | undefined;
+  const send = (): void => {
+    timer = undefined;
+    if (context.signal.aborted) return;
+    const seconds = (performance.now() - startedAtMs) / 1000;
+    context.progress(seconds, { message: pending });
+    pending = "";
+  };
+  return ({ text }) => {
+    // Of a flood the latest is shown; the result has the rest.
+    pending = (pending + text).slice(-MAX_MESSAGE_CHARS);
+    timer ??= setTimeout(send, INTERVAL_MS).unref();
+  };
+}
+
+/** The `session_id` of arguments that their schema has checked already. */
+export function sessionIdOf(input: unknown): string | undefined {
+  if (typeof input !== "object" || input === null || !("session_id" in input)) return undefined;
+  return typeof input.session_id === "string" ? input.session_id : undefined;
 }

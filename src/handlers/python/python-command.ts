@@ -16,7 +16,7 @@ const RUN_WORKER = `import sys; sys.path[:] = [path for path in sys.path if path
 /** The folder with our Python package, which workers find on their path. */
 export const PYTHON_FOLDER: string = fileURLToPath(new URL(".", import.meta.url));
 
-export interface PythonOptions {
+interface PythonOptions {
   /** `handlers.python`: a program, a virtualenv's folder, or empty. */
   readonly python: string;
   readonly env: ProcessCommand["env"];

@@ -1,5 +1,5 @@
-import { createRequire } from "node:module";
 import type ts from "typescript-6";
+import { createRequire } from "node:module";
 
 /**
  * The compiler's API, of the last line that has one: the native compiler has none. Loaded as the CommonJS that it is: `import` would
@@ -16,4 +16,59 @@ function load(): typeof ts {
 
 function isCompiler(value: unknown): value is typeof ts {
   return typeof value === "object" && value !== null && "createProgram" in value;
+}
+
+export function hasFlag(type: ts.Type, flags: ts.TypeFlags): boolean {
+  return (type.flags & flags) !== 0;
+}
+
+export function isTemplateLiteral(type: ts.Type): type is ts.TemplateLiteralType {
+  return hasFlag(type, compiler.TypeFlags.TemplateLiteral);
+}
+
+export function isStringMapping(type: ts.Type): type is ts.StringMappingType {
+  return hasFlag(type, compiler.TypeFlags.StringMapping);
+}
+
+export function isObject(type: ts.Type): type is ts.ObjectType {
+  return hasFlag(type, compiler.TypeFlags.Object);
+}
+
+export function isReference(type: ts.Type): type is ts.TypeReference {
+  return isObject(type) && (type.objectFlags & compiler.ObjectFlags.Reference) !== 0;
+}
+
+export function isTuple(type: ts.Type): type is ts.TupleType {
+  return isObject(type) && (type.objectFlags & compiler.ObjectFlags.Tuple) !== 0;
+}
+
+/** A name that the compiler could not resolve is `any` to its users; only the inner name tells it from a written `any`. */
+export function isUnresolved(type: ts.Type): boolean {
+  return hasFlag(type, compiler.TypeFlags.Any) && "intrinsicName" in type && type.intrinsicName === "error";
+}
+
+export function literalValue(type: ts.Type): string | number | boolean | undefined {
+  if (type.isStringLiteral() || type.isNumberLiteral()) return type.value;
+  if (!hasFlag(type, compiler.TypeFlags.BooleanLiteral)) return undefined;
+  return "intrinsicName" in type && type.intrinsicName === "true";
+}
+
+/** Types that are nothing on the wire: a field of such a type is left out. */
+export function isNothing(type: ts.Type): boolean {
+  return hasFlag(type, compiler.TypeFlags.Undefined | compiler.TypeFlags.Void);
+}
+
+export function mayBeNothing(type: ts.Type): boolean {
+  return type.isUnion() ? type.types.some(isNothing) : isNothing(type);
+}
+
+/** A type of the language's own library, such as `Date` or `Map`. */
+export function isLibraryType(type: ts.Type, program: ts.Program): boolean {
+  return (type.getSymbol()?.declarations ?? []).some((declaration) =>
+    program.isSourceFileDefaultLibrary(declaration.getSourceFile()),
+  );
+}
+
+export function isDate(type: ts.Type, program: ts.Program): boolean {
+  return type.getSymbol()?.name === "Date" && isLibraryType(type, program);
 }

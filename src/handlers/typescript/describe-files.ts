@@ -1,8 +1,7 @@
 import { resolve } from "node:path";
 import type { FileDescription, HandlerProblem } from "../handler-description.ts";
 import { DescriptionCache } from "./description-cache.ts";
-import type { ExtractAnswer, ExtractedFile } from "./extracted-file.ts";
-import { runCompiler } from "./run-compiler.ts";
+import { runCompiler, type ExtractAnswer, type ExtractedFile } from "./run-compiler.ts";
 
 export interface DescribeOptions {
   /** Absolute paths. */

@@ -1,27 +1,24 @@
 import type ts from "typescript-6";
 import type { JsonSchema } from "../../capability/schema.ts";
 import type { CallStyle } from "../handler-description.ts";
-import { compiler } from "./compiler.ts";
+import { compiler, hasFlag, isObject, isDate } from "./compiler.ts";
 import { constrained, documentedSchema, isConstraint } from "./constraint-tags.ts";
-import { ambiguousDates } from "./date-places.ts";
 import { type Doc, type DocTag, docOfNode } from "./doc-comment.ts";
 import { literalOf } from "./literal-values.ts";
 import type { Place, Refusal } from "./mapping.ts";
-import { isOptionalField } from "./object-to-schema.ts";
-import type { Parameter } from "./parameters.ts";
+import { isOptionalField } from "./structure-to-schema.ts";
+import type { Parameter } from "./exported-functions.ts";
 import { fixFor } from "./refused-types.ts";
-import { hasFlag, isObject } from "./type-guards.ts";
-import { isDate } from "./date-type.ts";
 import { SchemaWriter } from "./type-to-schema.ts";
 
-export interface DescribedInput {
+interface DescribedInput {
   readonly schema: JsonSchema;
   readonly call: CallStyle;
   readonly dates: readonly string[];
   readonly refusals: readonly Refusal[];
 }
 
-export interface InputSource {
+interface InputSource {
   readonly program: ts.Program;
   /** Without the context. */
   readonly parameters: readonly Parameter[];
@@ -204,4 +201,41 @@ function refuseAmbiguousDates(writer: SchemaWriter, schema: JsonSchema, paramete
 
 function isFields(value: unknown): value is Record<string, JsonSchema> {
   return typeof value === "object" && value !== null;
+}
+
+/** Places that are a Date in one member of a union and text in another: nobody could tell which one arrived. */
+function ambiguousDates(schema: JsonSchema, pointers: Iterable<string>): string[] {
+  return [...pointers].filter((pointer) => {
+    const steps = pointer
+      .split("/")
+      .slice(1)
+      .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+    return leavesAt([schema], steps).some((leaf) => leaf["type"] === "string" && leaf["format"] !== "date-time");
+  });
+}
+
+function leavesAt(schemas: readonly JsonSchema[], [step, ...rest]: readonly string[]): readonly JsonSchema[] {
+  const branches = schemas.flatMap(branchesOf);
+  if (step === undefined) return branches;
+  return leavesAt(
+    branches.flatMap((branch) => below(branch, step)),
+    rest,
+  );
+}
+
+function branchesOf(schema: JsonSchema): JsonSchema[] {
+  const branches: unknown = schema["anyOf"] ?? schema["oneOf"];
+  return Array.isArray(branches) ? branches.filter(isSchema).flatMap(branchesOf) : [schema];
+}
+
+function below(schema: JsonSchema, step: string): JsonSchema[] {
+  const { properties, prefixItems, items, additionalProperties } = schema;
+  if (step === "*") return [items, additionalProperties].filter(isSchema);
+  const inTuple: unknown = Array.isArray(prefixItems) ? prefixItems[Number(step)] : undefined;
+  const field = isSchema(properties) ? properties[step] : undefined;
+  return [inTuple, field].filter(isSchema);
+}
+
+function isSchema(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

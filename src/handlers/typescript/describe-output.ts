@@ -1,13 +1,12 @@
 import type ts from "typescript-6";
 import type { JsonSchema } from "../../capability/schema.ts";
-import { compiler } from "./compiler.ts";
-import { orNull } from "./list-to-schema.ts";
+import { compiler, hasFlag, isNothing, isReference, isUnresolved } from "./compiler.ts";
+import { orNull } from "./structure-to-schema.ts";
 import type { Place, Refusal } from "./mapping.ts";
-import { isPublicType } from "./public-types.ts";
-import { hasFlag, isNothing, isReference, isUnresolved } from "./type-guards.ts";
+import { isPublicType } from "./project.ts";
 import { SchemaWriter } from "./type-to-schema.ts";
 
-export interface DescribedOutput {
+interface DescribedOutput {
   /** Undefined when the type promises nothing: void, any, or a whole MCP result. */
   readonly schema: JsonSchema | undefined;
   readonly isGenerator: boolean;

@@ -3,7 +3,7 @@ import { readdir, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { digestOf, readCacheFile, writeCacheFile } from "../cache-file.ts";
-import type { ExtractAnswer, ExtractedFile } from "./extracted-file.ts";
+import type { ExtractAnswer, ExtractedFile } from "./run-compiler.ts";
 import { type Fingerprint, Fingerprints, takeFingerprint } from "./fingerprints.ts";
 
 interface Contents {

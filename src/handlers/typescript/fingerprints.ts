@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
-import { readRegularFile } from "./read-regular-file.ts";
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 
 export interface Fingerprint {
   readonly mtimeMs: number;
@@ -66,4 +66,20 @@ export async function takeFingerprint(
 
 async function isFile(path: string): Promise<boolean> {
   return (await stat(path).catch(() => undefined))?.isFile() ?? false;
+}
+
+/** Far more than any source that a person writes. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/** A project may name a FIFO, a device, or a link to one, whose reading would not end. @throws Error for these, and for what is not there. */
+export function readRegularFile(path: string): Buffer {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const found = fstatSync(descriptor);
+    if (!found.isFile()) throw new Error(`${path} is not a regular file`);
+    if (found.size > MAX_BYTES) throw new Error(`${path} is larger than ${MAX_BYTES} bytes`);
+    return readFileSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }

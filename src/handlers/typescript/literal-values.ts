@@ -1,6 +1,5 @@
 import type ts from "typescript-6";
-import { compiler } from "./compiler.ts";
-import { literalValue } from "./type-guards.ts";
+import { compiler, literalValue } from "./compiler.ts";
 
 /** The value of an expression that is a literal; undefined for everything that would have to run. */
 export function literalOf(checker: ts.TypeChecker | undefined, expression: ts.Expression): unknown {

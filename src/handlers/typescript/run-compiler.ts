@@ -1,7 +1,7 @@
 import { fork } from "node:child_process";
 import { createRequire } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { type ExtractAnswer, isExtractAnswer } from "./extracted-file.ts";
+import type { HandlerDescription, HandlerProblem } from "../handler-description.ts";
 
 /** Far above what thousands of handlers take; a compiler that hangs must not hold the start for ever. */
 const DEADLINE_MS = 120_000;
@@ -51,4 +51,35 @@ function entryPath(): string {
 function execArgv(): readonly string[] {
   if (!isSource()) return [];
   return ["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href];
+}
+
+/** What the compiler found in one file, and what that depends on. */
+export interface ExtractedFile {
+  readonly file: string;
+  readonly handlers: readonly HandlerDescription[];
+  /** For each handler, where its function is written: a function that several files export is one tool. */
+  readonly origins: readonly string[];
+  readonly problems: readonly HandlerProblem[];
+  readonly dependencies: readonly string[];
+  /** Paths that were looked for in vain: a file that appears there changes the result. */
+  readonly missing: readonly string[];
+}
+
+interface ExtractRequest {
+  readonly files: readonly string[];
+}
+
+export interface ExtractAnswer {
+  readonly extracted: readonly ExtractedFile[];
+  /** SHA-256 of everything that was read, by path. */
+  readonly digests: Readonly<Record<string, string>>;
+}
+
+/** Our own child process answers, so that the shape alone is looked at. */
+function isExtractAnswer(value: unknown): value is ExtractAnswer {
+  return typeof value === "object" && value !== null && "extracted" in value && "digests" in value;
+}
+
+export function isExtractRequest(value: unknown): value is ExtractRequest {
+  return typeof value === "object" && value !== null && "files" in value && Array.isArray(value.files);
 }

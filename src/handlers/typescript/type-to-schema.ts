@@ -1,16 +1,19 @@
 import type ts from "typescript-6";
 import type { JsonSchema } from "../../capability/schema.ts";
-import { compiler } from "./compiler.ts";
-import { isDate } from "./date-type.ts";
+import {
+  compiler,
+  hasFlag,
+  isLibraryType,
+  isNothing,
+  isReference,
+  isUnresolved,
+  literalValue,
+  isDate,
+} from "./compiler.ts";
 import { docOfSymbol } from "./doc-comment.ts";
-import { arrayToSchema, tupleToSchema } from "./list-to-schema.ts";
+import { objectToSchema, unionToSchema, arrayToSchema, tupleToSchema, templatePattern } from "./structure-to-schema.ts";
 import { LATER_ITEMS, type Mapping, type Place, type Refusal } from "./mapping.ts";
-import { objectToSchema } from "./object-to-schema.ts";
-import { fixFor } from "./refused-types.ts";
-import { templatePattern } from "./template-literal.ts";
-import { hasFlag, isLibraryType, isNothing, isReference, isUnresolved, literalValue } from "./type-guards.ts";
-import { unionToSchema } from "./union-to-schema.ts";
-import { unresolvedRefusal } from "./unresolved-type.ts";
+import { fixFor, unresolvedRefusal } from "./refused-types.ts";
 
 /** Past these a schema is of no use to a model, and a type that grows with every level never ends. */
 const MAX_DEPTH = 40;

@@ -1,7 +1,7 @@
 import type { CallContext } from "../../capability/context.ts";
 import type { CallStyle } from "../handler-description.ts";
 
-export interface FunctionCall {
+interface FunctionCall {
   readonly call: CallStyle;
   /** JSON pointers of fields that are a Date in the handler. */
   readonly dates: readonly string[];

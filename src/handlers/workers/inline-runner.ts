@@ -5,7 +5,7 @@ import { type CallRunner, RemoteCall, type RemoteTarget, type UseSandbox } from 
 import { WorkerHost } from "./worker-host.ts";
 import type { FromWorker, ToWorker } from "./worker-protocol.ts";
 
-export interface InlineRunnerOptions {
+interface InlineRunnerOptions {
   readonly cacheFolder: string;
   readonly useSandbox?: UseSandbox | undefined;
   readonly onChanged: (remote: RemoteTarget) => void;

@@ -1,7 +1,7 @@
 import { StringDecoder } from "node:string_decoder";
 import type { Duplex } from "node:stream";
 
-export interface JsonLinesOptions {
+interface JsonLinesOptions {
   readonly stream: Duplex;
   /** A longer line ends the stream. */
   readonly maxLineChars: number;

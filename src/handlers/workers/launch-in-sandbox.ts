@@ -4,7 +4,7 @@ import { isDynamicPattern } from "tinyglobby";
 import { assertFewValues } from "../../sandbox/frame-values.ts";
 import type { InstanceStarter } from "../../sandbox/instance-starter.ts";
 import type { HandlerLanguage } from "../generation.ts";
-import type { LaunchedWorker } from "./launched-worker.ts";
+import type { LaunchedWorker } from "./launch-process.ts";
 import { SANDBOXED_FILES } from "./worker-protocol.ts";
 
 const START_TIMEOUT_MS = 60_000;
@@ -21,7 +21,7 @@ const PROGRAMS: Readonly<Record<HandlerLanguage, string>> = {
   python: `${MOVE_PROTOCOL}; exec python3 -u -m owlclaw.worker pair`,
 };
 
-export interface SandboxedOptions {
+interface SandboxedOptions {
   readonly openProgram: InstanceStarter["openProgram"];
   /** Files, folders or globs, absolute. */
   readonly paths: readonly string[];
@@ -62,7 +62,7 @@ export async function launchInSandbox(
 }
 
 /** The folders that hold the files, without those that lie in another one. */
-export function rootsOf(paths: readonly string[]): readonly string[] {
+function rootsOf(paths: readonly string[]): readonly string[] {
   const folders = paths.filter((path) => !path.startsWith("!")).map(folderOf);
   const unique = [...new Set(folders)].sort();
   return unique.filter((folder) => !unique.some((other) => other !== folder && folder.startsWith(`${other}/`)));

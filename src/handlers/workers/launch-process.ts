@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { Duplex } from "node:stream";
-import { CallJournal } from "./call-journal.ts";
-import type { LaunchedWorker } from "./launched-worker.ts";
+import { Duplex, type Readable } from "node:stream";
+import { CallRegisters } from "./call-registers.ts";
+import { boundedLines } from "../../platform/bounded-lines.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { fileURLToPath } from "node:url";
 
 export interface ProcessCommand {
   readonly program: string;
@@ -12,7 +14,7 @@ export interface ProcessCommand {
 
 /** Starts a worker beside the server: the protocol on descriptor 3, the journal on 4. */
 export function launchProcess({ program, args, env, cwd }: ProcessCommand): LaunchedWorker {
-  const journal = CallJournal.create();
+  const journal = CallRegisters.create();
   const child = spawn(program, [...args], {
     env,
     ...(cwd !== undefined && { cwd }),
@@ -41,4 +43,77 @@ function exitOf(child: ChildProcess): LaunchedWorker["exited"] {
     // Not "close": what the worker started may hold its output open for longer than it lives.
     child.once("exit", (code, signal) => setImmediate(() => resolve({ code, signal })));
   });
+}
+
+export interface WorkerExit {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly reason?: string;
+}
+
+/** A worker process that was started, wherever it runs. */
+export interface LaunchedWorker {
+  readonly stream: Duplex;
+  /** What it prints, for the log. */
+  readonly outputs: readonly { readonly name: "stdout" | "stderr"; readonly stream: Readable }[];
+  readonly exited: Promise<WorkerExit>;
+  /** After its end, when nothing of it is left; where that takes longer than the end itself. */
+  readonly cleared?: Promise<void>;
+  readonly journal?: CallRegisters;
+  /** Throws for a message that is not to be parsed. */
+  readonly assertLine?: (line: string) => void;
+  /** Stands before every path inside, where the files are elsewhere. */
+  readonly pathPrefix?: string;
+  kill(): void;
+}
+
+export type LaunchWorker = () => Promise<LaunchedWorker>;
+
+const MAX_LINE_CHARS = 2000;
+const MAX_LINES_PER_WINDOW = 200;
+const WINDOW_MS = 10_000;
+/** Of what comes at once; a log does not take more of them anyway. */
+const MAX_LINES_AT_ONCE = 50;
+
+/** Brings what a worker prints to the log, line by line, and not more than a log can bear. */
+export function logOutputs({ outputs }: LaunchedWorker, logger: Logger, onLine?: (line: string) => void): void {
+  let windowStartedMs = 0;
+  let lines = 0;
+  const log = (name: string, line: string): void => {
+    onLine?.(line);
+    const nowMs = performance.now();
+    if (nowMs - windowStartedMs > WINDOW_MS) {
+      if (lines > MAX_LINES_PER_WINDOW) {
+        logger.warning("handlers printed more than the log takes", { dropped_lines: lines - MAX_LINES_PER_WINDOW });
+      }
+      windowStartedMs = nowMs;
+      lines = 0;
+    }
+    lines += 1;
+    if (lines <= MAX_LINES_PER_WINDOW) logger.info("handler says", { from: name, text: line });
+  };
+  for (const { name, stream } of outputs) {
+    stream.on("error", () => undefined);
+    boundedLines(stream, {
+      maxLineChars: MAX_LINE_CHARS,
+      maxLinesAtOnce: MAX_LINES_AT_ONCE,
+      onLine: (line) => log(name, line),
+      onSkipped: (count) => (lines += count),
+    });
+  }
+}
+
+/** How a Node worker is started. From the sources, as tests do, it needs a compiler in front. */
+export function nodeWorkerCommand(options: {
+  readonly cacheFolder: string;
+  readonly env: ProcessCommand["env"];
+}): ProcessCommand {
+  const isSource = import.meta.url.endsWith(".ts");
+  const program = fileURLToPath(new URL(`./node-worker.${isSource ? "ts" : "js"}`, import.meta.url));
+  const loader = isSource ? ["--import", import.meta.resolve("tsx")] : [];
+  return {
+    program: process.execPath,
+    args: [...loader, "--enable-source-maps", program, "fd", options.cacheFolder],
+    env: options.env,
+  };
 }

@@ -1,8 +1,7 @@
 import { Duplex } from "node:stream";
 import { Socket } from "node:net";
-import { CallJournal } from "./call-journal.ts";
-import { makeImporter } from "./import-file.ts";
-import { KeptSources } from "./kept-sources.ts";
+import { CallRegisters } from "./call-registers.ts";
+import { makeImporter, KeptSources } from "./import-file.ts";
 import { JsonLines } from "./json-lines.ts";
 import { WorkerHost } from "./worker-host.ts";
 import type { FromWorker, ToWorker } from "./worker-protocol.ts";
@@ -36,7 +35,7 @@ const host = new WorkerHost({
   importFile: makeImporter({ cacheFolder: cacheFolder === "" ? undefined : cacheFolder, entry: publicEntry, kept }),
   keep: (texts) => kept.add(texts),
   send,
-  journal: isPair ? undefined : CallJournal.inherited(JOURNAL_FD),
+  journal: isPair ? undefined : CallRegisters.inherited(JOURNAL_FD),
 });
 
 process.on("unhandledRejection", (reason) => {

@@ -15,7 +15,7 @@ export interface RemoteTarget {
   readonly isExclusive: boolean;
 }
 
-export type RemoteJob =
+type RemoteJob =
   | { readonly op: Operation; readonly remote: RemoteTarget; readonly input: unknown }
   | { readonly op: "watch"; readonly remote: RemoteTarget }
   | { readonly op: "describe"; readonly file: string };

@@ -1,6 +1,6 @@
 import { FileBroken, fromWireError, SchemaRefused, toWireError } from "./wire-error.ts";
 import { callFunction } from "./call-function.ts";
-import type { CallJournal } from "./call-journal.ts";
+import type { CallRegisters } from "./call-registers.ts";
 import { isCheckedHere, LoadedFile } from "./loaded-file.ts";
 import { WorkerContext } from "./worker-context.ts";
 import { wholeResult } from "../../capability/content.ts";
@@ -11,12 +11,12 @@ import type { FromWorker, Target, ToWorker } from "./worker-protocol.ts";
 
 type CallMessage = Extract<ToWorker, { t: "call" }>;
 
-export interface HostOptions {
+interface HostOptions {
   readonly importFile: (file: string) => Promise<unknown>;
   /** Told of texts that stand in for files. */
   readonly keep?: (texts: Readonly<Record<string, string>>) => void;
   readonly send: (message: FromWorker) => void;
-  readonly journal?: CallJournal | undefined;
+  readonly journal?: CallRegisters | undefined;
 }
 
 const NO_CONTEXT = { principal: { id: "", scopes: [], claims: {} }, traceId: "", protocolVersion: "" };

@@ -2,10 +2,9 @@ import { NumberedSlots } from "../../platform/slots.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { JsonLines } from "./json-lines.ts";
-import { type LaunchedWorker, logOutputs, type WorkerExit } from "./launched-worker.ts";
+import { type LaunchedWorker, logOutputs, type WorkerExit } from "./launch-process.ts";
 import type { CallRunner, RemoteCall, RemoteTarget } from "./remote-call.ts";
-import { isFromWorker } from "./worker-messages.ts";
-import type { FromWorker, ToWorker, WireContext } from "./worker-protocol.ts";
+import { type FromWorker, type ToWorker, type WireContext, isFromWorker } from "./worker-protocol.ts";
 
 /** After a call was cancelled its worker has this long to show that it still lives. */
 const CANCEL_GRACE_MS = 500;
@@ -18,7 +17,7 @@ export const RUN_ON_MS = 300_000;
 const END_GRACE_MS = 1000;
 const KEPT_LINES = 5;
 
-export interface WorkerEvents {
+interface WorkerEvents {
   /** It can take calls, or takes them again. */
   readonly onFree: () => void;
   /** Nobody runs this call: it must go elsewhere. */
@@ -30,7 +29,7 @@ export interface WorkerEvents {
   readonly onExit: (worker: WorkerProcess, exit: WorkerExit) => void;
 }
 
-export interface WorkerProcessOptions extends WorkerEvents {
+interface WorkerProcessOptions extends WorkerEvents {
   readonly launched: LaunchedWorker;
   readonly logger: Logger;
   readonly maxLineChars: number;

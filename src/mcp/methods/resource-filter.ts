@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { META } from "../../capability/meta-keys.ts";
+import { META } from "../../capability/content.ts";
 import type { Resource } from "../../capability/registry.ts";
-import { skillFilter } from "../../capability/skill-filter.ts";
+import { skillFilter } from "../../capability/skill.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 
 const FILTER = z.strictObject({

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { ReadWish } from "../../capability/context.ts";
 import type { ResourceDefinition } from "../../capability/define.ts";
-import { META } from "../../capability/meta-keys.ts";
+import { META } from "../../capability/content.ts";
 import type { Resource } from "../../capability/registry.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Exchange } from "../exchange.ts";

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { finished, pipeline } from "node:stream/promises";
-import { byteRange } from "../../capability/byte-range.ts";
+import { byteRange } from "../../capability/content.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { bytesOfDigest } from "./content-digest.ts";
 import { type HttpExchange, sendJson } from "./exchange-io.ts";

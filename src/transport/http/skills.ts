@@ -1,6 +1,5 @@
-import type { ResourceContents } from "../../capability/content.ts";
+import { type ResourceContents, type ContentFacts, META } from "../../capability/content.ts";
 import type { ReadWish } from "../../capability/context.ts";
-import { type ContentFacts, META } from "../../capability/meta-keys.ts";
 import { isOwlError, type OwlError } from "../../errors/owl-error.ts";
 import { quotaHeaders } from "../../governance/quota.ts";
 import type { Call } from "../../call/call.ts";

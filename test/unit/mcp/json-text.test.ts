@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { steadyContents } from "../../../src/capability/steady-contents.ts";
+import { steadyContents } from "../../../src/capability/content.ts";
 import { toJsonParts } from "../../../src/mcp/json-text.ts";
 
 function toJsonText(body: unknown): string {

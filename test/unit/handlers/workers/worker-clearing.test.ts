@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { launchInSandbox } from "../../../../src/handlers/workers/launch-in-sandbox.ts";
-import type { LaunchedWorker } from "../../../../src/handlers/workers/launched-worker.ts";
+import type { LaunchedWorker } from "../../../../src/handlers/workers/launch-process.ts";
 import { WorkerPool } from "../../../../src/handlers/workers/worker-pool.ts";
 import type { InstanceExit } from "../../../../src/sandbox/runtimes/runtime.ts";
 import { SILENT_LOGGER } from "../../../../src/telemetry/logger.ts";

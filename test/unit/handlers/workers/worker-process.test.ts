@@ -1,7 +1,7 @@
 import { duplexPair } from "node:stream";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { JsonLines } from "../../../../src/handlers/workers/json-lines.ts";
-import type { WorkerExit } from "../../../../src/handlers/workers/launched-worker.ts";
+import type { WorkerExit } from "../../../../src/handlers/workers/launch-process.ts";
 import { RemoteCall, type RemoteTarget } from "../../../../src/handlers/workers/remote-call.ts";
 import { WorkerHost } from "../../../../src/handlers/workers/worker-host.ts";
 import { RUN_ON_MS, WorkerProcess } from "../../../../src/handlers/workers/worker-process.ts";

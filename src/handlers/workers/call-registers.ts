@@ -1,0 +1,70 @@
+import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const STARTED_AT = 0;
+const REVOKED_AT = 8;
+
+/**
+ * Two numbers in a file that server and worker both have open: the last request that the worker started, and whether
+ * the server took back the rest. The worker writes the first and then reads the second; the server does it the other
+ * way round. So of a request that the worker was not seen to start, at most one of the two can run it, without a word
+ * between them: a worker that is blocked cannot answer.
+ */
+export class CallRegisters {
+  readonly fd: number;
+  readonly #buffer = Buffer.alloc(8);
+
+  private constructor(fd: number) {
+    this.fd = fd;
+  }
+
+  /** The server's side. The file has no name left when this returns. */
+  static create(): CallRegisters {
+    const folder = mkdtempSync(join(tmpdir(), "owlclaw-worker-"));
+    try {
+      const journal = new CallRegisters(openSync(join(folder, "journal"), "w+", 0o600));
+      journal.#write(STARTED_AT, 0);
+      journal.#write(REVOKED_AT, 0);
+      return journal;
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  /** The worker's side. */
+  static inherited(fd: number): CallRegisters {
+    return new CallRegisters(fd);
+  }
+
+  /** In the worker: whether the request may run. */
+  start(id: number): boolean {
+    this.#write(STARTED_AT, id);
+    return this.#read(REVOKED_AT) === 0;
+  }
+
+  /** In the server: takes back everything that is not started. Says which request was the last to be started. */
+  revoke(): number {
+    this.#write(REVOKED_AT, 1);
+    return this.#read(STARTED_AT);
+  }
+
+  /** In the server: what comes now may run again. */
+  restore(): void {
+    this.#write(REVOKED_AT, 0);
+  }
+
+  close(): void {
+    closeSync(this.fd);
+  }
+
+  #write(position: number, value: number): void {
+    this.#buffer.writeDoubleLE(value);
+    writeSync(this.fd, this.#buffer, 0, 8, position);
+  }
+
+  #read(position: number): number {
+    readSync(this.fd, this.#buffer, 0, 8, position);
+    return this.#buffer.readDoubleLE();
+  }
+}
