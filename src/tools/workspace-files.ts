@@ -1,8 +1,8 @@
 import { posix } from "node:path";
 
 /**
- * The path as the guest reads it, short of links: relative to the workspace wherever it can be, without `.`, `..` and repeated
- * slashes. The workspace itself is the empty text.
+ * The normal form of a path in a sandbox, links not resolved: relative where it is inside the workspace, without `.`, `..` and
+ * repeated slashes. The workspace itself is the empty text.
  */
 export function workspaceRelative(path: string, workspacePath: string): string {
   const absolute = posix.resolve(workspacePath, path);
@@ -10,12 +10,12 @@ export function workspaceRelative(path: string, workspacePath: string): string {
   return inside === ".." || inside.startsWith("../") ? absolute : inside;
 }
 
-/** For the first line of a result: the path that was asked for, since what a guest calls it is the guest's word. */
+/** The requested path for the first line of a result. The path that the guest returns is not trusted for that. */
 export function askedPath(path: string, { workspacePath }: { readonly workspacePath: string }): string {
   return workspaceRelative(path, workspacePath) || ".";
 }
 
-/** Arguments with each path that they hold in its one form, for rules. */
+/** Puts the paths in a tool's arguments into their normal form, so that policy rules match every spelling. */
 export function withRelativePaths(
   names: readonly string[],
   workspacePath: string,

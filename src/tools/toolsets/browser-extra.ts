@@ -1,42 +1,64 @@
 import * as z from "zod";
 import { defineSandboxTool, type SandboxTool, type ToolLimits } from "../sandbox-tool.ts";
-import { pageOutcome, actOutcome, actShape } from "./browser.ts";
 import {
-  ACT,
+  ACTS_ON_PAGE,
   ACT_SECONDS,
   browserTimeout,
-  LOOK,
+  READS_PAGE,
   NAVIGATE_SECONDS,
   pageShape,
   selectorField,
   toMs,
   pageFields,
   pageName,
+  actOutcome,
+  actShape,
+  pageOutcome,
+  pageParams,
 } from "./browser-fields.ts";
 import { askedPath, sandboxUri } from "../workspace-files.ts";
 
 const SEE = "Returns where the browser is then; call browser_snapshot to see the page.";
 
-export function browserHistory(limits: ToolLimits): SandboxTool {
+export function browserExtraTools(limits: ToolLimits): readonly SandboxTool[] {
+  return [
+    browserHistory(limits),
+    browserPress(limits),
+    browserSelect(limits),
+    browserHover(limits),
+    browserScroll(limits),
+    browserUpload(limits),
+    browserWait(limits),
+    browserEvaluate(limits),
+    browserLog("console", limits),
+    browserLog("requests", limits),
+    browserTabs(limits),
+    browserPdf(limits),
+  ];
+}
+
+function browserHistory(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_history",
     toolset: "browser-extra",
     title: "Go back, forward or reload",
     description: `Goes one page back or forward in the current tab, or loads the page again. ${SEE}`,
-    effect: ACT,
+    effect: ACTS_ON_PAGE,
     scope: "network",
     input: { action: z.enum(["back", "forward", "reload"]), timeout_seconds: browserTimeout(limits, NAVIGATE_SECONDS) },
     output: pageShape,
-    run: async ({ sandbox, signal }, { action, timeout_seconds: seconds }) =>
-      pageOutcome(await sandbox.browse("browser.history", { action, timeoutMs: toMs(seconds) }, { signal })),
+    run: async ({ sandbox, signal }, input) =>
+      pageOutcome(await sandbox.browse("browser.history", pageParams(input), { signal })),
   });
 }
 
-export function browserPress(limits: ToolLimits): SandboxTool {
+function browserPress(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_press",
     toolset: "browser-extra",
     title: "Press a key",
     description: `Presses a key or a combination, such as Enter, Escape, ArrowDown or Control+A, in an element or where the focus is. ${SEE}`,
-    effect: ACT,
+    effect: ACTS_ON_PAGE,
     scope: "network",
     input: {
       key: z.string().min(1).max(50),
@@ -44,19 +66,18 @@ export function browserPress(limits: ToolLimits): SandboxTool {
       timeout_seconds: browserTimeout(limits, ACT_SECONDS),
     },
     output: actShape,
-    run: async ({ sandbox, signal }, { key, selector, timeout_seconds: seconds }) => {
-      const params = { key, ...(selector !== undefined && { selector }), timeoutMs: toMs(seconds) };
-      return actOutcome(`pressed ${key}`, await sandbox.browse("browser.press", params, { signal }));
-    },
+    run: async ({ sandbox, signal }, input) =>
+      actOutcome(`pressed ${input.key}`, await sandbox.browse("browser.press", pageParams(input), { signal })),
   });
 }
 
-export function browserSelect(limits: ToolLimits): SandboxTool {
+function browserSelect(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_select",
     toolset: "browser-extra",
     title: "Choose from a list",
     description: `Chooses options of a select field by their label or value; several where the field takes several. ${SEE}`,
-    effect: ACT,
+    effect: ACTS_ON_PAGE,
     scope: "network",
     input: {
       selector: selectorField,
@@ -64,36 +85,33 @@ export function browserSelect(limits: ToolLimits): SandboxTool {
       timeout_seconds: browserTimeout(limits, ACT_SECONDS),
     },
     output: actShape,
-    run: async ({ sandbox, signal }, { selector, values, timeout_seconds: seconds }) => {
-      const params = { selector, values, timeoutMs: toMs(seconds) };
-      return actOutcome("chose in", await sandbox.browse("browser.select", params, { signal }));
-    },
+    run: async ({ sandbox, signal }, input) =>
+      actOutcome("chose in", await sandbox.browse("browser.select", pageParams(input), { signal })),
   });
 }
 
-export function browserHover(limits: ToolLimits): SandboxTool {
+function browserHover(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_hover",
     toolset: "browser-extra",
     title: "Point at an element",
     description: `Moves the mouse over an element, which opens menus and hints of some pages. ${SEE}`,
-    effect: ACT,
+    effect: ACTS_ON_PAGE,
     scope: "network",
     input: { selector: selectorField, timeout_seconds: browserTimeout(limits, ACT_SECONDS) },
     output: actShape,
-    run: async ({ sandbox, signal }, { selector, timeout_seconds: seconds }) =>
-      actOutcome(
-        "points at",
-        await sandbox.browse("browser.hover", { selector, timeoutMs: toMs(seconds) }, { signal }),
-      ),
+    run: async ({ sandbox, signal }, input) =>
+      actOutcome("points at", await sandbox.browse("browser.hover", pageParams(input), { signal })),
   });
 }
 
-export function browserUpload(limits: ToolLimits): SandboxTool {
+function browserUpload(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_upload",
     toolset: "browser-extra",
     title: "Put files into a file field",
     description: `Puts files of the workspace (${limits.workspacePath}) into a file field of the page. ${SEE}`,
-    effect: ACT,
+    effect: ACTS_ON_PAGE,
     scope: "network",
     input: {
       selector: selectorField,
@@ -101,19 +119,18 @@ export function browserUpload(limits: ToolLimits): SandboxTool {
       timeout_seconds: browserTimeout(limits, ACT_SECONDS),
     },
     output: actShape,
-    run: async ({ sandbox, signal }, { selector, paths, timeout_seconds: seconds }) => {
-      const params = { selector, paths, timeoutMs: toMs(seconds) };
-      return actOutcome("put files into", await sandbox.browse("browser.upload", params, { signal }));
-    },
+    run: async ({ sandbox, signal }, input) =>
+      actOutcome("put files into", await sandbox.browse("browser.upload", pageParams(input), { signal })),
   });
 }
 
-export function browserScroll(limits: ToolLimits): SandboxTool {
+function browserScroll(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_scroll",
     toolset: "browser-extra",
     title: "Scroll the page",
     description: `Scrolls by almost a screen up or down, to the top or the bottom, or to an element. Pages that load more at their end do so then. ${SEE}`,
-    effect: { ...LOOK, readOnly: false, idempotent: false },
+    effect: { ...READS_PAGE, readOnly: false, idempotent: false },
     scope: "network",
     input: {
       to: z.enum(["up", "down", "top", "bottom"]).default("down"),
@@ -121,21 +138,20 @@ export function browserScroll(limits: ToolLimits): SandboxTool {
       timeout_seconds: browserTimeout(limits, ACT_SECONDS),
     },
     output: actShape,
-    run: async ({ sandbox, signal }, { to, selector, timeout_seconds: seconds }) => {
-      const params = { to, ...(selector !== undefined && { selector }), timeoutMs: toMs(seconds) };
-      return actOutcome("scrolled", await sandbox.browse("browser.scroll", params, { signal }));
-    },
+    run: async ({ sandbox, signal }, input) =>
+      actOutcome("scrolled", await sandbox.browse("browser.scroll", pageParams(input), { signal })),
   });
 }
 
 const MAX_ENTRIES = 200;
 
-export function browserWait(limits: ToolLimits): SandboxTool {
+function browserWait(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_wait",
     toolset: "browser-extra",
     title: "Wait for a text",
     description: "Waits until a text can be seen on the page, or until it is gone. Changes nothing.",
-    effect: LOOK,
+    effect: READS_PAGE,
     scope: "network",
     input: {
       text: z.string().min(1).max(1000),
@@ -143,23 +159,21 @@ export function browserWait(limits: ToolLimits): SandboxTool {
       timeout_seconds: browserTimeout(limits, NAVIGATE_SECONDS),
     },
     output: actShape,
-    run: async ({ sandbox, signal }, { text, state, timeout_seconds: seconds }) => {
-      const params = { text, state, timeoutMs: toMs(seconds) };
-      return actOutcome(
-        `the text is ${state === "gone" ? "gone" : "there"}`,
-        await sandbox.browse("browser.wait", params, { signal }),
-      );
+    run: async ({ sandbox, signal }, input) => {
+      const result = await sandbox.browse("browser.wait", pageParams(input), { signal });
+      return actOutcome(`the text is ${input.state === "gone" ? "gone" : "there"}`, result);
     },
   });
 }
 
-export function browserEvaluate(limits: ToolLimits): SandboxTool {
+function browserEvaluate(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_evaluate",
     toolset: "browser-extra",
     title: "Run a script in the page",
     description:
       "Evaluates a JavaScript expression in the page, with its document and window, and returns the value as JSON. Promises are waited for. It can change the page, and nothing outside it.",
-    effect: ACT,
+    effect: ACTS_ON_PAGE,
     scope: "exec",
     input: {
       expression: z
@@ -170,8 +184,8 @@ export function browserEvaluate(limits: ToolLimits): SandboxTool {
       timeout_seconds: browserTimeout(limits, NAVIGATE_SECONDS),
     },
     output: { ...pageShape, value: z.string().describe("JSON.") },
-    run: async ({ sandbox, signal }, { expression, timeout_seconds: seconds }) => {
-      const params = { expression, maxChars: Math.floor(limits.maxResultChars * 0.4), timeoutMs: toMs(seconds) };
+    run: async ({ sandbox, signal }, input) => {
+      const params = { ...pageParams(input), maxChars: Math.floor(limits.maxResultChars * 0.4) };
       const result = await sandbox.browse("browser.evaluate", params, { signal });
       const cut = result.isTruncated ? { is_truncated: true } : {};
       return { summary: pageName(result), value: { ...pageFields(result), value: result.value, ...cut } };
@@ -181,22 +195,24 @@ export function browserEvaluate(limits: ToolLimits): SandboxTool {
 
 const LOGS = {
   console: {
+    name: "browser_console",
     title: "Read the page's console",
     description:
       "Messages and errors that the current tab's scripts wrote to the console, oldest first. Changes nothing.",
   },
   requests: {
+    name: "browser_requests",
     title: "See requests that failed",
     description:
       "Requests of the current tab that failed or were answered with an error, oldest first. Changes nothing.",
   },
 } as const;
 
-export function browserLog(kind: keyof typeof LOGS, limits: ToolLimits): SandboxTool {
+function browserLog(kind: keyof typeof LOGS, limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
-    toolset: "browser-extra",
     ...LOGS[kind],
-    effect: LOOK,
+    toolset: "browser-extra",
+    effect: READS_PAGE,
     scope: "network",
     input: { limit: z.int().min(1).max(MAX_ENTRIES).default(50).describe("The newest so many.") },
     output: {
@@ -214,13 +230,14 @@ export function browserLog(kind: keyof typeof LOGS, limits: ToolLimits): Sandbox
   });
 }
 
-export function browserTabs(limits: ToolLimits): SandboxTool {
+function browserTabs(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_tabs",
     toolset: "browser-extra",
     title: "List, open, choose and close tabs",
     description:
       "Lists the tabs of the browser, opens an empty one, makes one the current tab that the other tools work on, or closes one.",
-    effect: ACT,
+    effect: ACTS_ON_PAGE,
     scope: "network",
     input: {
       action: z.enum(["list", "open", "select", "close"]).default("list"),
@@ -235,8 +252,9 @@ export function browserTabs(limits: ToolLimits): SandboxTool {
   });
 }
 
-export function browserPdf(limits: ToolLimits): SandboxTool {
+function browserPdf(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_pdf",
     toolset: "browser-extra",
     title: "Save the page as PDF",
     description: `Writes the page as PDF to a file in ${limits.workspacePath}.`,
@@ -252,11 +270,11 @@ export function browserPdf(limits: ToolLimits): SandboxTool {
       uri: z.string().describe("The file as a resource."),
       size_bytes: z.number(),
     },
-    run: async ({ sandbox, signal }, { path, timeout_seconds: seconds }) => {
-      const result = await sandbox.browse("browser.pdf", { path, timeoutMs: toMs(seconds) }, { signal });
+    run: async ({ sandbox, signal }, input) => {
+      const result = await sandbox.browse("browser.pdf", pageParams(input), { signal });
       const file = { path: result.path, uri: sandboxUri(sandbox.facts.id, result.path), size_bytes: result.sizeBytes };
       return {
-        summary: `${askedPath(path, limits)} (${result.sizeBytes} bytes)`,
+        summary: `${askedPath(input.path, limits)} (${result.sizeBytes} bytes)`,
         value: { ...pageFields(result), ...file },
       };
     },

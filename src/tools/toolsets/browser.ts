@@ -8,18 +8,33 @@ import {
   pageFields,
   pageName,
   pageShape,
-  toMs,
-  ACT,
+  ACTS_ON_PAGE,
   ACT_SECONDS,
   selectorField,
-  LOOK,
+  READS_PAGE,
   SNAPSHOT_SECONDS,
+  actOutcome,
+  actShape,
+  pageOutcome,
+  pageParams,
 } from "./browser-fields.ts";
 import type { ContentBlock } from "../../capability/content.ts";
 import { askedPath, sandboxUri } from "../workspace-files.ts";
 
-export function browserGoto(limits: ToolLimits): SandboxTool {
+export function browserTools(limits: ToolLimits): readonly SandboxTool[] {
+  return [
+    browserGoto(limits),
+    browserClick(limits),
+    browserType(limits),
+    browserSnapshot(limits),
+    browserScreenshot(limits),
+  ];
+}
+
+function browserGoto(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_goto",
+    openSandboxName: "browser.navigate",
     toolset: "browser",
     title: "Open a page",
     description: [
@@ -46,40 +61,23 @@ export function browserGoto(limits: ToolLimits): SandboxTool {
       timeout: z.number().positive().max(limits.maxTimeoutSeconds).optional().describe("The same as timeout_seconds."),
     },
     output: pageShape,
-    run: async ({ sandbox, signal }, { url, wait_until: waitUntil, timeout_seconds: seconds, timeout }) => {
-      const timeoutMs = toMs(timeout ?? seconds);
-      return pageOutcome(await sandbox.browse("browser.goto", { url, waitUntil, timeoutMs }, { signal }));
+    run: async ({ sandbox, signal }, { timeout, ...input }) => {
+      const params = pageParams({ ...input, timeout_seconds: timeout ?? input.timeout_seconds });
+      return pageOutcome(await sandbox.browse("browser.goto", params, { signal }));
     },
   });
-}
-
-/** A page of an error is there to be looked at, and still not what was asked for. */
-export function pageOutcome(result: GuestResult<"browser.goto">): Outcome {
-  const { status } = result;
-  const value = { ...pageFields(result), ...(status !== undefined && { status }) };
-  const summary = `${pageName(result)}${status === undefined ? "" : `, status ${status}`}`;
-  if (status === undefined || status < 400) return { summary, value };
-  const hint =
-    status >= 500
-      ? "the server has a fault: look at its log, or try again later; browser_snapshot shows what the page says"
-      : "check the address and whether it needs a login; browser_snapshot shows what the page says";
-  return { summary, value, failure: { reason: `the server answered ${status} for ${result.url.slice(0, 200)}`, hint } };
 }
 
 const AFTERWARDS =
   "It waits until the element can be used, and afterwards for a page that it leads to. Returns where the browser is then, not what the page shows: call browser_snapshot for that.";
 
-export const actShape = {
-  ...pageShape,
-  target: z.string().optional().describe("The element that was used."),
-};
-
-export function browserClick(limits: ToolLimits): SandboxTool {
+function browserClick(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_click",
     toolset: "browser",
     title: "Click an element",
     description: `Clicks an element of the page. ${AFTERWARDS} Dialogs of the page are answered at once and reported in events: alerts are accepted, questions are declined unless accept_dialogs is true, and a page that asks whether to leave it is left.`,
-    effect: ACT,
+    effect: ACTS_ON_PAGE,
     scope: "network",
     input: {
       selector: selectorField,
@@ -89,22 +87,20 @@ export function browserClick(limits: ToolLimits): SandboxTool {
       timeout_seconds: browserTimeout(limits, ACT_SECONDS),
     },
     output: actShape,
-    run: async (
-      { sandbox, signal },
-      { selector, button, double, accept_dialogs: acceptDialogs, timeout_seconds: seconds },
-    ) => {
-      const params = { selector, button, clickCount: double ? 2 : 1, acceptDialogs, timeoutMs: toMs(seconds) };
+    run: async ({ sandbox, signal }, { double, ...input }) => {
+      const params = { ...pageParams(input), clickCount: double ? 2 : 1 };
       return actOutcome("clicked", await sandbox.browse("browser.click", params, { signal }));
     },
   });
 }
 
-export function browserType(limits: ToolLimits): SandboxTool {
+function browserType(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_type",
     toolset: "browser",
     title: "Type into a field",
     description: `Puts text into a field of the page in place of what is in it. ${AFTERWARDS}`,
-    effect: ACT,
+    effect: ACTS_ON_PAGE,
     scope: "network",
     input: {
       selector: selectorField,
@@ -114,21 +110,9 @@ export function browserType(limits: ToolLimits): SandboxTool {
       timeout_seconds: browserTimeout(limits, ACT_SECONDS),
     },
     output: actShape,
-    run: async ({ sandbox, signal }, { selector, text, clear, submit, timeout_seconds: seconds }) => {
-      const params = { selector, text, clear, submit, timeoutMs: toMs(seconds) };
-      return actOutcome("typed into", await sandbox.browse("browser.type", params, { signal }));
-    },
+    run: async ({ sandbox, signal }, input) =>
+      actOutcome("typed into", await sandbox.browse("browser.type", pageParams(input), { signal })),
   });
-}
-
-/** `verb` and the element for the first line, then where the browser is. */
-export function actOutcome(verb: string, result: GuestResult<"browser.click">): Outcome {
-  const { target } = result;
-  const what = target === undefined ? verb : `${verb} ${target}`;
-  return {
-    summary: `${what}; at ${pageName(result)}`,
-    value: { ...pageFields(result), ...(target !== undefined && { target }) },
-  };
 }
 
 const DEFAULT_CHARS = 20_000;
@@ -136,9 +120,10 @@ const MAX_CHARS = 1_000_000;
 /** What the rest of a result needs: address, title, events, the first line. */
 const FRAME_CHARS = 3000;
 
-export function browserSnapshot(limits: ToolLimits): SandboxTool {
+function browserSnapshot(limits: ToolLimits): SandboxTool {
   const length = z.int().min(200).max(MAX_CHARS).optional();
   return defineSandboxTool({
+    name: "browser_snapshot",
     toolset: "browser",
     title: "See the page as text",
     description: [
@@ -148,7 +133,7 @@ export function browserSnapshot(limits: ToolLimits): SandboxTool {
       String.raw`Whatever the page itself writes like such a mark has a backslash after the bracket, as in [\ref_3]; quotation marks in names are written \".`,
       "A long page comes in parts: go on with cursor. Changes nothing.",
     ].join(" "),
-    effect: LOOK,
+    effect: READS_PAGE,
     scope: "network",
     input: {
       max_text_len: length.describe(`Characters of text and elements together. Default ${DEFAULT_CHARS}.`),
@@ -163,13 +148,9 @@ export function browserSnapshot(limits: ToolLimits): SandboxTool {
       cursor: z.string().optional().describe("Set when there is more: pass it to see the next part."),
       total_chars: z.number().describe("Of the whole snapshot."),
     },
-    run: async ({ sandbox, signal }, { max_text_len: chars, maxTextLen, cursor, timeout_seconds: seconds }) => {
+    run: async ({ sandbox, signal }, { max_text_len: chars, maxTextLen, ...input }) => {
       const room = Math.max(200, limits.maxResultChars - FRAME_CHARS);
-      const params = {
-        maxChars: Math.min(chars ?? maxTextLen ?? DEFAULT_CHARS, room),
-        ...(cursor !== undefined && { cursor }),
-        timeoutMs: toMs(seconds),
-      };
+      const params = { ...pageParams(input), maxChars: Math.min(chars ?? maxTextLen ?? DEFAULT_CHARS, room) };
       const result = await sandbox.browse("browser.snapshot", params, { signal });
       const { text, elements, cursor: next, totalChars } = result;
       return {
@@ -189,8 +170,10 @@ export function browserSnapshot(limits: ToolLimits): SandboxTool {
 /** Models scale larger pictures down themselves, and charge for it. */
 const MAX_SIDE_PX = 1568;
 
-export function browserScreenshot(limits: ToolLimits): SandboxTool {
+function browserScreenshot(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "browser_screenshot",
+    openSandboxName: "browser.screenshot",
     toolset: "browser",
     title: "Take a picture of the page",
     description: `Takes a picture of what the browser shows, returns it as an image, and writes it to a file in ${limits.workspacePath}. A large picture is returned scaled down; the file has it in full. Use browser_snapshot to read a page or to get refs.`,
@@ -214,16 +197,14 @@ export function browserScreenshot(limits: ToolLimits): SandboxTool {
       height: z.number(),
       size_bytes: z.number(),
     },
-    run: async ({ sandbox, signal }, { path, full_page: fullPage, selector, timeout_seconds: seconds }) => {
-      const params = {
-        ...(path !== undefined && { path }),
-        fullPage,
-        ...(selector !== undefined && { selector }),
-        maxSidePx: MAX_SIDE_PX,
-        timeoutMs: toMs(seconds),
-      };
+    run: async ({ sandbox, signal }, input) => {
+      const params = { ...pageParams(input), maxSidePx: MAX_SIDE_PX };
       const result = await sandbox.browse("browser.screenshot", params, { signal });
-      return screenshotOutcome(result, path === undefined ? "a new file" : askedPath(path, limits), sandbox.facts.id);
+      return screenshotOutcome(
+        result,
+        input.path === undefined ? "a new file" : askedPath(input.path, limits),
+        sandbox.facts.id,
+      );
     },
   });
 }

@@ -29,8 +29,14 @@ const output = {
     .describe("What threads, timers and processes of earlier calls printed since the last call."),
 };
 
-export function codeRun(limits: ToolLimits): SandboxTool {
+export function codeTools(limits: ToolLimits): readonly SandboxTool[] {
+  return [codeRun(limits)];
+}
+
+function codeRun(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "code_run",
+    openSandboxName: "code.exec",
     toolset: "code",
     title: "Run code",
     description: [

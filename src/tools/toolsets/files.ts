@@ -6,8 +6,13 @@ import {
   type SandboxTool,
   type ToolLimits,
   FILE_TIMEOUT_MS,
+  toParams,
 } from "../sandbox-tool.ts";
 import { askedPath, sandboxUri } from "../workspace-files.ts";
+
+export function fileTools(limits: ToolLimits): readonly SandboxTool[] {
+  return [fileRead(limits), fileWrite(limits), fileList(), fileSearch(), fileReplace()];
+}
 
 const readOutput = {
   path: z.string(),
@@ -28,8 +33,10 @@ const readOutput = {
     .describe("Set when there is more: the file as a resource, read in pages with resources/read."),
 };
 
-export function fileRead(limits: ToolLimits): SandboxTool {
+function fileRead(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "file_read",
+    openSandboxName: "file.read",
     toolset: "files",
     title: "Read a file",
     description: `Reads a file of the sandbox's workspace (${limits.workspacePath}; relative paths start there). Text comes as it is, binary files as base64. Long files come in parts: use start_line and end_line for text, offset and length for bytes, and go on with next_offset. Changes nothing.`,
@@ -48,16 +55,8 @@ export function fileRead(limits: ToolLimits): SandboxTool {
     },
     output: readOutput,
     run: async ({ sandbox, signal }, input) => {
-      const params = {
-        path: input.path,
-        encoding: input.encoding,
-        ...(input.start_line !== undefined && { startLine: input.start_line }),
-        ...(input.end_line !== undefined && { endLine: input.end_line }),
-        ...(input.offset !== undefined && { offset: input.offset }),
-        ...(input.length !== undefined && { length: input.length }),
-        // base64 makes four characters of three bytes.
-        maxBytes: Math.floor(limits.maxResultChars * 0.6),
-      };
+      // base64 makes four characters of three bytes.
+      const params = { ...toParams(input), maxBytes: Math.floor(limits.maxResultChars * 0.6) };
       const result = await sandbox.request("file.read", params, { timeoutMs: FILE_TIMEOUT_MS, signal });
       return readOutcome(result, askedPath(input.path, limits), sandbox.facts.id);
     },
@@ -90,8 +89,10 @@ const writeOutput = {
   created: z.boolean().describe("Whether the file is new."),
 };
 
-export function fileWrite(limits: ToolLimits): SandboxTool {
+function fileWrite(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "file_write",
+    openSandboxName: "file.write",
     toolset: "files",
     title: "Write a file",
     description: `Writes a file in the sandbox's workspace (${limits.workspacePath}; relative paths start there) and makes missing folders. A file that exists is replaced whole and at once, unless mode says otherwise: append adds to its end, create refuses to replace. The file stays until the sandbox ends.`,
@@ -109,17 +110,11 @@ export function fileWrite(limits: ToolLimits): SandboxTool {
         .describe("As in chmod, such as 755."),
     },
     output: writeOutput,
-    run: async ({ sandbox, signal }, { path, content, encoding, mode, permissions }) => {
-      const params = {
-        path,
-        content,
-        encoding,
-        mode,
-        ...(permissions !== undefined && { permissions: Number.parseInt(permissions, 8) }),
-      };
+    run: async ({ sandbox, signal }, { permissions, ...input }) => {
+      const params = { ...input, ...(permissions !== undefined && { permissions: Number.parseInt(permissions, 8) }) };
       const result = await sandbox.request("file.write", params, { timeoutMs: FILE_TIMEOUT_MS, signal });
       return {
-        summary: `${askedPath(path, limits)} (${result.bytesWritten} bytes ${result.created ? "to a new file" : "written"})`,
+        summary: `${askedPath(input.path, limits)} (${result.bytesWritten} bytes ${result.created ? "to a new file" : "written"})`,
         value: {
           path: result.path,
           bytes_written: result.bytesWritten,
@@ -144,8 +139,10 @@ const listOutput = {
   ),
 };
 
-export function fileList(): SandboxTool {
+function fileList(): SandboxTool {
   return defineSandboxTool({
+    name: "file_list",
+    openSandboxName: "file.list",
     toolset: "files",
     title: "List files",
     description:
@@ -160,12 +157,8 @@ export function fileList(): SandboxTool {
       max_entries: z.int().min(1).max(2000).default(200),
     },
     output: listOutput,
-    run: async (
-      { sandbox, signal, limits },
-      { path, recursive, glob, include_hidden: includeHidden, max_entries: maxEntries },
-    ) => {
-      const params = { path, recursive, ...(glob !== undefined && { glob }), includeHidden, maxEntries };
-      const result = await sandbox.request("file.list", params, { timeoutMs: FILE_TIMEOUT_MS, signal });
+    run: async ({ sandbox, signal, limits }, input) => {
+      const result = await sandbox.request("file.list", toParams(input), { timeoutMs: FILE_TIMEOUT_MS, signal });
       const entries = result.entries.map((entry) => ({
         path: entry.path,
         type: entry.type,
@@ -174,7 +167,7 @@ export function fileList(): SandboxTool {
         ...(entry.linkTarget !== undefined && { link_target: entry.linkTarget }),
       }));
       return {
-        summary: `${entries.length} ${entries.length === 1 ? "entry" : "entries"} in ${askedPath(path, limits)}${result.isTruncated ? ", more were left out" : ""}`,
+        summary: `${entries.length} ${entries.length === 1 ? "entry" : "entries"} in ${askedPath(input.path, limits)}${result.isTruncated ? ", more were left out" : ""}`,
         value: { path: result.path, entries, ...(result.isTruncated && { is_truncated: true }) },
       };
     },
@@ -194,8 +187,10 @@ const searchOutput = {
   files_searched: z.number().optional().describe("With and without matches; not set when the search stopped early."),
 };
 
-export function fileSearch(): SandboxTool {
+function fileSearch(): SandboxTool {
   return defineSandboxTool({
+    name: "file_search",
+    openSandboxName: "file.search",
     toolset: "files",
     title: "Search in files",
     description:
@@ -213,17 +208,8 @@ export function fileSearch(): SandboxTool {
       max_matches: z.int().min(1).max(1000).default(100),
     },
     output: searchOutput,
-    run: async ({ sandbox, signal }, input) => {
-      const params = {
-        pattern: input.pattern,
-        isRegex: input.regex,
-        path: input.path,
-        ...(input.glob !== undefined && { glob: input.glob }),
-        ignoreCase: input.ignore_case,
-        includeHidden: input.include_hidden,
-        contextLines: input.context_lines,
-        maxMatches: input.max_matches,
-      };
+    run: async ({ sandbox, signal }, { regex, ...input }) => {
+      const params = { ...toParams(input), isRegex: regex };
       const result = await sandbox.request("file.search", params, { timeoutMs: FILE_TIMEOUT_MS, signal });
       const matches = result.matches.map(({ path, line, text, before, after }) => ({
         path,
@@ -254,8 +240,10 @@ function searchSummary({ matches, filesSearched }: GuestResult<"file.search">, i
 
 const replaceOutput = { path: z.string(), replacements: z.number(), size_bytes: z.number() };
 
-export function fileReplace(): SandboxTool {
+function fileReplace(): SandboxTool {
   return defineSandboxTool({
+    name: "file_replace",
+    openSandboxName: "file.replace",
     toolset: "files",
     title: "Replace text in a file",
     description:
@@ -269,14 +257,10 @@ export function fileReplace(): SandboxTool {
       replace_all: z.boolean().default(false),
     },
     output: replaceOutput,
-    run: async (
-      { sandbox, signal, limits },
-      { path, old_text: oldText, new_text: newText, replace_all: replaceAll },
-    ) => {
-      const params = { path, oldText, newText, replaceAll };
-      const result = await sandbox.request("file.replace", params, { timeoutMs: FILE_TIMEOUT_MS, signal });
+    run: async ({ sandbox, signal, limits }, input) => {
+      const result = await sandbox.request("file.replace", toParams(input), { timeoutMs: FILE_TIMEOUT_MS, signal });
       return {
-        summary: `${result.replacements} ${result.replacements === 1 ? "place" : "places"} in ${askedPath(path, limits)}`,
+        summary: `${result.replacements} ${result.replacements === 1 ? "place" : "places"} in ${askedPath(input.path, limits)}`,
         value: { path: result.path, replacements: result.replacements, size_bytes: result.sizeBytes },
       };
     },

@@ -5,59 +5,49 @@ import { OwlError } from "../../errors/owl-error.ts";
 import type { Flavor } from "../../sandbox/flavors.ts";
 import type { SandboxUse } from "../../sandbox/sandboxes.ts";
 import { runCode, codeFailure, pictureBlocks } from "./code.ts";
+import type { JsonObject } from "../fit-value.ts";
 import { networkHint, networkNote } from "../network-note.ts";
-import type { Outcome, SandboxCall, ToolServices } from "../sandbox-tool.ts";
+import type { Outcome, SandboxCall, ToolServices, Toolset } from "../sandbox-tool.ts";
 import { inSandbox, sessionFacts, sessionIdOf } from "../serve-sandbox-tool.ts";
 import { shellFailure } from "./shell.ts";
 
-/** The schemas are those of the microsandbox server, word for word: its clients compare them. */
+/** Properties and descriptions are those of the microsandbox server, word for word: its clients compare them. */
 const TEMPLATE = { type: "string", description: "Sandbox template", enum: ["python", "node"], default: "python" };
-const SESSION_ID = { type: "string", description: "Optional session ID" };
+const OPTIONAL_SESSION = { type: "string", description: "Optional session ID" };
 const FLAVOR = { type: "string", enum: ["small", "medium", "large"], default: "small" };
 
-const CODE_INPUT: JsonSchema = {
+const SESSION_INPUT: JsonSchema = { type: "object", properties: { session_id: OPTIONAL_SESSION } };
+const STOP_INPUT: JsonSchema = {
   type: "object",
-  properties: {
-    code: { type: "string", description: "Code to execute" },
-    template: TEMPLATE,
-    session_id: SESSION_ID,
-    flavor: FLAVOR,
-  },
-  required: ["code"],
+  properties: { session_id: { type: "string", description: "ID of the session to stop" } },
+  required: ["session_id"],
 };
 
-const COMMAND_INPUT: JsonSchema = {
-  type: "object",
-  properties: {
-    command: { type: "string", description: "Command to execute" },
-    template: TEMPLATE,
-    session_id: SESSION_ID,
-    flavor: FLAVOR,
-  },
-  required: ["command"],
-};
+const READS = { readOnly: true, destructive: false, idempotent: true, openWorld: false } as const;
 
-/** What the dialect puts beside `content`. */
-interface ExecutionResult extends ToolResult {
-  readonly session_id: string;
-  readonly execution_time_ms: number;
-  readonly session_created: boolean;
+interface MicrosandboxTool {
+  /** The native tool that does the same. */
+  readonly nativeName: string;
+  readonly toolset: Toolset;
+  readonly definition: HandlerDefinition;
 }
 
-interface Execution {
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly durationMs: number;
-  readonly failure: Outcome["failure"];
-  readonly blocks: readonly ContentBlock[];
+export function microsandboxTools(services: ToolServices): readonly MicrosandboxTool[] {
+  return [
+    { nativeName: "code_run", toolset: "code", definition: executeCode(services) },
+    { nativeName: "shell_exec", toolset: "shell", definition: executeCommand(services) },
+    { nativeName: "sandbox_list", toolset: "sandbox", definition: getSessions(services) },
+    { nativeName: "sandbox_destroy", toolset: "sandbox", definition: stopSession(services) },
+    { nativeName: "get_volume_path", toolset: "files", definition: getVolumePath(services) },
+  ];
 }
 
-export function executeCode(services: ToolServices): HandlerDefinition {
+function executeCode(services: ToolServices): HandlerDefinition {
   return execution(services, {
     name: "execute_code",
     title: "Execute code",
     description: `Execute code in a sandbox with automatic session management. The first block of the result is what the code printed. Variables persist between calls with the same session_id; without one, the sandbox of this connection is used and made if there is none. ${networkNote(services.limits.network)}`,
-    input: CODE_INPUT,
+    source: { name: "code", description: "Code to execute" },
     execute: async (call, input) => {
       const language = templateOf(input);
       const { limits } = call;
@@ -75,12 +65,12 @@ export function executeCode(services: ToolServices): HandlerDefinition {
   });
 }
 
-export function executeCommand(services: ToolServices): HandlerDefinition {
+function executeCommand(services: ToolServices): HandlerDefinition {
   return execution(services, {
     name: "execute_command",
     title: "Execute a command",
     description: `Execute a shell command in a sandbox with automatic session management. The first block of the result is its stdout. Files in the workspace persist between calls with the same session_id. ${networkNote(services.limits.network)}`,
-    input: COMMAND_INPUT,
+    source: { name: "command", description: "Command to execute" },
     execute: async ({ sandbox, limits, signal, onOutput }, input) => {
       const seconds = Math.min(limits.defaultTimeoutSeconds, limits.maxTimeoutSeconds);
       const command = [textOf(input, "command"), ...argumentsOf(input)].join(" ");
@@ -97,23 +87,41 @@ export function executeCommand(services: ToolServices): HandlerDefinition {
   });
 }
 
+interface Execution {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly durationMs: number;
+  readonly failure: Outcome["failure"];
+  readonly blocks: readonly ContentBlock[];
+}
+
 interface ExecutionTool {
   readonly name: string;
   readonly title: string;
   readonly description: string;
-  readonly input: JsonSchema;
+  /** The argument that is executed. */
+  readonly source: { readonly name: string; readonly description: string };
   execute(call: SandboxCall, input: Readonly<Record<string, unknown>>): Promise<Execution>;
 }
 
 function execution(services: ToolServices, tool: ExecutionTool): HandlerDefinition {
-  const { name, title, description, input: schema } = tool;
+  const { name, title, description, source } = tool;
   return {
     name,
     title,
     description,
     effect: { readOnly: false, destructive: true, idempotent: false, openWorld: true },
     scope: "exec",
-    input: schema,
+    input: {
+      type: "object",
+      properties: {
+        [source.name]: { type: "string", description: source.description },
+        template: TEMPLATE,
+        session_id: OPTIONAL_SESSION,
+        flavor: FLAVOR,
+      },
+      required: [source.name],
+    },
     run: (value, context) => {
       const input = toRecord(value);
       const request = { template: templateOf(input), flavor: flavorOf(input) };
@@ -121,22 +129,22 @@ function execution(services: ToolServices, tool: ExecutionTool): HandlerDefiniti
         services,
         { context, sessionId: sessionIdOf(input), request, use: { tool: name, input } },
         async (call, sandboxUse) => {
-          const { failure, blocks, ...value } = await tool.execute(call, input);
+          const outcome = await tool.execute(call, input);
+          const { failure, blocks, ...value } = outcome;
           call.recorder?.outcome({ value, blocks, ...(failure !== undefined && { failure }) });
-          return toResult(name, sandboxUse, { failure, blocks, ...value });
+          return toResult(name, sandboxUse, outcome);
         },
       );
     },
   };
 }
 
-/** stdout stands first and alone; what went wrong comes after it. */
+/** The first block is stdout alone; stderr and the failure follow. */
 function toResult(
   name: string,
   sandboxUse: SandboxUse,
   { stdout, stderr, durationMs, failure, blocks }: Execution,
-): ExecutionResult {
-  const facts = sessionFacts(sandboxUse);
+): ToolResult & Readonly<Record<string, unknown>> {
   const content: ContentBlock[] = [{ type: "text", text: stdout }];
   if (stderr !== "") content.push({ type: "text", text: stderr });
   if (failure !== undefined) {
@@ -145,12 +153,10 @@ function toResult(
     content.push({ type: "text", text: `${name} failed: ${failure.reason}\nhint: ${hint}` });
   }
   return {
-    ...facts,
+    ...sessionFacts(sandboxUse),
     content: [...content, ...blocks],
     isError: failure !== undefined,
-    session_id: sandboxUse.sandbox.facts.id,
     execution_time_ms: Math.round(durationMs),
-    session_created: sandboxUse.wasCreated,
   };
 }
 
@@ -163,7 +169,7 @@ function textOf(input: Readonly<Record<string, unknown>>, name: string): string 
   return typeof value === "string" ? value : "";
 }
 
-/** Clients of the microsandbox SDK send them beside the command, in its schema or not; each is one word for the shell. */
+/** Clients of the microsandbox SDK send `args` beside the command, without a schema; each item is one word for the shell. */
 function argumentsOf({ args = [] }: Readonly<Record<string, unknown>>): readonly string[] {
   const words = Array.isArray(args) ? args.filter((each): each is string => typeof each === "string") : [];
   if (!Array.isArray(args) || words.length < args.length || words.some((word) => word.includes("\0"))) {
@@ -174,7 +180,7 @@ function argumentsOf({ args = [] }: Readonly<Record<string, unknown>>): readonly
   return words.map((word) => `'${word.replaceAll("'", "'\\''")}'`);
 }
 
-/** The schema has checked both already, and filled in their defaults. */
+/** The schema has checked both values and filled in their defaults. */
 function templateOf({ template }: Readonly<Record<string, unknown>>): "python" | "node" {
   return template === "node" ? "node" : "python";
 }
@@ -183,26 +189,14 @@ function flavorOf({ flavor }: Readonly<Record<string, unknown>>): Flavor {
   return flavor === "medium" || flavor === "large" ? flavor : "small";
 }
 
-const OPTIONAL_SESSION: JsonSchema = {
-  type: "object",
-  properties: { session_id: { type: "string", description: "Optional session ID" } },
-};
-
-const REQUIRED_SESSION: JsonSchema = {
-  type: "object",
-  properties: { session_id: { type: "string", description: "ID of the session to stop" } },
-  required: ["session_id"],
-};
-
-export function getSessions({ sandboxes }: ToolServices): HandlerDefinition {
-  const name = "get_sessions";
+function getSessions({ sandboxes }: ToolServices): HandlerDefinition {
   return {
-    name,
+    name: "get_sessions",
     title: "Get sessions",
     description: "Get information about your active sandbox sessions. Changes nothing.",
-    effect: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
+    effect: READS,
     scope: "exec",
-    input: OPTIONAL_SESSION,
+    input: SESSION_INPUT,
     run: async (input, context) => {
       const asked = sessionIdOf(input);
       const sessions = sandboxes
@@ -216,45 +210,46 @@ export function getSessions({ sandboxes }: ToolServices): HandlerDefinition {
           created_at: new Date(createdAtMs).toISOString(),
           last_accessed: new Date(lastUsedAtMs).toISOString(),
         }));
-      return { content: [{ type: "text", text: JSON.stringify({ sessions }) }], isError: false, sessions };
+      return factsResult({ sessions });
     },
   };
 }
 
-export function stopSession({ sandboxes }: ToolServices): HandlerDefinition {
-  const name = "stop_session";
+function stopSession({ sandboxes }: ToolServices): HandlerDefinition {
   return {
-    name,
+    name: "stop_session",
     title: "Stop a session",
     description: "Stop a sandbox session with everything that runs in it, and remove its files. This cannot be undone.",
     effect: { readOnly: false, destructive: true, idempotent: true, openWorld: false },
     scope: "exec",
-    input: REQUIRED_SESSION,
+    input: STOP_INPUT,
     run: async (input, context) => {
       const { id } = await sandboxes.destroy(context, sessionIdOf(input));
-      const text = JSON.stringify({ session_id: id, success: true });
-      return { content: [{ type: "text", text }], isError: false, session_id: id, success: true };
+      return factsResult({ session_id: id, success: true });
     },
   };
 }
 
-export function getVolumePath({ volumes, limits }: ToolServices): HandlerDefinition {
-  const name = "get_volume_path";
+function getVolumePath({ volumes, limits }: ToolServices): HandlerDefinition {
   return {
-    name,
+    name: "get_volume_path",
     title: "Get volume mappings",
     description: "Get the folders of the host that are visible in every sandbox, and where. Changes nothing.",
-    effect: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
+    effect: READS,
     scope: "workspace",
-    input: OPTIONAL_SESSION,
+    input: SESSION_INPUT,
     run: async () => {
       const mappings = volumes.map(({ hostPath, guestPath, isReadOnly }) => ({
         host_path: hostPath,
         container_path: guestPath,
         read_only: isReadOnly,
       }));
-      const facts = { volume_mappings: mappings, workspace: limits.workspacePath };
-      return { content: [{ type: "text", text: JSON.stringify(facts) }], isError: false, ...facts };
+      return factsResult({ volume_mappings: mappings, workspace: limits.workspacePath });
     },
   };
+}
+
+/** The facts as text, and beside `content`, where clients of the microsandbox server look for them. */
+function factsResult(facts: JsonObject): ToolResult {
+  return { content: [{ type: "text", text: JSON.stringify(facts) }], isError: false, ...facts };
 }

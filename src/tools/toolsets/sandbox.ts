@@ -10,6 +10,10 @@ import { fitValue } from "../fit-value.ts";
 
 const GIB = 1024 ** 3;
 
+export function sandboxTools(services: ToolServices): readonly HandlerDefinition[] {
+  return [sandboxCreate(services), sandboxList(services), sandboxDestroy(services)];
+}
+
 const createShape = {
   flavor: z
     .enum(["small", "medium", "large"])
@@ -56,9 +60,7 @@ const createOutput = z.object({
   ends_at: z.string().describe("When it ends if nobody calls it again."),
 });
 
-export function sandboxCreate(
-  services: ToolServices,
-): HandlerDefinition<ReturnType<typeof createInput>, typeof createOutput> {
+function sandboxCreate(services: ToolServices): HandlerDefinition<ReturnType<typeof createInput>, typeof createOutput> {
   const { limits, sandboxes, templates } = services;
   const name = "sandbox_create";
   return {
@@ -135,10 +137,7 @@ const listOutput = z.object({
   note: z.string().optional(),
 });
 
-export function sandboxList({
-  sandboxes,
-  limits,
-}: ToolServices): HandlerDefinition<typeof listInput, typeof listOutput> {
+function sandboxList({ sandboxes, limits }: ToolServices): HandlerDefinition<typeof listInput, typeof listOutput> {
   const name = "sandbox_list";
   return {
     name,
@@ -185,9 +184,7 @@ const destroyOutput = z.object({
   files_left: z.literal(true).optional().describe("Its files could not be removed so far; the server tries again."),
 });
 
-export function sandboxDestroy({
-  sandboxes,
-}: ToolServices): HandlerDefinition<typeof destroyInput, typeof destroyOutput> {
+function sandboxDestroy({ sandboxes }: ToolServices): HandlerDefinition<typeof destroyInput, typeof destroyOutput> {
   const name = "sandbox_destroy";
   return {
     name,

@@ -4,6 +4,7 @@ import { leftRunning, outputChars, outputFields, outputShape, processesShape } f
 import { networkNote } from "../network-note.ts";
 import {
   defineSandboxTool,
+  toParams,
   type Outcome,
   type SandboxCall,
   type SandboxTool,
@@ -21,8 +22,14 @@ const execOutput = {
   left_running: processesShape,
 };
 
-export function shellExec(limits: ToolLimits): SandboxTool {
+export function shellTools(limits: ToolLimits): readonly SandboxTool[] {
+  return [shellExec(limits), shellOutput(limits), shellKill()];
+}
+
+function shellExec(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "shell_exec",
+    openSandboxName: "shell.exec",
     toolset: "shell",
     title: "Run a shell command",
     description: [
@@ -43,16 +50,9 @@ export function shellExec(limits: ToolLimits): SandboxTool {
       background: z.boolean().default(false).describe("Return at once and let it run."),
     },
     output: execOutput,
-    run: async (call, { command, cwd, env, stdin, timeout_seconds: seconds, background }) => {
-      const params = {
-        command,
-        ...(cwd !== undefined && { cwd }),
-        ...(env !== undefined && { env }),
-        ...(stdin !== undefined && { stdin }),
-        timeoutMs: Math.round(seconds * 1000),
-        maxOutputChars: outputChars(limits.maxResultChars),
-        background,
-      };
+    run: async (call, { timeout_seconds: seconds, ...input }) => {
+      const maxOutputChars = outputChars(limits.maxResultChars);
+      const params = { ...toParams(input), timeoutMs: Math.round(seconds * 1000), maxOutputChars };
       const { signal, onOutput } = call;
       return execOutcome(call, await call.sandbox.runTimed("shell.exec", params, { signal, onOutput }), seconds);
     },
@@ -118,8 +118,9 @@ const backgroundShape = {
 
 const processIdField = z.string().min(1).max(128).describe("As shell_exec returned it with background: true.");
 
-export function shellOutput(limits: ToolLimits): SandboxTool {
+function shellOutput(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
+    name: "shell_output",
     toolset: "shell",
     title: "Read a background process",
     description:
@@ -157,8 +158,9 @@ function backgroundOutcome(result: GuestResult<"shell.output">): Outcome {
   };
 }
 
-export function shellKill(): SandboxTool {
+function shellKill(): SandboxTool {
   return defineSandboxTool({
+    name: "shell_kill",
     toolset: "shell",
     title: "Stop a background process",
     description:
