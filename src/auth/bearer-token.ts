@@ -29,7 +29,7 @@ export function bearerToken(authorization: string | undefined): string {
   return token;
 }
 
-/** Why a caller is not let in. It stands in `error.data.reason`, so the words are part of the wire. */
+/** Why a token is refused. The value is sent in `error.data.reason`, so it is part of the wire format. */
 export type TokenRefusal =
   | "token_missing"
   | "token_malformed"
@@ -44,7 +44,7 @@ export type TokenRefusal =
   | "token_claims"
   | "token_sender_constrained";
 
-/** The message reaches the caller: it says what is wrong and never repeats the token. */
+/** The message is sent to the client: it must not contain the token. */
 export function refuseToken(reason: TokenRefusal, message: string, cause?: unknown): OwlError {
   return new OwlError("unauthorized", message, {
     facts: { reason },
@@ -52,12 +52,12 @@ export function refuseToken(reason: TokenRefusal, message: string, cause?: unkno
   });
 }
 
-/** A token made for another purpose (logout, security event, DPoP proof) says so in `typ`, and is no access token. */
+/** A token for another purpose (logout, security event, DPoP proof) has another `typ` and is not an access token. */
 const ACCESS_TOKEN_TYPES = new Set(["jwt", "at+jwt", "application/jwt", "application/at+jwt"]);
 
 /**
  * Checks the shape of a compact JWS before any cryptography. Keys that a header names or carries
- * (`jwk`, `jku`, `x5c`, `x5u`) are never looked at: only configured keys verify.
+ * (`jwk`, `jku`, `x5c`, `x5u`) are ignored: only configured keys verify.
  */
 export function checkTokenHeader(token: string): void {
   const parts = token.split(".");
@@ -68,7 +68,7 @@ export function checkTokenHeader(token: string): void {
   }
 }
 
-/** To be called once the signature holds, so that strangers cannot make us scan. */
+/** Call this after the signature was verified, so that unauthenticated clients cannot cause the scan. */
 export function checkUniqueClaims(token: string): void {
   parseJsonObject(decodePart(token.split(".")[1]));
 }
@@ -77,7 +77,7 @@ function decodePart(part: string | undefined): string {
   return Buffer.from(part ?? "", "base64url").toString("utf8");
 }
 
-/** Several spellings of one token would be several cache entries, and a way around anything keyed on the text. */
+/** Several encodings of one token would create several cache entries and bypass checks by text. */
 function isCanonicalBase64url(part: string): boolean {
   return Buffer.from(part, "base64url").toString("base64url") === part;
 }
@@ -87,7 +87,7 @@ function parseJsonObject(json: string): object & { readonly typ?: unknown } {
   try {
     value = JSON.parse(json);
   } catch {
-    // No cause: a JSON error quotes what it could not read.
+    // No cause: the message of a JSON error quotes the token.
     throw refuseToken("token_malformed", "The token does not hold JSON.");
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -97,13 +97,12 @@ function parseJsonObject(json: string): object & { readonly typ?: unknown } {
   return value;
 }
 
-// Strings first, so that a brace inside a string is never taken for structure.
+// Strings first, so that a brace inside a string is not taken for structure.
 const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/g;
 
 /**
- * Tells whether an object in a JSON text names a member twice. Parsers differ in which of the two they keep,
- * so a token with duplicates could mean one thing to its issuer and another to us.
- * The text must be valid JSON.
+ * Whether an object in a valid JSON text has a duplicate member. Parsers differ in which of the two they keep,
+ * so such a token could have another meaning for its issuer than for this server.
  */
 export function hasDuplicateMembers(json: string): boolean {
   const open: (Set<unknown> | undefined)[] = [];

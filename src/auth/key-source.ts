@@ -4,7 +4,7 @@ import { refuseToken } from "./bearer-token.ts";
 import type { CryptoKey, JWSHeaderParameters } from "jose";
 
 const HMAC_HASHES = { HS256: "SHA-256", HS384: "SHA-384", HS512: "SHA-512" } as const;
-/** RFC 7518: a key as long as the hash. A shorter secret can be guessed offline by whoever holds one token. */
+/** RFC 7518: a key as long as the hash. A shorter secret can be guessed offline with one token. */
 const MIN_SECRET_BYTES = 32;
 const MIN_RSA_BITS = 2048;
 const RSA_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"];
@@ -31,13 +31,13 @@ export async function secretKeys(secret: string): Promise<KeySource> {
   }
   const keys = new Map<string, Awaited<ReturnType<typeof subtle.importKey>>>();
   for (const [algorithm, hash] of Object.entries(HMAC_HASHES)) {
-    // One imported key per hash: importing it for each token would double the cost of a verification.
+    // Imported once per hash: importing it for each token would double the cost of a verification.
     keys.set(algorithm, await subtle.importKey("raw", bytes, { name: "HMAC", hash }, false, ["verify"]));
   }
   return fixedKeys([...keys.keys()], (algorithm) => keys.get(algorithm));
 }
 
-/** One public key from a PEM (SPKI) or an X.509 certificate. Its type alone fixes the algorithms. */
+/** One public key from a PEM (SPKI) or an X.509 certificate. The key's type determines the algorithms. */
 export function publicKeys(pem: string): KeySource {
   const key = readPublicKey(pem);
   return fixedKeys(algorithmsOf(key), () => key);
@@ -60,13 +60,13 @@ function fixedKeys(algorithms: readonly string[], find: (algorithm: string) => K
 }
 
 function readPublicKey(value: string): KeyObject {
-  // Environment variables and YAML one-liners often carry the line breaks as two characters.
+  // Environment variables and one-line YAML often contain line breaks as the two characters \n.
   const pem = value.replaceAll("\\n", "\n").trim();
   const labels = [...pem.matchAll(/-----BEGIN ([A-Z0-9 ]+)-----/g)].map(([, label]) => label ?? "");
   const fix = "Use one PEM block: BEGIN PUBLIC KEY or BEGIN CERTIFICATE.";
   const [label] = labels;
   if (label === undefined || labels.length > 1) throw wrongKey("auth.jwt.publicKey is not exactly one PEM block.", fix);
-  // Node would derive the public half and go on, with the private one left lying in the configuration.
+  // Node would derive the public key; a private key must not be in the configuration at all.
   if (label.includes("PRIVATE")) throw wrongKey("auth.jwt.publicKey holds a private key.", fix);
   try {
     return label === "CERTIFICATE" ? new X509Certificate(pem).publicKey : createPublicKey(pem);
@@ -98,15 +98,15 @@ function wrongKey(message: string, hint: string, cause?: unknown): OwlError {
   return new OwlError("internal", message, { hint, retryable: false, ...(cause === undefined ? {} : { cause }) });
 }
 
-/** Where the keys come from that may verify a token. */
+/** The keys that may verify a token. */
 export interface KeySource {
-  /** The only algorithms a token may name: they follow from the keys, never from the token. */
+  /** The accepted algorithms. They follow from the keys, never from the token. */
   readonly algorithms: readonly string[];
-  /** Grows whenever the keys change: what an older generation verified must be verified again. */
+  /** Increases when the keys change: tokens that an older generation verified must be verified again. */
   readonly generation: number;
-  /** False when the keys are too old to be trusted, or not there yet. `keyFor` then fetches them first. */
+  /** False when the keys are too old or were not fetched yet. `keyFor` then fetches them first. */
   isFresh(): boolean;
-  /** Throws `unauthorized` when no key fits the header, `overloaded` when the keys cannot be had. */
+  /** Throws `unauthorized` when no key matches the header, `overloaded` when the keys cannot be fetched. */
   keyFor(header: JWSHeaderParameters): Promise<CryptoKey | KeyObject>;
   close(): void;
 }

@@ -21,7 +21,7 @@ interface ProtectedResourceMetadata {
 export function protectedResourceMetadata({ resource, issuer, scopes }: ProtectedResource): ProtectedResourceMetadata {
   return {
     resource,
-    // RFC 9728 wants URLs here. An issuer that is only a name is checked in tokens and not announced.
+    // RFC 9728 requires URLs here. An issuer that is only a name is checked in tokens, but not announced.
     ...(URL.canParse(issuer) ? { authorization_servers: [issuer] } : {}),
     scopes_supported: scopes,
     bearer_methods_supported: ["header"],
@@ -36,13 +36,13 @@ export function requireScope(principal: Principal, scope: string): void {
 }
 
 interface ChallengeOptions {
-  /** Where this server's `/.well-known/oauth-protected-resource` is, as the client can reach it. */
+  /** The URL of `/.well-known/oauth-protected-resource`, as the client reaches it. */
   readonly resourceMetadataUrl: string;
 }
 
 /**
  * The `WWW-Authenticate` value for a 401 or 403 (RFC 6750, RFC 9728).
- * A caller that sent no token gets no `error`: it did nothing wrong yet.
+ * A request without a token gets no `error` parameter, as RFC 6750 demands.
  */
 export function challenge(error: OwlError, options: ChallengeOptions): string {
   return `Bearer ${[...errorParameters(error), parameter("resource_metadata", options.resourceMetadataUrl)].join(", ")}`;

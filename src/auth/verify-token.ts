@@ -5,8 +5,11 @@ import type { Principal } from "./principal.ts";
 import { principalFromClaims, type Claims } from "./principal-from-claims.ts";
 import { refuseToken, checkTokenHeader, checkUniqueClaims } from "./bearer-token.ts";
 
-/** Clocks of servers that take their time from the network differ by less. */
+/** Clocks of servers with NTP differ by less. */
 const CLOCK_SKEW_SECONDS = 30;
+
+/** A full cache evicts a tenth of its entries. */
+const EVICTED_SHARE = 10;
 
 /** The end of year 9999. A larger value is milliseconds by mistake, or `1e999`, which JSON parsers read as infinity. */
 const LATEST_TIME_SECONDS = 253_402_300_799;
@@ -20,7 +23,7 @@ export interface VerifyOptions {
   readonly nowMs: number;
 }
 
-/** Says who a token speaks for, or throws `unauthorized`. */
+/** The principal of a token, or throws `unauthorized`. */
 export async function verifyToken(token: string, options: VerifyOptions): Promise<Principal> {
   checkTokenHeader(token);
   const claims = await verifiedClaims(token, options);
@@ -51,7 +54,7 @@ async function verifiedClaims(token: string, { keys, issuer, audience, nowMs }: 
   }
 }
 
-/** jose's errors carry the claims, and a JSON error quotes them: they do not go along as causes. */
+/** Errors of jose contain the claims, and a JSON error quotes them: they are not passed on as causes. */
 function toRefusal(error: unknown): OwlError {
   if (isOwlError(error)) return error;
   if (error instanceof errors.JWTExpired) return refuseToken("token_expired", "The token has expired.");
@@ -74,7 +77,7 @@ function claimRefusal(claim: string, reason: string): OwlError {
   return refuseToken("token_claims", `The token's ${claim} ${reason === "missing" ? "is missing" : "is not valid"}.`);
 }
 
-/** What jose leaves open: absurd numbers, and tokens that claim to come from the future. */
+/** Checks that jose does not make: the range of the numbers, and an `iat` in the future. */
 function checkTimes(claims: Claims, nowSeconds: number): void {
   for (const claim of ["exp", "nbf", "iat"]) {
     const value = claims[claim];
@@ -88,7 +91,7 @@ function checkTimes(claims: Claims, nowSeconds: number): void {
   }
 }
 
-/** RFC 7800: `cnf` names the key that the sender must prove to hold. A stolen copy comes without that proof, as this one does. */
+/** RFC 7800: `cnf` names the key that the sender must prove to hold. A bearer token carries no such proof. */
 function isSenderConstrained(claims: Claims): boolean {
   return claims["cnf"] !== undefined;
 }
@@ -98,7 +101,7 @@ interface VerifiedToken {
   readonly expiresAtMs: number;
   /** The generation of the keys that were in force when verification began. */
   readonly keyGeneration: number;
-  /** The claim that named groups then. */
+  /** The claim that named groups at that time. */
   readonly groupsClaim: string;
 }
 
@@ -113,13 +116,13 @@ interface Entry extends VerifiedToken {
 }
 
 /**
- * Principals of tokens that passed verification, by digest of the token: the tokens themselves are not kept.
- * The least recently used goes first. What older keys verified no longer counts.
+ * A cache of the principals of verified tokens, by the token's digest; tokens are not stored. The least recently used
+ * entries are evicted first. Entries of an older key generation are not used.
  */
 export class VerifiedTokens {
   readonly #entries = new Map<string, Entry>();
   readonly #maxEntries: number;
-  /** Counts uses. Moving an entry to the end of the map would make the map anew every few calls. */
+  /** Counts uses. Moving an entry to the end of the map would rebuild the map every few calls. */
   #uses = 0;
 
   constructor(maxEntries: number) {
@@ -143,7 +146,7 @@ export class VerifiedTokens {
   }
 
   set(digest: string, entry: VerifiedToken): void {
-    if (!this.#entries.has(digest) && this.#entries.size >= this.#maxEntries) this.#forgetOldest();
+    if (!this.#entries.has(digest) && this.#entries.size >= this.#maxEntries) this.#evictOldest();
     this.#entries.set(digest, { ...entry, usedAt: this.#nextUse() });
   }
 
@@ -152,11 +155,9 @@ export class VerifiedTokens {
     return this.#uses;
   }
 
-  #forgetOldest(): void {
+  #evictOldest(): void {
     const byUse = [...this.#entries].toSorted(([, a], [, b]) => a.usedAt - b.usedAt);
-    // Some at once: a flood of new tokens must not sort for each of them.
-    for (const [digest] of byUse.slice(0, Math.ceil(this.#maxEntries / FORGOTTEN_SHARE))) this.#entries.delete(digest);
+    // Evicts several at once, so that many new tokens do not cause a sort each.
+    for (const [digest] of byUse.slice(0, Math.ceil(this.#maxEntries / EVICTED_SHARE))) this.#entries.delete(digest);
   }
 }
-
-const FORGOTTEN_SHARE = 10;

@@ -1,5 +1,5 @@
 import type { UsedSandbox } from "../capability/context.ts";
-import { withFields } from "../platform/with-fields.ts";
+import { withFields } from "../platform/records.ts";
 import type { BeginFacts, CallCost, Grant } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import { type Quota, rememberQuota, toQuota } from "../governance/quota.ts";

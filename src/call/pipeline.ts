@@ -1,5 +1,5 @@
 import type { ResourceContents, ToolResult } from "../capability/content.ts";
-import { withFields } from "../platform/with-fields.ts";
+import { withFields } from "../platform/records.ts";
 import type { Completer } from "../capability/define.ts";
 import type { Registry, Resource, Tool } from "../capability/registry.ts";
 import { isOwlError, OwlError } from "../errors/owl-error.ts";

@@ -1,4 +1,4 @@
-/** What a handler may put in front of a model. The shapes are MCP's own, so that nothing is lost on the way. */
+import { isRecord } from "../platform/records.ts";
 
 interface Annotated {
   readonly annotations?: {
@@ -67,19 +67,37 @@ export interface ToolResult {
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
+/** What `resources/read` returns for a file. */
+export interface ContentFacts {
+  readonly digest: string;
+  readonly size: number;
+  readonly lastModified: string;
+  readonly range?: ByteRange;
+  readonly notModified?: true;
+}
+
+/** Keys of `_meta` of resources. `docs/skills.md` describes their values. */
+export const META = {
+  /** In `resources/list`: which resources to list. */
+  filter: "io.owlclaw/filter",
+  /** In `resources/read`: the wanted range, and the digests that the client has. */
+  read: "io.owlclaw/read",
+  /** On contents: `ContentFacts`. */
+  content: "io.owlclaw/content",
+  /** On a resource that is a skill: its frontmatter. */
+  skill: "io.owlclaw/skill",
+} as const;
+
 export interface PromptMessage {
   readonly role: "user" | "assistant";
   readonly content: ContentBlock;
 }
 
-/** Whether a handler's return value is a whole MCP result and not a value to be rendered. */
 function isToolResult(value: unknown): value is ToolResult {
-  if (typeof value !== "object" || value === null || !("content" in value)) return false;
-  const { content } = value;
-  return Array.isArray(content) && content.every(isContentBlock);
+  return isRecord(value) && Array.isArray(value["content"]) && value["content"].every(isContentBlock);
 }
 
-/** The whole result that an output is, or that its blocks make. */
+/** The MCP result that a handler returned whole or as its content blocks; undefined for any other value. */
 export function wholeResult(output: unknown): ToolResult | undefined {
   if (isToolResult(output)) return output;
   if (!Array.isArray(output) || output.length === 0) return undefined;
@@ -88,7 +106,7 @@ export function wholeResult(output: unknown): ToolResult | undefined {
 }
 
 export function isContentBlock(value: unknown): value is ContentBlock {
-  if (!isObject(value)) return false;
+  if (!isRecord(value)) return false;
   switch (value["type"]) {
     case "text":
       return typeof value["text"] === "string";
@@ -105,54 +123,29 @@ export function isContentBlock(value: unknown): value is ContentBlock {
 }
 
 export function isResourceContents(value: unknown): value is ResourceContents {
-  if (!isObject(value) || typeof value["uri"] !== "string") return false;
+  if (!isRecord(value) || typeof value["uri"] !== "string") return false;
   return typeof value["text"] === "string" || typeof value["blob"] === "string";
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
+const immutableContents = new WeakSet<object>();
 
-const steady = new WeakSet<object>();
-
-/** Says that nobody will ever change this object, so that whatever is made of it may be kept beside it. */
-export function steadyContents(contents: ResourceContents): ResourceContents {
-  steady.add(contents);
+/** Marks an object that is never changed after this: what is computed from it may be cached. */
+export function markImmutable(contents: ResourceContents): ResourceContents {
+  immutableContents.add(contents);
   return contents;
 }
 
-export function isSteady(contents: object): boolean {
-  return steady.has(contents);
+export function isImmutable(contents: object): boolean {
+  return immutableContents.has(contents);
 }
 
-/** What OwlClaw writes into `_meta` of resources, and reads from it. `docs/skills.md` says what each holds. */
-export const META = {
-  /** In `resources/list`: which resources to list. */
-  filter: "io.owlclaw/filter",
-  /** In `resources/read`: which part is wanted, and what the client has. */
-  wish: "io.owlclaw/read",
-  /** On contents: digest, size, time, range. */
-  content: "io.owlclaw/content",
-  /** On a resource that is a skill: category, tags and what else its frontmatter says. */
-  skill: "io.owlclaw/skill",
-} as const;
-
-export interface ContentFacts {
-  readonly digest: string;
-  readonly size: number;
-  readonly lastModified: string;
-  /** The bytes from `start` up to `end`, which is not part of them. */
-  readonly range?: { readonly start: number; readonly end: number };
-  readonly notModified?: true;
-}
-
-/** The bytes from `start` up to `end`, which is not part of them. */
+/** `end` is exclusive. */
 interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** One range of the `Range` header. Several, or what is no range, count as no header: the answer is then the whole. */
+/** The one range of a `Range` header. Undefined for several ranges or an invalid header: the answer is then the whole. */
 export function byteRange(header: string | undefined, sizeBytes: number): ByteRange | "unsatisfiable" | undefined {
   const [, first = "", last = ""] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? "") ?? [];
   if (first === "") return last === "" ? undefined : lastBytes(Number(last), sizeBytes);

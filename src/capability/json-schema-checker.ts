@@ -7,24 +7,24 @@ import { TimeExceeded, withinTime } from "../platform/within-time.ts";
 import { toIssues } from "./schema-issues.ts";
 import type { JsonSchema, SchemaVerdict } from "./schema.ts";
 
-/** The event loop does nothing else while a value is checked. */
+/** Checking blocks the event loop. */
 const LONGEST_MS = 25;
 const ALL_ISSUES_MS = 15;
 const MAX_ATTEMPTS = 3;
 const TOO_SLOW = `checking them takes longer than ${LONGEST_MS} ms: send fewer values, or nest them less deeply`;
-/** What can take more time than the value has parts: a member of a union that holds the union again, and texts. */
+/** Keywords whose check can take longer than linear time: references (a union that contains itself) and regular expressions. */
 const NOT_SIMPLE = /"(?:\$\w*[rR]ef|pattern|patternProperties|format)":/;
 const SMALL_PARTS = 1000;
-/** Each part can be held against each part of the schema, whose size its text tells. */
+/** Parts of the value times characters of the schema. */
 const SMALL_WORK = 2_000_000;
-/** Checking the length of a text takes time for each character. */
+/** `minLength` and `maxLength` count characters. */
 const CHARS_OF_A_PART = 100;
 
 /** Checks values against a JSON Schema, in bounded time. */
 export class JsonSchemaChecker {
   readonly #json: JsonSchema;
   readonly #hasDefaults: boolean;
-  /** How many parts a value may have to be checked without a limit of time. */
+  /** Up to so many parts, a value is checked without a time limit. */
   readonly #smallParts: number;
   #all: ValidateFunction | undefined;
   #first: ValidateFunction | undefined;
@@ -41,10 +41,10 @@ export class JsonSchemaChecker {
     return this.#checkLarge(sent) ?? this.#checkAgain(sent);
   }
 
-  /** Code is several times slower when it runs for the first time, and when the machine is busy: more attempts are fair. */
+  /** Retries, since code is several times slower when it runs for the first time or on a busy machine. */
   async #checkAgain(sent: unknown): Promise<SchemaVerdict> {
     for (let attempt = 2; attempt <= MAX_ATTEMPTS; attempt += 1) {
-      // Between two attempts the event loop serves others.
+      // Lets the event loop serve other calls.
       await setImmediate();
       const verdict = this.#checkLarge(sent);
       if (verdict !== undefined) return verdict;
@@ -52,7 +52,7 @@ export class JsonSchemaChecker {
     return { ok: false, issues: [{ path: "", message: TOO_SLOW }] };
   }
 
-  /** Up to the first issue, then for all of them in the time that is left. Undefined when it takes too long. */
+  /** Stops at the first issue, then collects all issues if there is time. Undefined on timeout. */
   #checkLarge(sent: unknown): SchemaVerdict | undefined {
     const first = (this.#first ??= validators().first.compile(this.#json));
     const verdict = inTime(LONGEST_MS, () => this.#verdict(sent, first));
@@ -66,11 +66,11 @@ export class JsonSchemaChecker {
   }
 
   #verdict(sent: unknown, validate: ValidateFunction): SchemaVerdict {
-    // Defaults are filled in where they are missing, which must not change what the caller sent.
+    // The validator writes defaults into the value, which must not change the caller's object.
     const value: unknown = this.#hasDefaults ? copyJson(sent) : sent;
     if (validate(value)) return { ok: true, value };
     const errors: readonly ErrorObject[] = validate.errors ?? [];
-    // The function would hold them, and the value, until the next check.
+    // Frees the errors and the value, which the function would hold until the next check.
     validate.errors = null;
     return { ok: false, issues: toIssues(errors, this.#json) };
   }
@@ -85,7 +85,6 @@ function inTime<T>(limitMs: number, run: () => T): T | undefined {
   }
 }
 
-/** Whether a value has so few parts that no check of them takes long. */
 function isSmall(value: unknown, maxParts: number): boolean {
   let parts = 0;
   const waiting: unknown[] = [value];
@@ -111,7 +110,7 @@ interface Validators {
 
 let shared: Validators | undefined;
 
-/** Loaded when the first plain JSON Schema is checked: the validator would take a tenth of every start. */
+/** Loaded with the first JSON Schema: loading the validator takes a tenth of the server's start. */
 function validators(): Validators {
   if (shared === undefined) {
     const load: (name: string) => unknown = createRequire(import.meta.url);

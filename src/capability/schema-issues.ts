@@ -1,9 +1,11 @@
 import type { ErrorObject } from "ajv/dist/2020.js";
+import { isRecord } from "../platform/records.ts";
 import type { JsonSchema, SchemaIssue } from "./schema.ts";
 
-/** A caller who sends a million wrong items gets no million sentences back, nor the time that they take. */
+/** Bound the time and the length of an answer to a value with very many errors. */
 const MAX_ERRORS = 2000;
 const MAX_ISSUES = 20;
+const MAX_VALUES = 20;
 
 const EXAMPLES: Readonly<Record<string, string>> = {
   "date-time": "2026-07-28T12:00:00Z",
@@ -12,7 +14,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   duration: "PT30M",
 };
 
-/** The validator's errors in words that say what to write. It must keep values and schemas in them (`verbose`). */
+/** The validator's errors as messages that say what to write. The validator must run with `verbose`. */
 export function toIssues(errors: readonly ErrorObject[], root: JsonSchema): readonly SchemaIssue[] {
   const found: Finding[] = [];
   for (const error of errors.slice(0, MAX_ERRORS)) {
@@ -21,7 +23,7 @@ export function toIssues(errors: readonly ErrorObject[], root: JsonSchema): read
       continue;
     }
     const union = new UnionFailure(error, root);
-    // What the validator says of the members stands right before what it says of their union.
+    // The validator reports the errors of the members directly before the error of their union.
     let first = found.length;
     while (first > 0 && union.holds(found[first - 1])) first -= 1;
     found.push(...union.explain(found.splice(first)));
@@ -35,30 +37,24 @@ function toFinding(error: ErrorObject): Finding {
   const { keyword, instancePath: at, parentSchema: rule, params, message = keyword } = error;
   const { missingProperty, additionalProperty, unevaluatedProperty, format }: Record<string, unknown> = params;
   const unknown = additionalProperty ?? unevaluatedProperty;
-  if (typeof unknown === "string") return { at: childOf(at, unknown), rule, message: "is unknown: remove it" };
+  if (typeof unknown === "string") return { at: childPointer(at, unknown), rule, message: "is unknown: remove it" };
   if (typeof missingProperty === "string")
-    return { at: childOf(at, missingProperty), rule, message: missing(error, missingProperty) };
+    return { at: childPointer(at, missingProperty), rule, message: missing(error, missingProperty) };
   if (keyword === "format" && typeof format === "string" && EXAMPLES[format] !== undefined)
     return { at, rule, message: `${message}, such as ${EXAMPLES[format]}` };
   const expected = kindExpected(error);
   return expected === undefined
     ? { at, rule, message }
-    : { at, rule, expected, message: notThat(expected, error.data) };
+    : { at, rule, expected, message: mismatch(expected, error.data) };
 }
 
-function kindExpected({
-  keyword,
-  schema: rule,
-}: {
-  readonly keyword: string;
-  readonly schema?: unknown;
-}): Expected | undefined {
+function kindExpected({ keyword, schema: rule }: Pick<ErrorObject, "keyword" | "schema">): Expected | undefined {
   return keyword === "type" || keyword === "enum" || keyword === "const" ? expectedBy({ [keyword]: rule }) : undefined;
 }
 
 function missing({ parentSchema }: ErrorObject, name: string): string {
   const properties: unknown = parentSchema?.["properties"];
-  const expected = isSchema(properties) ? expectedBy(properties[name]) : undefined;
+  const expected = isRecord(properties) ? expectedBy(properties[name]) : undefined;
   return expected === undefined ? "is missing" : `is missing: ${mustBe(expected)}`;
 }
 
@@ -75,12 +71,12 @@ function toPath(pointer: string): string {
 
 interface Member {
   readonly schema: unknown;
-  /** The schemas inside of it, with and without those that it refers to. */
+  /** The schemas inside of it, without and with those that it refers to. */
   readonly own: ReadonlySet<unknown>;
   readonly all: ReadonlySet<unknown>;
 }
 
-/** A value that fits no member of a union: of all that is wrong, what is wrong with the member that was meant. */
+/** Explains why a value fits no member of a union by the errors of the member that the caller most likely meant. */
 class UnionFailure {
   readonly #error: ErrorObject;
   readonly #members: readonly Member[];
@@ -90,7 +86,7 @@ class UnionFailure {
     this.#members = membersOf(error.schema, root);
   }
 
-  /** Whether it is about a member of this union. */
+  /** Whether the finding belongs to a member of this union. */
   holds(finding: Finding | undefined): boolean {
     const { instancePath } = this.#error;
     if (finding === undefined || !`${finding.at}/`.startsWith(`${instancePath}/`)) return false;
@@ -112,7 +108,7 @@ class UnionFailure {
     return this.#members.map((_, index) => below.filter((_finding, at) => owners[at] === index));
   }
 
-  /** A member may hold the union itself, and so the other members too: the nearest one counts. */
+  /** A member may contain the union itself, and so the other members too: the innermost one is the owner. */
   #ownerOf(rule: unknown): number {
     const ways = [
       ({ schema }: Member) => schema === rule,
@@ -126,22 +122,22 @@ class UnionFailure {
     return -1;
   }
 
-  /** Where one field has other values in each member, it says which one was meant. */
+  /** By a discriminating field: one that has different values in each member. */
   #byField(groups: readonly (readonly Finding[])[]): readonly Finding[] | undefined {
     const { instancePath, data } = this.#error;
     const members = this.#members.map(({ schema }) => schema);
-    if (!isSchema(data)) return undefined;
+    if (!isRecord(data)) return undefined;
     const field = Object.keys(propertiesOf(members[0])).find((name) => members.every((each) => valuesOf(each, name)));
     if (field === undefined) return undefined;
     const values = members.map((member) => valuesOf(member, field) ?? []);
     const meant = groups.filter((_, index) => values[index]?.includes(data[field]) === true);
     if (meant.length > 0) return meant.length === 1 ? meant[0] : undefined;
-    const expected = mustBe(together([{ types: [], values: values.flat() }]));
+    const expected = mustBe(mergeExpected([{ types: [], values: values.flat() }]));
     const message = field in data ? expected : `is missing: ${expected}`;
-    return [{ at: childOf(instancePath, field), rule: undefined, message }];
+    return [{ at: childPointer(instancePath, field), rule: undefined, message }];
   }
 
-  /** A member of another type, or with another value, was not meant. */
+  /** By type: members of another type, or with another constant, are ruled out. */
   #byKind(groups: readonly (readonly Finding[])[]): readonly Finding[] {
     const { instancePath: at, data } = this.#error;
     const kinds = groups.map((group) => group.find((finding) => finding.at === at && finding.expected)?.expected);
@@ -149,8 +145,8 @@ class UnionFailure {
     const [only = []] = meant;
     if (meant.length === 1) return only;
     if (meant.length === 0) {
-      const expected = together(kinds.filter((kind): kind is Expected => kind !== undefined));
-      return [{ at, rule: undefined, expected, message: notThat(expected, data) }];
+      const expected = mergeExpected(kinds.filter((kind): kind is Expected => kind !== undefined));
+      return [{ at, rule: undefined, expected, message: mismatch(expected, data) }];
     }
     const nearest = meant.reduce((best, group) => (group.length < best.length ? group : best));
     const message = `fits none of ${groups.length} allowed forms; the nearest one has these problems`;
@@ -158,17 +154,17 @@ class UnionFailure {
   }
 }
 
-const known = new WeakMap<object, readonly Member[]>();
+const membersOfUnion = new WeakMap<object, readonly Member[]>();
 
 function membersOf(union: unknown, root: JsonSchema): readonly Member[] {
   if (!Array.isArray(union)) return [];
-  let members = known.get(union);
+  let members = membersOfUnion.get(union);
   if (members === undefined) {
     members = union.map((member: unknown) => {
       const schema = resolved(member, root);
       return { schema, own: schemasIn(schema, undefined), all: schemasIn(schema, root) };
     });
-    known.set(union, members);
+    membersOfUnion.set(union, members);
   }
   return members;
 }
@@ -187,14 +183,14 @@ function schemasIn(
 }
 
 function resolved(schema: unknown, root: JsonSchema): unknown {
-  const name = isSchema(schema) && typeof schema["$ref"] === "string" ? schema["$ref"].replace("#/$defs/", "") : "";
+  const name = isRecord(schema) && typeof schema["$ref"] === "string" ? schema["$ref"].replace("#/$defs/", "") : "";
   const definitions = root["$defs"];
-  return isSchema(definitions) && Object.hasOwn(definitions, name) ? definitions[name] : schema;
+  return isRecord(definitions) && Object.hasOwn(definitions, name) ? definitions[name] : schema;
 }
 
 function propertiesOf(member: unknown): JsonSchema {
-  const properties = isSchema(member) ? member["properties"] : undefined;
-  return isSchema(properties) ? properties : {};
+  const properties = isRecord(member) ? member["properties"] : undefined;
+  return isRecord(properties) ? properties : {};
 }
 
 function valuesOf(member: unknown, field: string): readonly unknown[] | undefined {
@@ -202,18 +198,15 @@ function valuesOf(member: unknown, field: string): readonly unknown[] | undefine
   return values.length === 0 ? undefined : values;
 }
 
-/** What may stand in a place: JSON types, and single values. */
-export interface Expected {
+/** What a schema accepts: JSON types and single values. */
+interface Expected {
   readonly types: readonly string[];
   readonly values: readonly unknown[];
 }
 
-/** More of them would hide the rest of the message. */
-const MAX_VALUES = 20;
-
-/** What a schema says at its root; undefined when that is neither types nor values. */
+/** Undefined when the schema's root has neither types nor values. */
 function expectedBy(schema: unknown): Expected | undefined {
-  if (!isSchema(schema)) return undefined;
+  if (!isRecord(schema)) return undefined;
   const { enum: values, type } = schema;
   if ("const" in schema) return { types: [], values: [schema["const"]] };
   if (Array.isArray(values)) return { types: [], values };
@@ -221,7 +214,7 @@ function expectedBy(schema: unknown): Expected | undefined {
   return Array.isArray(type) ? { types: type.filter((name) => typeof name === "string"), values: [] } : undefined;
 }
 
-export function together(all: readonly Expected[]): Expected {
+function mergeExpected(all: readonly Expected[]): Expected {
   return {
     types: [...new Set(all.flatMap(({ types }) => types))],
     values: [...new Map(all.flatMap(({ values }) => values.map((value) => [JSON.stringify(value), value]))).values()],
@@ -237,7 +230,7 @@ function mustBe({ types, values }: Expected): string {
   return `must be one of ${shown.join(", ")}${types.length === 0 ? "" : `, or ${orList(types)}`}`;
 }
 
-export function typeName(value: unknown): string {
+function typeName(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }
@@ -246,26 +239,21 @@ function orList(names: readonly string[]): string {
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names.at(-1) ?? ""}`;
 }
 
-export function isSchema(value: unknown): value is JsonSchema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** One thing that is wrong, before it is known whether it matters: a union has such for each of its members. */
-export interface Finding {
+/** One error. For a union there are findings of each member, of which only some are shown. */
+interface Finding {
   /** JSON pointer to the value. */
   readonly at: string;
   /** The schema that has the rule. */
   readonly rule: unknown;
   readonly message: string;
-  /** When the value is of another kind altogether. */
+  /** Set when the value has the wrong type or is none of the allowed values. */
   readonly expected?: Expected;
 }
 
-/** Where a value is expected, the caller's own need not be repeated; where a type is, the wrong one helps. */
-function notThat(expected: Expected, value: unknown): string {
+function mismatch(expected: Expected, value: unknown): string {
   return `${mustBe(expected)}${expected.values.length === 0 ? `, not ${typeName(value)}` : ""}`;
 }
 
-function childOf(pointer: string, name: string): string {
+function childPointer(pointer: string, name: string): string {
   return `${pointer}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
 }

@@ -1,18 +1,18 @@
 import { skillMatcher } from "./skill-uri.ts";
 
-/** What makes a resource a skill, for the revisions whose clients know skills as such. The same object: nothing changed. */
+/** Marks a resource as a skill, for revisions with the skills extension. The object is replaced when the skill changes. */
 export interface SkillFacts {
-  /** Below the folder of all skills: `ecommerce`, `refund`. */
+  /** Relative to `skills.dir`: `ecommerce`, `refund`. */
   readonly path: readonly string[];
-  /** `…/SKILL.md`, under which those revisions list it. */
+  /** `…/SKILL.md`: the URI under which those revisions list the skill. */
   readonly manifestUri: string;
   readonly category: string;
   readonly tags: readonly string[];
-  /** Of all its files, below the skill's folder. */
+  /** Paths of all its files, relative to the skill's folder. */
   readonly names: readonly string[];
-  /** Every file of the skill with its bytes, by its name. */
+  /** The bytes of every file, by its name. */
   files(): Promise<ReadonlyMap<string, Uint8Array>>;
-  /** What stands directly in the skill's folder (no name) or in a folder below it; undefined when there is no such folder. */
+  /** The entries of the skill's folder (empty name) or of a folder below it; undefined when there is no such folder. */
   folder(name: string): readonly SkillEntry[] | undefined;
 }
 
@@ -25,15 +25,15 @@ export interface SkillEntry {
 }
 
 export interface SkillFilter {
-  /** `ecommerce` means what is in it and in the categories below it. */
+  /** Includes the categories below it. */
   readonly category?: string | undefined;
-  /** All of them must be there. */
+  /** The skill must have all of them. */
   readonly tags?: readonly string[] | undefined;
   /** `skill://ecommerce/*`. */
   readonly uri?: string | undefined;
 }
 
-/** A test for skills. Throws on a pattern that is no URI of skills. */
+/** @throws OwlError when `uri` is not a pattern of skill URIs. */
 export function skillFilter({
   category,
   tags = [],

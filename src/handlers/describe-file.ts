@@ -1,6 +1,6 @@
-import { OwlError } from "../errors/owl-error.ts";
+import { OwlError, messageOf } from "../errors/owl-error.ts";
 import type { FileDescription, HandlerDescription, HandlerProblem } from "./handler-description.ts";
-import { type LoadedReport, type ReportCache, LoadInputs } from "./report-cache.ts";
+import { type LoadedReport, type ReportCache, ImportInputs } from "./report-cache.ts";
 import type { Runner } from "./served-file.ts";
 import { SourceTexts } from "./source-texts.ts";
 import type { RefuseFile } from "./writable-imports.ts";
@@ -68,7 +68,7 @@ async function reportFiles(
   { runnerFor, cache, mayUseCache = false, environment, refuse }: DescribeOptions,
 ): Promise<readonly Imported[]> {
   // What the files import is read for itself here: what is kept of it for later is read when it has been loaded.
-  const inputs = new LoadInputs({ texts: new SourceTexts(texts), environment });
+  const inputs = new ImportInputs({ texts: new SourceTexts(texts), environment });
   const loaded: LoadedReport[] = [];
   const reports = await Promise.all(
     files.map(async (file): Promise<Imported> => {
@@ -93,7 +93,7 @@ export async function importReport(file: string, runner: Runner): Promise<FileRe
     if (isReport(report)) return outside(report);
     return broken(file, "the worker described it in a way that nobody understands");
   } catch (thrown) {
-    return broken(file, thrown instanceof Error ? thrown.message : String(thrown));
+    return broken(file, messageOf(thrown));
   }
 }
 
@@ -134,7 +134,7 @@ async function typesOf(
     return new Map(described.map((description) => [description.file, description]));
   } catch (thrown) {
     if (thrown instanceof OwlError && thrown.kind === "shutting_down") throw thrown;
-    const message = `its types could not be read: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+    const message = `its types could not be read: ${messageOf(thrown)}`;
     return new Map(
       files.map((file) => [file, { file, handlers: [], problems: [{ file, message }], dependencies: [] }] as const),
     );

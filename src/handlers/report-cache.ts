@@ -43,7 +43,7 @@ export class ReportCache {
     this.#key = ownKey(surroundings);
   }
 
-  async find(file: string, inputs: LoadInputs): Promise<FileReport | undefined> {
+  async find(file: string, inputs: ImportInputs): Promise<FileReport | undefined> {
     const entry = (await this.#open()).entries[file];
     if (entry === undefined || Object.entries(entry.reads).some(([path, stamp]) => stampOf(path) !== stamp))
       return undefined;
@@ -108,7 +108,7 @@ interface LoadInputsOptions {
 }
 
 /** Everything that decides what a file brings when it is loaded, as far as texts tell: what it reads later, or from elsewhere, they do not. */
-export class LoadInputs {
+export class ImportInputs {
   readonly #options: LoadInputsOptions;
   readonly #parts = new Map<string, Promise<string | undefined>>();
   readonly #packages = new Map<string, string | undefined>();

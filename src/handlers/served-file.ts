@@ -3,7 +3,7 @@ import type { CallContext } from "../capability/context.ts";
 import type { Completer, HandlerDefinition, PromptDefinition, ResourceDefinition } from "../capability/define.ts";
 import type { Prompt, Tool } from "../capability/registry.ts";
 import { compileSchema, type SchemaIssue, type SchemaSource, shownSchema } from "../capability/schema.ts";
-import { OwlError } from "../errors/owl-error.ts";
+import { OwlError, messageOf } from "../errors/owl-error.ts";
 import type { HandlerDescription, HandlerProblem } from "./handler-description.ts";
 import type { RemoteCallOptions, RemoteTarget } from "./workers/remote-call.ts";
 import type { WireDefinition, WireSchema } from "./workers/worker-protocol.ts";
@@ -203,8 +203,8 @@ export class ServedFile implements FileRunner {
     this.dependencies = new Set(described.dependencies);
     this.sources = described.sources;
     // Tools made earlier ask the shelf of their time who runs them.
-    this.home = before?.home ?? this;
-    const { home } = this;
+    this.current = before?.current ?? this;
+    const { current } = this;
     const old = before === undefined ? undefined : before.#made;
     const problems = [...described.problems];
     const keep = <T>({ made, earlier }: Kept<T>, source: unknown, make: () => T): void => {
@@ -212,17 +212,17 @@ export class ServedFile implements FileRunner {
       try {
         made.set(key, earlier?.get(key) ?? make());
       } catch (error) {
-        problems.push({ file: this.file, message: error instanceof Error ? error.message : String(error) });
+        problems.push({ file: this.file, message: messageOf(error) });
       }
     };
     const tools = { made: this.#made.tools, earlier: old?.tools };
     const resources = { made: this.#made.resources, earlier: old?.resources };
     const prompts = { made: this.#made.prompts, earlier: old?.prompts };
-    for (const handler of described.handlers) keep(tools, handler, () => toolOfFunction(home, handler));
+    for (const handler of described.handlers) keep(tools, handler, () => toolOfFunction(current, handler));
     for (const definition of described.definitions) {
-      if (definition.kind === "handler") keep(tools, definition, () => toolOfDefinition(home, definition));
-      else if (definition.kind === "resource") keep(resources, definition, () => resourceOf(home, definition));
-      else keep(prompts, definition, () => promptOf(home, definition));
+      if (definition.kind === "handler") keep(tools, definition, () => toolOfDefinition(current, definition));
+      else if (definition.kind === "resource") keep(resources, definition, () => resourceOf(current, definition));
+      else keep(prompts, definition, () => promptOf(current, definition));
     }
     this.problems = problems;
   }
@@ -240,7 +240,7 @@ export class ServedFile implements FileRunner {
   }
 
   /** The one object that all tools of this file, old and new, look at. */
-  readonly home: FileRunner;
+  readonly current: FileRunner;
 
   /** What the file is now has a problem that this does not have. */
   isBetterThan({ isBroken, problems }: DescribedFile): boolean {
@@ -250,7 +250,7 @@ export class ServedFile implements FileRunner {
 
   runBy(runner: Runner): void {
     this.runner = runner;
-    this.home.runner = runner;
+    this.current.runner = runner;
   }
 }
 

@@ -89,12 +89,12 @@ export class SourceTexts {
 }
 
 function resolveImport(from: string, specifier: string): string | undefined {
-  const candidates = importPlaces(join(dirname(from), specifier));
+  const candidates = importCandidates(join(dirname(from), specifier));
   return candidates.find((candidate) => statSync(candidate, { throwIfNoEntry: false })?.isFile() === true);
 }
 
 /** The files that an import of this path may mean, the likeliest first. */
-export function importPlaces(path: string): readonly string[] {
+export function importCandidates(path: string): readonly string[] {
   // TypeScript names a file as it will be called when it is compiled.
   const stems = [path, ...(/\.m?js$/.test(path) ? [path.replace(/js$/, "ts")] : [])];
   return stems.flatMap((stem) => ENDINGS.map((ending) => `${stem}${ending}`));
@@ -105,11 +105,11 @@ const PYTHON_IMPORT =
 
 /** Files beside a Python file that it may import, by what its text says: too many do no harm. */
 function pythonImports(file: string, text: string): readonly string[] {
-  return pythonPlaces(file, text).filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
+  return pythonCandidates(file, text).filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true);
 }
 
 /** The same, and where such files would be. */
-export function pythonPlaces(file: string, text: string): readonly string[] {
+export function pythonCandidates(file: string, text: string): readonly string[] {
   const found = new Set<string>();
   for (const { groups = {} } of text.matchAll(PYTHON_IMPORT)) {
     const { dots = "", base = "", names, modules } = groups;
@@ -119,7 +119,7 @@ export function pythonPlaces(file: string, text: string): readonly string[] {
       modules === undefined
         ? [base, ...wordsOf(names).map((name) => (base === "" ? name : `${base}.${name}`))]
         : wordsOf(modules);
-    for (const name of dotted) for (const path of placesOf(folder, name)) if (path !== file) found.add(path);
+    for (const name of dotted) for (const path of candidatesOf(folder, name)) if (path !== file) found.add(path);
   }
   return [...found];
 }
@@ -134,7 +134,7 @@ function wordsOf(list = ""): readonly string[] {
 }
 
 /** A module, and the packages around it: all of them run. */
-function placesOf(folder: string, name: string): readonly string[] {
+function candidatesOf(folder: string, name: string): readonly string[] {
   const parts = name.split(".").filter((part) => part !== "");
   return parts.flatMap((_part, index) => {
     const path = join(folder, ...parts.slice(0, index + 1));

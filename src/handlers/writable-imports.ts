@@ -3,7 +3,7 @@ import { isBuiltin } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isBelow, type PlannedVolume, resolveLinks } from "../config/plan-volumes.ts";
-import { importPlaces, type SourceTexts, pythonPlaces } from "./source-texts.ts";
+import { importCandidates, type SourceTexts, pythonCandidates } from "./source-texts.ts";
 
 /** Says why a file must not be loaded: code that a sandbox may write would run as the server's user. */
 export type RefuseFile = (file: string, texts: SourceTexts) => Promise<string | undefined>;
@@ -61,12 +61,12 @@ function importProblem(path: string, text: string, isWritable: IsWritable): stri
 
 function pythonProblem(path: string, text: string, isWritable: IsWritable): string | undefined {
   if (UNREADABLE_PYTHON.test(text)) return `the text of ${path} does not say which modules it loads`;
-  const unsafe = pythonPlaces(path, text).find((place) => !isSafePlace(place, isWritable));
+  const unsafe = pythonCandidates(path, text).find((place) => !isSafePath(place, isWritable));
   return unsafe === undefined ? undefined : `${path} may import ${unsafe}, which sandboxes may write`;
 }
 
 /** Also a file that is not there yet, where a link leads to it. */
-function isSafePlace(path: string, isWritable: IsWritable): boolean {
+function isSafePath(path: string, isWritable: IsWritable): boolean {
   return !isWritable(path) && !isWritable(resolveLinks(path).real);
 }
 
@@ -76,7 +76,7 @@ function isSafe(specifier: string, from: string, isWritable: IsWritable): boolea
   if (specifier.startsWith("file:")) return URL.canParse(specifier) && !isWritable(fileURLToPath(specifier));
   // Also a file that is not there yet, and whatever a folder says that it means.
   if (/^(?:\.{0,2}\/|\.{1,2}$)/.test(specifier))
-    return importPlaces(resolve(dirname(from), specifier)).every((place) => isSafePlace(place, isWritable));
+    return importCandidates(resolve(dirname(from), specifier)).every((place) => isSafePath(place, isWritable));
   const name = specifier
     .split("/")
     .slice(0, specifier.startsWith("@") ? 2 : 1)
@@ -99,7 +99,7 @@ function isSafePackage(name: string, from: string, walk: PackageWalk): boolean {
   const { isWritable, seen } = walk;
   const found = packageAt(name, from);
   // What is not installed is not loaded, as long as no sandbox can make it.
-  if (found === undefined) return !packagePlaces(name, from).some(isWritable);
+  if (found === undefined) return !packageCandidates(name, from).some(isWritable);
   const real = realpathSync(found);
   if (isWritable(found) || isWritable(real)) return false;
   if (seen.has(real)) return true;
@@ -109,10 +109,10 @@ function isSafePackage(name: string, from: string, walk: PackageWalk): boolean {
 }
 
 function packageAt(name: string, from: string): string | undefined {
-  return packagePlaces(name, from).find((place) => existsSync(place));
+  return packageCandidates(name, from).find((place) => existsSync(place));
 }
 
-function packagePlaces(name: string, from: string): readonly string[] {
+function packageCandidates(name: string, from: string): readonly string[] {
   return foldersAbove(from).map((folder) => join(folder, "node_modules", name));
 }
 

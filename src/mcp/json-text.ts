@@ -1,4 +1,4 @@
-import { isSteady } from "../capability/content.ts";
+import { isImmutable } from "../capability/content.ts";
 import { isObject } from "./json-rpc.ts";
 
 /** The JSON of contents that never change, in bytes: escaping and encoding them costs more than all else in a read. */
@@ -22,7 +22,7 @@ export function toJsonParts(body: unknown): JsonParts {
 function onlyContent(contents: unknown): object | undefined {
   if (!Array.isArray(contents) || contents.length !== 1) return undefined;
   const content: unknown = contents[0];
-  return isObject(content) && isSteady(content) ? content : undefined;
+  return isObject(content) && isImmutable(content) ? content : undefined;
 }
 
 function bytesOf(content: object): Buffer {

@@ -1,13 +1,15 @@
+import { messageOf } from "../errors/owl-error.ts";
+import { isRecord } from "../platform/records.ts";
 import { LineCounter, parseDocument } from "yaml";
 
-/** More than this is no description of a skill, but an attack on the parser. */
+/** Bounds the work of the YAML parser. */
 const MAX_FRONTMATTER_CHARS = 65_536;
 
 type Frontmatter =
   | { readonly ok: true; readonly values: Readonly<Record<string, unknown>>; readonly body: string }
   | { readonly ok: false; readonly message: string; readonly line: number; readonly fix: string };
 
-/** Reads the YAML between the `---` lines that a SKILL.md begins with. Data only: no tags, no aliases, a bounded size. */
+/** Parses the YAML between the `---` lines at the start of a SKILL.md: no tags, no aliases, bounded size. */
 export function readFrontmatter(markdown: string): Frontmatter {
   const text = markdown.startsWith("\uFEFF") ? markdown.slice(1) : markdown;
   const opening = /^---[ \t]*\r?\n/.exec(text);
@@ -35,14 +37,14 @@ function parse(yaml: string, body: string): Frontmatter {
   try {
     const document = parseDocument(yaml, { lineCounter: lines, version: "1.2", schema: "core", prettyErrors: false });
     const [error = document.warnings[0]] = document.errors;
-    // The frontmatter begins on the second line of the file.
+    // Line 1 of the file is the opening "---".
     if (error !== undefined) return failed(error.message, lines.linePos(error.pos[0]).line + 1, "correct the YAML");
     const values: unknown = document.toJS({ maxAliasCount: 0 });
     if (values === null) return { ok: true, values: {}, body };
-    if (!isRecord(values)) return failed("the frontmatter is no mapping", 2, "write key: value lines");
+    if (!isRecord(values)) return failed("the frontmatter is not a mapping", 2, "write key: value lines");
     return { ok: true, values, body };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     const isAlias = /alias/i.test(reason);
     return failed(
       isAlias ? "the frontmatter uses YAML anchors and aliases" : `the frontmatter cannot be read: ${reason}`,
@@ -56,13 +58,9 @@ function failed(message: string, line: number, fix: string): Frontmatter {
   return { ok: false, message, line, fix };
 }
 
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 type Values = Readonly<Record<string, unknown>>;
 
-/** What the frontmatter says, in one form, whichever of the known ways it was written in. */
+/** The frontmatter in one form, from any of the supported notations. */
 export interface SkillMetadata {
   readonly name: string;
   readonly title: string | undefined;
@@ -94,11 +92,11 @@ export function readMetadata(
   values: Values,
   { folder, body }: { readonly folder: string; readonly body: string },
 ): { readonly metadata: SkillMetadata; readonly findings: readonly MetadataFinding[] } {
-  const findings: MetadataFinding[] = [];
-  const places = placesOf(values);
-  const find = (...keys: readonly string[]): unknown => findIn(places, keys);
+  const mappings = mappingsOf(values);
+  const find = (...keys: readonly string[]): unknown => findIn(mappings, keys);
   const written = text(own(values, "name"));
   const described = text(own(values, "description"));
+  const compatibility = text(find("compatibility"));
   const metadata: SkillMetadata = {
     name: written ?? folder,
     title: text(find("title")),
@@ -106,56 +104,54 @@ export function readMetadata(
     tags: words(find("tags"), /,/),
     version: scalar(find("version")),
     license: text(find("license")),
-    compatibility: text(find("compatibility")),
+    compatibility,
     allowedTools: words(find("allowed-tools", "allowed_tools"), /[\s,]+/),
     riskLevel: text(find("risk_level", "riskLevel", "risk-level")),
     requiresConfirmation: flag(find("requires_confirmation", "requiresConfirmation", "requires-confirmation")),
-    constraints: constraintsOf(places),
+    constraints: record(find("constraints", "owlclaw.constraints")),
   };
-  findings.push(...standardFindings({ written, described, folder, compatibility: metadata.compatibility }));
-  if (!isTextMap(own(values, "metadata")))
-    findings.push({
-      message: "metadata holds what is no text: clients of the skills extension do not see the skill",
-      fix: "write each value under metadata as text, a list as a, b, c",
-    });
-  return { metadata, findings };
+  const findings = standardFindings({ written, described, folder, compatibility });
+  if (isTextMap(own(values, "metadata"))) return { metadata, findings };
+  const message = "metadata has a value that is not text: clients of the skills extension do not see the skill";
+  return {
+    metadata,
+    findings: [...findings, { message, fix: "write each value under metadata as text, a list as a, b, c" }],
+  };
 }
 
-function standardFindings({
-  written,
-  described,
-  folder,
-  compatibility,
-}: {
+interface StandardFields {
   readonly written: string | undefined;
   readonly described: string | undefined;
   readonly folder: string;
   readonly compatibility: string | undefined;
-}): readonly MetadataFinding[] {
+}
+
+function standardFindings({ written, described, folder, compatibility }: StandardFields): readonly MetadataFinding[] {
   const findings: MetadataFinding[] = [];
-  if (written === undefined) findings.push({ message: "the frontmatter has no name", fix: `write name: ${folder}` });
+  const report = (message: string, fix: string): number => findings.push({ message, fix });
+  if (written === undefined) report("the frontmatter has no name", `write name: ${folder}`);
   else if (written !== folder)
-    findings.push({
-      message: `its name "${written}" is not the name of its folder, "${folder}"`,
-      fix: "give the folder and the skill one name",
-    });
+    report(
+      `its name "${written}" is not the name of its folder, "${folder}"`,
+      "give the folder and the skill one name",
+    );
   else if (!NAME.test(written))
-    findings.push({
-      message: `the name "${written}" breaks the rules of the Agent Skills standard`,
-      fix: "use at most 64 lowercase letters, digits and single hyphens",
-    });
+    report(
+      `the name "${written}" breaks the rules of the Agent Skills standard`,
+      "use at most 64 lowercase letters, digits and single hyphens",
+    );
   if (described === undefined)
-    findings.push({ message: "the frontmatter has no description", fix: "say what the skill does and when to use it" });
+    report("the frontmatter has no description", "say what the skill does and when to use it");
   else if (charactersIn(described) > MAX_DESCRIPTION_CHARS)
-    findings.push({
-      message: `the description is longer than ${MAX_DESCRIPTION_CHARS} characters`,
-      fix: "move details into the text of the skill",
-    });
+    report(
+      `the description is longer than ${MAX_DESCRIPTION_CHARS} characters`,
+      "move details into the text of the skill",
+    );
   if (compatibility !== undefined && charactersIn(compatibility) > MAX_COMPATIBILITY_CHARS)
-    findings.push({
-      message: `compatibility is longer than ${MAX_COMPATIBILITY_CHARS} characters`,
-      fix: "shorten it, or move it into the text of the skill",
-    });
+    report(
+      `compatibility is longer than ${MAX_COMPATIBILITY_CHARS} characters`,
+      "shorten it, or move it into the text of the skill",
+    );
   return findings;
 }
 
@@ -164,24 +160,20 @@ function charactersIn(text: string): number {
   return Array.from(text).length;
 }
 
-/** Where a key may stand, the standard's own place first. */
-function placesOf(values: Values): readonly Values[] {
+/** The mappings in which a key may be written, that of the standard first. */
+function mappingsOf(values: Values): readonly Values[] {
   const metadata = record(own(values, "metadata"));
-  const owlclaw = record(own(values, "owlclaw"));
-  const nested = metadata === undefined ? undefined : record(own(metadata, "owlclaw"));
-  return [values, metadata, owlclaw, nested].filter((place) => place !== undefined);
+  const mappings = [values, metadata, record(own(values, "owlclaw")), metadata && record(own(metadata, "owlclaw"))];
+  return mappings.filter((mapping) => mapping !== undefined);
 }
 
-function constraintsOf(places: readonly Values[]): Values | undefined {
-  const found = findIn(places, ["constraints", "owlclaw.constraints"]);
-  return record(found);
-}
-
-function findIn(places: readonly Values[], keys: readonly string[]): unknown {
-  const constraints = places.map((place) => record(own(place, "constraints"))).filter((place) => place !== undefined);
-  for (const place of [...places, ...constraints])
+function findIn(mappings: readonly Values[], keys: readonly string[]): unknown {
+  const constraints = mappings
+    .map((mapping) => record(own(mapping, "constraints")))
+    .filter((each) => each !== undefined);
+  for (const mapping of [...mappings, ...constraints])
     for (const key of keys) {
-      const value = own(place, key);
+      const value = own(mapping, key);
       if (value !== undefined && value !== null) return value;
     }
   return undefined;
@@ -219,7 +211,7 @@ function words(value: unknown, separator: RegExp): readonly string[] {
   return [...new Set(items.map(scalar).filter((item) => item !== undefined))];
 }
 
-/** For a skill that does not describe itself: what its text begins with. */
+/** The default description: the first paragraph of the text. */
 function firstParagraph(body: string): string {
   const paragraph = body.split(/\r?\n\s*\r?\n/).find((block) => block.trim() !== "" && !/^\s*(#|```|---)/.test(block));
   return (paragraph ?? "").replaceAll(/\s+/g, " ").trim().slice(0, MAX_DESCRIPTION_CHARS);

@@ -1,13 +1,14 @@
+import { messageOf } from "../errors/owl-error.ts";
 import { readFrontmatter, readMetadata, type SkillMetadata } from "./frontmatter.ts";
 import { readHeadInside } from "./read-inside.ts";
 import type { FoundSkill, SkillFile, SkillProblem } from "./scan-skills.ts";
 import { decode } from "./skill-contents.ts";
 import { categoryOf, formatSkillUri, MANIFEST } from "../capability/skill-uri.ts";
 
-/** Longer instructions than this fit into no model. */
+/** A longer SKILL.md does not fit into a model's context. */
 export const MAX_MANIFEST_BYTES: number = 1024 * 1024;
 
-/** The frontmatter, four bytes to a character, and a first paragraph. */
+/** The longest frontmatter, at four bytes per character, and a first paragraph. */
 const HEAD_BYTES = 4 * 65_536 + 8192;
 
 export interface Skill extends FoundSkill {
@@ -16,9 +17,9 @@ export interface Skill extends FoundSkill {
   readonly uri: string;
   readonly category: string;
   readonly metadata: SkillMetadata;
-  /** Of all files together. */
+  /** Of all files. */
   readonly fingerprint: string;
-  /** When any of its files was written last. */
+  /** Of the newest file. */
   readonly modifiedMs: number;
   readonly manifestBytes: number;
 }
@@ -27,17 +28,17 @@ interface LoadedSkill {
   /** Undefined when it cannot be served. */
   readonly skill: Skill | undefined;
   readonly problems: readonly SkillProblem[];
-  /** Its SKILL.md as it was read, unless that is too long to be held in memory. */
+  /** Its SKILL.md with its bytes, unless it is too long to be kept in memory. */
   readonly manifest?: SkillFile | undefined;
-  /** What SKILL.md says is broken, as after a save in the middle of the work: what it said before may stay. */
+  /** SKILL.md is invalid, for example after a save during an edit: the last valid one may be served instead. */
   readonly isUnfinished?: boolean;
 }
 
-/** Reads a skill's own words about itself. Whatever is wrong with it is told, and harms no other skill. */
+/** Reads a skill's metadata. Its errors are reported and do not affect other skills. */
 export function loadSkill(root: string, found: FoundSkill): LoadedSkill {
   const path = `${found.path.join("/")}/${MANIFEST}`;
   const manifest = found.files.get(MANIFEST);
-  // What keeps the file itself from being served was told by the scan.
+  // The scan has reported why the file is not served.
   if (manifest === undefined) return { skill: undefined, problems: [] };
   const refuse = (message: string, fix: string, line?: number): LoadedSkill => ({
     skill: undefined,
@@ -50,12 +51,12 @@ export function loadSkill(root: string, found: FoundSkill): LoadedSkill {
   try {
     head = readHeadInside(root, manifest.diskPath, { maxBytes: HEAD_BYTES });
   } catch (error) {
-    const reason = `it cannot be read: ${error instanceof Error ? error.message : String(error)}`;
-    // Whoever takes away the right to read it does not want it to be served.
+    const reason = `it cannot be read: ${messageOf(error)}`;
+    // Removing the read permission is taken as a wish not to serve it: no earlier version is used.
     return { ...refuse(reason, "make it readable"), isUnfinished: false };
   }
   const text = decodeHead(head);
-  if (text === undefined) return refuse("it is no UTF-8 text", "save it as UTF-8");
+  if (text === undefined) return refuse("it is not UTF-8 text", "save it as UTF-8");
   const frontmatter = readFrontmatter(text);
   if (!frontmatter.ok) return refuse(frontmatter.message, frontmatter.fix, frontmatter.line);
   const { values, body } = frontmatter;
@@ -72,12 +73,12 @@ export function loadSkill(root: string, found: FoundSkill): LoadedSkill {
   return { skill: toSkill(withManifest(found, kept), metadata), problems, manifest: kept };
 }
 
-/** The skill with this SKILL.md in place of the one on the disk. */
+/** The skill with this SKILL.md instead of the one on disk. */
 function withManifest(found: FoundSkill, manifest: SkillFile | undefined): FoundSkill {
   return manifest === undefined ? found : { ...found, files: new Map([...found.files, [MANIFEST, manifest]]) };
 }
 
-/** The last character may be cut in the middle. */
+/** The head may end in the middle of a character. */
 function decodeHead(head: Buffer): string | undefined {
   if (head.length < HEAD_BYTES) return decode(head);
   for (let cut = 0; cut < 4; cut += 1) {
@@ -87,7 +88,6 @@ function decodeHead(head: Buffer): string | undefined {
   return undefined;
 }
 
-/** A skill whose SKILL.md says what it said before. */
 function toSkill(found: FoundSkill, metadata: SkillMetadata): Skill {
   const files = [...found.files.values()];
   return {
@@ -107,16 +107,16 @@ function fingerprintOf({ files, folders }: FoundSkill): string {
   return [...states.sort(), ...folders].join("\n");
 }
 
-/** A skill as it stands on the disk, and what is served of it. */
+/** A skill on disk, and what is served of it. */
 export interface SkillState {
   readonly found: FoundSkill;
   readonly loaded: LoadedSkill;
-  /** The last SKILL.md that could be used. */
+  /** The last valid SKILL.md. */
   readonly good?: SkillFile | undefined;
 }
 
-/** The state after a new SKILL.md was read. While that is broken, the skill is served with the one before. */
-export function stateAfter(before: SkillState | undefined, found: FoundSkill, loaded: LoadedSkill): SkillState {
+/** The state after a new SKILL.md was read. While that is invalid, the skill is served with the last valid one. */
+export function withNewManifest(before: SkillState | undefined, found: FoundSkill, loaded: LoadedSkill): SkillState {
   const { skill, isUnfinished = false } = loaded;
   if (skill !== undefined) return { found, loaded, good: loaded.manifest };
   const served = before?.loaded.skill;
@@ -129,14 +129,14 @@ export function stateAfter(before: SkillState | undefined, found: FoundSkill, lo
   return { found, good, loaded: { ...loaded, problems, skill: renewed(served, withManifest(found, good)) } };
 }
 
-/** The state after other files of the skill may have changed, and its SKILL.md did not. */
-export function stateBeside(before: SkillState, found: FoundSkill): SkillState {
+/** The state after files of the skill other than SKILL.md may have changed. */
+export function withChangedFiles(before: SkillState, found: FoundSkill): SkillState {
   const { loaded, good } = before;
   if (loaded.skill === undefined) return { ...before, found };
   return { ...before, found, loaded: { ...loaded, skill: renewed(loaded.skill, withManifest(found, good)) } };
 }
 
-/** What did not change stays the same object. */
+/** Returns the same object when nothing changed. */
 function renewed(skill: Skill, found: FoundSkill): Skill {
   return skill.fingerprint === fingerprintOf(found) ? skill : toSkill(found, skill.metadata);
 }

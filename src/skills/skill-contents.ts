@@ -1,22 +1,22 @@
 import { createHash } from "node:crypto";
 import type { ReadFile } from "./read-inside.ts";
-import { type ResourceContents, steadyContents, type ContentFacts, META, byteRange } from "../capability/content.ts";
-import type { ReadWish } from "../capability/context.ts";
+import { type ResourceContents, markImmutable, type ContentFacts, META, byteRange } from "../capability/content.ts";
+import type { ReadOptions } from "../capability/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { extname } from "node:path";
 
-/** One file's bytes as clients get them. */
+/** The contents of one file. */
 export interface SkillContent {
   readonly fingerprint: string;
   readonly modifiedMs: number;
   readonly bytes: Buffer;
-  /** Undefined when the bytes are no UTF-8. */
+  /** Undefined when the bytes are not UTF-8. */
   readonly text: string | undefined;
-  /** `sha256:` and 64 hexadecimal digits, as the skills extension writes it. */
+  /** `sha256:` and 64 hexadecimal digits, the format of the skills extension. */
   readonly digest: string;
 }
 
-/** A byte order mark is part of the file and stays. */
+/** Keeps a byte order mark: it is part of the file. */
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export function toContent({ bytes, fingerprint, modifiedMs }: ReadFile): SkillContent {
@@ -28,12 +28,12 @@ export function decode(bytes: Uint8Array): string | undefined {
   try {
     return UTF8.decode(bytes);
   } catch {
-    // No text: it travels as base64.
+    // Binary: it is sent as base64.
     return undefined;
   }
 }
 
-/** What was read lately, up to a number of bytes; the longest unused goes first. */
+/** An LRU cache of contents, bounded in bytes. */
 export class ContentCache {
   readonly #maxBytes: number;
   readonly #contents = new Map<string, SkillContent>();
@@ -70,7 +70,7 @@ export class ContentCache {
   }
 }
 
-/** The text is kept beside the bytes, in at most two bytes a character; so is, once it was read, the JSON of both. */
+/** Bytes and text, and the same again for the JSON that is cached when they are sent. */
 function costOf({ bytes, text = "" }: SkillContent): number {
   return 2 * bytes.length + 2 * text.length;
 }
@@ -78,10 +78,10 @@ function costOf({ bytes, text = "" }: SkillContent): number {
 export interface RenderOptions {
   readonly uri: string;
   readonly mimeType: string;
-  readonly wish: ReadWish | undefined;
+  readonly wish: ReadOptions | undefined;
 }
 
-/** A file as MCP contents: whole, a part of it, or the word that it has not changed. */
+/** A file as MCP contents: whole, a range of it, or "not modified". */
 export function renderContent(content: SkillContent, { uri, mimeType, wish }: RenderOptions): ResourceContents {
   if (wish === undefined) return whole(content, { uri, mimeType });
   const { bytes, digest, text } = content;
@@ -99,13 +99,13 @@ export function renderContent(content: SkillContent, { uri, mimeType, wish }: Re
 
 const rendered = new WeakMap<SkillContent, ResourceContents>();
 
-/** Most reads are of the same few files under the same name: one object serves them all. */
+/** Most reads request the same few files by the same URI: the rendered object is cached. */
 function whole(content: SkillContent, common: Pick<RenderOptions, "uri" | "mimeType">): ResourceContents {
   const known = rendered.get(content);
   if (known !== undefined && known.uri === common.uri && known.mimeType === common.mimeType) return known;
   const { bytes, text } = content;
   const contents = { ...common, ...asBody(bytes, text), _meta: { [META.content]: factsOf(content) } };
-  rendered.set(content, steadyContents(contents));
+  rendered.set(content, markImmutable(contents));
   return contents;
 }
 
@@ -118,7 +118,7 @@ function entityTag(digest: string): string {
   return `"${digest}"`;
 }
 
-/** `If-None-Match`: a list of tags, or a star; a bare digest will do too. */
+/** `If-None-Match`: a list of tags, or a star; a digest without quotes is accepted too. */
 function matches(header: string | undefined, digest: string): boolean {
   if (header === undefined) return false;
   return header.split(",").some((each) => {

@@ -6,9 +6,9 @@ import {
   scanSkills,
   type SkillFile,
   type SkillProblem,
-  Breather,
+  TimeSlice,
 } from "./scan-skills.ts";
-import { loadSkill, type Skill, type SkillState, stateAfter, stateBeside } from "./load-skill.ts";
+import { loadSkill, type Skill, type SkillState, withNewManifest, withChangedFiles } from "./load-skill.ts";
 import { readInside } from "./read-inside.ts";
 import { ContentCache, type SkillContent, toContent } from "./skill-contents.ts";
 import { MANIFEST, type SkillPath, formatSkillUri } from "../capability/skill-uri.ts";
@@ -17,11 +17,11 @@ const CACHE_BYTES = 64 * 1024 * 1024;
 
 interface LibraryChange {
   readonly isChanged: boolean;
-  /** URIs whose content is not what it was. */
+  /** URIs whose content changed. */
   readonly updated: readonly string[];
 }
 
-/** The skills below one folder, held in memory and renewed as far as the disk changed. */
+/** The skills below one folder, in memory; `refresh` reads what changed on disk. */
 export class SkillLibrary {
   readonly dir: string;
   readonly #cache = new ContentCache(CACHE_BYTES);
@@ -37,12 +37,12 @@ export class SkillLibrary {
     this.#root = dir;
   }
 
-  /** `skills.dir` without links, which is what is watched. */
+  /** The real path of `skills.dir`, which is watched. */
   get root(): string {
     return this.#root;
   }
 
-  /** By path, in the order of their URIs. The same object until something changed. */
+  /** By path, sorted by URI. The same object until something changes. */
   get skills(): ReadonlyMap<string, Skill> {
     return this.#skills;
   }
@@ -51,14 +51,14 @@ export class SkillLibrary {
     return this.#problems;
   }
 
-  /** Looks at the disk: all of it, or where these files are. One look at a time. */
+  /** Scans the whole folder, or only around these files. Scans run one at a time. */
   refresh(files?: ReadonlySet<string>): Promise<LibraryChange> {
     const run = this.#queue.then(() => this.#refresh(files));
     this.#queue = run.catch(() => undefined);
     return run;
   }
 
-  /** The skill that a place belongs to: the longest part of the path that holds a SKILL.md; and the file in it. */
+  /** The innermost skill that contains the path, and the file in it. */
   find(path: SkillPath): { readonly skill: Skill; readonly name: string } | undefined {
     for (let length = path.length; length > 0; length -= 1) {
       const skill = this.#skills.get(path.slice(0, length).join("/"));
@@ -86,25 +86,25 @@ export class SkillLibrary {
       !scopes.some((scope) => isWithin(path, scope.join("/").normalize("NFC")));
     const entries = new Map([...this.#entries].filter(([key]) => isOutside(key)));
     const problems = this.#scanProblems.filter(({ path }) => isOutside(path));
-    const breather = new Breather();
+    const breather = new TimeSlice();
     for (const scope of scopes) {
       const scan = await scanSkills(root, scope, breather);
       problems.push(...scan.problems);
       for (const found of scan.skills) {
-        await breather.breathe();
+        await breather.yieldIfUsedUp();
         entries.set(found.path.join("/"), this.#load(found));
       }
     }
     return this.#settle(entries, problems);
   }
 
-  /** Only what changed is read again. */
+  /** Reads a SKILL.md only when it changed. */
   #load(found: FoundSkill): SkillState {
     const before = this.#entries.get(found.path.join("/"));
     const manifest = found.files.get(MANIFEST);
     return before !== undefined && manifest?.fingerprint === before.found.files.get(MANIFEST)?.fingerprint
-      ? stateBeside(before, found)
-      : stateAfter(before, found, loadSkill(this.#root, found));
+      ? withChangedFiles(before, found)
+      : withNewManifest(before, found, loadSkill(this.#root, found));
   }
 
   #settle(entries: ReadonlyMap<string, SkillState>, scanProblems: readonly SkillProblem[]): LibraryChange {
@@ -121,7 +121,7 @@ export class SkillLibrary {
     return { isChanged: !isSame, updated: isSame ? [] : changedUris(before, named.skills) };
   }
 
-  /** For each file the folder to look at again: the outermost skill around it, or the folder it stands in. */
+  /** The folders to scan again: for each file the outermost skill that contains it, or else its folder. */
   #scopesOf(files: ReadonlySet<string>): readonly (readonly string[])[] {
     const scopes = new Map<string, readonly string[]>();
     for (const file of files) {
@@ -147,7 +147,7 @@ function isWithin(path: string, scope: string): boolean {
   return scope === "" || path === scope || path.startsWith(`${scope}/`);
 }
 
-/** Puts the skills in order and leaves out those that take the name of a neighbour. */
+/** Sorts the skills and leaves out those whose name is taken by another skill of the category. */
 function settleNames(all: readonly Skill[]): {
   readonly skills: ReadonlyMap<string, Skill>;
   readonly problems: readonly SkillProblem[];
@@ -178,7 +178,7 @@ function settleNames(all: readonly Skill[]): {
   return { skills: new Map(kept.map((skill) => [skill.key, skill])), problems };
 }
 
-/** URIs of files that were made, changed or removed. The SKILL.md of a skill has two. */
+/** URIs of files that were created, changed or removed. A SKILL.md has two URIs. */
 function changedUris(before: ReadonlyMap<string, Skill>, after: ReadonlyMap<string, Skill>): readonly string[] {
   const keys = new Set([...before.keys(), ...after.keys()]);
   return [...keys].flatMap((key) => changedFiles(before.get(key), after.get(key)));

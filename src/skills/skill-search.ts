@@ -9,10 +9,10 @@ interface RankedSkill {
   readonly score: number;
 }
 
-/** What a word found in this place is worth. */
+/** The weight of a match by field. */
 const WEIGHTS = { name: 8, tags: 6, category: 4, description: 2 } as const;
 
-/** The skills that have to do with the words, best first. Every word must be found somewhere; no words find all. */
+/** The skills that match all of the words, best first. An empty text matches all skills. */
 export function searchSkills(skills: Iterable<Skill>, words: string, filter: SkillFilter = {}): readonly RankedSkill[] {
   const isMeant = skillFilter(filter);
   const terms = [...new Set(termsOf(words))];
@@ -37,7 +37,7 @@ function scoreOf(skill: Skill, terms: readonly string[]): number | undefined {
   for (const term of terms) {
     let best = 0;
     for (const { words, text, weight } of fields) {
-      // A whole word says more than the same letters inside of another.
+      // A whole word counts more than a part of a word.
       if (words.has(term)) best += weight;
       else if (text.includes(term)) best += weight / 4;
     }
@@ -77,7 +77,7 @@ function fold(text: string): string {
 }
 
 const MAX_LIMIT = 50;
-/** Fifty descriptions of the longest kind would fill a result with one answer. */
+/** Bounds the result: fifty descriptions of full length would exceed it. */
 const MAX_DESCRIPTION_CHARS = 300;
 
 const input = z.strictObject({
@@ -117,7 +117,7 @@ export function skillSearch(library: SkillLibrary): HandlerDefinition<typeof inp
     input,
     output,
     run: ({ query, category, tags, uri, limit }, { seesResource }) => {
-      // Before the count: that there is something hidden is nobody's business.
+      // Filtered before the count, so that the total does not reveal hidden skills.
       const found = searchSkills(library.skills.values(), query, { category, tags, uri }).filter(
         ({ skill }) => seesResource?.(skill.uri) ?? true,
       );

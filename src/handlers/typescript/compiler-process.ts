@@ -1,3 +1,4 @@
+import { messageOf } from "../../errors/owl-error.ts";
 import type ts from "typescript-6";
 import { isExtractRequest, type ExtractAnswer, type ExtractedFile } from "./run-compiler.ts";
 import { dirname } from "node:path";
@@ -126,8 +127,4 @@ function sharedFiles(program: ts.Program, host: TrackingHost, rootNames: readonl
     .map(({ fileName }) => fileName)
     .filter((name) => !imported.has(name));
   return [...rest, ...host.packageFiles];
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,7 +1,7 @@
 import type { JsonSchema } from "../../capability/schema.ts";
 import type { Doc, DocTag } from "./doc-comment.ts";
 import { parseLiteral } from "./literal-values.ts";
-import type { Mapping, Place } from "./mapping.ts";
+import type { Mapping, TypeLocation } from "./mapping.ts";
 
 interface Constraint {
   /** The JSON type that it can constrain; undefined: any. */
@@ -52,7 +52,7 @@ export function isConstraint(name: string): boolean {
 /** Adds what a doc comment says of a field: its text, and the tags that JSON Schema knows. */
 export function documentedSchema(
   mapping: Pick<Mapping, "refuse">,
-  { schema, doc, place }: { schema: JsonSchema; doc: Doc; place: Place },
+  { schema, doc, place }: { schema: JsonSchema; doc: Doc; place: TypeLocation },
 ): JsonSchema {
   const described = doc.text === "" ? schema : { ...schema, description: doc.text };
   return constrained(mapping, { schema: described, tags: doc.tags, place });
@@ -60,7 +60,7 @@ export function documentedSchema(
 
 export function constrained(
   mapping: Pick<Mapping, "refuse">,
-  { schema, tags, place }: { schema: JsonSchema; tags: readonly DocTag[]; place: Place },
+  { schema, tags, place }: { schema: JsonSchema; tags: readonly DocTag[]; place: TypeLocation },
 ): JsonSchema {
   const result: Record<string, unknown> = { ...schema };
   for (const tag of tags) {

@@ -1,3 +1,4 @@
+import { messageOf } from "../../errors/owl-error.ts";
 import { resolve } from "node:path";
 import type { FileDescription, HandlerProblem } from "../handler-description.ts";
 import { DescriptionCache } from "./description-cache.ts";
@@ -69,7 +70,7 @@ async function extract(files: readonly string[], signal: AbortSignal | undefined
 }
 
 function failure(file: string, error: unknown): ExtractedFile {
-  const message = `its types could not be read: ${error instanceof Error ? error.message : String(error)}`;
+  const message = `its types could not be read: ${messageOf(error)}`;
   const problem: HandlerProblem = { file, message, fix: "simplify its types, or use defineHandler with a schema" };
   return { file, handlers: [], origins: [], problems: [problem], dependencies: [], missing: [] };
 }

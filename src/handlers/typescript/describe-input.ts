@@ -5,7 +5,7 @@ import { compiler, hasFlag, isObject, isDate } from "./compiler.ts";
 import { constrained, documentedSchema, isConstraint } from "./constraint-tags.ts";
 import { type Doc, type DocTag, docOfNode } from "./doc-comment.ts";
 import { literalOf } from "./literal-values.ts";
-import type { Place, Refusal } from "./mapping.ts";
+import type { TypeLocation, Refusal } from "./mapping.ts";
 import { isOptionalField } from "./structure-to-schema.ts";
 import type { Parameter } from "./exported-functions.ts";
 import { fixFor } from "./refused-types.ts";
@@ -73,7 +73,7 @@ function withoutNothing(type: ts.Type): ts.Type | undefined {
 
 function fieldsOf(writer: SchemaWriter, parameter: Parameter, doc: Doc): JsonSchema {
   const { type, node, declaration, name } = parameter;
-  const place: Place = { path: "", pointer: "", node };
+  const place: TypeLocation = { path: "", pointer: "", node };
   const found = writer.toSchema(withoutNothing(type) ?? type, place);
   const { description: _, ...schema } = resolved(writer, found);
   const properties = isFields(schema["properties"]) ? schema["properties"] : {};
@@ -103,7 +103,7 @@ function positionalSchema(writer: SchemaWriter, { parameters, doc }: InputSource
   for (const [index, parameter] of parameters.entries()) {
     // A destructured parameter has no name of its own; the doc comment may give it one.
     const name = parameter.name === "" ? (written[index] ?? "") : parameter.name;
-    const place: Place = { path: name, pointer: `/${name}`, node: parameter.node };
+    const place: TypeLocation = { path: name, pointer: `/${name}`, node: parameter.node };
     if (name === "") {
       const message = `parameter ${index + 1} is destructured beside others and has no name`;
       writer.refuse({ place, message, fix: "give it a name, or take one object for all" });
@@ -122,7 +122,7 @@ function positionalSchema(writer: SchemaWriter, { parameters, doc }: InputSource
 
 function parameterSchema(
   writer: SchemaWriter,
-  { parameter, place, doc }: { parameter: Parameter; place: Place; doc: Doc },
+  { parameter, place, doc }: { parameter: Parameter; place: TypeLocation; doc: Doc },
 ): JsonSchema {
   const { type, declaration, isUntyped, node } = parameter;
   const schema = isUntyped ? refuseUntyped(writer, place) : writer.toSchema(type, place);
@@ -137,7 +137,7 @@ function parameterSchema(
   return fieldDoc(writer, { schema: described, doc, names: [place.path], node });
 }
 
-function refuseUntyped(writer: SchemaWriter, place: Place): JsonSchema {
+function refuseUntyped(writer: SchemaWriter, place: TypeLocation): JsonSchema {
   const message = `the parameter ${place.path} has no type`;
   return writer.refuse({ place, message, fix: `write its type, in JavaScript as "@param {string} ${place.path}"` });
 }

@@ -2,7 +2,7 @@ import type ts from "typescript-6";
 import type { JsonSchema } from "../../capability/schema.ts";
 
 /** Where in a signature a type stands: for messages, for dates, and to find the line. */
-export interface Place {
+export interface TypeLocation {
   /** As an author would write it: `order.items[].price`. */
   readonly path: string;
   /** As a JSON pointer, `*` for each item: `/order/items/*`. */
@@ -12,7 +12,7 @@ export interface Place {
 
 /** What is wrong with one type, before file and line are known. */
 export interface Refusal {
-  readonly place: Place;
+  readonly place: TypeLocation;
   readonly message: string;
   readonly fix: string;
 }
@@ -23,16 +23,16 @@ export interface Mapping {
   readonly program: ts.Program;
   /** Input is closed (unknown fields are mistakes); output is open (a function may return more than its type says). */
   readonly side: "input" | "output";
-  toSchema(type: ts.Type, place: Place): JsonSchema;
+  toSchema(type: ts.Type, place: TypeLocation): JsonSchema;
   refuse(refusal: Refusal): JsonSchema;
   /** A Date arrives as text: remembers where, so that it is made a Date before the call. */
-  addDate(place: Place): void;
+  addDate(place: TypeLocation): void;
 }
 
 /** Items of an array from some index on: a pointer has no way to say it. */
 export const LATER_ITEMS = "-";
 
-export function placeBelow(place: Place, step: { key: string; node?: ts.Node | undefined }): Place {
+export function locationBelow(place: TypeLocation, step: { key: string; node?: ts.Node | undefined }): TypeLocation {
   const isItem = step.key === "*" || step.key === LATER_ITEMS;
   const name = /^[\w$]+$/.test(step.key) ? `.${step.key}` : `[${JSON.stringify(step.key)}]`;
   return {

@@ -1,6 +1,6 @@
 import type ts from "typescript-6";
 import { compiler, hasFlag, isLibraryType, isObject } from "./compiler.ts";
-import type { Place, Refusal } from "./mapping.ts";
+import type { TypeLocation, Refusal } from "./mapping.ts";
 
 const BYTES = 'write string and decode it: Buffer.from(text, "base64")';
 const JSON_ONLY = "write an interface with the fields that JSON can carry";
@@ -75,7 +75,7 @@ function isNodeType(symbol: ts.Symbol): boolean {
 }
 
 /** Names the first type at this place that the compiler does not know, and the import that should have brought it. */
-export function unresolvedRefusal(checker: ts.TypeChecker, place: Place): Refusal {
+export function unresolvedRefusal(checker: ts.TypeChecker, place: TypeLocation): Refusal {
   const reference = findUnresolved(checker, place.node);
   const name = reference?.getText() ?? place.path;
   const module = reference === undefined ? undefined : importOf(reference);

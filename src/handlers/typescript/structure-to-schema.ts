@@ -14,12 +14,12 @@ import {
 } from "./compiler.ts";
 import { documentedSchema } from "./constraint-tags.ts";
 import { docOfSymbol } from "./doc-comment.ts";
-import { type Mapping, type Place, placeBelow, LATER_ITEMS } from "./mapping.ts";
+import { type Mapping, type TypeLocation, locationBelow, LATER_ITEMS } from "./mapping.ts";
 
 const INTEGER_KEY = String.raw`^(0|[1-9]\d*)$`;
 
 /** An object type, an intersection, a record: its fields and index signatures. */
-export function objectToSchema(mapping: Mapping, type: ts.Type, place: Place): JsonSchema {
+export function objectToSchema(mapping: Mapping, type: ts.Type, place: TypeLocation): JsonSchema {
   const properties: Record<string, JsonSchema> = {};
   const required: string[] = [];
   for (const field of mapping.checker.getPropertiesOfType(type)) {
@@ -45,9 +45,9 @@ export function isOptionalField(checker: ts.TypeChecker, field: ts.Symbol): bool
   return (field.flags & compiler.SymbolFlags.Optional) !== 0 || mayBeNothing(checker.getTypeOfSymbol(field));
 }
 
-function fieldToSchema(mapping: Mapping, field: ts.Symbol, place: Place): JsonSchema | undefined {
+function fieldToSchema(mapping: Mapping, field: ts.Symbol, place: TypeLocation): JsonSchema | undefined {
   const node = field.valueDeclaration ?? field.declarations?.[0];
-  const below = placeBelow(place, { key: field.name, node });
+  const below = locationBelow(place, { key: field.name, node });
   if (field.name.startsWith("__@")) {
     return mapping.refuse({ place: below, message: "a symbol cannot name a field in JSON", fix: "name it with text" });
   }
@@ -63,11 +63,11 @@ function isAbsent(type: ts.Type): boolean {
   return parts.every((part) => hasFlag(part, compiler.TypeFlags.Undefined | compiler.TypeFlags.Never));
 }
 
-function indexKeywords(mapping: Mapping, type: ts.Type, place: Place): Record<string, unknown> {
+function indexKeywords(mapping: Mapping, type: ts.Type, place: TypeLocation): Record<string, unknown> {
   const patternProperties: Record<string, JsonSchema> = {};
   let additionalProperties: JsonSchema | undefined;
   for (const info of mapping.checker.getIndexInfosOfType(type)) {
-    const below = placeBelow(place, { key: "*", node: info.declaration });
+    const below = locationBelow(place, { key: "*", node: info.declaration });
     if (hasFlag(info.keyType, compiler.TypeFlags.ESSymbol)) continue;
     const schema = mapping.toSchema(info.type, below);
     const pattern = hasFlag(info.keyType, compiler.TypeFlags.Number) ? INTEGER_KEY : templatePattern(info.keyType);
@@ -83,7 +83,7 @@ function indexKeywords(mapping: Mapping, type: ts.Type, place: Place): Record<st
 type Literal = string | number | boolean;
 
 /** A union as `enum`, `anyOf`, or `oneOf` where one field tells the members apart. */
-export function unionToSchema(mapping: Mapping, type: ts.UnionType, place: Place): JsonSchema {
+export function unionToSchema(mapping: Mapping, type: ts.UnionType, place: TypeLocation): JsonSchema {
   const members = type.types.filter((member) => !isNothing(member));
   const literals = members.map(literalValue).filter((value) => value !== undefined);
   const others = members.filter(
@@ -139,12 +139,12 @@ function fieldLiterals(checker: ts.TypeChecker, type: ts.Type, name: string): re
   return values.every((value) => value !== undefined) ? values : [];
 }
 
-export function arrayToSchema(mapping: Mapping, type: ts.TypeReference, place: Place): JsonSchema {
+export function arrayToSchema(mapping: Mapping, type: ts.TypeReference, place: TypeLocation): JsonSchema {
   const [item] = mapping.checker.getTypeArguments(type);
   if (item === undefined) return { type: "array" };
   // The type of an array that is always empty.
   if (hasFlag(item, compiler.TypeFlags.Never)) return { type: "array", maxItems: 0 };
-  const items = mapping.toSchema(item, placeBelow(place, { key: "*" }));
+  const items = mapping.toSchema(item, locationBelow(place, { key: "*" }));
   return { type: "array", items: mapping.side === "output" ? orNull(item, items) : items };
 }
 
@@ -154,7 +154,7 @@ export function orNull(type: ts.Type, schema: JsonSchema): JsonSchema {
   return mayBeNothing(type) && !isNullable ? { anyOf: [schema, { type: "null" }] } : schema;
 }
 
-export function tupleToSchema(mapping: Mapping, type: ts.TypeReference, place: Place): JsonSchema {
+export function tupleToSchema(mapping: Mapping, type: ts.TypeReference, place: TypeLocation): JsonSchema {
   const { target } = type;
   if (!isTuple(target)) return arrayToSchema(mapping, type, place);
   const items = mapping.checker.getTypeArguments(type);
@@ -168,8 +168,8 @@ export function tupleToSchema(mapping: Mapping, type: ts.TypeReference, place: P
   }
   const fixed = restAt === -1 ? items : items.slice(0, restAt);
   const rest = restAt === -1 ? undefined : items[restAt];
-  const restPlace = placeBelow(place, { key: fixed.length === 0 ? "*" : LATER_ITEMS });
-  const prefixItems = fixed.map((item, index) => mapping.toSchema(item, placeBelow(place, { key: String(index) })));
+  const restPlace = locationBelow(place, { key: fixed.length === 0 ? "*" : LATER_ITEMS });
+  const prefixItems = fixed.map((item, index) => mapping.toSchema(item, locationBelow(place, { key: String(index) })));
   return {
     type: "array",
     ...(prefixItems.length > 0 ? { prefixItems } : {}),

@@ -12,7 +12,7 @@ import {
 } from "./compiler.ts";
 import { docOfSymbol } from "./doc-comment.ts";
 import { objectToSchema, unionToSchema, arrayToSchema, tupleToSchema, templatePattern } from "./structure-to-schema.ts";
-import { LATER_ITEMS, type Mapping, type Place, type Refusal } from "./mapping.ts";
+import { LATER_ITEMS, type Mapping, type TypeLocation, type Refusal } from "./mapping.ts";
 import { fixFor, unresolvedRefusal } from "./refused-types.ts";
 
 /** Past these a schema is of no use to a model, and a type that grows with every level never ends. */
@@ -56,11 +56,11 @@ export class SchemaWriter implements Mapping {
     return {};
   }
 
-  addDate({ pointer }: Place): void {
+  addDate({ pointer }: TypeLocation): void {
     if (this.side === "input") this.dates.add(pointer);
   }
 
-  toSchema(type: ts.Type, place: Place): JsonSchema {
+  toSchema(type: ts.Type, place: TypeLocation): JsonSchema {
     return this.#simple(type) ?? this.#refused(type, place) ?? this.#nested(type, place);
   }
 
@@ -79,7 +79,7 @@ export class SchemaWriter implements Mapping {
     return undefined;
   }
 
-  #refused(type: ts.Type, place: Place): JsonSchema | undefined {
+  #refused(type: ts.Type, place: TypeLocation): JsonSchema | undefined {
     if (isUnresolved(type)) return this.refuse(unresolvedRefusal(this.checker, place));
     if (isDate(type, this.program) || type.isUnion()) return undefined;
     const fix = isNothing(type) ? "write null, or leave it out" : fixFor(type, this.program);
@@ -88,7 +88,7 @@ export class SchemaWriter implements Mapping {
     return this.refuse({ place, message: `${place.path} has the type ${name}, which JSON cannot carry`, fix });
   }
 
-  #nested(type: ts.Type, place: Place): JsonSchema {
+  #nested(type: ts.Type, place: TypeLocation): JsonSchema {
     if (hasFlag(type, compiler.TypeFlags.TemplateLiteral | compiler.TypeFlags.StringMapping))
       return this.#template(type, place);
     if (hasFlag(type, compiler.TypeFlags.Instantiable)) {
@@ -102,14 +102,14 @@ export class SchemaWriter implements Mapping {
     return this.#recursive(type, place);
   }
 
-  #template(type: ts.Type, place: Place): JsonSchema {
+  #template(type: ts.Type, place: TypeLocation): JsonSchema {
     const pattern = templatePattern(type);
     if (pattern !== undefined) return { type: "string", pattern };
     const message = `${place.path} has the type ${this.checker.typeToString(type)}, which has no pattern`;
     return this.refuse({ place, message, fix: "write string with the tag @pattern" });
   }
 
-  #date(place: Place): JsonSchema {
+  #date(place: TypeLocation): JsonSchema {
     if (this.side === "input" && place.pointer.split("/").includes(LATER_ITEMS)) {
       const message = `${place.path} is a Date in the rest of a tuple, whose place cannot be named`;
       return this.refuse({ place, message, fix: "write string with the tag @format date-time, or an array of Date" });
@@ -118,7 +118,7 @@ export class SchemaWriter implements Mapping {
     return { type: "string", format: "date-time" };
   }
 
-  #recursive(type: ts.Type, place: Place): JsonSchema {
+  #recursive(type: ts.Type, place: TypeLocation): JsonSchema {
     const seen = this.#open.find((entry) => entry.type === type);
     if (seen !== undefined) return this.#reference((seen.name ??= this.#nameOf(type)));
     const known = this.#names.get(type);
@@ -136,7 +136,7 @@ export class SchemaWriter implements Mapping {
     return this.#reference(entry.name);
   }
 
-  #structure(type: ts.Type, place: Place): JsonSchema {
+  #structure(type: ts.Type, place: TypeLocation): JsonSchema {
     if (type.isUnion()) return unionToSchema(this, type, place);
     if (isReference(type) && this.checker.isTupleType(type)) return tupleToSchema(this, type, place);
     if (isReference(type) && this.checker.isArrayType(type)) return arrayToSchema(this, type, place);
@@ -166,14 +166,14 @@ export class SchemaWriter implements Mapping {
   }
 
   /** Named by its outermost type, so that it is said once. */
-  #tooLarge(place: Place): JsonSchema {
+  #tooLarge(place: TypeLocation): JsonSchema {
     const outermost = this.#open[0]?.type;
     const name = outermost === undefined ? place.path : this.checker.typeToString(outermost);
     const message = `${name} has too many levels or fields for a schema`;
     return this.refuse({ place, message, fix: "write an interface with the fields that matter, or use Pick" });
   }
 
-  #refuseDeepDate(type: ts.Type, place: Place): void {
+  #refuseDeepDate(type: ts.Type, place: TypeLocation): void {
     const message = `${this.checker.typeToString(type)} contains itself and a Date, whose place cannot be named`;
     this.refuse({ place, message, fix: "write string with the tag @format date-time in place of Date" });
   }

@@ -35,7 +35,7 @@ export class InlineRunner implements Runner, CallRunner {
       this.#lastId += 1;
       const id = this.#lastId;
       this.#calls.set(id, call);
-      call.placeIn(this, id);
+      call.assignTo(this, id);
       this.#host.receive(this.#messageOf(id, call));
     });
   }
@@ -72,7 +72,7 @@ export class InlineRunner implements Runner, CallRunner {
     if (message.t === "done" || message.t === "fail") {
       this.#calls.delete(message.id);
       call?.settle(message);
-    } else if (call !== undefined) call.hear(message, (answer) => this.#host.receive(answer));
+    } else if (call !== undefined) call.receive(message, (answer) => this.#host.receive(answer));
     else if (message.t === "listChanged") this.#options.onListChanged(message.list);
   }
 }

@@ -1,3 +1,4 @@
+import { messageOf } from "../../errors/owl-error.ts";
 import {
   type Completer,
   type Definition,
@@ -39,7 +40,7 @@ export class LoadedFile {
       try {
         this.#add(value);
       } catch (error) {
-        this.#problems.push({ file, message: error instanceof Error ? error.message : String(error) });
+        this.#problems.push({ file, message: messageOf(error) });
       }
     }
   }

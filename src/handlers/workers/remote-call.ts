@@ -1,6 +1,6 @@
 import type { CallContext, ElicitForm, ElicitUrl, LogLevel, SampleRequest } from "../../capability/context.ts";
 import type { SchemaIssue } from "../../capability/schema.ts";
-import { OwlError } from "../../errors/owl-error.ts";
+import { OwlError, messageOf } from "../../errors/owl-error.ts";
 import { activeSpan, errorTypeOf, runInSpan } from "../../telemetry/tracing/active-span.ts";
 import { centred, type Span } from "../../telemetry/tracing/span.ts";
 import { fromWireError } from "./wire-error.ts";
@@ -73,7 +73,7 @@ export class RemoteCall {
   }
 
   /** Who runs it now, and as which of its calls. */
-  placeIn(runner: CallRunner, id: number): void {
+  assignTo(runner: CallRunner, id: number): void {
     this.#place = { runner, id };
   }
 
@@ -113,7 +113,7 @@ export class RemoteCall {
   }
 
   /** What the handler says while it runs. Answers to its questions go back through `send`. */
-  hear(message: FromWorker, send: (message: ToWorker) => void): void {
+  receive(message: FromWorker, send: (message: ToWorker) => void): void {
     const { context } = this;
     if (context === undefined) return;
     switch (message.t) {
@@ -153,7 +153,7 @@ export class RemoteCall {
       (thrown: unknown) => {
         this.#refusals ??= new Map();
         this.#refusals.set(q, thrown);
-        const text = thrown instanceof Error ? thrown.message : String(thrown);
+        const text = messageOf(thrown);
         send({ t: "answer", id, q, error: { message: text } });
       },
     );
@@ -188,10 +188,10 @@ function progressDetails({ total, message }: Extract<FromWorker, { t: "progress"
   return { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
 }
 
-type Asker = (context: CallContext, request: unknown, key: string | undefined) => Promise<unknown>;
+type AskClient = (context: CallContext, request: unknown, key: string | undefined) => Promise<unknown>;
 
 /** The protocol checks the questions themselves before a client sees them. */
-const QUESTIONS: Readonly<Partial<Record<QuestionKind, Asker>>> = {
+const QUESTIONS: Readonly<Partial<Record<QuestionKind, AskClient>>> = {
   elicit: (context, request, key) =>
     isElicit(request) ? context.elicit(request, keyed(key)) : Promise.reject(senseless("elicit")),
   sample: (context, request, key) =>

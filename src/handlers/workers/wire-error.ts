@@ -1,5 +1,5 @@
 import { ERROR_KINDS, type ErrorKind } from "../../errors/kinds.ts";
-import { isOwlError, OwlError } from "../../errors/owl-error.ts";
+import { isOwlError, OwlError, messageOf } from "../../errors/owl-error.ts";
 import type { WireError } from "./worker-protocol.ts";
 
 /** A refused question keeps its number, so that the server recognises its own refusal when it comes back. */
@@ -29,7 +29,7 @@ export class SchemaRefused extends Error {
 /** The file of a handler could not be loaded. */
 export class FileBroken extends OwlError {
   constructor(thrown: unknown) {
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    const reason = messageOf(thrown);
     super("execution_error", `its file could not be loaded: ${reason}`, {
       hint: "The operator must repair the file, or what it needs when it is loaded. The server's log names it.",
     });

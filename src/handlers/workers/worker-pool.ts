@@ -1,4 +1,4 @@
-import { OwlError } from "../../errors/owl-error.ts";
+import { OwlError, messageOf } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { LaunchedWorker, LaunchWorker, WorkerExit } from "./launch-process.ts";
 import { RemoteCall, type RemoteCallOptions, type RemoteTarget, type UseSandbox } from "./remote-call.ts";
@@ -40,7 +40,7 @@ export class WorkerPool {
   readonly #clearings = new Set<Promise<void>>();
   #launching = 0;
   #failedStarts = 0;
-  readonly #pause = new RestartPause();
+  readonly #pause = new RestartBackoff();
   #pulse: NodeJS.Timeout | undefined;
   #lead: WorkerProcess | undefined;
   #closing: Promise<void> | undefined;
@@ -123,7 +123,7 @@ export class WorkerPool {
   #choose(call: RemoteCall): WorkerProcess | undefined {
     let second: WorkerProcess | undefined;
     for (const worker of this.#workers) {
-      if (!worker.canTake || !this.#mayServe(worker, call)) continue;
+      if (!worker.isAvailable || !this.#mayServe(worker, call)) continue;
       const isFree = call.isExclusive ? worker.size === 0 : !worker.hasExclusive;
       if (isFree) return worker;
       if (!worker.hasExclusive || !call.isExclusive) second ??= worker;
@@ -140,7 +140,7 @@ export class WorkerPool {
   readonly #beat = (): void => {
     // What has arrived already is read first: a busy server must not blame its workers.
     setImmediate(() => {
-      for (const worker of this.#workers) worker.checkPulse();
+      for (const worker of this.#workers) worker.checkLiveness();
       if (this.#workers.every(({ size }) => size === 0)) {
         clearInterval(this.#pulse);
         this.#pulse = undefined;
@@ -211,7 +211,7 @@ export class WorkerPool {
     const launch = this.#launch().catch((error: unknown) => {
       this.#launching -= 1;
       this.#pause.ended({ livedMs: 0, wasReady: false, isForCall: false });
-      this.#onFailedStart(error instanceof Error ? error.message : String(error));
+      this.#onFailedStart(messageOf(error));
     });
     this.#launches.add(launch);
     void launch.then(() => this.#launches.delete(launch));
@@ -257,9 +257,9 @@ export class WorkerPool {
     if (worker.isClosing) return this.#onFree();
     const { isReady: wasReady, isEndedForCall: isForCall } = worker;
     const pause = Math.round(this.#pause.ended({ livedMs, wasReady, isForCall }));
-    const facts = { reason, last_words: worker.lastWords, pause_ms: pause };
+    const facts = { reason, last_words: worker.lastOutput, pause_ms: pause };
     this.#options.logger.error("a worker process of handlers ended", facts);
-    if (!worker.isReady) return this.#onFailedStart(`${reason}\n${worker.lastWords}`.trim());
+    if (!worker.isReady) return this.#onFailedStart(`${reason}\n${worker.lastOutput}`.trim());
     // After the calls of the one that is gone have come back.
     setImmediate(() => {
       this.#onFree();
@@ -299,7 +299,7 @@ interface EndedWorker {
 }
 
 /** How long the next worker waits before it starts, so that workers which keep ending do not keep the machine busy. */
-export class RestartPause {
+export class RestartBackoff {
   #pauseMs = 0;
   #endedAtMs = 0;
 

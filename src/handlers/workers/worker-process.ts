@@ -1,5 +1,5 @@
 import { NumberedSlots } from "../../platform/slots.ts";
-import { OwlError } from "../../errors/owl-error.ts";
+import { OwlError, messageOf } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { JsonLines } from "./json-lines.ts";
 import { type LaunchedWorker, logOutputs, type WorkerExit } from "./launch-process.ts";
@@ -93,7 +93,7 @@ export class WorkerProcess implements CallRunner {
     return this.#exclusive > 0;
   }
 
-  get canTake(): boolean {
+  get isAvailable(): boolean {
     return (
       this.isReady &&
       !this.isOver &&
@@ -110,7 +110,7 @@ export class WorkerProcess implements CallRunner {
   }
 
   /** The last that it printed, to explain why it could not start. */
-  get lastWords(): string {
+  get lastOutput(): string {
     return this.#lastLines.join("\n");
   }
 
@@ -121,7 +121,7 @@ export class WorkerProcess implements CallRunner {
     this.client ??= call.client;
     this.usedAtMs = performance.now();
     if (call.isExclusive) this.#exclusive += 1;
-    call.placeIn(this, id);
+    call.assignTo(this, id);
     const { job } = call;
     if (job.op === "describe") {
       return this.#lines.send({ t: "describe", id, file: this.#inside(job.file) } satisfies ToWorker);
@@ -140,7 +140,7 @@ export class WorkerProcess implements CallRunner {
   }
 
   /** Called now and then while it has calls. A worker that let a whole round pass without a word is stuck. */
-  checkPulse(): void {
+  checkLiveness(): void {
     if (this.isOver || this.#calls.size === 0) return;
     if (this.#pingedAt === this.#heard) return this.#takeBack();
     this.#pingedAt = this.#heard;
@@ -175,7 +175,7 @@ export class WorkerProcess implements CallRunner {
     try {
       this.#options.launched.assertLine?.(line);
     } catch (error) {
-      this.kill(`it sent what is not read: ${error instanceof Error ? error.message : String(error)}`);
+      this.kill(`it sent what is not read: ${messageOf(error)}`);
       throw error;
     }
   }
@@ -218,7 +218,7 @@ export class WorkerProcess implements CallRunner {
 
   #pass(message: FromWorker & { readonly id: number }): void {
     const call = this.#calls.get(message.id);
-    if (call !== undefined) call.hear(message, (answer) => this.#lines.send(answer));
+    if (call !== undefined) call.receive(message, (answer) => this.#lines.send(answer));
     else if (message.t === "listChanged") this.#options.onListChanged(message.list);
   }
 

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { ReadWish } from "../../capability/context.ts";
+import type { ReadOptions } from "../../capability/context.ts";
 import type { ResourceDefinition } from "../../capability/define.ts";
 import { META } from "../../capability/content.ts";
 import type { Resource } from "../../capability/registry.ts";
@@ -70,7 +70,7 @@ export async function readResource(
   { uri, _meta }: ReadParams,
   exchange: Exchange,
 ): Promise<Record<string, unknown>> {
-  const wish = readWish(_meta?.[META.wish]);
+  const wish = readWish(_meta?.[META.read]);
   return runWithQuestions(mcp, exchange, {
     boundTo: ["resources/read", uri],
     run: async (call) => {
@@ -89,11 +89,11 @@ const WISH = z.strictObject({
   ifNoneMatch: z.string().max(1024).optional(),
 });
 
-function readWish(value: unknown): ReadWish | undefined {
+function readWish(value: unknown): ReadOptions | undefined {
   if (value === undefined) return undefined;
   const { success, data } = WISH.safeParse(value);
   if (!success) {
-    throw new OwlError("invalid_params", `_meta["${META.wish}"] must be an object with range or ifNoneMatch`, {
+    throw new OwlError("invalid_params", `_meta["${META.read}"] must be an object with range or ifNoneMatch`, {
       hint: 'write {"range": "bytes=0-99"}, or {"ifNoneMatch": "sha256:…"} with the digest of what you have',
     });
   }

@@ -227,7 +227,7 @@ def wire_error(error: BaseException) -> Dict[str, Any]:
     text = str(error)
     if isinstance(error, FileBroken):
         return {
-            "message": f"its file could not be loaded: {text}",
+            "message": f"its file could not be loaded:  {text}",
             "hint": "The operator must repair the file, or what it needs when it is loaded. The server's log names it.",
             "unloaded": True,
         }

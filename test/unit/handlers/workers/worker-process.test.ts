@@ -58,7 +58,7 @@ async function startWorker(killed: WorkerExit = { code: null, signal: "SIGKILL" 
     onExit: () => undefined,
   });
   line.send({ t: "hello", version: "test" });
-  await vi.waitFor(() => expect(worker.canTake).toBe(true), 20_000);
+  await vi.waitFor(() => expect(worker.isAvailable).toBe(true), 20_000);
   const start = async (name: string) => {
     const life = new Lifeline();
     const lost = vi.fn<() => void>();
@@ -87,9 +87,9 @@ test("a call that runs on long after it was stopped costs its worker, when all o
   const neighbour = await start("neighbour");
   careless.stop();
   await pass(RUN_ON_MS / 2);
-  expect(worker.canTake).toBe(true);
+  expect(worker.isAvailable).toBe(true);
   await pass(RUN_ON_MS);
-  expect([worker.canTake, kill.mock.calls.length]).toEqual([false, 0]);
+  expect([worker.isAvailable, kill.mock.calls.length]).toEqual([false, 0]);
   neighbour.finish();
   expect(await neighbour.result).toBe("neighbour is done");
   expect(kill).toHaveBeenCalled();
@@ -105,14 +105,14 @@ test("a call that ends late, but in time, costs nobody anything", async () => {
   slow.finish();
   await vi.waitFor(() => expect(worker.size).toBe(0), 20_000);
   await pass(RUN_ON_MS);
-  expect([worker.canTake, kill.mock.calls.length, slow.lost.mock.calls.length]).toEqual([true, 0, 0]);
+  expect([worker.isAvailable, kill.mock.calls.length, slow.lost.mock.calls.length]).toEqual([true, 0, 0]);
 });
 
 test("one whose stream ended takes no more calls: they would be lost with it", async () => {
   const { worker, kill, start, hangUp } = await startWorker();
   await start("last");
   hangUp();
-  await vi.waitFor(() => expect(worker.canTake).toBe(false), 20_000);
+  await vi.waitFor(() => expect(worker.isAvailable).toBe(false), 20_000);
   expect([worker.isOver, kill.mock.calls.length]).toEqual([false, 0]);
 });
 
