@@ -23,10 +23,10 @@ export class CallRegisters {
   static create(): CallRegisters {
     const folder = mkdtempSync(join(tmpdir(), "owlclaw-worker-"));
     try {
-      const journal = new CallRegisters(openSync(join(folder, "journal"), "w+", 0o600));
-      journal.#write(STARTED_AT, 0);
-      journal.#write(REVOKED_AT, 0);
-      return journal;
+      const registers = new CallRegisters(openSync(join(folder, "registers"), "w+", 0o600));
+      registers.#write(STARTED_AT, 0);
+      registers.#write(REVOKED_AT, 0);
+      return registers;
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

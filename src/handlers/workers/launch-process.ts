@@ -14,11 +14,11 @@ export interface ProcessCommand {
 
 /** Starts a worker beside the server: the protocol on descriptor 3, the journal on 4. */
 export function launchProcess({ program, args, env, cwd }: ProcessCommand): LaunchedWorker {
-  const journal = CallRegisters.create();
+  const registers = CallRegisters.create();
   const child = spawn(program, [...args], {
     env,
     ...(cwd !== undefined && { cwd }),
-    stdio: ["ignore", "pipe", "pipe", "pipe", journal.fd],
+    stdio: ["ignore", "pipe", "pipe", "pipe", registers.fd],
   });
   const stream = child.stdio[3];
   const { stdout, stderr } = child;
@@ -32,7 +32,7 @@ export function launchProcess({ program, args, env, cwd }: ProcessCommand): Laun
       { name: "stderr", stream: stderr },
     ],
     exited: exitOf(child),
-    journal,
+    registers,
     kill: () => void child.kill("SIGKILL"),
   };
 }
@@ -59,7 +59,7 @@ export interface LaunchedWorker {
   readonly exited: Promise<WorkerExit>;
   /** After its end, when nothing of it is left; where that takes longer than the end itself. */
   readonly cleared?: Promise<void>;
-  readonly journal?: CallRegisters;
+  readonly registers?: CallRegisters;
   /** Throws for a message that is not to be parsed. */
   readonly assertLine?: (line: string) => void;
   /** Stands before every path inside, where the files are elsewhere. */

@@ -35,7 +35,7 @@ const host = new WorkerHost({
   importFile: makeImporter({ cacheFolder: cacheFolder === "" ? undefined : cacheFolder, entry: publicEntry, kept }),
   keep: (texts) => kept.add(texts),
   send,
-  journal: isPair ? undefined : CallRegisters.inherited(JOURNAL_FD),
+  registers: isPair ? undefined : CallRegisters.inherited(JOURNAL_FD),
 });
 
 process.on("unhandledRejection", (reason) => {

@@ -16,7 +16,7 @@ interface HostOptions {
   /** Told of texts that stand in for files. */
   readonly keep?: (texts: Readonly<Record<string, string>>) => void;
   readonly send: (message: FromWorker) => void;
-  readonly journal?: CallRegisters | undefined;
+  readonly registers?: CallRegisters | undefined;
 }
 
 const NO_CONTEXT = { principal: { id: "", scopes: [], claims: {} }, traceId: "", protocolVersion: "" };
@@ -34,7 +34,7 @@ export class WorkerHost {
   }
 
   receive(message: ToWorker): void {
-    if (isRequest(message) && this.#options.journal?.start(message.id) === false) {
+    if (isRequest(message) && this.#options.registers?.start(message.id) === false) {
       return this.#options.send({ t: "skipped", id: message.id });
     }
     this.#handle(message);

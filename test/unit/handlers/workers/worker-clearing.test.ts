@@ -80,7 +80,7 @@ test("a sandbox that cannot be cleared is in the log, and keeps nobody", async (
   const pool = openPool(launched, error);
   cleared.reject(new Error("it is in use"));
   await pool.close();
-  expect(error).toHaveBeenCalledWith("the sandbox of handlers was not cleared up", {
+  expect(error).toHaveBeenCalledWith("the sandbox of a handler worker was not cleaned up", {
     error: new Error("it is in use"),
   });
 });

@@ -93,7 +93,7 @@ test("a call that runs on long after it was stopped costs its worker, when all o
   neighbour.finish();
   expect(await neighbour.result).toBe("neighbour is done");
   expect(kill).toHaveBeenCalled();
-  await expect(careless.result).rejects.toThrow("ran on long after it was stopped");
+  await expect(careless.result).rejects.toThrow("ran on long after it was cancelled");
   expect([careless.lost.mock.calls.length, neighbour.lost.mock.calls.length]).toEqual([1, 0]);
 });
 
@@ -117,7 +117,11 @@ test("one whose stream ended takes no more calls: they would be lost with it", a
 });
 
 test.each<[string, WorkerExit, string]>([
-  ["lives on is ended, and its calls are told so", { code: null, signal: "SIGKILL" }, "closed its line to the server"],
+  [
+    "lives on is ended, and its calls are told so",
+    { code: null, signal: "SIGKILL" },
+    "closed its stream to the server",
+  ],
   ["was about to exit keeps its exit code, though it was killed in the meantime", { code: 3, signal: null }, "code 3"],
 ])("one that closed its stream and %s", async (_name, killed, reason) => {
   const { kill, start, hangUp } = await startWorker(killed);
