@@ -116,7 +116,8 @@ function validators(): Validators {
     const load: (name: string) => unknown = createRequire(import.meta.url);
     const ajv = load("ajv/dist/2020.js");
     const formats = load("ajv-formats");
-    if (!isAjvModule(ajv) || !isFormatsModule(formats)) throw new Error("the JSON Schema validator is not what it was");
+    if (!isAjvModule(ajv) || !isFormatsModule(formats))
+      throw new Error("the JSON Schema validator has an unexpected API");
     const make = (allErrors: boolean): Ajv2020 => {
       const made = new ajv.Ajv2020({ allErrors, strict: false, useDefaults: true, verbose: true });
       formats.default(made);

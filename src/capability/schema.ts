@@ -143,7 +143,7 @@ function walk(schema: unknown, at: string): void {
 function assertSafe(pattern: string, at: string): void {
   if (isSafePattern(pattern)) return;
   throw new TypeError(
-    `the pattern ${JSON.stringify(pattern)} at ${at.slice(1)} could take for ever on a text made for it: write it without a repetition or alternative inside a repeated group, without back references, and with at most three repetitions`,
+    `the pattern ${JSON.stringify(pattern)} at ${at.slice(1)} can take exponential time: write it without a repetition or alternative inside a repeated group, without back references, and with at most three repetitions`,
   );
 }
 

@@ -13,7 +13,7 @@ const IGNORED = [
   "**/*.d.mts",
 ];
 
-/** The files that hold handlers. Those whose name starts with `_` are left for helpers. */
+/** The handler files. A name that starts with `_` marks a helper file. */
 export async function findHandlerFiles(paths: readonly string[]): Promise<readonly string[]> {
   const patterns = paths.map((path) => (isFolder(path) ? `${escapeGlob(path)}/**/*.${EXTENSIONS}` : path));
   if (patterns.length === 0) return [];
@@ -29,7 +29,7 @@ function escapeGlob(path: string): string {
   return path.replaceAll(/[\\*?[\]{}()!]/g, "\\$&");
 }
 
-/** What files were when they were read, handlers and what they import. */
+/** The states of handler files and their imports when they were read. */
 export class FileStates {
   readonly #states = new Map<string, string>();
 

@@ -5,11 +5,11 @@ import type { ServedFile } from "./served-file.ts";
 
 interface Reported {
   readonly problems: readonly HandlerProblem[];
-  /** A problem of one function keeps only that from being served. */
+  /** A problem of one function does not affect the rest of the file. */
   readonly isServed: boolean;
 }
 
-/** What keeps handlers from being served, told once: an editor saves a broken file many times. */
+/** Logs each problem once: an editor may save a broken file many times. */
 export class ProblemReports {
   readonly #logger: Logger;
   readonly #files = new Map<string, Reported>();
@@ -19,7 +19,7 @@ export class ProblemReports {
     this.#logger = logger;
   }
 
-  /** All that holds now. */
+  /** All current problems. */
   get all(): readonly HandlerProblem[] {
     const clashes = this.#clashes.map(({ file, name, reason, fix }) => ({
       file,
@@ -73,14 +73,14 @@ interface NameClash {
   readonly fix: string;
 }
 
-/** Which files have a name that is another's. Of several files the first one has it, in the order of the shelves. */
-export function nameClashes(refused: Replaced["refused"], shelves: readonly ServedFile[]): readonly NameClash[] {
+/** The files that lost a name to another one. The first file, sorted by path, keeps the name. */
+export function nameClashes(refused: Replaced["refused"], servedFiles: readonly ServedFile[]): readonly NameClash[] {
   const names = new Map(refused.map(({ list, name }) => [`${list} ${name}`, { list, name }]));
   return [...names].flatMap(([key, { list, name }]) => {
-    const files = shelves.flatMap((shelf) =>
-      namesIn(shelf, list)
+    const files = servedFiles.flatMap((served) =>
+      namesIn(served, list)
         .filter((own) => own === name)
-        .map(() => shelf.file),
+        .map(() => served.file),
     );
     const isAllRefused = refused.filter((each) => `${each.list} ${each.name}` === key).length === files.length;
     const [owner = ""] = files;

@@ -4,17 +4,18 @@ import type { Completer, HandlerDefinition, PromptDefinition, ResourceDefinition
 import type { Prompt, Tool } from "../capability/registry.ts";
 import { compileSchema, type SchemaIssue, type SchemaSource, shownSchema } from "../capability/schema.ts";
 import { OwlError, messageOf } from "../errors/owl-error.ts";
+import { withoutUndefined } from "../platform/records.ts";
 import type { HandlerDescription, HandlerProblem } from "./handler-description.ts";
 import type { RemoteCallOptions, RemoteTarget } from "./workers/remote-call.ts";
 import type { WireDefinition, WireSchema } from "./workers/worker-protocol.ts";
 import type { DescribedFile } from "./describe-file.ts";
 
-/** Whoever runs the jobs of a file: workers, or this very process. */
+/** Runs the jobs of a file: a worker pool, or the server's own process. */
 export interface Runner {
   run(options: Pick<RemoteCallOptions, "job" | "context" | "refused">): Promise<unknown>;
 }
 
-/** A file whose handlers are served. Who runs it may change under the tools that were made of it. */
+/** The runner of a file. It is replaced when the code changes; tools that exist already use the new one. */
 interface FileRunner {
   readonly file: string;
   runner: Runner;
@@ -33,18 +34,10 @@ function toolOfFunction(served: FileRunner, description: HandlerDescription): To
     name,
     description: description.description,
     input,
-    ...(title !== undefined && { title }),
-    ...(version !== undefined && { version }),
-    ...(outputSchema !== undefined && { output: outputSchema }),
-    ...(effect !== undefined && { effect }),
-    ...(scope !== undefined && { scope }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(cost !== undefined && { cost }),
-    ...(confirm !== undefined && { confirm }),
-    ...(skill !== undefined && { skill }),
+    ...withoutUndefined({ title, version, output: outputSchema, effect, scope, timeoutMs, cost, confirm, skill }),
     run: (value, context) => {
       const output = callRemote({ served, remote, input: value, context });
-      // JSON has no undefined: a type that allows it is described as one that may be null.
+      // JSON has no undefined: the schema of a type that includes it allows null.
       return toOutput(outputSchema === undefined ? output : output.then((made) => made ?? null));
     },
   };
@@ -73,7 +66,7 @@ function toolOfDefinition(served: FileRunner, { name, fields, input, output }: W
 
 interface ServedResource {
   readonly definition: ResourceDefinition;
-  /** Set when the resource can say that it changed. */
+  /** Set when the resource reports changes. */
   readonly watch: RemoteTarget | undefined;
 }
 
@@ -144,7 +137,7 @@ function completersOf(
   return Object.fromEntries(names.map((name) => [name, completer(name)]));
 }
 
-/** A schema of a library is shown here and checked where the library is. */
+/** A schema of a library is shown to clients here and checked in the worker. */
 function sourceOf({ json, isCheckedInWorker }: WireSchema): SchemaSource {
   return isCheckedInWorker ? shownSchema(json) : json;
 }
@@ -156,7 +149,7 @@ function badOutput({ name }: Tool, issues: readonly SchemaIssue[]): OwlError {
   );
 }
 
-/** What comes back is judged by the pipeline, as whatever plain JavaScript returns. */
+/** The pipeline checks the output, as it does for plain JavaScript. */
 function toOutput<T>(output: Promise<unknown>): Promise<T> {
   // oxlint-disable-next-line typescript/consistent-type-assertions -- the pipeline checks the shape of every output
   return output as Promise<T>;
@@ -166,7 +159,7 @@ type HandlerFields = Omit<HandlerDefinition, "name" | "input" | "output" | "run"
 type ResourceFields = Omit<ResourceDefinition, "uri" | "complete" | "read" | "watch">;
 type PromptFields = Omit<PromptDefinition, "name" | "arguments" | "complete" | "run">;
 
-/** Each was a definition that `compileTool`, or a compiler, has judged in the worker. */
+/** The worker has checked each definition with `compileTool`, or the compiler has. */
 function isHandlerFields(fields: unknown): fields is HandlerFields {
   return typeof fields === "object" && fields !== null && "description" in fields;
 }
@@ -180,17 +173,18 @@ function isPromptFields(fields: unknown): fields is PromptFields {
 }
 
 function unusable(name: string): TypeError {
-  return new TypeError(`the definition of "${name}" lacks what it must have`);
+  return new TypeError(`the definition of "${name}" lacks required members`);
 }
 
-/** What a file brings, and what it was made of. What did not change keeps its object, for others remember by it. */
-export class ServedFile implements FileRunner {
+/** The tools, resources and prompts of a file. Unchanged ones keep their object, by which the registry compares. */
+export class ServedFile {
   readonly file: string;
-  runner: Runner;
   readonly problems: readonly HandlerProblem[];
   readonly dependencies: ReadonlySet<string>;
-  /** The code that it runs, by path: what is on the disk may be something else by now. */
+  /** The code that it runs, by path; the files on disk may differ by now. */
   readonly sources: ReadonlyMap<string, string>;
+  /** Shared by all versions of the file, so that tools made earlier use the current runner. */
+  readonly #runner: FileRunner;
   readonly #made = {
     tools: new Map<string, Tool>(),
     resources: new Map<string, ServedResource>(),
@@ -198,33 +192,32 @@ export class ServedFile implements FileRunner {
   };
 
   constructor(described: DescribedFile, runner: Runner, before?: ServedFile) {
-    this.file = described.file;
-    this.runner = runner;
-    this.dependencies = new Set(described.dependencies);
-    this.sources = described.sources;
-    // Tools made earlier ask the shelf of their time who runs them.
-    this.current = before?.current ?? this;
-    const { current } = this;
+    const { file, handlers, definitions, dependencies, sources } = described;
+    const served = before === undefined ? { file, runner } : before.#runner;
     const old = before === undefined ? undefined : before.#made;
     const problems = [...described.problems];
-    const keep = <T>({ made, earlier }: Kept<T>, source: unknown, make: () => T): void => {
+    const add = <T>(made: Map<string, T>, { source, earlier, make }: Item<T>): void => {
       const key = JSON.stringify(source);
       try {
         made.set(key, earlier?.get(key) ?? make());
       } catch (error) {
-        problems.push({ file: this.file, message: messageOf(error) });
+        problems.push({ file, message: messageOf(error) });
       }
     };
-    const tools = { made: this.#made.tools, earlier: old?.tools };
-    const resources = { made: this.#made.resources, earlier: old?.resources };
-    const prompts = { made: this.#made.prompts, earlier: old?.prompts };
-    for (const handler of described.handlers) keep(tools, handler, () => toolOfFunction(current, handler));
-    for (const definition of described.definitions) {
-      if (definition.kind === "handler") keep(tools, definition, () => toolOfDefinition(current, definition));
-      else if (definition.kind === "resource") keep(resources, definition, () => resourceOf(current, definition));
-      else keep(prompts, definition, () => promptOf(current, definition));
+    for (const source of handlers)
+      add(this.#made.tools, { source, earlier: old?.tools, make: () => toolOfFunction(served, source) });
+    for (const source of definitions) {
+      if (source.kind === "handler")
+        add(this.#made.tools, { source, earlier: old?.tools, make: () => toolOfDefinition(served, source) });
+      else if (source.kind === "resource")
+        add(this.#made.resources, { source, earlier: old?.resources, make: () => resourceOf(served, source) });
+      else add(this.#made.prompts, { source, earlier: old?.prompts, make: () => promptOf(served, source) });
     }
+    this.file = file;
+    this.#runner = served;
     this.problems = problems;
+    this.dependencies = new Set(dependencies);
+    this.sources = sources;
   }
 
   get tools(): readonly Tool[] {
@@ -239,22 +232,23 @@ export class ServedFile implements FileRunner {
     return [...this.#made.prompts.values()];
   }
 
-  /** The one object that all tools of this file, old and new, look at. */
-  readonly current: FileRunner;
+  get runner(): Runner {
+    return this.#runner.runner;
+  }
 
-  /** What the file is now has a problem that this does not have. */
+  runBy(runner: Runner): void {
+    this.#runner.runner = runner;
+  }
+
+  /** Whether the new version of the file has a problem that this one does not have. */
   isBetterThan({ isBroken, problems }: DescribedFile): boolean {
     const known = new Set(this.problems.map(({ message }) => message));
     return isBroken || problems.some(({ message }) => !known.has(message));
   }
-
-  runBy(runner: Runner): void {
-    this.runner = runner;
-    this.current.runner = runner;
-  }
 }
 
-interface Kept<T> {
-  readonly made: Map<string, T>;
+interface Item<T> {
+  readonly source: unknown;
   readonly earlier: ReadonlyMap<string, T> | undefined;
+  readonly make: () => T;
 }

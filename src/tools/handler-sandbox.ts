@@ -87,7 +87,7 @@ function toShellRun({ status, stdout, stderr, exitCode }: GuestResult<"shell.exe
 
 function text(value: unknown): string {
   if (typeof value === "string") return value;
-  throw new OwlError("execution_error", "a sandbox wants its code, command, path and content as text");
+  throw new OwlError("execution_error", "a sandbox needs code, command, path and content as text");
 }
 
 function toFields(value: unknown): Record<string, unknown> {

@@ -17,7 +17,7 @@ import {
   trackingHost,
 } from "./project.ts";
 
-// The entry of the child process: one request, one answer, gone.
+// The entry of the child process: it answers one request and exits.
 process.once("message", (request: unknown) => {
   const answer = extractFiles(isExtractRequest(request) ? request.files : []);
   process.send?.(answer, () => process.disconnect());
@@ -30,7 +30,7 @@ interface Group {
   readonly files: { readonly path: string; readonly missing: readonly string[] }[];
 }
 
-/** Everything that the files export as tools. Loads the compiler: runs in a process of its own. */
+/** The functions that the files export as tools. */
 function extractFiles(files: readonly string[]): ExtractAnswer {
   const log = new ReadLog();
   const extracted = groupByProject(files).flatMap((group) => {
@@ -44,7 +44,7 @@ function extractFiles(files: readonly string[]): ExtractAnswer {
       return {
         file: path,
         ...extractFile(program, path, project),
-        // What could not be read has no digest; that it was looked for stands in `missing`.
+        // A file that could not be read has no digest; its path is in `missing`.
         dependencies: [...new Set([...own, ...shared, ...project.configFiles])]
           .filter((name) => name !== path && log.digests[name] !== undefined)
           .sort(),
@@ -89,7 +89,7 @@ function extractFile(program: ts.Program, path: string, project: Project): Extra
         origins.push(`${exported.node.getSourceFile().fileName}:${exported.node.pos}`);
       }
     } catch (error) {
-      // A type that trips the compiler itself must not take the file's other functions down.
+      // An error inside the compiler affects this function only.
       problems.push({ file: path, message: `${exported.name}: ${messageOf(error)}`, fix: "write a simpler type" });
     }
   }
@@ -111,14 +111,14 @@ function syntaxProblem(file: string, { start, file: source, messageText }: ts.Di
   return { file, line: line + 1, column: character + 1, message, fix: "correct the file" };
 }
 
-/** A file and all that its imports lead to. */
+/** The file, and all files that it imports directly or indirectly. */
 function reachable(host: TrackingHost, start: string): string[] {
   const found = new Set([start]);
   for (const path of found) for (const next of host.imports.get(path) ?? []) found.add(next);
   return [...found];
 }
 
-/** What the whole program read beside the language's library and the files' own imports: global types, package.json files. */
+/** Other files that the program read: global types, package.json files. */
 function sharedFiles(program: ts.Program, host: TrackingHost, rootNames: readonly string[]): string[] {
   const imported = new Set(rootNames.flatMap((name) => (isDeclarationFile(name) ? [] : reachable(host, name))));
   const rest = program

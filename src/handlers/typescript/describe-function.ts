@@ -18,7 +18,7 @@ export type Described =
   | { readonly handler: HandlerDescription }
   | { readonly handler?: undefined; readonly problems: readonly HandlerProblem[] };
 
-/** A function as a tool, or everything that keeps it from being one. */
+/** The function as a tool, or the problems that prevent it. */
 export function describeFunction(program: ts.Program, exported: ExportedFunction): Described {
   const { node, doc, signatures } = exported;
   const site: ProblemSite = { name: exported.name === "" ? "the default export" : exported.name, node };
@@ -69,7 +69,7 @@ function assertUsable({ name, doc, signatures }: ExportedFunction): { message: s
     return { message, fix: "write one signature with optional parameters or a union, or one function for each" };
   }
   if (doc.text === "") {
-    const message = "its doc comment has no text, and that is all that a model knows of it";
+    const message = "its doc comment has no text, which is the tool's description";
     return { message, fix: "say what it does in the first line, or add the tag @hidden" };
   }
   return undefined;
@@ -120,7 +120,7 @@ interface ProblemSite {
   readonly node: ts.Node;
 }
 
-/** Points into the function's own file; a type that is written in another one is named in the message. */
+/** Points into the function's own file; for a type of another file, the message names that position. */
 function problemAt(
   { name, node }: ProblemSite,
   { message, fix, place }: { message: string; fix: string; place?: { readonly node: ts.Node } },

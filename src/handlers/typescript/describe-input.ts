@@ -49,7 +49,7 @@ export function describeInput(source: InputSource): DescribedInput {
   };
 }
 
-/** Only a single object type: the root of a tool's input cannot be a union, a record or a list for every client. */
+/** Whether the parameter's fields become the tool's fields. Not all clients support a union, a record or a list at the root. */
 function takesFields({ checker, program }: SchemaWriter, { type, isOptional, isRest }: Parameter): boolean {
   const bare = isOptional ? withoutNothing(type) : type;
   if (bare === undefined || isRest || !isFieldsType(bare)) return false;
@@ -57,7 +57,7 @@ function takesFields({ checker, program }: SchemaWriter, { type, isOptional, isR
   if (fixFor(bare, program) !== undefined) return false;
   const fields = checker.getPropertiesOfType(bare);
   if (fields.length === 0 && checker.getIndexInfosOfType(bare).length > 0) return false;
-  // Without the object the call is complete, with half of it it is not: only a field of its own can say that.
+  // The whole object is optional, but some of its fields are not: it must be a field of its own to express that.
   return !isOptional || fields.every((field) => isOptionalField(checker, field));
 }
 
@@ -86,7 +86,7 @@ function fieldsOf(writer: SchemaWriter, parameter: Parameter, doc: Doc): JsonSch
   return { additionalProperties: false, ...schema, type: "object", properties: Object.fromEntries(documented) };
 }
 
-/** A root that contains itself is a definition; its body is needed here too. */
+/** A recursive root type is a definition; its body is needed at the root too. */
 function resolved(writer: SchemaWriter, schema: JsonSchema): JsonSchema {
   const name = typeof schema["$ref"] === "string" ? schema["$ref"].replace("#/$defs/", "") : "";
   return writer.definitions[name] ?? schema;
@@ -101,7 +101,7 @@ function positionalSchema(writer: SchemaWriter, { parameters, doc }: InputSource
   const required: string[] = [];
   const written = [...doc.parameters.keys()].filter((name) => !name.includes("."));
   for (const [index, parameter] of parameters.entries()) {
-    // A destructured parameter has no name of its own; the doc comment may give it one.
+    // A destructured parameter has no name; the doc comment may give one.
     const name = parameter.name === "" ? (written[index] ?? "") : parameter.name;
     const place: TypeLocation = { path: name, pointer: `/${name}`, node: parameter.node };
     if (name === "") {
@@ -142,7 +142,7 @@ function refuseUntyped(writer: SchemaWriter, place: TypeLocation): JsonSchema {
   return writer.refuse({ place, message, fix: `write its type, in JavaScript as "@param {string} ${place.path}"` });
 }
 
-/** What the function's doc comment says of one field: `@param x text @minimum 1`, `@minimum x 1`. */
+/** The doc comment of the function about one field: `@param x text @minimum 1`, `@minimum x 1`. */
 function fieldDoc(
   writer: SchemaWriter,
   { schema, doc, names, node }: { schema: JsonSchema; doc: Doc; names: readonly string[]; node: ts.Node },
@@ -161,7 +161,7 @@ function fieldDoc(
   return constrained(writer, { schema: described, tags, place: { path, pointer: `/${path}`, node } });
 }
 
-/** `({ limit = 10 }: Options)`: the default stands in the pattern. */
+/** `({ limit = 10 }: Options)`: the default is in the binding pattern. */
 function boundDefaults(checker: ts.TypeChecker, { name }: ts.ParameterDeclaration): Map<string, unknown> {
   const defaults = new Map<string, unknown>();
   if (!compiler.isObjectBindingPattern(name)) return defaults;
@@ -174,7 +174,7 @@ function boundDefaults(checker: ts.TypeChecker, { name }: ts.ParameterDeclaratio
   return defaults;
 }
 
-/** `@param {number} [limit=10]`: the compiler reads the brackets and skips the value. */
+/** `@param {number} [limit=10]`: the compiler's parser skips the value. */
 function bracketDefault(declaration: ts.ParameterDeclaration | undefined): unknown {
   const [tag] = declaration === undefined ? [] : compiler.getJSDocParameterTags(declaration);
   const text = tag === undefined ? undefined : /\[\s*[\w$.]+\s*=\s*([^\]]+|\[.*?\])\s*\]/.exec(tag.getText())?.[1];
@@ -190,7 +190,7 @@ function refuseAmbiguousDates(writer: SchemaWriter, schema: JsonSchema, paramete
   if (parameter === undefined) return;
   for (const pointer of ambiguousDates(schema, writer.dates)) {
     const path = pointer.slice(1).replaceAll("/", ".");
-    const message = `${path} is a Date in one member of a union and text in another: nobody can tell which one arrives`;
+    const message = `${path} is a Date in one member of a union and text in another: the call cannot tell them apart`;
     writer.refuse({
       place: { path, pointer, node: parameter.node },
       message,
@@ -203,7 +203,7 @@ function isFields(value: unknown): value is Record<string, JsonSchema> {
   return typeof value === "object" && value !== null;
 }
 
-/** Places that are a Date in one member of a union and text in another: nobody could tell which one arrived. */
+/** Pointers that are a Date in one member of a union and text in another: the call could not tell them apart. */
 function ambiguousDates(schema: JsonSchema, pointers: Iterable<string>): string[] {
   return [...pointers].filter((pointer) => {
     const steps = pointer

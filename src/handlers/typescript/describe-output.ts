@@ -7,7 +7,7 @@ import { isPublicType } from "./project.ts";
 import { SchemaWriter } from "./type-to-schema.ts";
 
 interface DescribedOutput {
-  /** Undefined when the type promises nothing: void, any, or a whole MCP result. */
+  /** Undefined for void, any, and types that are MCP results. */
   readonly schema: JsonSchema | undefined;
   readonly isGenerator: boolean;
   readonly refusals: readonly Refusal[];
@@ -28,7 +28,7 @@ export function describeOutput(options: {
   const returned = checker.getReturnTypeOfSignature(signature);
   const awaited = checker.getAwaitedType(returned) ?? returned;
   const isGenerator = isGeneratorType(awaited);
-  // What a generator yields is progress; what it returns is the result.
+  // A generator yields progress and returns the result.
   const result = isGenerator && isReference(awaited) ? checker.getTypeArguments(awaited)[1] : awaited;
   const value = result === undefined ? undefined : (checker.getAwaitedType(result) ?? result);
   if (value === undefined || promisesNothing(checker, value)) return { schema: undefined, isGenerator, refusals: [] };
@@ -53,7 +53,7 @@ function promisesNothing(checker: ts.TypeChecker, type: ts.Type): boolean {
   return isWholeResult(checker, type);
 }
 
-/** Content blocks, and results that carry them, go to the client as they are. */
+/** Content blocks and MCP results are sent to the client unchanged. */
 function isWholeResult(checker: ts.TypeChecker, type: ts.Type): boolean {
   if (isPublicType(type, WHOLE_RESULTS)) return true;
   if (type.isUnion() && type.types.every((member) => isWholeResult(checker, member))) return true;

@@ -6,13 +6,13 @@ import { type Doc, docOfNode } from "./doc-comment.ts";
 export interface ExportedFunction {
   readonly name: string;
   readonly exportName: string;
-  /** Where it is written: another file, when it is re-exported. */
+  /** May be in another file, when it is re-exported. */
   readonly node: ts.Node;
   readonly signatures: readonly ts.Signature[];
   readonly doc: Doc;
 }
 
-/** In the order of the file. What is exported under several names counts once, under its own if that is among them. */
+/** In the order of the file. A function with several export names counts once, if possible under its own name. */
 export function exportedFunctions(checker: ts.TypeChecker, file: ts.SourceFile): ExportedFunction[] {
   const module = checker.getSymbolAtLocation(file);
   if (module === undefined) return [];
@@ -37,7 +37,7 @@ function toFunction(checker: ts.TypeChecker, symbol: ts.Symbol): ExportedFunctio
   const type = checker.getTypeOfSymbolAtLocation(target, node);
   const signatures = type.getCallSignatures();
   if (signatures.length === 0 || type.getConstructSignatures().length > 0) return undefined;
-  // Overloads have a doc comment each; any of them says that this is meant to be a tool.
+  // Any overload may have the doc comment.
   const docs = (target.declarations ?? [node]).map(docOfNode);
   const doc = docs.find((found) => found !== undefined);
   if (doc === undefined) return undefined;
@@ -50,14 +50,14 @@ function isFunctionLike(node: ts.Node): boolean {
   );
 }
 
-/** A default export has the name of its function; any other the name that the file gives it. */
+/** A default export has the name of its function; other exports have the name under which they are exported. */
 function nameOf(symbol: ts.Symbol, node: ts.Node): string {
   if (symbol.name !== "default") return symbol.name;
   const named = compiler.isFunctionDeclaration(node) || compiler.isVariableDeclaration(node) ? node.name : undefined;
   return named !== undefined && compiler.isIdentifier(named) ? named.text : "";
 }
 
-/** One parameter of a signature, seen as a field. */
+/** A parameter of a signature, which becomes a field. */
 export interface Parameter {
   readonly name: string;
   readonly type: ts.Type;
@@ -65,14 +65,14 @@ export interface Parameter {
   readonly isOptional: boolean;
   readonly isRest: boolean;
   readonly declaration: ts.ParameterDeclaration | undefined;
-  /** Neither written nor to be inferred: in JavaScript without doc types, or with noImplicitAny off. */
+  /** Without a written or inferred type: in JavaScript without doc types, or with noImplicitAny off. */
   readonly isUntyped: boolean;
 }
 
 interface SignatureSource {
   readonly checker: ts.TypeChecker;
   readonly signature: ts.Signature;
-  /** Where to look when a parameter has no declaration of its own. */
+  /** The position for problems of a parameter without a declaration. */
   readonly node: ts.Node;
 }
 
@@ -97,7 +97,7 @@ export function parametersOf({ checker, signature, node }: SignatureSource): Par
   });
 }
 
-/** `...pair: [string, number]` takes exactly these; `...names: string[]` may be nothing at all. */
+/** `...pair: [string, number]` requires two items; `...names: string[]` may be empty. */
 function needsItems(type: ts.Type): boolean {
   return isReference(type) && isTuple(type.target) && type.target.minLength > 0;
 }
@@ -105,7 +105,7 @@ function needsItems(type: ts.Type): boolean {
 function isUntyped(declaration: ts.ParameterDeclaration, type: ts.Type): boolean {
   if (declaration.type !== undefined || declaration.initializer !== undefined) return false;
   if (compiler.getJSDocType(declaration) !== undefined) return false;
-  // A function whose variable has a type takes its parameters' types from there.
+  // The variable's type determines the types of the function's parameters.
   if ((type.flags & compiler.TypeFlags.Any) === 0 && compiler.isIdentifier(declaration.name)) return false;
   return !isTypedElsewhere(declaration);
 }

@@ -9,13 +9,13 @@ type Described = Pick<
   "title" | "version" | "effect" | "scope" | "timeoutMs" | "cost" | "confirm" | "skill" | "examples"
 >;
 
-/** A tag whose text is not what the tag wants. */
+/** A tag with an invalid text. */
 interface TagProblem {
   readonly message: string;
   readonly fix: string;
 }
 
-/** Every tag that says something about the tool as a whole. */
+/** Every tag that applies to the tool as a whole. */
 const HANDLER_TAGS: readonly string[] = [
   "hidden",
   "version",
@@ -38,7 +38,7 @@ const EFFECTS: Readonly<Record<string, keyof Effect>> = {
   openworld: "openWorld",
 };
 
-/** What the tags of a function say about the tool beside its schemas. */
+/** The tool's metadata from the tags of its function. */
 export function handlerTags(doc: Doc): { fields: Described; problems: readonly TagProblem[] } {
   const problems: TagProblem[] = [];
   const read = <T>(name: string, expected: string, parse: (text: string) => T | undefined): T | undefined => {
@@ -83,7 +83,7 @@ function scopeOf(text: string): PermissionScope | undefined {
   return text === "workspace" || text === "network" || text === "exec" ? text : undefined;
 }
 
-/** The stricter one, when the tag does not say who is asked. */
+/** The default is the stricter one. */
 function confirmationOf(text: string): Confirmation | undefined {
   if (text === "") return "operator";
   return text === "operator" || text === "client" ? text : undefined;
@@ -118,7 +118,7 @@ function skillOf(text: string): string | undefined {
   return /^[\w.-]+(\/[\w.-]+)+$/.test(path) ? path : undefined;
 }
 
-/** An example that is no literal is kept as the text that it is. */
+/** An example that is not a literal is kept as text. */
 function examplesOf(tags: readonly DocTag[]): readonly unknown[] | undefined {
   const examples = tags
     .filter(({ name, text, parameter }) => name === "example" && parameter === undefined && text !== "")
@@ -131,14 +131,14 @@ function withoutUndefined<T extends object>(fields: T): { [Name in keyof T]?: Ex
   return Object.assign(kept, Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)));
 }
 
-/** These may also stand for the function as a whole. */
+/** These may also apply to the function as a whole. */
 const OF_FUNCTIONS = new Set(["title", "deprecated", "example"]);
 
 const SPELLINGS: ReadonlyMap<string, string> = new Map(
   [...HANDLER_TAGS, ...CONSTRAINT_TAGS].map((name) => [name.toLowerCase(), name]),
 );
 
-/** Tags that would be read by nobody: a limit that was written and does not hold is worse than none. */
+/** Reports constraint tags that apply to no parameter: their limit would not be enforced. */
 export function strayTags({ tags }: Doc, fields: readonly string[]): readonly TagProblem[] {
   return tags.flatMap((tag): TagProblem[] => {
     const known = SPELLINGS.get(tag.name.toLowerCase());
@@ -151,7 +151,7 @@ export function strayTags({ tags }: Doc, fields: readonly string[]): readonly Ta
   });
 }
 
-/** The tags of effects are read in any case. */
+/** Effect tags are accepted in any case. */
 function isReadAs(known: string, written: string): boolean {
   return known === written || ["readonly", "destructive", "idempotent", "openWorld"].includes(known);
 }

@@ -6,17 +6,17 @@ import { createHash } from "node:crypto";
 import { readRegularFile } from "./fingerprints.ts";
 import { fileURLToPath } from "node:url";
 
-/** How a group of files is compiled, and what that was read from. */
+/** How a group of files is compiled, and the configuration files that determine it. */
 export interface Project {
   readonly folder: string;
   readonly options: ts.CompilerOptions;
-  /** Declarations that the project brings along. */
+  /** Declaration files of the project. */
   readonly ambientFiles: readonly string[];
   readonly configFiles: readonly string[];
   readonly problems: readonly HandlerProblem[];
 }
 
-/** For files that no tsconfig.json speaks for. */
+/** For files without a tsconfig.json. */
 const DEFAULTS: ts.CompilerOptions = {
   strict: true,
   target: compiler.ScriptTarget.ESNext,
@@ -25,7 +25,7 @@ const DEFAULTS: ts.CompilerOptions = {
   moduleResolution: compiler.ModuleResolutionKind.Bundler,
 };
 
-/** We only read types: whatever a project wants to emit or forbid does not matter. */
+/** Only types are read: what the project emits or forbids does not matter. */
 const ALWAYS: ts.CompilerOptions = {
   allowJs: true,
   noEmit: true,
@@ -35,7 +35,7 @@ const ALWAYS: ts.CompilerOptions = {
   allowImportingTsExtensions: true,
 };
 
-/** The nearest folder with one of these decides for a file. */
+/** The nearest file of this name in the folders above, and the paths that were checked before. */
 export function nearestFile(name: string, file: string): { found?: string; missing: readonly string[] } {
   const missing: string[] = [];
   for (let folder = dirname(file); ; folder = dirname(folder)) {
@@ -67,7 +67,7 @@ export function loadProject(configFile: string | undefined, folder: string, log:
     undefined,
     configFile,
   );
-  // "No inputs were found" and its like are about the project's own build.
+  // "No inputs were found" and similar errors concern the project's own build.
   const errors = compiler.getConfigFileParsingDiagnostics(parsed).filter(({ code }) => !IGNORED_CODES.has(code));
   return {
     folder: dirname(configFile),
@@ -80,7 +80,7 @@ export function loadProject(configFile: string | undefined, folder: string, log:
 
 const IGNORED_CODES = new Set([18_002, 18_003]);
 
-/** Handlers run in Node; a project need not say so. */
+/** Handlers run in Node: its types are included by default. */
 function withNode(options: ts.CompilerOptions): ts.CompilerOptions {
   return options.types === undefined ? { ...options, types: ["node"] } : options;
 }
@@ -89,7 +89,7 @@ function configProblem(file: string, diagnostic: ts.Diagnostic): HandlerProblem 
   return {
     file,
     message: compiler.flattenDiagnosticMessageText(diagnostic.messageText, " "),
-    fix: "correct tsconfig.json; until then its handlers are read with what could be understood",
+    fix: "correct tsconfig.json; until then its handlers are described with the valid options",
   };
 }
 
@@ -97,7 +97,7 @@ export function isDeclarationFile(name: string): boolean {
   return /\.d\.[cm]?ts$/.test(name);
 }
 
-/** Reads files and remembers the digest of exactly what was read: a file that changes meanwhile is noticed later. */
+/** Reads files and records their digests, so that later changes are detected. */
 export class ReadLog {
   readonly digests: Record<string, string> = {};
 
@@ -105,11 +105,11 @@ export class ReadLog {
     try {
       const bytes = readRegularFile(path);
       this.digests[path] = createHash("sha256").update(bytes).digest("base64url");
-      // UTF-16 is the compiler's own business.
+      // The compiler decodes UTF-16.
       const isUtf16 = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
       return isUtf16 ? compiler.sys.readFile(path) : bytes.toString("utf8").replace(/^\uFEFF/, "");
     } catch {
-      // The compiler asks for files that are not there as a matter of course.
+      // The compiler asks for files that do not exist.
       return undefined;
     }
   };
@@ -118,10 +118,10 @@ export class ReadLog {
 const IS_SOURCE = import.meta.url.endsWith(".ts");
 const OWN_ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..", "..");
 
-/** What the name "owlclaw" means in a file that no project has installed it for. */
+/** The file that "owlclaw" resolves to in a file without the package installed. */
 const PUBLIC_ENTRY: string = resolve(OWN_ROOT, IS_SOURCE ? "index.ts" : "index.d.ts");
 
-/** Is it a type of this package's public API with one of these names? */
+/** Whether it is a type of this package's public API with one of these names. */
 export function isPublicType(type: ts.Type, names: readonly string[]): boolean {
   const symbols = [type.aliasSymbol, type.getSymbol()].filter((symbol) => symbol !== undefined);
   return symbols.some(
@@ -135,11 +135,11 @@ function isOwnFile(file: string): boolean {
   return resolve(file).startsWith(OWN_ROOT + sep) || file.includes("/node_modules/owlclaw/");
 }
 
-/** A compiler host that remembers what was read and what was looked for in vain: both decide when a result is stale. */
+/** A compiler host that records which files were read and which were missing: both determine when a result is outdated. */
 export interface TrackingHost extends ts.CompilerHost {
-  /** For each file, the files that its imports lead to. */
+  /** The imported files of each file. */
   readonly imports: ReadonlyMap<string, readonly string[]>;
-  /** For each file, paths that would change its imports if they came to be. */
+  /** For each file, missing paths that would change its imports if they existed. */
   readonly missing: ReadonlyMap<string, readonly string[]>;
   readonly packageFiles: ReadonlySet<string>;
 }
@@ -162,7 +162,7 @@ export function trackingHost({ options, folder }: Project, log: ReadLog): Tracki
     packageFiles,
     getCurrentDirectory: () => folder,
     resolveModuleNameLiterals(literals, from, _redirect, ownOptions, file) {
-      // What is installed does not move: only there a shared cache may keep us from looking.
+      // The shared cache is used for installed packages only, since their files do not change.
       const shared = isInstalled(from) ? cache : undefined;
       const looked = literals.map((literal) => {
         const mode = compiler.getModeForUsageLocation(file, literal, ownOptions);

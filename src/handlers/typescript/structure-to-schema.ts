@@ -18,7 +18,7 @@ import { type Mapping, type TypeLocation, locationBelow, LATER_ITEMS } from "./m
 
 const INTEGER_KEY = String.raw`^(0|[1-9]\d*)$`;
 
-/** An object type, an intersection, a record: its fields and index signatures. */
+/** An object type, an intersection or a record. */
 export function objectToSchema(mapping: Mapping, type: ts.Type, place: TypeLocation): JsonSchema {
   const properties: Record<string, JsonSchema> = {};
   const required: string[] = [];
@@ -36,7 +36,7 @@ export function objectToSchema(mapping: Mapping, type: ts.Type, place: TypeLocat
     ...(isEmpty ? {} : { properties }),
     ...(required.length > 0 ? { required } : {}),
     ...open,
-    // The compiler takes any object for an empty type.
+    // TypeScript accepts any object for an empty type.
     ...(isClosed && !(isEmpty && Object.keys(open).length === 0) ? { additionalProperties: false } : {}),
   };
 }
@@ -52,7 +52,7 @@ function fieldToSchema(mapping: Mapping, field: ts.Symbol, place: TypeLocation):
     return mapping.refuse({ place: below, message: "a symbol cannot name a field in JSON", fix: "name it with text" });
   }
   const type = mapping.checker.getTypeOfSymbol(field);
-  // "b?: never" says that the field must be absent.
+  // "b?: never" says that the field must not exist.
   if (isOptionalField(mapping.checker, field) && isAbsent(type)) return undefined;
   const doc = docOfSymbol(field);
   return documentedSchema(mapping, { schema: mapping.toSchema(type, below), doc, place: below });
@@ -82,7 +82,7 @@ function indexKeywords(mapping: Mapping, type: ts.Type, place: TypeLocation): Re
 
 type Literal = string | number | boolean;
 
-/** A union as `enum`, `anyOf`, or `oneOf` where one field tells the members apart. */
+/** A union as `enum`, `anyOf`, or `oneOf` when one field discriminates the members. */
 export function unionToSchema(mapping: Mapping, type: ts.UnionType, place: TypeLocation): JsonSchema {
   const members = type.types.filter((member) => !isNothing(member));
   const literals = members.map(literalValue).filter((value) => value !== undefined);
@@ -101,7 +101,7 @@ export function unionToSchema(mapping: Mapping, type: ts.UnionType, place: TypeL
   return isDiscriminated(mapping, others) && others.length === schemas.length ? { oneOf: schemas } : { anyOf: schemas };
 }
 
-/** Where text is welcome too, a date stays the text that it is on the wire. */
+/** In a union of Date and string, a date stays text. */
 function isTextDate(mapping: Mapping, member: ts.Type, all: readonly ts.Type[]): boolean {
   return isDate(member, mapping.program) && all.some((other) => hasFlag(other, compiler.TypeFlags.String));
 }
@@ -117,7 +117,7 @@ function literalSchemas(values: readonly Literal[]): JsonSchema[] {
   return schemas;
 }
 
-/** Every member has a field of the same name whose values are literals that no other member has. */
+/** Whether every member has a field of the same name with literals that no other member has. */
 function isDiscriminated({ checker }: Mapping, members: readonly ts.Type[]): boolean {
   const [first] = members;
   if (first === undefined || members.length < 2) return false;
@@ -142,13 +142,13 @@ function fieldLiterals(checker: ts.TypeChecker, type: ts.Type, name: string): re
 export function arrayToSchema(mapping: Mapping, type: ts.TypeReference, place: TypeLocation): JsonSchema {
   const [item] = mapping.checker.getTypeArguments(type);
   if (item === undefined) return { type: "array" };
-  // The type of an array that is always empty.
+  // The type of an always empty array.
   if (hasFlag(item, compiler.TypeFlags.Never)) return { type: "array", maxItems: 0 };
   const items = mapping.toSchema(item, locationBelow(place, { key: "*" }));
   return { type: "array", items: mapping.side === "output" ? orNull(item, items) : items };
 }
 
-/** What is undefined in an array, or as a whole result, is null on the wire. */
+/** An undefined item, or an undefined result, is null in JSON. */
 export function orNull(type: ts.Type, schema: JsonSchema): JsonSchema {
   const isNullable = type.isUnion() && type.types.some((member) => hasFlag(member, compiler.TypeFlags.Null));
   return mayBeNothing(type) && !isNullable ? { anyOf: [schema, { type: "null" }] } : schema;
@@ -162,7 +162,7 @@ export function tupleToSchema(mapping: Mapping, type: ts.TypeReference, place: T
   if (restAt !== -1 && restAt !== items.length - 1) {
     return mapping.refuse({
       place,
-      message: `${mapping.checker.typeToString(type)} has elements after a rest element, which JSON Schema cannot say`,
+      message: `${mapping.checker.typeToString(type)} has elements after a rest element, which JSON Schema cannot express`,
       fix: "put the rest element last, or write an object with named fields",
     });
   }
@@ -173,7 +173,7 @@ export function tupleToSchema(mapping: Mapping, type: ts.TypeReference, place: T
   return {
     type: "array",
     ...(prefixItems.length > 0 ? { prefixItems } : {}),
-    // Not "items: false": validators of clients that know less than JSON Schema stumble over a bare boolean.
+    // Not "items: false": some clients do not support boolean schemas.
     ...(rest === undefined ? { maxItems: fixed.length } : { items: mapping.toSchema(rest, restPlace) }),
     ...(target.minLength > 0 ? { minItems: target.minLength } : {}),
   };
@@ -183,7 +183,7 @@ const ANY_TEXT = String.raw`[\s\S]*`;
 const INTEGER = String.raw`-?\d+`;
 const NUMBER = String.raw`-?\d+(\.\d+)?([eE][+-]?\d+)?`;
 
-/** The regular expression for a template literal type; undefined when a part has none. */
+/** The regular expression for a template literal type; undefined when a part cannot be expressed. */
 export function templatePattern(type: ts.Type): string | undefined {
   const body = partPattern(type);
   return body === undefined ? undefined : `^${body}$`;

@@ -15,7 +15,7 @@ import { objectToSchema, unionToSchema, arrayToSchema, tupleToSchema, templatePa
 import { LATER_ITEMS, type Mapping, type TypeLocation, type Refusal } from "./mapping.ts";
 import { fixFor, unresolvedRefusal } from "./refused-types.ts";
 
-/** Past these a schema is of no use to a model, and a type that grows with every level never ends. */
+/** A larger schema is useless to a model, and a type that grows with every level would never end. */
 const MAX_DEPTH = 40;
 const MAX_TYPES = 3000;
 
@@ -28,11 +28,11 @@ const PRIMITIVE: ts.TypeFlags =
 
 interface OpenType {
   readonly type: ts.Type;
-  /** Set when the type was met again below itself. */
+  /** Set when the type contains itself. */
   name?: string;
 }
 
-/** Translates types of one signature. Recursive types become entries of `definitions`. */
+/** Translates the types of one signature. Recursive types become entries of `definitions`. */
 export class SchemaWriter implements Mapping {
   readonly checker: ts.TypeChecker;
   readonly definitions: Record<string, JsonSchema> = {};
@@ -70,7 +70,7 @@ export class SchemaWriter implements Mapping {
     if (hasFlag(type, compiler.TypeFlags.Unknown)) return {};
     if (hasFlag(type, compiler.TypeFlags.Any) && !isUnresolved(type)) return {};
     if (hasFlag(type, compiler.TypeFlags.String)) return { type: "string" };
-    // A computed member of an enum has no value that could be listed.
+    // A computed enum member has no literal value.
     if (hasFlag(type, compiler.TypeFlags.Number | compiler.TypeFlags.Enum) && !type.isUnion())
       return { type: "number" };
     if (hasFlag(type, compiler.TypeFlags.Boolean)) return { type: "boolean" };
@@ -85,7 +85,7 @@ export class SchemaWriter implements Mapping {
     const fix = isNothing(type) ? "write null, or leave it out" : fixFor(type, this.program);
     if (fix === undefined) return undefined;
     const name = this.checker.typeToString(type);
-    return this.refuse({ place, message: `${place.path} has the type ${name}, which JSON cannot carry`, fix });
+    return this.refuse({ place, message: `${place.path} has the type ${name}, which JSON cannot express`, fix });
   }
 
   #nested(type: ts.Type, place: TypeLocation): JsonSchema {
@@ -97,7 +97,7 @@ export class SchemaWriter implements Mapping {
     }
     if (isDate(type, this.program)) return this.#date(place);
     const brandless = type.isIntersection() ? type.types.find((part) => hasFlag(part, PRIMITIVE)) : undefined;
-    // A brand such as string & { brand: "Id" } exists for the compiler alone.
+    // A brand such as string & { brand: "Id" } exists for the type checker only.
     if (brandless !== undefined) return this.toSchema(brandless, place);
     return this.#recursive(type, place);
   }
@@ -111,7 +111,7 @@ export class SchemaWriter implements Mapping {
 
   #date(place: TypeLocation): JsonSchema {
     if (this.side === "input" && place.pointer.split("/").includes(LATER_ITEMS)) {
-      const message = `${place.path} is a Date in the rest of a tuple, whose place cannot be named`;
+      const message = `${place.path} is a Date in the rest of a tuple, whose position cannot be expressed`;
       return this.refuse({ place, message, fix: "write string with the tag @format date-time, or an array of Date" });
     }
     this.addDate(place);
@@ -165,7 +165,7 @@ export class SchemaWriter implements Mapping {
     return name;
   }
 
-  /** Named by its outermost type, so that it is said once. */
+  /** Names the outermost type, so that the problem is reported once. */
   #tooLarge(place: TypeLocation): JsonSchema {
     const outermost = this.#open[0]?.type;
     const name = outermost === undefined ? place.path : this.checker.typeToString(outermost);
@@ -174,7 +174,7 @@ export class SchemaWriter implements Mapping {
   }
 
   #refuseDeepDate(type: ts.Type, place: TypeLocation): void {
-    const message = `${this.checker.typeToString(type)} contains itself and a Date, whose place cannot be named`;
+    const message = `${this.checker.typeToString(type)} contains itself and a Date, whose position cannot be expressed`;
     this.refuse({ place, message, fix: "write string with the tag @format date-time in place of Date" });
   }
 }

@@ -6,10 +6,10 @@ const STARTED_AT = 0;
 const REVOKED_AT = 8;
 
 /**
- * Two numbers in a file that server and worker both have open: the last request that the worker started, and whether
- * the server took back the rest. The worker writes the first and then reads the second; the server does it the other
- * way round. So of a request that the worker was not seen to start, at most one of the two can run it, without a word
- * between them: a worker that is blocked cannot answer.
+ * Two numbers in a file that server and worker have open: `started`, the last request that the worker started, and
+ * `revoked`, whether the server revoked the others. The worker writes the first and then reads the second; the server
+ * does it in the opposite order. So a request that the worker has not started is run by at most one of the two, without
+ * a message between them: a blocked worker cannot answer.
  */
 export class CallRegisters {
   readonly fd: number;
@@ -19,7 +19,7 @@ export class CallRegisters {
     this.fd = fd;
   }
 
-  /** The server's side. The file has no name left when this returns. */
+  /** The server's side. The file is unlinked when this returns. */
   static create(): CallRegisters {
     const folder = mkdtempSync(join(tmpdir(), "owlclaw-worker-"));
     try {
@@ -43,13 +43,13 @@ export class CallRegisters {
     return this.#read(REVOKED_AT) === 0;
   }
 
-  /** In the server: takes back everything that is not started. Says which request was the last to be started. */
+  /** In the server: revokes all requests that are not started. Returns the last started one. */
   revoke(): number {
     this.#write(REVOKED_AT, 1);
     return this.#read(STARTED_AT);
   }
 
-  /** In the server: what comes now may run again. */
+  /** In the server: later requests may run again. */
   restore(): void {
     this.#write(REVOKED_AT, 0);
   }

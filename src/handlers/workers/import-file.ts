@@ -3,14 +3,14 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 interface ImporterOptions {
   readonly cacheFolder: string | undefined;
-  /** What "owlclaw" means. */
+  /** The file that `import "owlclaw"` loads. */
   readonly entry?: string | undefined;
   readonly kept?: KeptSources | undefined;
 }
 
 /**
- * JavaScript is imported as it is; TypeScript goes through a compiler. Files outside any project cannot resolve
- * "owlclaw": for them, and for TypeScript, the name means this very package.
+ * JavaScript is imported directly; TypeScript is compiled by jiti. A file outside of any project cannot resolve
+ * "owlclaw": for it, and for TypeScript, the name is an alias of this package.
  */
 export function makeImporter({
   cacheFolder,
@@ -56,7 +56,7 @@ function isMissingOwlclaw(error: unknown): boolean {
   );
 }
 
-/** Texts of files that are broken on the disk, as they were when they worked. */
+/** Texts of files that are broken on disk, as they were when they worked. */
 export class KeptSources {
   readonly #texts = new Map<string, string>();
 
@@ -69,7 +69,7 @@ export class KeptSources {
     for (const [path, text] of Object.entries(texts)) this.#texts.set(path, text);
   }
 
-  /** The compiler of handlers reads files in this one way, those that a file imports included; nothing else is touched. */
+  /** jiti reads files in this one way, imported ones included; other calls of `readFileSync` are not affected. */
   #standIn(): void {
     fs.readFileSync = new Proxy(fs.readFileSync, {
       apply: (read, self, [path, ...options]: unknown[]): unknown => {

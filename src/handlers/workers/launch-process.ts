@@ -12,7 +12,7 @@ export interface ProcessCommand {
   readonly cwd?: string;
 }
 
-/** Starts a worker beside the server: the protocol on descriptor 3, the journal on 4. */
+/** Starts a worker process beside the server: the protocol is on descriptor 3, the registers are on 4. */
 export function launchProcess({ program, args, env, cwd }: ProcessCommand): LaunchedWorker {
   const registers = CallRegisters.create();
   const child = spawn(program, [...args], {
@@ -23,7 +23,7 @@ export function launchProcess({ program, args, env, cwd }: ProcessCommand): Laun
   const stream = child.stdio[3];
   const { stdout, stderr } = child;
   if (!(stream instanceof Duplex) || stdout === null || stderr === null) {
-    throw new TypeError("a worker needs its pipes");
+    throw new TypeError("a worker process has no pipes");
   }
   return {
     stream,
@@ -40,7 +40,7 @@ export function launchProcess({ program, args, env, cwd }: ProcessCommand): Laun
 function exitOf(child: ChildProcess): LaunchedWorker["exited"] {
   return new Promise((resolve) => {
     child.once("error", (error) => resolve({ code: null, signal: null, reason: error.message }));
-    // Not "close": what the worker started may hold its output open for longer than it lives.
+    // Not "close": processes that the worker started may keep its output open after its exit.
     child.once("exit", (code, signal) => setImmediate(() => resolve({ code, signal })));
   });
 }
@@ -51,18 +51,18 @@ export interface WorkerExit {
   readonly reason?: string;
 }
 
-/** A worker process that was started, wherever it runs. */
+/** A started worker process, beside the server or in a sandbox. */
 export interface LaunchedWorker {
   readonly stream: Duplex;
-  /** What it prints, for the log. */
+  /** Its output, for the log. */
   readonly outputs: readonly { readonly name: "stdout" | "stderr"; readonly stream: Readable }[];
   readonly exited: Promise<WorkerExit>;
-  /** After its end, when nothing of it is left; where that takes longer than the end itself. */
+  /** Resolves when its sandbox is removed, which may be after its exit. */
   readonly cleared?: Promise<void>;
   readonly registers?: CallRegisters;
-  /** Throws for a message that is not to be parsed. */
+  /** Throws for a message that must not be parsed. */
   readonly assertLine?: (line: string) => void;
-  /** Stands before every path inside, where the files are elsewhere. */
+  /** Prefix of every path inside, when the files are mounted elsewhere. */
   readonly pathPrefix?: string;
   kill(): void;
 }
@@ -72,10 +72,10 @@ export type LaunchWorker = () => Promise<LaunchedWorker>;
 const MAX_LINE_CHARS = 2000;
 const MAX_LINES_PER_WINDOW = 200;
 const WINDOW_MS = 10_000;
-/** Of what comes at once; a log does not take more of them anyway. */
+/** Of lines that arrive at once. */
 const MAX_LINES_AT_ONCE = 50;
 
-/** Brings what a worker prints to the log, line by line, and not more than a log can bear. */
+/** Logs a worker's output line by line, with a rate limit. */
 export function logOutputs({ outputs }: LaunchedWorker, logger: Logger, onLine?: (line: string) => void): void {
   let windowStartedMs = 0;
   let lines = 0;
@@ -84,7 +84,7 @@ export function logOutputs({ outputs }: LaunchedWorker, logger: Logger, onLine?:
     const nowMs = performance.now();
     if (nowMs - windowStartedMs > WINDOW_MS) {
       if (lines > MAX_LINES_PER_WINDOW) {
-        logger.warning("handlers printed more than the log takes", { dropped_lines: lines - MAX_LINES_PER_WINDOW });
+        logger.warning("handler output exceeds the log's rate limit", { dropped_lines: lines - MAX_LINES_PER_WINDOW });
       }
       windowStartedMs = nowMs;
       lines = 0;
@@ -103,7 +103,7 @@ export function logOutputs({ outputs }: LaunchedWorker, logger: Logger, onLine?:
   }
 }
 
-/** How a Node worker is started. From the sources, as tests do, it needs a compiler in front. */
+/** The command of a Node worker. From the sources, as in tests, it needs a TypeScript loader. */
 export function nodeWorkerCommand(options: {
   readonly cacheFolder: string;
   readonly env: ProcessCommand["env"];

@@ -13,7 +13,7 @@ type CallMessage = Extract<ToWorker, { t: "call" }>;
 
 interface HostOptions {
   readonly importFile: (file: string) => Promise<unknown>;
-  /** Told of texts that stand in for files. */
+  /** Receives texts to import instead of files. */
   readonly keep?: (texts: Readonly<Record<string, string>>) => void;
   readonly send: (message: FromWorker) => void;
   readonly registers?: CallRegisters | undefined;
@@ -21,7 +21,7 @@ interface HostOptions {
 
 const NO_CONTEXT = { principal: { id: "", scopes: [], claims: {} }, traceId: "", protocolVersion: "" };
 
-/** The worker's side of the protocol: imports files when they are needed, and runs what is in them. */
+/** The worker's side of the protocol: imports files when they are first needed, and calls what they export. */
 export class WorkerHost {
   readonly #options: HostOptions;
   readonly #targets = new Map<number, Target>();
@@ -71,7 +71,7 @@ export class WorkerHost {
     this.#calls.set(id, context);
     try {
       const target = this.#targets.get(n);
-      if (target === undefined) throw new OwlError("internal", "the server did not say what to call");
+      if (target === undefined) throw new OwlError("internal", "the server did not announce the target");
       const file = this.#files.get(target.file);
       const output =
         file === undefined
@@ -205,7 +205,7 @@ function checkedOutput(schema: CompiledSchema | undefined, output: unknown): unk
   }));
 }
 
-/** The value as the schema understands it; most schemas answer at once, and then nobody waits. */
+/** The checked value; synchronous for most schemas. */
 function accepted(schema: CompiledSchema | undefined, value: unknown, side: "input" | "output"): unknown {
   if (schema === undefined) return value;
   return after(schema.check(value), (verdict: SchemaVerdict) => {
@@ -219,7 +219,7 @@ function after<T>(value: T | PromiseLike<T>, next: (value: T) => unknown): unkno
   return isThenable(value) ? value.then((settled) => next(settled)) : next(value);
 }
 
-/** Query builders and the like are no promises, but can be waited for. */
+/** Also for thenables that are not promises, such as query builders. */
 function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

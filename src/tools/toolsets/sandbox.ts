@@ -57,7 +57,7 @@ const createOutput = z.object({
   workspace: z.string().describe("Where files are inside; relative paths start there."),
   volumes: z.array(z.string()).describe("Folders of the host that are visible inside."),
   network: z.array(z.string()).describe("Hosts that programs inside can reach; none: no network."),
-  ends_at: z.string().describe("When it ends if nobody calls it again."),
+  ends_at: z.string().describe("When it ends if no call uses it."),
 });
 
 function sandboxCreate(services: ToolServices): HandlerDefinition<ReturnType<typeof createInput>, typeof createOutput> {
