@@ -23,6 +23,10 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     imports: ["auth", "call", "capability", "cluster", "governance", "governance/ledger", "mcp", "operator"],
     mcpSdk: true,
   },
+  cluster: {
+    what: "several servers: which one owns a session, task or sandbox; forwarding to it",
+    imports: ["call", "capability", "mcp", "sandbox", "tools"],
+  },
   operator: {
     what: "what operators see and do; the contract with the dashboard's page",
     imports: ["call", "capability", "governance", "governance/ledger", "mcp", "sandbox"],
@@ -45,7 +49,6 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   },
   "sandbox/network": { what: "the egress proxy", imports: [] },
   "sandbox/runtimes": { what: "isolated instances: bubblewrap, Docker, microsandbox", imports: [] },
-  cluster: { what: "several servers: which one owns a session, task or sandbox; forwarding", imports: [] },
   auth: { what: "bearer tokens and API keys to principals", imports: [] },
   telemetry: { what: "log, redaction, metrics, traces, health, alerts", imports: ["config", "errors"] },
   config: { what: "the one schema, its layers; the only reader of the environment", imports: ["errors"] },

@@ -21,3 +21,10 @@ export interface SkillEntry {
   readonly mimeType: string;
   readonly sizeBytes?: number;
 }
+
+/** What tools say about their skills: a summary, or the whole text. */
+export interface SkillTexts {
+  /** Rises whenever an answer of `of` may have changed. */
+  readonly version: number;
+  of(uri: string): string | undefined;
+}

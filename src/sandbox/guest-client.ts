@@ -8,7 +8,7 @@ import {
   NullLogger,
   ResponseError,
 } from "vscode-jsonrpc/node";
-import { MAX_TIMER_MS } from "../config/timer-limit.ts";
+import { MAX_TIMER_MS } from "../config/value-rules.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";

@@ -1,7 +1,7 @@
 import { ANONYMOUS } from "../auth/principal.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { sessionDigest } from "../telemetry/session-digest.ts";
+import { sessionDigest } from "../telemetry/redact.ts";
 import { DefaultSandboxes } from "./default-sandboxes.ts";
 import { type EndedSandbox, EndedSandboxes, replacedNote } from "./ended-sandboxes.ts";
 import type { Network, ConnectedInstance, InstanceOptions, InstancePlan, InstanceStarter } from "./instance-starter.ts";

@@ -4,7 +4,7 @@ import type { CallContext, HandlerSandbox } from "../capability/context.ts";
 import type { Registry } from "../capability/registry.ts";
 import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
-import { workerEnvironment } from "../config/worker-environment.ts";
+import { workerEnvironment } from "../config/environment.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { HandlerLanguage } from "../handlers/generation.ts";
 import { HandlerLibrary } from "../handlers/handler-library.ts";
@@ -15,7 +15,7 @@ import type { UseSandbox } from "../handlers/workers/remote-call.ts";
 import { launchProcess } from "../handlers/workers/launch-process.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ToolServices } from "../tools/tool-services.ts";
-import { type EarlyWorker, launchNodeWorker } from "./early-worker.ts";
+import { type EarlyWorker, launchNodeWorker } from "../handlers/workers/early-worker.ts";
 import type { SandboxLayer } from "./sandbox-layer.ts";
 
 /** Handlers are trusted not to flood: this only keeps a mistake from filling the memory. */

@@ -16,13 +16,13 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
 import type { ToolLimits, ToolServices } from "../tools/tool-services.ts";
-import { chooseRuntimes, type Hopeless } from "./choose-runtime.ts";
-import { type Closers, SandboxRuntimeOpener } from "./sandbox-runtime-opener.ts";
-import { LateVolumes } from "./late-volumes.ts";
-import { openEgress } from "./open-egress.ts";
-import type { OpenRuntime } from "./open-runtime.ts";
-import type { SandboxHealth } from "./sandbox-health.ts";
-import { sandboxTimes } from "./sandbox-metrics.ts";
+import { chooseRuntimes, type Hopeless } from "../sandbox/choose-runtime.ts";
+import { type Closers, SandboxRuntimeOpener } from "../sandbox/sandbox-runtime-opener.ts";
+import { LateVolumes } from "../sandbox/late-volumes.ts";
+import { openEgress } from "../sandbox/open-egress.ts";
+import type { OpenRuntime } from "../sandbox/open-runtime.ts";
+import type { SandboxHealth } from "../sandbox/sandbox-health.ts";
+import { sandboxTimes } from "./operations.ts";
 
 /** The tool's own time-out is above that of the code it runs by at least this much. */
 const OUTER_MARGIN_SECONDS = 10;

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { CLIENT_NAMES, targetOf } from "../../src/cli/install-clients.ts";
+import { CLIENT_NAMES, targetOf } from "../../src/cli/install.ts";
 import { ERROR_KINDS } from "../../src/errors/kinds.ts";
 import { startHttp } from "../integration/harness.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
@@ -14,7 +14,7 @@ const SOURCES: readonly string[] = ["src", "guest", "web", "examples"].flatMap((
 );
 
 const HEALTH_CHECKS: readonly string[] = [
-  ...readFileSync(join(ROOT, "src/server/health-checks.ts"), "utf8").matchAll(/name: "(\w+)"/g),
+  ...readFileSync(join(ROOT, "src/operator/health-checks.ts"), "utf8").matchAll(/name: "(\w+)"/g),
 ].map(([, name = ""]) => name);
 
 describe("errors", () => {

@@ -2,7 +2,7 @@ import { chmod, chown, mkdir, mkdtemp, open, rename, rm } from "node:fs/promises
 import type { Server } from "node:net";
 import { join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
-import { SOCKET_NAME } from "./dead-listeners.ts";
+import { SOCKET_NAME } from "../../platform/dead-sockets.ts";
 
 // The longest path that the kernel takes for a unix socket, with its closing NUL.
 const MAX_SOCKET_PATH_BYTES = 107;

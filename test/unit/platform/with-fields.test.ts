@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { withFields } from "../../../src/platform/with-fields.ts";
+import { withFields } from "../../../src/call/call.ts";
 
 test("a copy has the fields of both, in their order, and leaves both as they were", () => {
   const base = { a: 1, b: 2 };
