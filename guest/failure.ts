@@ -1,4 +1,4 @@
-import type { GuestFailure } from "./rpc.ts";
+import type { GuestFailure } from "../contract/guest.ts";
 
 /** A failure that the caller can repair. */
 export class Failure extends Error {

@@ -1,3 +1,4 @@
+import type { BrowserMethod, GuestFailure, GuestParams, GuestResult } from "../../contract/guest.ts";
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import { execPath } from "node:process";
@@ -5,10 +6,8 @@ import { Interpreter, type Reply } from "../code/interpreter.ts";
 import { isDoneWithin } from "../deferred.ts";
 import { Failure } from "../failure.ts";
 import { findProgram } from "../find-program.ts";
-import { isRecord } from "../params.ts";
+import { isRecord } from "../processes/line-reader.ts";
 import type { Launcher } from "../processes/running-process.ts";
-import type { GuestFailure } from "../rpc.ts";
-import type { BrowserMethods } from "./rpc.ts";
 
 /** Loading the driver and starting Chromium, on a machine that does much else. */
 const START_MS_MAX = 75_000;
@@ -50,21 +49,13 @@ export class SandboxBrowser {
   }
 
   /** One at a time: what a page shows is the result of what was done before. */
-  async ask<M extends keyof BrowserMethods>(
-    method: M,
-    params: BrowserMethods[M]["params"],
-    signal: AbortSignal,
-  ): Promise<BrowserMethods[M]["result"]> {
+  async ask<M extends BrowserMethod>(method: M, params: GuestParams[M], signal: AbortSignal): Promise<GuestResult<M>> {
     const turn = this.#queue.then(() => this.#ask(method, params, signal));
     this.#queue = turn.catch(() => {});
     return await untilAborted(turn, signal);
   }
 
-  async #ask<M extends keyof BrowserMethods>(
-    method: M,
-    params: BrowserMethods[M]["params"],
-    signal: AbortSignal,
-  ): Promise<BrowserMethods[M]["result"]> {
+  async #ask<M extends BrowserMethod>(method: M, params: GuestParams[M], signal: AbortSignal): Promise<GuestResult<M>> {
     if (signal.aborted) throw cancelled();
     if (method === "browser.goto") await this.#endExhausted();
     const wasLost = this.#hasStarted && this.#driver?.isAlive !== true;
@@ -81,7 +72,7 @@ export class SandboxBrowser {
         signal,
       });
       // oxlint-disable-next-line typescript/consistent-type-assertions -- the driver's methods have these results; the host checks each
-      return this.#withRestart(reply, ONLOOKERS.has(method) || signal.aborted) as BrowserMethods[M]["result"];
+      return this.#withRestart(reply, ONLOOKERS.has(method) || signal.aborted) as GuestResult<M>;
     } catch (error) {
       this.#isExhausted = method === "browser.goto" && error instanceof Failure && error.data.kind === "page_crashed";
       throw error;
@@ -173,7 +164,7 @@ export class SandboxBrowser {
 }
 
 /** Whoever looks on is told nothing that the agent should hear. */
-const ONLOOKERS: ReadonlySet<keyof BrowserMethods> = new Set(["browser.picture", "browser.input"]);
+const ONLOOKERS: ReadonlySet<BrowserMethod> = new Set(["browser.picture", "browser.input"]);
 const RESTARTED = "the browser had ended and was started again: pages, cookies and refs are gone";
 const AGAIN = "open the page again with browser_goto: a new browser starts by itself";
 

@@ -1,17 +1,23 @@
+import type { BrowserMethod, GuestParams, GuestResult } from "../../contract/guest.ts";
 import type { Handlers } from "../connection.ts";
 import type { SandboxBrowser } from "./browser.ts";
-import { readBrowserParams } from "./requests.ts";
 import { Failure } from "../failure.ts";
-import type { BrowserMethods, BrowserPictureResult } from "./rpc.ts";
 
-const NO_PICTURE: BrowserPictureResult = { isRunning: false, url: "", title: "", width: 0, height: 0, data: "" };
+const NO_PICTURE: GuestResult<"browser.picture"> = {
+  isRunning: false,
+  url: "",
+  title: "",
+  width: 0,
+  height: 0,
+  data: "",
+};
 
 /** The browser's methods of the guest. */
-export function browserHandlers(browser: SandboxBrowser): Pick<Handlers, keyof BrowserMethods> {
+export function browserHandlers(browser: SandboxBrowser): Pick<Handlers, BrowserMethod> {
   const ask =
-    <M extends keyof BrowserMethods>(method: M) =>
-    (params: unknown, signal: AbortSignal): Promise<BrowserMethods[M]["result"]> =>
-      browser.ask(method, readBrowserParams(method, params), signal);
+    <M extends BrowserMethod>(method: M) =>
+    (params: GuestParams[M], signal: AbortSignal): Promise<GuestResult<M>> =>
+      browser.ask(method, params, signal);
   return {
     "browser.goto": ask("browser.goto"),
     "browser.click": ask("browser.click"),

@@ -1,9 +1,9 @@
+import type { BoundedText, GuestParams, GuestResult, Language } from "../../contract/guest.ts";
 import { isDoneWithin } from "../deferred.ts";
 import { CallOutput } from "../output/call-output.ts";
 import type { SendOutput } from "../output/output-batches.ts";
 import type { OutputFiles } from "../output/output-files.ts";
 import type { ProcessExit } from "../processes/running-process.ts";
-import type { BoundedText, CodeRunParams, CodeRunResult, Language } from "../rpc.ts";
 import { noteTiming } from "../timings.ts";
 import { EarlierOutput } from "./earlier-output.ts";
 import type { Interpreter, Reply } from "./interpreter.ts";
@@ -51,7 +51,7 @@ export class CodeRunner {
     });
   }
 
-  async run(params: CodeRunParams, signal: AbortSignal): Promise<CodeRunResult> {
+  async run(params: GuestParams["code.run"], signal: AbortSignal): Promise<GuestResult<"code.run">> {
     const askedMs = performance.now();
     return await this.#inTurn(async () => {
       noteTiming("queue", askedMs, performance.now() - askedMs);
@@ -89,7 +89,7 @@ export class CodeRunner {
     this.#earlier.clear();
   }
 
-  async #runNow(params: CodeRunParams, signal: AbortSignal): Promise<CodeRunResult> {
+  async #runNow(params: GuestParams["code.run"], signal: AbortSignal): Promise<GuestResult<"code.run">> {
     const startMs = performance.now();
     const interpreter = await this.#ensureInterpreter();
     const earlierOutput = this.#earlier.take();
@@ -129,7 +129,10 @@ export class CodeRunner {
     return this.#interpreter;
   }
 
-  #describe(outcome: Outcome, params: CodeRunParams): Pick<CodeRunResult, "status" | "value" | "error" | "pictures"> {
+  #describe(
+    outcome: Outcome,
+    params: GuestParams["code.run"],
+  ): Pick<GuestResult<"code.run">, "status" | "value" | "error" | "pictures"> {
     switch (outcome.status) {
       case "answered":
         return this.#withHtmlFile(outcome.answer);
@@ -160,7 +163,7 @@ export class CodeRunner {
     return hasLostState;
   }
 
-  #neverRan(): CodeRunResult {
+  #neverRan(): GuestResult<"code.run"> {
     return {
       status: "cancelled",
       stdout: NOTHING,
@@ -181,7 +184,11 @@ function noteRun(outcome: Outcome, sentMs: number): void {
   noteTiming("interpreter.run", sentMs + (passedMs - durationMs) / 2, durationMs);
 }
 
-async function waitForOutcome(interpreter: Interpreter, params: CodeRunParams, signal: AbortSignal): Promise<Outcome> {
+async function waitForOutcome(
+  interpreter: Interpreter,
+  params: GuestParams["code.run"],
+  signal: AbortSignal,
+): Promise<Outcome> {
   let timer: NodeJS.Timeout | undefined;
   let onAbort = (): void => {};
   const interrupted = new Promise<Outcome>((resolve) => {
@@ -206,7 +213,7 @@ function toOutcome(reply: Reply): Outcome {
     : { status: "answered", answer };
 }
 
-function crashError(language: Language, { code, signal }: ProcessExit): NonNullable<CodeRunResult["error"]> {
+function crashError(language: Language, { code, signal }: ProcessExit): NonNullable<GuestResult<"code.run">["error"]> {
   const reason =
     signal !== null
       ? `was ended by ${signal}`

@@ -1,8 +1,8 @@
+import type { ProcessInfo } from "../../contract/guest.ts";
 import type { Launcher, ProcessExit, RunningProcess } from "../processes/running-process.ts";
 import { readLines } from "../processes/line-reader.ts";
-import type { ProcessInfo } from "../rpc.ts";
 import { deferred, type Deferred } from "../deferred.ts";
-import { isRecord } from "../params.ts";
+import { isRecord } from "../processes/line-reader.ts";
 
 /** Pictures are the largest part of an answer; the driver keeps them below this. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;

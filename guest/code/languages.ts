@@ -1,9 +1,9 @@
+import type { Language } from "../../contract/guest.ts";
 import { execPath } from "node:process";
 import { join } from "node:path";
 import { errorCode, Failure } from "../failure.ts";
 import { findProgram } from "../find-program.ts";
 import type { Launcher } from "../processes/running-process.ts";
-import type { Language } from "../rpc.ts";
 import { Interpreter } from "./interpreter.ts";
 
 export interface LanguageOptions {

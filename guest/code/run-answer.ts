@@ -1,10 +1,10 @@
-import { isRecord } from "../params.ts";
-import type { CodeError, CodeRunResult, Picture } from "../rpc.ts";
+import type { CodeError, GuestResult, Picture } from "../../contract/guest.ts";
+import { isRecord } from "../processes/line-reader.ts";
 
 /** What a driver says about one run. */
 export interface RunAnswer {
   readonly status: "ok" | "error";
-  readonly value?: NonNullable<CodeRunResult["value"]>;
+  readonly value?: NonNullable<GuestResult<"code.run">["value"]>;
   readonly error?: CodeError;
   readonly pictures: readonly Picture[];
   /** As the interpreter measured it. */

@@ -1,11 +1,11 @@
-import type { FileReadParams, TextEncoding } from "../rpc.ts";
+import type { GuestParams, TextEncoding } from "../../contract/guest.ts";
 import { decodeText, type DecodeOptions } from "./text-detection.ts";
 
 /** Of a character in UTF-8. */
 export const CHARACTER_BYTES_MAX = 4;
 
 export interface PartOptions {
-  readonly encoding: FileReadParams["encoding"];
+  readonly encoding: GuestParams["file.read"]["encoding"];
   readonly offset: number;
   readonly wantedBytes: number;
   /** The caller said how long; otherwise it is a limit of ours. */

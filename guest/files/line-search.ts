@@ -1,5 +1,5 @@
+import type { FileMatch } from "../../contract/guest.ts";
 import { constants, createReadStream, openSync } from "node:fs";
-import type { FileMatch } from "../rpc.ts";
 import { SHOWN_CHARS_MAX } from "./search-engine.ts";
 import { looksBinary } from "./text-detection.ts";
 

@@ -1,8 +1,8 @@
+import type { GuestParams, GuestResult } from "../../contract/guest.ts";
 import { closeSync, read, readSync } from "node:fs";
 import { promisify } from "node:util";
 import { BadParams, Failure, fileFailure } from "../failure.ts";
 import type { Workspace } from "../paths.ts";
-import type { FileReadParams, FileReadResult } from "../rpc.ts";
 import { CHARACTER_BYTES_MAX, decodeAs, partOf } from "./byte-range.ts";
 
 const readFd = promisify(read);
@@ -18,9 +18,9 @@ interface OpenFile {
 
 export async function readFile(
   workspace: Workspace,
-  params: FileReadParams,
+  params: GuestParams["file.read"],
   signal: AbortSignal,
-): Promise<FileReadResult> {
+): Promise<GuestResult<"file.read">> {
   const { startLine, endLine } = params;
   if (startLine !== undefined && endLine !== undefined && endLine < startLine)
     throw new BadParams(`end_line (${endLine}) is before start_line (${startLine}): exchange them`);
@@ -36,7 +36,7 @@ export async function readFile(
   }
 }
 
-function readByteRange(file: OpenFile, params: FileReadParams): FileReadResult {
+function readByteRange(file: OpenFile, params: GuestParams["file.read"]): GuestResult<"file.read"> {
   const { path, encoding, maxBytes, offset = 0, length = Number.MAX_SAFE_INTEGER } = params;
   const wantedBytes = Math.min(length, maxBytes);
   const bytes = readAt(file.fd, { offset, length: wantedBytes + CHARACTER_BYTES_MAX - 1 });
@@ -71,7 +71,11 @@ function readAt(fd: number, { offset, length }: { offset: number; length: number
 }
 
 /** Goes through the file once, in pieces: what is outside the range is only counted. */
-async function readLineRange(file: OpenFile, params: FileReadParams, signal: AbortSignal): Promise<FileReadResult> {
+async function readLineRange(
+  file: OpenFile,
+  params: GuestParams["file.read"],
+  signal: AbortSignal,
+): Promise<GuestResult<"file.read">> {
   if (params.encoding === "utf-16le")
     throw new BadParams("start_line and end_line do not go with encoding utf-16le: use offset and length");
   const range = new LineRange(params.startLine ?? 1, params.endLine ?? Number.MAX_SAFE_INTEGER, params.maxBytes);

@@ -1,9 +1,9 @@
+import type { FileMatch } from "../../contract/guest.ts";
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import type { Readable } from "node:stream";
-import { isRecord } from "../params.ts";
+import { isRecord } from "../processes/line-reader.ts";
 import { readLines } from "../processes/line-reader.ts";
-import type { FileMatch } from "../rpc.ts";
 import { shownName } from "./shown-name.ts";
 import { searchInThread } from "./thread-search.ts";
 import { SHOWN_CHARS_MAX, type SearchEngine, type SearchPlan, type SearchProgress } from "./search-engine.ts";

@@ -1,4 +1,4 @@
-import type { FileMatch } from "../rpc.ts";
+import type { FileMatch } from "../../contract/guest.ts";
 
 /** A search whose pattern and place are checked. */
 export interface SearchPlan {

@@ -1,10 +1,13 @@
+import type { FileText, GuestParams, GuestResult } from "../../contract/guest.ts";
 import { closeSync, readSync } from "node:fs";
 import type { Workspace } from "../paths.ts";
-import type { FileText, FileTextsParams, FileTextsResult } from "./texts-rpc.ts";
 import { decodeText } from "./text-detection.ts";
 
 /** Many small files at once. One that cannot be read does not stand in the way of the others. */
-export function readTexts(workspace: Workspace, { paths, maxBytes }: FileTextsParams): FileTextsResult {
+export function readTexts(
+  workspace: Workspace,
+  { paths, maxBytes }: GuestParams["file.texts"],
+): GuestResult<"file.texts"> {
   // A byte more than wanted tells that a file is larger, whatever its size was said to be.
   const room = Buffer.allocUnsafe(maxBytes + 1);
   return { texts: paths.map((path) => readText(workspace, path, room)) };

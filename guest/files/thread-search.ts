@@ -1,7 +1,7 @@
+import type { FileMatch } from "../../contract/guest.ts";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { deferred } from "../deferred.ts";
-import type { FileMatch } from "../rpc.ts";
 import type { SearchEngine } from "./search-engine.ts";
 
 /** For compiled code. Left to itself, a thread of newer Nodes reserves half a gigabyte, which counts as memory. */
@@ -9,9 +9,8 @@ const CODE_RANGE_MB = 32;
 
 /** Our own search, in a thread that can be ended: an expression that takes forever cannot be interrupted otherwise. */
 export const searchInThread: SearchEngine = async (plan, progress, signal) => {
-  const { pattern, ...rest } = plan;
   const worker = new Worker(join(import.meta.dirname, "search-worker.mjs"), {
-    workerData: { ...rest, source: pattern.source, flags: pattern.flags },
+    workerData: plan,
     stdout: true,
     stderr: true,
     resourceLimits: { codeRangeSizeMb: CODE_RANGE_MB },

@@ -2,12 +2,12 @@
  * Runs JavaScript for the guest: one JSON line per request on descriptor 3, one per answer on descriptor 4. What the code
  * prints goes to the real descriptors 1 and 2.
  */
+import type { CodeError } from "../../contract/guest.ts";
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
 import { inspect, types } from "node:util";
 import vm from "node:vm";
 import { readLines } from "../processes/line-reader.ts";
-import type { CodeError } from "../rpc.ts";
 import { CellNames } from "./cell-names.ts";
 import { describeError, describeSyntaxError, hideDriverFrames } from "./describe-error.ts";
 import { OutputStreams } from "./output-streams.ts";

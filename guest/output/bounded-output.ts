@@ -1,4 +1,4 @@
-import type { BoundedText } from "../rpc.ts";
+import type { BoundedText } from "../../contract/guest.ts";
 import type { OutputFile, OutputFiles } from "./output-files.ts";
 
 export interface BoundedOutputOptions {

@@ -1,4 +1,4 @@
-import type { BoundedText } from "../rpc.ts";
+import type { BoundedText } from "../../contract/guest.ts";
 import { BoundedOutput } from "./bounded-output.ts";
 import { OutputBatches, type SendOutput } from "./output-batches.ts";
 import type { OutputFiles } from "./output-files.ts";

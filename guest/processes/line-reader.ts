@@ -26,3 +26,7 @@ export function readLines(stream: Readable, { onLine, maxLineBytes }: LineReader
     if (partBytes > maxLineBytes) stream.destroy();
   });
 }
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

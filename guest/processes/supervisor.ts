@@ -1,10 +1,10 @@
+import type { ProcessInfo } from "../../contract/guest.ts";
 import { closeSync, constants, openSync } from "node:fs";
 import { Socket } from "node:net";
 import { constants as osConstants } from "node:os";
 import { PassThrough, type Readable, type Writable } from "node:stream";
 import { deferred, isDoneWithin } from "../deferred.ts";
-import { isRecord } from "../params.ts";
-import type { ProcessInfo } from "../rpc.ts";
+import { isRecord } from "./line-reader.ts";
 import { descendantPids, describeProcesses, newestPid } from "./descendants.ts";
 import { readLines } from "./line-reader.ts";
 import { PipeReader } from "./pipe-reader.ts";

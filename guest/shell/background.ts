@@ -1,10 +1,10 @@
+import type { GuestParams, GuestResult } from "../../contract/guest.ts";
 import { randomBytes } from "node:crypto";
 import { deferred, isDoneWithin } from "../deferred.ts";
 import { Failure } from "../failure.ts";
 import type { OutputFile, OutputFiles } from "../output/output-files.ts";
 import { OutputRing } from "../output/output-ring.ts";
 import type { ProcessExit, RunningProcess } from "../processes/running-process.ts";
-import type { ShellExecResult, ShellKillParams, ShellOutputParams, ShellOutputResult } from "../rpc.ts";
 
 const RING_CHARS = 1024 * 1024;
 const FINISHED_KEPT_MAX = 64;
@@ -41,7 +41,11 @@ class BackgroundProcess {
     return this.#exit === undefined;
   }
 
-  async read({ cursor, maxChars, waitMs }: Omit<ShellOutputParams, "processId">): Promise<ShellOutputResult> {
+  async read({
+    cursor,
+    maxChars,
+    waitMs,
+  }: Omit<GuestParams["shell.output"], "processId">): Promise<GuestResult<"shell.output">> {
     const hasNews = this.#ring.totalChars > cursor || !this.isRunning;
     if (!hasNews && waitMs > 0) await isDoneWithin(this.#news.promise, waitMs);
     const part = this.#ring.read(cursor, maxChars);
@@ -50,7 +54,7 @@ class BackgroundProcess {
     return { ...part, isRunning, exitCode: this.#exit?.code ?? null, signal: this.#exit?.signal ?? null };
   }
 
-  async kill(signal: ShellKillParams["signal"]): Promise<ShellOutputResult> {
+  async kill(signal: GuestParams["shell.kill"]["signal"]): Promise<GuestResult<"shell.output">> {
     if (signal === "SIGKILL") await this.#process.end();
     else this.#process.signal(signal);
     await isDoneWithin(this.#process.exited, KILL_WAIT_MS);
@@ -80,7 +84,7 @@ export class BackgroundProcesses {
     this.#files = files;
   }
 
-  add(child: RunningProcess): ShellExecResult {
+  add(child: RunningProcess): GuestResult<"shell.exec"> {
     const processId = randomBytes(12).toString("base64url");
     const added = new BackgroundProcess(child, this.#files.create());
     this.#processes.set(processId, added);
@@ -97,11 +101,11 @@ export class BackgroundProcesses {
     };
   }
 
-  async read(params: ShellOutputParams): Promise<ShellOutputResult> {
+  async read(params: GuestParams["shell.output"]): Promise<GuestResult<"shell.output">> {
     return await this.#find(params.processId).read(params);
   }
 
-  async kill({ processId, signal }: ShellKillParams): Promise<ShellOutputResult> {
+  async kill({ processId, signal }: GuestParams["shell.kill"]): Promise<GuestResult<"shell.output">> {
     return await this.#find(processId).kill(signal);
   }
 

@@ -1,3 +1,4 @@
+import type { GuestParams, GuestResult } from "../../contract/guest.ts";
 import { isDoneWithin } from "../deferred.ts";
 import { BadParams, errorCode } from "../failure.ts";
 import { CallOutput } from "../output/call-output.ts";
@@ -6,7 +7,6 @@ import type { OutputFiles } from "../output/output-files.ts";
 import type { Workspace } from "../paths.ts";
 import { wantsToRun } from "../processes/descendants.ts";
 import type { Launcher, RunningProcess } from "../processes/running-process.ts";
-import type { ShellExecParams, ShellExecResult } from "../rpc.ts";
 import type { BackgroundProcesses } from "./background.ts";
 import { checkEnvironment, toShellCommand } from "./shell-command.ts";
 
@@ -26,9 +26,9 @@ export interface ShellOptions {
 
 export async function execShell(
   options: ShellOptions,
-  params: ShellExecParams,
+  params: GuestParams["shell.exec"],
   signal: AbortSignal,
-): Promise<ShellExecResult> {
+): Promise<GuestResult<"shell.exec">> {
   const startMs = performance.now();
   const child = await start(options, params);
   if (params.stdin !== undefined) child.input.end(params.stdin);
@@ -53,7 +53,7 @@ export async function execShell(
   };
 }
 
-async function start(options: ShellOptions, params: ShellExecParams): Promise<RunningProcess> {
+async function start(options: ShellOptions, params: GuestParams["shell.exec"]): Promise<RunningProcess> {
   const cwd = params.cwd === undefined ? options.workspace.root : options.workspace.folder(params.cwd);
   checkEnvironment(params.env ?? {});
   const env = { ...options.environment, PWD: cwd, ...params.env };

@@ -1,10 +1,10 @@
+import type { GuestParams } from "../../contract/guest.ts";
 import { join } from "node:path";
 import { Failure } from "../failure.ts";
 import { findProgram } from "../find-program.ts";
 import type { SendOutput } from "../output/output-batches.ts";
 import type { Workspace } from "../paths.ts";
 import type { Launcher, RunningProcess } from "../processes/running-process.ts";
-import type { TerminalInputParams, TerminalOpenParams, TerminalResizeParams } from "../rpc.ts";
 import { TerminalOutput } from "./terminal-output.ts";
 
 export interface TerminalOptions {
@@ -25,7 +25,10 @@ export class Terminals {
   }
 
   /** Runs until the shell ends, or until it is no longer wanted. */
-  async run({ callId, cols, rows }: TerminalOpenParams, signal: AbortSignal): Promise<{ exitCode: number | null }> {
+  async run(
+    { callId, cols, rows }: GuestParams["terminal.run"],
+    signal: AbortSignal,
+  ): Promise<{ exitCode: number | null }> {
     const child = await this.#launch(cols, rows);
     const output = new TerminalOutput(callId, this.#options.send);
     child.stdout.onData((chunk) => output.add(chunk));
@@ -47,12 +50,12 @@ export class Terminals {
     }
   }
 
-  input({ callId, text }: TerminalInputParams): Record<string, never> {
+  input({ callId, text }: GuestParams["terminal.input"]): Record<string, never> {
     this.#tell(callId, { input: text });
     return {};
   }
 
-  resize({ callId, cols, rows }: TerminalResizeParams): Record<string, never> {
+  resize({ callId, cols, rows }: GuestParams["terminal.resize"]): Record<string, never> {
     this.#tell(callId, { resize: [cols, rows] });
     return {};
   }

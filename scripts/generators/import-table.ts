@@ -92,7 +92,8 @@ export function refusal(file: string, specifier: string): string | undefined {
 
 function refusedPath(file: string, folder: string, specifier: string): string | undefined {
   const target = posix.join(posix.dirname(file), specifier);
-  if (!target.startsWith("src/")) return `${file}: src imports nothing outside src: ${specifier}`;
+  if (target.startsWith("contract/")) return undefined;
+  if (!target.startsWith("src/")) return `${file}: src imports nothing outside src and contract: ${specifier}`;
   if (/^src\/(main|index)\.ts$/.test(target)) return `${file}: import the file itself, not ${specifier}`;
   if (EVERYWHERE.includes(target.slice("src/".length)) && !["errors", "config"].includes(folder)) return undefined;
   const other = folderOf(target) ?? "";
@@ -130,7 +131,7 @@ function table(): string {
     const base = imports === "all" || WITHOUT_BASE.includes(name) ? [] : ["the base"];
     return [`\`src/${name}\``, what, [...names, ...base].join(", ") || "nothing"];
   });
-  return `The base is ${BASE.map((name) => `\`${name}\``).join(", ")} and the file \`auth/principal.ts\`.\n\n${toTable(
+  return `The base is ${BASE.map((name) => `\`${name}\``).join(", ")} and the file \`auth/principal.ts\`. Every folder may import \`contract\`, which imports nothing but zod.\n\n${toTable(
     ["folder", "what", "imports"],
     rows,
   )}`;

@@ -9,7 +9,7 @@ import { toLoadOptions } from "./config-flags.ts";
 import { jsonText, withoutTerminalControls } from "./text.ts";
 import { rm, stat } from "node:fs/promises";
 import type { Config } from "../config/schema.ts";
-import type { OnOutput } from "../sandbox/guest-methods.ts";
+import type { OnOutput } from "../../contract/guest.ts";
 import { InstanceStarter } from "../sandbox/instance-starter.ts";
 import { Templates, type Template } from "../sandbox/templates.ts";
 import type { Logger } from "../telemetry/logger.ts";

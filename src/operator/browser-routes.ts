@@ -1,5 +1,5 @@
+import type { GuestParams } from "../../contract/guest.ts";
 import * as z from "zod";
-import type { GuestParams } from "../sandbox/guest-methods.ts";
 import { type ApiRoute, Events, type EventSink } from "./api.ts";
 import { bodyAs } from "./request-body.ts";
 import type { OperatorSandboxService } from "./sandbox-service.ts";

@@ -1,6 +1,6 @@
+import type { GuestResult } from "../../contract/guest.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { FileTransfer } from "../sandbox/file-transfer.ts";
-import type { GuestResult } from "../sandbox/guest-methods.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { type ApiRequest, type ApiRoute, Attachment } from "./api.ts";
 import type { FileEntry, FileList, FileText } from "./contract-files.ts";

@@ -1,5 +1,5 @@
+import type { GuestResult } from "../../contract/guest.ts";
 import * as z from "zod";
-import type { GuestResult } from "../sandbox/guest-methods.ts";
 import type { ApiRoute } from "./api.ts";
 import type { SandboxProcess } from "./contract-files.ts";
 import { bodyAs } from "./request-body.ts";

@@ -1,5 +1,5 @@
+import type { TerminalSize } from "../../contract/guest.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { TerminalSize } from "../sandbox/guest-methods.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { ActivityLog } from "./activity-log.ts";
 import type { Operator } from "./operator-sessions.ts";

@@ -1,10 +1,10 @@
+import type { Language, OnOutput } from "../../contract/guest.ts";
 import { randomBytes } from "node:crypto";
 import { lstat, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { templateFolder } from "../config/template-name.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { removeTree } from "./runtimes/remove-tree.ts";
-import type { Language, OnOutput } from "./guest-methods.ts";
 import { installFailure } from "./install-failure.ts";
 import type { ConnectedInstance, InstanceOptions, InstanceStarter } from "./instance-starter.ts";
 

@@ -1,9 +1,9 @@
+import type { GuestResult } from "../../contract/guest.ts";
 import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { Principal } from "../auth/principal.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { FLAVORS } from "./flavors.ts";
-import type { GuestResult } from "./guest-methods.ts";
 import type { Sandbox } from "./sandbox.ts";
 import type { SandboxUse, Sandboxes } from "./sandboxes.ts";
 

@@ -1,20 +1,5 @@
-import { z } from "zod";
+import { type GuestMethod, timingsSchema } from "../../contract/guest.ts";
 import { centred, type Span } from "../telemetry/tracing/span.ts";
-import type { GuestMethod } from "./guest-methods.ts";
-import { list } from "./guest-list.ts";
-
-const MAX_TIMINGS = 20;
-const MAX_MS = 86_400_000;
-
-/** What a guest may say about its times. User code can take it over, so names are from a list, and numbers have an end. */
-const timed = list(
-  z.strictObject({
-    name: z.enum(["request", "queue", "interpreter.start", "interpreter.run"]),
-    startMs: z.number().min(0).max(MAX_MS),
-    durationMs: z.number().min(0).max(MAX_MS),
-  }),
-  MAX_TIMINGS,
-);
 
 /**
  * Puts what the guest measured into the trace, and returns the answer without it. Times that are not as agreed are left out: they
@@ -28,7 +13,7 @@ export function takeTimings(span: Span, method: GuestMethod, answer: unknown): u
 }
 
 function record(span: Span, method: GuestMethod, timings: unknown): void {
-  const parsed = timed.safeParse(timings);
+  const parsed = timingsSchema.safeParse(timings);
   if (!parsed.success) return;
   const [whole, ...parts] = parsed.data;
   if (whole?.name !== "request") return;

@@ -1,10 +1,17 @@
+import type {
+  BrowserMethod,
+  GuestMethod,
+  GuestParams,
+  GuestResult,
+  Language,
+  OnOutput,
+  TerminalSize,
+} from "../../contract/guest.ts";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { untraced } from "../telemetry/tracing/active-span.ts";
-import type { BrowserMethod } from "./browser-methods.ts";
 import { FirstResult } from "./first-result.ts";
 import { type RequestOptions, GuestLost } from "./guest-client.ts";
-import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput, TerminalSize } from "./guest-methods.ts";
 import type { ConnectedInstance, InstancePlan, InstanceStarter } from "./instance-starter.ts";
 import type { InstanceUsage } from "./runtimes/runtime.ts";
 import { SerialQueue } from "./serial-queue.ts";

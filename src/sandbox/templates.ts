@@ -1,5 +1,5 @@
+import type { Language } from "../../contract/guest.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { Language } from "./guest-methods.ts";
 
 /** What a sandbox starts from: the system's own tree, and for templates of one's own the packages that were built into it. */
 export interface Template {

@@ -1,5 +1,5 @@
+import type { GuestResult } from "../../contract/guest.ts";
 import type { GuestClient } from "./guest-client.ts";
-import type { GuestResult } from "./guest-methods.ts";
 
 export type WorkspaceEntry = GuestResult<"file.list">["entries"][number];
 

@@ -1,6 +1,6 @@
+import type { GuestResult } from "../../contract/guest.ts";
 import type { CallContext, HandlerSandbox, SandboxRun } from "../capability/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { GuestResult } from "../sandbox/guest-methods.ts";
 import { runCode } from "./code/run-code.ts";
 import { FILE_TIMEOUT_MS } from "./files/file-time.ts";
 import type { SandboxCall } from "./sandbox-tool.ts";

@@ -1,5 +1,5 @@
+import type { OnOutput } from "../../contract/guest.ts";
 import type { CallContext } from "../capability/context.ts";
-import type { OnOutput } from "../sandbox/guest-methods.ts";
 
 const INTERVAL_MS = 200;
 const MAX_MESSAGE_CHARS = 2000;

@@ -1,7 +1,7 @@
+import type { OnOutput } from "../../contract/guest.ts";
 import * as z from "zod";
 import type { ContentBlock } from "../capability/content.ts";
 import type { Effect, PermissionScope } from "../capability/define.ts";
-import type { OnOutput } from "../sandbox/guest-methods.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { CallRecorder } from "../sandbox/sandbox-observer.ts";
 import type { JsonObject } from "./fit-value.ts";

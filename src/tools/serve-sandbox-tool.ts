@@ -1,10 +1,10 @@
+import type { GuestOutput } from "../../contract/guest.ts";
 import type { ContentBlock, ToolResult } from "../capability/content.ts";
 import type { CallContext } from "../capability/context.ts";
 import type { HandlerDefinition } from "../capability/define.ts";
 import { type OwlError, toOwlError } from "../errors/owl-error.ts";
 import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { sessionDigest } from "../telemetry/redact.ts";
-import type { GuestOutput } from "../sandbox/guest-methods.ts";
 import type { SandboxUse } from "../sandbox/sandboxes.ts";
 import type { SandboxRequest } from "../sandbox/sandbox-request.ts";
 import type { ObservedCall } from "../sandbox/sandbox-observer.ts";

@@ -7,7 +7,7 @@ import { startHttp } from "../integration/harness.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { GUIDES, inlineCode, PAGES, pageText, ROOT, withoutCode } from "./docs-pages.ts";
 
-const SOURCES: readonly string[] = ["src", "guest", "web", "examples"].flatMap((folder) =>
+const SOURCES: readonly string[] = ["src", "contract", "guest", "web", "examples"].flatMap((folder) =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => /\.(ts|tsx|mjs|py|md|yaml)$/.test(name) && !name.includes("node_modules"))
     .map((name) => readFileSync(join(ROOT, folder, name), "utf8")),

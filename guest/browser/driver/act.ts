@@ -1,6 +1,6 @@
+import type { GuestParams, GuestResult } from "../../../contract/guest.ts";
 import { closeSync } from "node:fs";
 import { Failure } from "../../failure.ts";
-import type * as rpc from "../rpc.ts";
 import { explainAction } from "./action-failure.ts";
 import { guarded, type Located, locate } from "./locate.ts";
 import { refuseSickPage } from "./page-health.ts";
@@ -21,7 +21,7 @@ async function act(
   session: BrowserSession,
   { selector, timeoutMs, signal }: ActOptions,
   use: (located: Located, options: { readonly timeout: number; readonly signal: AbortSignal }) => Promise<unknown>,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   let target: string;
   try {
     const located = await locate(session, selector);
@@ -37,9 +37,9 @@ async function act(
 
 export async function click(
   session: BrowserSession,
-  params: rpc.BrowserClickParams,
+  params: GuestParams["browser.click"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   const { button, clickCount, acceptDialogs } = params;
   session.acceptsDialogs = acceptDialogs;
   try {
@@ -69,11 +69,11 @@ async function clickArea(locator: Located["locator"], options: object): Promise<
 
 export async function type(
   session: BrowserSession,
-  params: rpc.BrowserTypeParams,
+  params: GuestParams["browser.type"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   const { text, clear, submit } = params;
-  const typing = async (): Promise<rpc.BrowserActResult> =>
+  const typing = async (): Promise<GuestResult<"browser.click">> =>
     await act(session, { ...params, signal }, async (located, options) => {
       await (clear ? fill : append)(located, text, options);
       if (submit) await located.locator.press("Enter", options);
@@ -83,17 +83,17 @@ export async function type(
 
 export async function hover(
   session: BrowserSession,
-  params: rpc.BrowserHoverParams,
+  params: GuestParams["browser.hover"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   return await act(session, { ...params, signal }, async ({ locator }, options) => await locator.hover(options));
 }
 
 export async function select(
   session: BrowserSession,
-  params: rpc.BrowserSelectParams,
+  params: GuestParams["browser.select"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   return await act(session, { ...params, signal }, async ({ locator }, options) => {
     await locator.selectOption([...params.values], options);
   });
@@ -101,9 +101,9 @@ export async function select(
 
 export async function upload(
   session: BrowserSession,
-  params: rpc.BrowserUploadParams,
+  params: GuestParams["browser.upload"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   const paths = params.paths.map((path) => {
     const { workspace } = session;
     const absolute = workspace.resolve(path);
@@ -118,17 +118,17 @@ export async function upload(
 
 export async function press(
   session: BrowserSession,
-  params: rpc.BrowserPressParams,
+  params: GuestParams["browser.press"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   return await session.acting(async () => await pressed(session, params, signal));
 }
 
 async function pressed(
   session: BrowserSession,
-  params: rpc.BrowserPressParams,
+  params: GuestParams["browser.press"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   const { key, selector, timeoutMs } = params;
   try {
     if (selector === undefined) await (await session.page()).keyboard.press(key);

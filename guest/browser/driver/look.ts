@@ -1,5 +1,5 @@
+import type { GuestParams, GuestResult } from "../../../contract/guest.ts";
 import { Failure } from "../../failure.ts";
-import type * as rpc from "../rpc.ts";
 import { assertAllowedPage } from "./allowed-addresses.ts";
 import { explainAction } from "./action-failure.ts";
 import { locate } from "./locate.ts";
@@ -8,7 +8,7 @@ import type { BrowserSession } from "./session.ts";
 import { settle } from "./settle.ts";
 import { waitInFrames } from "./wait-in-frames.ts";
 
-const SCROLLS: Readonly<Record<rpc.BrowserScrollParams["to"], string>> = {
+const SCROLLS: Readonly<Record<GuestParams["browser.scroll"]["to"], string>> = {
   up: "scrollBy(0, -innerHeight * 0.9)",
   down: "scrollBy(0, innerHeight * 0.9)",
   top: "scrollTo(0, 0)",
@@ -17,9 +17,9 @@ const SCROLLS: Readonly<Record<rpc.BrowserScrollParams["to"], string>> = {
 
 export async function scroll(
   session: BrowserSession,
-  { to, selector, timeoutMs }: rpc.BrowserScrollParams,
+  { to, selector, timeoutMs }: GuestParams["browser.scroll"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   if (selector === undefined) await (await session.page()).evaluate(SCROLLS[to]);
   else {
     try {
@@ -35,9 +35,9 @@ export async function scroll(
 
 export async function waitForText(
   session: BrowserSession,
-  { text, state, timeoutMs }: rpc.BrowserWaitParams,
+  { text, state, timeoutMs }: GuestParams["browser.wait"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   const page = await session.page();
   try {
     await waitInFrames(page, { text, isGone: state === "gone", timeoutMs, signal });
@@ -57,8 +57,8 @@ export async function waitForText(
 /** In the page's own world, as a script of the page would. */
 export async function evaluate(
   session: BrowserSession,
-  { expression, maxChars }: rpc.BrowserEvaluateParams,
-): Promise<rpc.BrowserEvaluateResult> {
+  { expression, maxChars }: GuestParams["browser.evaluate"],
+): Promise<GuestResult<"browser.evaluate">> {
   const tab = await session.tab();
   await assertAllowedPage(session, tab);
   let value: unknown;
@@ -92,8 +92,8 @@ function toJson(value: unknown): string {
 
 export async function readLog(
   session: BrowserSession,
-  { kind, maxEntries }: rpc.BrowserLogParams,
-): Promise<rpc.BrowserLogResult> {
+  { kind, maxEntries }: GuestParams["browser.log"],
+): Promise<GuestResult<"browser.log">> {
   const tab = await session.tab();
   const { entries, dropped } = tab[kind].newest(maxEntries);
   return { ...(await session.describe()), entries, droppedEntries: dropped };
@@ -101,8 +101,8 @@ export async function readLog(
 
 export async function useTabs(
   session: BrowserSession,
-  { action, tab: number }: rpc.BrowserTabsParams,
-): Promise<rpc.BrowserActResult> {
+  { action, tab: number }: GuestParams["browser.tabs"],
+): Promise<GuestResult<"browser.click">> {
   if (action === "open") await session.open();
   if (action === "select" || action === "close") {
     const tab =

@@ -1,9 +1,9 @@
+import type { BrowserMethod } from "../../../contract/guest.ts";
 import { Socket } from "node:net";
 import { Failure } from "../../failure.ts";
-import { isRecord } from "../../params.ts";
+import { isRecord } from "../../processes/line-reader.ts";
 import { Workspace } from "../../paths.ts";
 import { readLines } from "../../processes/line-reader.ts";
-import type { BrowserMethods } from "../rpc.ts";
 import { readDriverSettings } from "./driver-settings.ts";
 import { driverMethods } from "./methods.ts";
 import { isLate, refuseSickPage } from "./page-health.ts";
@@ -59,7 +59,7 @@ async function answer(request: Record<string, unknown>): Promise<object> {
   }
 }
 
-function isMethod(name: unknown): name is keyof BrowserMethods {
+function isMethod(name: unknown): name is BrowserMethod {
   return typeof name === "string" && Object.hasOwn(driverMethods, name);
 }
 

@@ -1,4 +1,4 @@
-import type { BrowserMethods } from "../rpc.ts";
+import type { BrowserMethod, GuestParams, GuestResult } from "../../../contract/guest.ts";
 import { click, hover, press, select, type, upload } from "./act.ts";
 import { goThroughHistory, goto } from "./goto.ts";
 import { evaluate, readLog, scroll, useTabs, waitForText } from "./look.ts";
@@ -8,11 +8,11 @@ import { showPage, takeInput } from "./show.ts";
 import { takeSnapshot } from "./snapshot.ts";
 
 type DriverMethods = {
-  readonly [M in keyof BrowserMethods]: (
+  readonly [M in BrowserMethod]: (
     session: BrowserSession,
-    params: BrowserMethods[M]["params"],
+    params: GuestParams[M],
     signal: AbortSignal,
-  ) => Promise<BrowserMethods[M]["result"]>;
+  ) => Promise<GuestResult<M>>;
 };
 
 export const driverMethods: DriverMethods = {

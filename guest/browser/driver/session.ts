@@ -1,6 +1,6 @@
+import type { BrowserPage, BrowserTab } from "../../../contract/guest.ts";
 import type { Browser, BrowserContext, Dialog, Page } from "playwright-core";
 import type { Workspace } from "../../paths.ts";
-import type { BrowserPage, BrowserTab } from "../rpc.ts";
 import { assertAllowedPage } from "./allowed-addresses.ts";
 import { startChromium, type ChromiumOptions } from "./chromium.ts";
 import { Downloads } from "./downloads.ts";

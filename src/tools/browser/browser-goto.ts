@@ -1,5 +1,5 @@
+import type { GuestResult } from "../../../contract/guest.ts";
 import * as z from "zod";
-import type { GuestResult } from "../../sandbox/guest-methods.ts";
 import { networkNote } from "../network-note.ts";
 import { defineSandboxTool, type Outcome, type SandboxTool } from "../sandbox-tool.ts";
 import type { ToolLimits } from "../tool-services.ts";

@@ -1,6 +1,6 @@
+import type { GuestResult } from "../../../contract/guest.ts";
 import * as z from "zod";
 import type { ContentBlock } from "../../capability/content.ts";
-import type { GuestResult } from "../../sandbox/guest-methods.ts";
 import { defineSandboxTool, type Outcome, type SandboxTool } from "../sandbox-tool.ts";
 import { sandboxUri } from "../sandbox-uri.ts";
 import type { ToolLimits } from "../tool-services.ts";

@@ -1,4 +1,4 @@
-import type { Language } from "../../sandbox/guest-methods.ts";
+import type { Language } from "../../../contract/guest.ts";
 import type { Outcome } from "../sandbox-tool.ts";
 import type { CodeResult } from "./run-code.ts";
 

@@ -1,4 +1,4 @@
-import type { GuestResult, Language } from "../../sandbox/guest-methods.ts";
+import type { GuestResult, Language } from "../../../contract/guest.ts";
 import type { SandboxCall } from "../sandbox-tool.ts";
 
 export type CodeResult = GuestResult<"code.run">;

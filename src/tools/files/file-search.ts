@@ -1,5 +1,5 @@
+import type { GuestResult } from "../../../contract/guest.ts";
 import * as z from "zod";
-import type { GuestResult } from "../../sandbox/guest-methods.ts";
 import { defineSandboxTool, type SandboxTool } from "../sandbox-tool.ts";
 import { FILE_TIMEOUT_MS } from "./file-time.ts";
 
