@@ -1,6 +1,6 @@
 import { connect, createServer, type Server } from "node:net";
 
-export interface EgressOptions {
+interface EgressOptions {
   readonly socketPath: string;
   readonly port: number;
   readonly onDiagnostic: (text: string) => void;

@@ -19,7 +19,7 @@ import type { Terminals } from "./terminal/terminals.ts";
 const VERSION = "1";
 const LANGUAGES: readonly Language[] = ["python", "node"];
 
-export interface HandlerOptions {
+interface HandlerOptions {
   readonly environment: Readonly<Record<string, string>>;
   readonly diagnostics: readonly string[];
   readonly workspace: Workspace;

@@ -2,7 +2,7 @@ import { realpathSync } from "node:fs";
 import { env } from "node:process";
 
 /** What the guest is told by the environment it is started with. */
-export interface Settings {
+interface Settings {
   /** As callers write it. */
   readonly workspacePath: string;
   /** With symbolic links resolved. */

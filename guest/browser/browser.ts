@@ -19,7 +19,7 @@ const CANCEL_MS_MAX = 2500;
 const KNOWN_PATHS = ["/usr/lib/chromium/chromium", "/usr/lib/chromium-browser/chromium-browser"];
 const KNOWN_NAMES = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 
-export interface BrowserOptions {
+interface BrowserOptions {
   readonly launcher: Launcher;
   readonly workspacePath: string;
   readonly environment: Readonly<Record<string, string>>;

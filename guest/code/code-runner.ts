@@ -9,7 +9,7 @@ import { EarlierOutput } from "./earlier-output.ts";
 import type { Interpreter, Reply } from "./interpreter.ts";
 import { parseRunAnswer, type RunAnswer } from "./run-answer.ts";
 
-export interface CodeRunnerOptions {
+interface CodeRunnerOptions {
   readonly language: Language;
   readonly start: () => Promise<Interpreter>;
   readonly files: OutputFiles;

@@ -7,7 +7,7 @@ import { isRecord } from "../processes/line-reader.ts";
 /** Pictures are the largest part of an answer; the driver keeps them below this. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
-export interface InterpreterOptions {
+interface InterpreterOptions {
   readonly launcher: Launcher;
   readonly argv: readonly [string, ...string[]];
   readonly cwd: string;

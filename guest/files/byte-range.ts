@@ -4,7 +4,7 @@ import { decodeText, type DecodeOptions } from "./text-detection.ts";
 /** Of a character in UTF-8. */
 export const CHARACTER_BYTES_MAX = 4;
 
-export interface PartOptions {
+interface PartOptions {
   readonly encoding: GuestParams["file.read"]["encoding"];
   readonly offset: number;
   readonly wantedBytes: number;
@@ -13,7 +13,7 @@ export interface PartOptions {
 }
 
 /** What is shown of the bytes that were read, and which of them it is. */
-export interface Part {
+interface Part {
   readonly encoding: TextEncoding | "base64";
   readonly content: string;
   readonly startsAt: number;

@@ -6,7 +6,7 @@ import { looksBinary } from "./text-detection.ts";
 /** A longer line is searched in its first part only, and shown in a still shorter one. */
 const LINE_CHARS_MAX = 65_536;
 
-export interface LineSearchOptions {
+interface LineSearchOptions {
   readonly path: string;
   readonly place: string | Buffer;
   readonly pattern: RegExp;

@@ -7,13 +7,13 @@ import { shownName } from "./shown-name.ts";
 /** More names than this in one folder come unsorted and cut. */
 const SORTED_NAMES_MAX = 100_000;
 
-export interface WalkOptions {
+interface WalkOptions {
   readonly includeHidden: boolean;
   readonly recursive: boolean;
   readonly signal: AbortSignal;
 }
 
-export interface WalkedEntry {
+interface WalkedEntry {
   /** Relative to where the walk began, with `/` between names. */
   readonly path: string;
   /** How to get at it; bytes where the name is no text. */

@@ -26,7 +26,7 @@ export interface Cell {
 }
 
 /** What earlier cells declared. */
-export interface KnownNames {
+interface KnownNames {
   isConstant(name: string): boolean;
 }
 

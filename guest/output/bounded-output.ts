@@ -1,7 +1,7 @@
 import type { BoundedText } from "../../contract/guest.ts";
 import type { OutputFile, OutputFiles } from "./output-files.ts";
 
-export interface BoundedOutputOptions {
+interface BoundedOutputOptions {
   readonly maxChars: number;
   readonly files: OutputFiles;
   readonly onText: (text: string) => void;

@@ -3,7 +3,7 @@ import { BoundedOutput } from "./bounded-output.ts";
 import { OutputBatches, type SendOutput } from "./output-batches.ts";
 import type { OutputFiles } from "./output-files.ts";
 
-export interface CallOutputOptions {
+interface CallOutputOptions {
   readonly callId: string;
   readonly maxOutputChars: number;
   readonly files: OutputFiles;

@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 
-export interface LineReaderOptions {
+interface LineReaderOptions {
   readonly onLine: (line: string) => void;
   /** A line that is longer ends the stream. */
   readonly maxLineBytes: number;

@@ -11,7 +11,7 @@ const SPARE_SUPERVISORS = 2;
 const LAUNCH_ATTEMPTS = 3;
 const ANNOUNCEMENT_BYTES_MAX = 65_536;
 
-export interface SpawnerOptions {
+interface SpawnerOptions {
   /** Path of a Python interpreter; may be a version manager's shim. */
   readonly python: string;
   readonly env: Readonly<Record<string, string>>;

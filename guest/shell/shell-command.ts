@@ -7,7 +7,7 @@ import { findProgram } from "../find-program.ts";
 /** The kernel takes no longer argument (128 KiB with its end). */
 const ARGUMENT_BYTES_MAX = 131_000;
 
-export interface ShellCommand {
+interface ShellCommand {
   readonly argv: [string, ...string[]];
   /** When the shell needs nothing of it any more. */
   dispose(): void;

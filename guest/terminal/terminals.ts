@@ -7,7 +7,7 @@ import type { Workspace } from "../paths.ts";
 import type { Launcher, RunningProcess } from "../processes/running-process.ts";
 import { TerminalOutput } from "./terminal-output.ts";
 
-export interface TerminalOptions {
+interface TerminalOptions {
   readonly launcher: Launcher;
   readonly workspace: Workspace;
   readonly environment: Readonly<Record<string, string>>;

@@ -29,7 +29,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   },
   operator: {
     what: "what operators see and do; the contract with the dashboard's page",
-    imports: ["call", "capability", "governance", "governance/ledger", "mcp", "sandbox"],
+    imports: ["call", "capability", "governance", "governance/ledger", "mcp", "sandbox", "sandbox/network"],
   },
   mcp: {
     what: "JSON-RPC, revisions, the request server, methods, questions to the client, errors to the wire",

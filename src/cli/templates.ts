@@ -167,7 +167,7 @@ export async function buildInWorkshop(options: WorkshopOptions): Promise<BuildRe
 
 export async function templateListCommand({ terminal, flags }: CommandCall): Promise<number> {
   const loaded = await loadConfig(toLoadOptions(flags));
-  const { readTemplates } = await import("../sandbox/read-templates.ts");
+  const { readTemplates } = await import("../sandbox/templates.ts");
   const known = await readTemplates(loaded.config.sandbox, quietLogger(loaded, terminal));
   const templates = known.names.map((name) => known.get(name));
   if (flags["json"] === true) {

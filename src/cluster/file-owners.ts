@@ -5,7 +5,7 @@ import type { Forwarder } from "./forwarder.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { newTraceId } from "../mcp/request-observer.ts";
 import type { FileTransfer } from "../sandbox/file-transfer.ts";
-import { serverIdOf } from "../sandbox/session-name.ts";
+import { serverIdOf } from "../sandbox/sandbox-request.ts";
 import type { OpenFiles, WorkspaceFiles } from "../call/workspace-files.ts";
 import { ForwardedTransfers } from "./forwarded-transfers.ts";
 

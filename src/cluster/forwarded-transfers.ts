@@ -4,7 +4,7 @@ import { PassThrough } from "node:stream";
 import type { TransferMessage, TransferStep } from "./forward-message.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { FileTransfer, OpenWorkspace, WorkspaceFile } from "../sandbox/file-transfer.ts";
-import { serverIdOf } from "../sandbox/session-name.ts";
+import { serverIdOf } from "../sandbox/sandbox-request.ts";
 
 interface Writing {
   readonly input: PassThrough;

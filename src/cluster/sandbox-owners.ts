@@ -12,7 +12,7 @@ import { Lifeline } from "../call/lifeline.ts";
 import { runBounded } from "../call/run-bounded.ts";
 import { validateArguments } from "../call/validate-arguments.ts";
 import { silentConversation } from "../mcp/conversations/silent.ts";
-import { serverIdOf } from "../sandbox/session-name.ts";
+import { serverIdOf } from "../sandbox/sandbox-request.ts";
 import { runAndEnd, traced } from "../telemetry/tracing/active-span.ts";
 import type { Span } from "../telemetry/tracing/span.ts";
 import { readTraceContext } from "../telemetry/tracing/trace-context.ts";

@@ -69,7 +69,7 @@ export async function openControlSocket(
 
 /** Those of servers that were killed. */
 async function removeDeadSockets(folder: string): Promise<void> {
-  const { probeSocket } = await import("../platform/dead-sockets.ts");
+  const { probeSocket } = await import("../sandbox/network/listener-socket.ts");
   for (const name of (await readdir(folder)).filter((each) => each.endsWith(".sock"))) {
     const path = join(folder, name);
     if ((await probeSocket(path)) === "dead") await rm(path, { force: true });

@@ -12,10 +12,11 @@ import {
   type GuestResult,
   type OnOutput,
   resultSchemas,
+  timingsSchema,
 } from "../../contract/guest.ts";
 import { ERROR_CODES } from "../../contract/json-rpc.ts";
 import { GuestConnection, GuestError, MalformedFrame } from "./guest-connection.ts";
-import { takeTimings } from "./guest-timings.ts";
+import { centred, type Span } from "../telemetry/tracing/span.ts";
 
 /** A guest that was told to stop something gets this long before it counts as stuck. */
 const GRACE_MS = 5000;
@@ -39,7 +40,7 @@ export class GuestLost extends Error {
   }
 }
 
-export interface GuestClientOptions {
+interface GuestClientOptions {
   readonly stream: Duplex;
   readonly maxFrameBytes: number;
   readonly logger: Logger;
@@ -197,4 +198,25 @@ export class GuestClient {
     if (listener.charsLeft < 0) throw new MalformedFrame("more output than a guest sends");
     listener.onOutput(output);
   }
+}
+
+/**
+ * Puts what the guest measured into the trace, and returns the answer without it. Times that are not as agreed are left out: they
+ * are no reason to end a sandbox.
+ */
+function takeTimings(span: Span, method: GuestMethod, answer: unknown): unknown {
+  if (typeof answer !== "object" || answer === null || !("timings" in answer)) return answer;
+  const { timings, ...rest } = answer;
+  record(span, method, timings);
+  return rest;
+}
+
+function record(span: Span, method: GuestMethod, timings: unknown): void {
+  const parsed = timingsSchema.safeParse(timings);
+  if (!parsed.success) return;
+  const [whole, ...parts] = parsed.data;
+  if (whole?.name !== "request") return;
+  const { durationMs: wholeMs } = whole;
+  const inside = span.record({ name: method, kind: "server", ...centred(span, { ...whole, wholeMs }) });
+  for (const { name, ...measured } of parts) inside.record({ name, ...centred(span, { ...measured, wholeMs }) });
 }

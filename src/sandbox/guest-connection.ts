@@ -3,7 +3,6 @@ import type { Duplex } from "node:stream";
 import { z } from "zod";
 import { type GuestOutput, outputSchema } from "../../contract/guest.ts";
 import { CANCEL_METHOD, encodeFrame, FrameError, FrameReader, OUTPUT_METHOD } from "../../contract/json-rpc.ts";
-import { assertFewValues } from "./frame-values.ts";
 
 /** A guest may make the server read this much at once, and then so much a second. More waits, and the sandbox with it. */
 const BURST_COST = 16 * 1024 * 1024;
@@ -27,6 +26,16 @@ const answerMessage = z.strictObject({
   result: z.unknown().optional(),
   error: errorAnswer.optional(),
 });
+/**
+ * The largest honest answers, a search with all its context and a list of a whole workspace, have fewer. Each value costs time and
+ * memory when it is parsed and checked, far beyond its bytes.
+ */
+const MAX_VALUES = 50_000;
+/** Twenty times as deep as any honest answer. */
+const MAX_DEPTH = 200;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const BACKSLASH = 0x5c;
 
 /** What came out of a sandbox is not what a guest sends: user code has taken the guest over, and the instance is ended. */
 export class MalformedFrame extends Error {
@@ -49,7 +58,7 @@ export class GuestError extends Error {
   }
 }
 
-export interface GuestConnectionOptions {
+interface GuestConnectionOptions {
   readonly stream: Duplex;
   readonly maxFrameBytes: number;
   /** May throw a `MalformedFrame`. */
@@ -179,4 +188,30 @@ function readOutput(message: { readonly method: unknown }): GuestOutput {
   const parsed = outputMessage.safeParse(message);
   if (parsed.success) return parsed.data.params;
   throw new MalformedFrame("an output that is not as agreed");
+}
+
+/** Looks at the bytes before anything is made of them, and stops at the first value too many. Whether they are JSON is not said. */
+export function assertFewValues(body: Buffer): void {
+  let values = 1;
+  let depth = 0;
+  for (let at = 0; at < body.length; at += 1) {
+    const byte = body[at];
+    if (byte === QUOTE) at = stringEnd(body, at + 1);
+    else if (byte === COMMA) values += 1;
+    else if (byte === 0x5b || byte === 0x7b) {
+      depth += 1;
+      values += 1;
+    } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
+    if (values > MAX_VALUES) throw new Error(`it holds more than ${MAX_VALUES} values`);
+    if (depth > MAX_DEPTH) throw new Error(`it is nested deeper than ${MAX_DEPTH} levels`);
+  }
+}
+
+/** Where the string's closing quote is. */
+function stringEnd(body: Buffer, from: number): number {
+  for (let at = from; at < body.length; at += 1) {
+    if (body[at] === BACKSLASH) at += 1;
+    else if (body[at] === QUOTE) return at;
+  }
+  return body.length;
 }

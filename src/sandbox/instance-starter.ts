@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { boundedLines } from "../platform/bounded-lines.ts";
 import { OwlError, reasonWithoutPath } from "../errors/owl-error.ts";
-import { type EgressRelay, relayEgress } from "./network/relay/relay-egress.ts";
+import { type EgressRelay, relayEgress } from "./network/relay/multiplexer.ts";
 import type {
   Instance,
   InstanceExit,

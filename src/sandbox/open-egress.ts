@@ -22,7 +22,7 @@ export interface OpenEgressOptions {
 /** The way out for sandboxes. With nothing allowed there is none, and nothing is loaded. */
 export async function openEgress({ config: { sandbox }, logger, onDecision }: OpenEgressOptions): Promise<OpenEgress> {
   const folder = join(sandbox.root, "egress");
-  const { removeDeadListeners } = await import("../platform/dead-sockets.ts");
+  const { removeDeadListeners } = await import("./network/listener-socket.ts");
   await removeDeadListeners(folder);
   const allowed = [sandbox.network.allow, ...Object.values(sandbox.network.templates)].flat();
   if (allowed.length === 0) {
@@ -31,7 +31,6 @@ export async function openEgress({ config: { sandbox }, logger, onDecision }: Op
   const [{ createEgress }, { parseAllowRule }, { egressEnv }, { readPreset }] = await Promise.all([
     import("./network/egress.ts"),
     import("../config/hosts/allow-rule.ts"),
-    import("./network/egress-env.ts"),
     import("./network/presets.ts"),
   ]);
   const sources = userEnvironment();

@@ -4,8 +4,7 @@ import type { Config } from "../config/schema.ts";
 import { userEnvironment } from "../config/environment.ts";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import type { ProbeCheck, ProbeReport, Runtime } from "./runtimes/runtime.ts";
-import { templateTrees } from "./template-trees.ts";
-import type { Templates } from "./templates.ts";
+import { type Templates, templateTrees } from "./templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 const PROBE_TIMEOUT_MS = 60_000;

@@ -2,7 +2,7 @@ import type { Registry } from "../capability/registry.ts";
 import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import { FileTransfer } from "../sandbox/file-transfer.ts";
-import { readTemplates } from "../sandbox/read-templates.ts";
+import { readTemplates } from "../sandbox/templates.ts";
 import type { SandboxObserver } from "../sandbox/sandbox-observer.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";

@@ -1,6 +1,6 @@
 import { Failure } from "../../failure.ts";
 
-export interface ActionFacts {
+interface ActionFacts {
   readonly selector: string;
   readonly timeoutMs: number;
 }

@@ -3,7 +3,7 @@ import { realpathSync } from "node:fs";
 import type { ChromiumOptions } from "./chromium.ts";
 
 /** What the guest tells the driver by its environment. */
-export interface DriverSettings extends ChromiumOptions {
+interface DriverSettings extends ChromiumOptions {
   readonly workspacePath: string;
   readonly workspaceRealPath: string;
 }

@@ -2,7 +2,7 @@ import type { Browser, CDPSession } from "playwright-core";
 import type { Workspace } from "../../paths.ts";
 import { assertAllowed } from "./allowed-addresses.ts";
 
-export interface FileGuardOptions {
+interface FileGuardOptions {
   readonly browser: Browser;
   readonly workspace: Workspace;
   readonly onRefused: (reason: string) => void;

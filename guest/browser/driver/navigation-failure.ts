@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { Failure } from "../../failure.ts";
 import { within } from "./within.ts";
 
-export interface NavigationFacts {
+interface NavigationFacts {
   readonly address: string;
   readonly timeoutMs: number;
   readonly proxyPort: number | undefined;

@@ -20,7 +20,7 @@ const TEXT_MAX = 300;
 /** An address, what went wrong with it, and what to do. */
 const EVENT_MAX = 1000;
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly chromium: ChromiumOptions;
   readonly workspace: Workspace;
   /** The browser is gone, and with it everything here. */

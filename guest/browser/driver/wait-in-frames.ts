@@ -6,7 +6,7 @@ const LOOK_EVERY_MS = 100;
 /** A frame that does not answer keeps nobody from looking at the others. */
 const FRAME_MS = 1000;
 
-export interface TextWait {
+interface TextWait {
   readonly text: string;
   readonly isGone: boolean;
   readonly timeoutMs: number;

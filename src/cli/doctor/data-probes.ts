@@ -4,7 +4,7 @@ import { FLAVORS } from "../../sandbox/flavors.ts";
 import { type DoctorCheck, type DoctorProbe, failed, ok, warning } from "./check.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { PlannedVolume } from "../../config/plan-volumes.ts";
-import { findSpecialFiles } from "../../sandbox/special-files.ts";
+import { findSpecialFiles } from "../../sandbox/opened-volumes.ts";
 
 const MEGABYTE = 1024 * 1024;
 const LOW_FREE_MB = 1000;

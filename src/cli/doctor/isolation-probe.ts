@@ -1,7 +1,7 @@
 import { type OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Config } from "../../config/schema.ts";
 import type { ProbeCheck, Runtime } from "../../sandbox/runtimes/runtime.ts";
-import { readTemplates } from "../../sandbox/read-templates.ts";
+import { readTemplates } from "../../sandbox/templates.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { RUNTIMES } from "../../sandbox/choose-runtime.ts";
 import { openRuntime, probe, type RuntimeName, type RuntimeWish, templatesToTry } from "../../sandbox/open-runtime.ts";

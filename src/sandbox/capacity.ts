@@ -1,6 +1,12 @@
 import { totalmem } from "node:os";
 import { OwlError } from "../errors/owl-error.ts";
 import { type Flavor, FLAVORS } from "./flavors.ts";
+import { readdir, stat, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { attachedDisks } from "./runtimes/bubblewrap/disk-image.ts";
+import type { InstanceOptions, InstancePlan, InstanceStarter } from "./instance-starter.ts";
+import type { Pool } from "./pool.ts";
+import type { Sandbox } from "./sandbox.ts";
 
 const MIB = 1024 ** 2;
 /**
@@ -8,8 +14,10 @@ const MIB = 1024 ** 2;
  * machine empty. Twice the memory is what may be promised when the operator says nothing.
  */
 const OVERCOMMIT = 2;
+const BLOCK_BYTES = 512;
+const IMAGE = /\.img$/;
 
-export interface CapacityLimits {
+interface CapacityLimits {
   readonly maxPerPrincipal: number;
   readonly maxTotal: number;
   readonly maxTotalMemoryMb: number;
@@ -42,7 +50,7 @@ export function memoryLimitMb(configuredMb: number): number {
 }
 
 /** A sandbox that must end, and the reason in words for its owner. */
-export interface Eviction<T extends SandboxSize> {
+interface Eviction<T extends SandboxSize> {
   readonly occupant: T;
   readonly why: string;
 }
@@ -99,7 +107,7 @@ export function chooseEvictions<T extends SandboxSize>(
 }
 
 /** Whether so many more fit without an eviction. */
-export function fitsBeside(
+function fitsBeside(
   occupants: readonly SandboxSize[],
   more: { readonly count: number; readonly flavor: Flavor; readonly diskBytes: number },
   limits: CapacityLimits,
@@ -170,4 +178,122 @@ function refused({ key, maximum, counted }: Limit, evictsIdle: boolean): OwlErro
       hint: "destroy a sandbox that you no longer need with sandbox_destroy, or wait until a call ends",
     },
   );
+}
+
+interface DiskCapacityOptions {
+  readonly dataFolder: string;
+  /** Stays free for the ledger and everything else that the server itself writes. */
+  readonly reserveBytes: number;
+}
+
+/** How much the workspaces on the disk of the data folder may hold together. Their images are sparse: what they may hold is not taken yet. */
+export class DiskCapacity {
+  readonly #options: DiskCapacityOptions;
+  #capacityBytes = 0;
+
+  constructor(options: DiskCapacityOptions) {
+    this.#options = options;
+  }
+
+  /** As measured last. */
+  get capacityBytes(): number {
+    return this.#capacityBytes;
+  }
+
+  /**
+   * What the workspaces in these folders may hold together: the space that is free beside the reserve, and what they hold
+   * already. What disks of other servers on the same data folder may still grow by is left out.
+   */
+  async measure(folders: readonly string[]): Promise<number> {
+    const { dataFolder, reserveBytes } = this.#options;
+    const [{ bavail, bsize }, own, disks] = await Promise.all([
+      statfs(dataFolder),
+      Promise.all(folders.map(heldIn)),
+      attachedDisks(),
+    ]);
+    const others = disks
+      .map(({ file }) => file)
+      .filter((file) => file.startsWith(`${dataFolder}/`) && !folders.some((folder) => file.startsWith(`${folder}/`)));
+    const promised = await Promise.all(others.map(growthOf));
+    this.#capacityBytes = Math.max(0, bavail * bsize - reserveBytes + sum(own) - sum(promised));
+    return this.#capacityBytes;
+  }
+}
+
+/** A workspace that is a folder counts as empty: that refuses earlier than necessary, and never too late. */
+async function heldIn(folder: string): Promise<number> {
+  const names = await readdir(folder).catch(() => []);
+  const sizes = names
+    .filter((name) => IMAGE.test(name))
+    .map((name) =>
+      stat(join(folder, name)).then(
+        ({ blocks }) => blocks * BLOCK_BYTES,
+        // It was removed meanwhile.
+        () => 0,
+      ),
+    );
+  return sum(await Promise.all(sizes));
+}
+
+async function growthOf(image: string): Promise<number> {
+  const { size, blocks } = await stat(image).catch(() => ({ size: 0, blocks: 0 }));
+  return Math.max(0, size - blocks * BLOCK_BYTES);
+}
+
+function sum(sizes: readonly number[]): number {
+  return sizes.reduce((total, size) => total + size, 0);
+}
+
+export interface SandboxCapacityOptions {
+  readonly limits: Omit<CapacityLimits, "maxTotalDiskBytes">;
+  /** Where workspaces lie. */
+  readonly disk: DiskCapacity;
+  readonly defaults: Pick<InstanceOptions, "template" | "volumes">;
+}
+
+type SizedSandbox = SandboxSize & { readonly sandbox: Sandbox };
+
+/** What the sandboxes of this server take together, and what they may take. */
+export class SandboxCapacity {
+  readonly #options: SandboxCapacityOptions;
+  readonly #live: ReadonlyMap<string, Sandbox>;
+
+  constructor(options: SandboxCapacityOptions, live: ReadonlyMap<string, Sandbox>) {
+    this.#options = options;
+    this.#live = live;
+  }
+
+  /** Before each sandbox that is made: what is free on a disk changes without notice. */
+  async measureDisk(pool: Pool): Promise<void> {
+    const folders = [...this.#live.values()].map(({ plan }) => plan.folder);
+    await this.#options.disk.measure([...folders, ...pool.folders]);
+  }
+
+  /** The idle sandboxes that must end for the new one. Throws when that is not enough. */
+  evictionsFor(
+    starter: InstanceStarter,
+    { ownerId, plan }: { ownerId: string; plan: InstancePlan },
+  ): Eviction<SizedSandbox>[] {
+    const newcomer = { ownerId, flavor: plan.flavor, diskBytes: starter.diskBytesOf(plan) };
+    return chooseEvictions(this.#occupants(starter), newcomer, this.#limits());
+  }
+
+  /** Whether so many warm ones of the pool fit beside the sandboxes in use. */
+  fits(starter: InstanceStarter, count: number, flavor: Flavor): boolean {
+    const { template, volumes } = this.#options.defaults;
+    const diskBytes = starter.diskBytesOf({ template, flavor, volumes });
+    return fitsBeside(this.#occupants(starter), { count, flavor, diskBytes }, this.#limits());
+  }
+
+  #limits(): CapacityLimits {
+    return { ...this.#options.limits, maxTotalDiskBytes: this.#options.disk.capacityBytes };
+  }
+
+  #occupants(starter: InstanceStarter): SizedSandbox[] {
+    return [...this.#live.values()].map((sandbox) => {
+      const { facts, plan, isIdle, lastUsedAtMs } = sandbox;
+      const diskBytes = starter.diskBytesOf(plan);
+      return { sandbox, ownerId: facts.ownerId, flavor: plan.flavor, diskBytes, isIdle, lastUsedAtMs };
+    });
+  }
 }

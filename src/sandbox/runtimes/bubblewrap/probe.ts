@@ -1,27 +1,27 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, writeFile, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { OwlError } from "../../../../errors/owl-error.ts";
-import type { InstanceSpec, ProbeCheck, ProbeReport, Resources } from "../../runtime.ts";
-import { insideEnvironment } from "../bwrap-arguments.ts";
-import { GUEST_FOLDER } from "../../instance-mounts.ts";
-import type { BubblewrapInstance } from "../bubblewrap-instance.ts";
-import type { BubblewrapHost } from "../bubblewrap-host.ts";
-import { findTool } from "../../run-tool.ts";
-import { discardInstance, startInstance } from "../start-instance.ts";
+import { OwlError } from "../../../errors/owl-error.ts";
+import type { InstanceSpec, ProbeCheck, ProbeReport, Resources } from "../runtime.ts";
+import { insideEnvironment } from "./bwrap-arguments.ts";
+import { GUEST_FOLDER } from "../instance-mounts.ts";
+import type { BubblewrapInstance } from "./bubblewrap-instance.ts";
+import type { BubblewrapHost } from "./bubblewrap-host.ts";
+import { findTool } from "../run-tool.ts";
+import { discardInstance, startInstance } from "./start-instance.ts";
 import {
   type Answer,
   type FilledDisks,
   PROBE_RESOURCES,
   readAnswer,
   triedSyscalls,
-} from "../../probe/attack-answer.ts";
-import { ATTACK_SCRIPT } from "../../probe/attack-script.ts";
-import { openBait } from "../../probe/bait.ts";
-import { serverProcess } from "../../probe/server-process.ts";
-import { attackReport, isTimeout } from "../../probe/report.ts";
-import { explainStartFailure, missingBubblewrap } from "./start-failure.ts";
+  openBait,
+  serverProcess,
+} from "../probe/attack.ts";
+import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
+import { attackReport, isTimeout } from "../probe/checks.ts";
+import { isThere } from "../host-files.ts";
 
 // Slow machines take long: what a cell does not answer in this time, it does not answer.
 const TIMEOUT_MS = 50_000;
@@ -29,6 +29,11 @@ const CPU_TIMEOUT_MS = 15_000;
 const CPU_POLL_MS = 10;
 /** So little that a loop uses it up even where many others want the processors. */
 const CPU_SHARE = 0.05;
+/** What a program writes between two looks is not limited. */
+const ONLY_WATCHED: Answer[string] = [
+  true,
+  "the workspace has no file system of its own; its size is measured every two seconds",
+];
 
 /** Starts a real cell and tries to break out of it. */
 export async function probeBubblewrap(host: BubblewrapHost, signal: AbortSignal): Promise<ProbeReport> {
@@ -45,12 +50,6 @@ export async function probeBubblewrap(host: BubblewrapHost, signal: AbortSignal)
     return report([await explainStartFailure(error instanceof Error ? error.message : String(error))]);
   }
 }
-
-/** What a program writes between two looks is not limited. */
-const ONLY_WATCHED: Answer[string] = [
-  true,
-  "the workspace has no file system of its own; its size is measured every two seconds",
-];
 
 /** May pass: the machine has much to do. */
 function late(): OwlError {
@@ -170,4 +169,61 @@ function missingPython(): ProbeCheck {
     detail: "No python3 was found that works outside its version manager.",
     fix: "Run `sudo apt-get install -y python3`, or name an interpreter in the configuration.",
   };
+}
+
+/** Says why no cell could be started, and what to do about it. */
+async function explainStartFailure(message: string): Promise<ProbeCheck> {
+  const { detail, fix } = await explain(message);
+  return { name: "start", holds: false, severity: "isolation", detail, fix };
+}
+
+async function explain(message: string): Promise<{ detail: string; fix: string }> {
+  if (message.includes("Unknown option")) {
+    return {
+      detail: `bubblewrap is too old. ${message}`,
+      fix: "Install bubblewrap 0.8 or newer: `sudo apt-get install -y bubblewrap` on Debian 12, Ubuntu 24.04 or newer.",
+    };
+  }
+  if ((await readSetting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")) === "1") {
+    return {
+      detail: `AppArmor forbids user namespaces to unprivileged programs (the default of Ubuntu 24.04). ${message}`,
+      fix: "Allow them to bwrap alone: `sudo apt-get install -y apparmor-profiles && sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict`; or to all programs: `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`.",
+    };
+  }
+  if ((await readSetting("/proc/sys/kernel/unprivileged_userns_clone")) === "0") {
+    return {
+      detail: `The kernel forbids user namespaces to ordinary users. ${message}`,
+      fix: "Run `sudo sysctl -w kernel.unprivileged_userns_clone=1`, and put it in /etc/sysctl.d/ to keep it.",
+    };
+  }
+  if ((await readSetting("/proc/sys/user/max_user_namespaces")) === "0") {
+    return {
+      detail: `The kernel allows no user namespaces. ${message}`,
+      fix: "Run `sudo sysctl -w user.max_user_namespaces=10000`, and put it in /etc/sysctl.d/ to keep it.",
+    };
+  }
+  if ((await isThere("/.dockerenv")) || (await isThere("/run/.containerenv"))) {
+    return {
+      detail: `The server runs in a container whose profile forbids namespaces. ${message}`,
+      fix: "Start the container with `--security-opt seccomp=unconfined --security-opt systempaths=unconfined` (and `--security-opt apparmor=unconfined` where AppArmor is in force).",
+    };
+  }
+  return { detail: message, fix: "Run bwrap by hand to see more: `bwrap --unshare-all --ro-bind / / true`." };
+}
+
+function missingBubblewrap(): ProbeCheck {
+  return {
+    name: "start",
+    holds: false,
+    severity: "isolation",
+    detail: "bubblewrap is not installed.",
+    fix: "Run `sudo apt-get install -y bubblewrap` (Fedora: `sudo dnf install bubblewrap`, Alpine: `apk add bubblewrap`).",
+  };
+}
+
+async function readSetting(file: string): Promise<string | undefined> {
+  return await readFile(file, "utf8").then(
+    (text) => text.trim(),
+    () => undefined,
+  );
 }

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { DockerHost } from "./docker-host.ts";
-import { createdSchema } from "./engine-answers.ts";
-import { engineUnreachable, isUnreachable } from "./engine-failure.ts";
-import { removeContainer } from "./remove-container.ts";
+import { createdSchema } from "./engine-client.ts";
+import { engineUnreachable, isUnreachable, EngineError } from "./engine-failure.ts";
 
 const TIMEOUT_MS = 30_000;
+const REMOVE_TIMEOUT_MS = 30_000;
+const POLL_MS = 50;
 
 /** What containers are made with, whatever they are for. */
 export type ContainerHost = Pick<
@@ -12,7 +13,7 @@ export type ContainerHost = Pick<
   "engine" | "ownership" | "logger" | "own" | "making" | "doubt" | "leftovers"
 >;
 
-export interface ContainerRequest {
+interface ContainerRequest {
   readonly json: unknown;
   /** Absent: one that proves whose it is. */
   readonly name?: string;
@@ -58,4 +59,43 @@ async function makeInTime(
   } finally {
     answered.abort();
   }
+}
+
+/** Ends and removes a container, now or when the engine can. */
+export async function removeContainer(
+  host: Pick<DockerHost, "engine" | "logger" | "leftovers" | "own">,
+  id: string,
+): Promise<void> {
+  try {
+    await removeNow(host, id);
+    host.leftovers.delete(id);
+    host.own.delete(id);
+    host.logger.info("container removed", { container: id.slice(0, 12) });
+  } catch (error) {
+    const log = isUnreachable(error) ? "warning" : "error";
+    const isNew = !host.leftovers.has(id);
+    host.leftovers.add(id);
+    if (isNew)
+      host.logger[log]("a container is left until the engine can remove it", { container: id.slice(0, 12), error });
+  }
+}
+
+async function removeNow({ engine }: Pick<DockerHost, "engine">, id: string): Promise<void> {
+  for (const deadline = Date.now() + REMOVE_TIMEOUT_MS; ; await delay(POLL_MS)) {
+    const call = { method: "DELETE", path: `/containers/${id}`, query: { force: "1", v: "1" } } as const;
+    const { status } = await engine.call({ ...call, accept: [404, 409] });
+    if (status !== 409) return;
+    if (Date.now() > deadline) throw new EngineError(status, "its removal does not end");
+  }
+}
+
+/** Set even where something else limits the same: Podman asks for more by itself than it may be able to give. */
+export const ULIMITS: ReadonlyArray<{ readonly Name: string; readonly Soft: number; readonly Hard: number }> = [
+  ulimit("nofile", 4096),
+  ulimit("nproc", 16_384),
+  ulimit("core", 0),
+];
+
+export function ulimit(Name: string, value: number): { Name: string; Soft: number; Hard: number } {
+  return { Name, Soft: value, Hard: value };
 }

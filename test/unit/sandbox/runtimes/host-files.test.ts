@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { removeTree } from "../../../../src/sandbox/runtimes/remove-tree.ts";
+import { removeTree } from "../../../../src/sandbox/runtimes/host-files.ts";
 import { asOrdinaryUser } from "../../../setup/ordinary-user.ts";
 
 test("a tree without rights goes, and what its links lead to stays as it was", async () => {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { type Architecture, type SyscallName, syscallNumber } from "../seccomp/syscall-numbers.ts";
 import type { Instance, Resources } from "../runtime.ts";
 import type { CheckName } from "./checks.ts";
+import { createServer, type Server } from "node:net";
 
 const MIB = 1024 * 1024;
 const MAX_ANSWER_CHARS = 64 * 1024;
@@ -16,6 +17,9 @@ const TRIED_SYSCALLS: readonly SyscallName[] = [
 ];
 
 const answerSchema = z.record(z.string(), z.tuple([z.boolean(), z.string().max(1000)]));
+/** Cells number their own processes from 1 on: so does a container, in which the server itself may run. */
+const DISTINCT_PID = 1000;
+const NO_PID = 2 ** 22 - 1;
 /** Name of an attack to whether it succeeded, and what happened. */
 export type Answer = z.infer<typeof answerSchema>;
 
@@ -43,4 +47,44 @@ async function readAll(stream: Readable): Promise<string> {
     if (text.length > MAX_ANSWER_CHARS) throw new Error("the probe's cell answers too much");
   }
   return text;
+}
+
+interface Bait {
+  readonly listeners: ReadonlyArray<readonly [family: string, address: string, port: number]>;
+  close(): void;
+}
+
+/** Services of the host that must be out of reach. */
+export async function openBait(abstractSocket: string): Promise<Bait> {
+  const servers: Server[] = [];
+  const listen = async (options: { host: string; port: number } | { path: string }): Promise<number | undefined> =>
+    await new Promise((resolve) => {
+      const server = createServer((socket) => socket.destroy()).unref();
+      servers.push(server);
+      // A machine without IPv6 has no such bait.
+      server.once("error", () => resolve(undefined));
+      server.listen(options, () => {
+        const address = server.address();
+        resolve(address !== null && typeof address === "object" ? address.port : 0);
+      });
+    });
+  const port4 = await listen({ host: "127.0.0.1", port: 0 });
+  const port6 = await listen({ host: "::1", port: 0 });
+  await listen({ path: `\0${abstractSocket}` });
+  return {
+    listeners: [
+      ...(port4 === undefined ? [] : [["AF_INET", "127.0.0.1", port4] as const]),
+      ...(port6 === undefined ? [] : [["AF_INET6", "::1", port6] as const]),
+    ],
+    close: () => servers.forEach((server) => server.close()),
+  };
+}
+
+/**
+ * What to signal and to read of the server itself. Where its number may be that of a process inside, neither would say
+ * anything: that no foreign process is visible, whatever its number, is tried as well.
+ */
+export function serverProcess(): { readonly serverPid: number; readonly files: readonly string[] } {
+  const { pid } = process;
+  return pid > DISTINCT_PID ? { serverPid: pid, files: [`/proc/${pid}/environ`] } : { serverPid: NO_PID, files: [] };
 }

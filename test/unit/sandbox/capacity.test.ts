@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { chooseEvictions, type SandboxSize } from "../../../src/sandbox/eviction.ts";
+import { chooseEvictions, type SandboxSize } from "../../../src/sandbox/capacity.ts";
 
 const WIDE = {
   maxPerPrincipal: 100,
