@@ -1,14 +1,12 @@
 import type { Language } from "../contract/guest.ts";
-import type { SandboxBrowser } from "./browser/browser.ts";
-import { browserHandlers } from "./browser/handlers.ts";
+import { type SandboxBrowser, browserHandlers } from "./browser/browser.ts";
 import type { CodeRunner } from "./code/code-runner.ts";
-import { findInterpreter } from "./code/languages.ts";
+import { findInterpreter } from "./code/interpreter.ts";
 import type { Handlers } from "./connection.ts";
 import { listFiles } from "./files/list.ts";
-import { readFile } from "./files/read.ts";
+import { readFile, readTexts } from "./files/read.ts";
 import { replaceInFile } from "./files/replace.ts";
 import { searchFiles, type SearchOptions } from "./files/search.ts";
-import { readTexts } from "./files/texts.ts";
 import { writeFile } from "./files/write.ts";
 import type { Workspace } from "./paths.ts";
 import { killProcess, listProcesses } from "./processes/all-processes.ts";

@@ -1,9 +1,8 @@
 import type { Language } from "../contract/guest.ts";
 import { SandboxBrowser } from "./browser/browser.ts";
 import { CodeRunner } from "./code/code-runner.ts";
-import { findInterpreter, startInterpreter, type LanguageOptions } from "./code/languages.ts";
+import { findInterpreter, startInterpreter, type LanguageOptions } from "./code/interpreter.ts";
 import { ServerConnection } from "./connection.ts";
-import { startEgressForwarder } from "./egress.ts";
 import { findProgram } from "./find-program.ts";
 import { createHandlers } from "./handlers.ts";
 import type { SendOutput } from "./output/output-batches.ts";
@@ -14,6 +13,7 @@ import type { Launcher } from "./processes/running-process.ts";
 import { readSettings } from "./settings.ts";
 import { BackgroundProcesses } from "./shell/background.ts";
 import { Terminals } from "./terminal/terminals.ts";
+import { connect, createServer, type Server } from "node:net";
 
 const DIAGNOSTICS_MAX = 20;
 
@@ -70,6 +70,31 @@ function stopWithHost(launcher: Launcher): void {
   process.stdin.on("end", stop);
   process.stdin.on("close", stop);
   process.stdout.on("error", stop);
+}
+
+interface EgressOptions {
+  readonly socketPath: string;
+  readonly port: number;
+  readonly onDiagnostic: (text: string) => void;
+}
+
+/** Lets programs inside reach the proxy outside as `http://127.0.0.1:PORT`: bytes go to its socket as they are. */
+function startEgressForwarder(options: EgressOptions): Server {
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    const proxy = connect({ path: options.socketPath, allowHalfOpen: true });
+    client.pipe(proxy).pipe(client);
+    const close = (): void => {
+      client.destroy();
+      proxy.destroy();
+    };
+    client.on("error", close);
+    proxy.on("error", close);
+    client.on("close", () => proxy.destroy());
+    proxy.on("close", () => client.destroy());
+  });
+  server.on("error", (error) => options.onDiagnostic(`the egress forwarder cannot listen: ${error.message}`));
+  server.listen(options.port, "127.0.0.1");
+  return server;
 }
 
 // A guest that is confused answers badly; one that is gone takes everybody's state with it.

@@ -8,6 +8,7 @@ import { Failure } from "../failure.ts";
 import { findProgram } from "../find-program.ts";
 import { isRecord } from "../processes/line-reader.ts";
 import type { Launcher } from "../processes/running-process.ts";
+import type { Handlers } from "../connection.ts";
 
 /** Loading the driver and starting Chromium, on a machine that does much else. */
 const START_MS_MAX = 75_000;
@@ -18,6 +19,18 @@ const CANCEL_MS_MAX = 2500;
 /** Debian's own start script reads settings that are not there inside; the program itself needs none. */
 const KNOWN_PATHS = ["/usr/lib/chromium/chromium", "/usr/lib/chromium-browser/chromium-browser"];
 const KNOWN_NAMES = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
+/** Whoever looks on is told nothing that the agent should hear. */
+const ONLOOKERS: ReadonlySet<BrowserMethod> = new Set(["browser.picture", "browser.input"]);
+const RESTARTED = "the browser had ended and was started again: pages, cookies and refs are gone";
+const AGAIN = "open the page again with browser_goto: a new browser starts by itself";
+const NO_PICTURE: GuestResult<"browser.picture"> = {
+  isRunning: false,
+  url: "",
+  title: "",
+  width: 0,
+  height: 0,
+  data: "",
+};
 
 interface BrowserOptions {
   readonly launcher: Launcher;
@@ -163,11 +176,6 @@ export class SandboxBrowser {
   }
 }
 
-/** Whoever looks on is told nothing that the agent should hear. */
-const ONLOOKERS: ReadonlySet<BrowserMethod> = new Set(["browser.picture", "browser.input"]);
-const RESTARTED = "the browser had ended and was started again: pages, cookies and refs are gone";
-const AGAIN = "open the page again with browser_goto: a new browser starts by itself";
-
 function readAnswer(reply: Reply): unknown {
   if (reply.status === "exited") {
     throw new Failure("browser_crashed", "the browser ended, perhaps because it used too much memory", AGAIN);
@@ -211,4 +219,36 @@ async function untilAborted<T>(turn: Promise<T>, signal: AbortSignal): Promise<T
     else signal.addEventListener("abort", leave, { once: true });
   });
   return await Promise.race([turn, left]);
+}
+
+/** The browser's methods of the guest. */
+export function browserHandlers(browser: SandboxBrowser): Pick<Handlers, BrowserMethod> {
+  const ask =
+    <M extends BrowserMethod>(method: M) =>
+    (params: GuestParams[M], signal: AbortSignal): Promise<GuestResult<M>> =>
+      browser.ask(method, params, signal);
+  return {
+    "browser.goto": ask("browser.goto"),
+    "browser.click": ask("browser.click"),
+    "browser.type": ask("browser.type"),
+    "browser.snapshot": ask("browser.snapshot"),
+    "browser.screenshot": ask("browser.screenshot"),
+    "browser.history": ask("browser.history"),
+    "browser.press": ask("browser.press"),
+    "browser.select": ask("browser.select"),
+    "browser.hover": ask("browser.hover"),
+    "browser.scroll": ask("browser.scroll"),
+    "browser.wait": ask("browser.wait"),
+    "browser.evaluate": ask("browser.evaluate"),
+    "browser.log": ask("browser.log"),
+    "browser.tabs": ask("browser.tabs"),
+    "browser.pdf": ask("browser.pdf"),
+    "browser.upload": ask("browser.upload"),
+    "browser.picture": async (params, signal) =>
+      browser.isRunning ? ask("browser.picture")(params, signal) : NO_PICTURE,
+    "browser.input": async (params, signal) => {
+      if (browser.isRunning) return ask("browser.input")(params, signal);
+      throw new Failure("browser_missing", "no browser runs in this sandbox", "open a page first");
+    },
+  };
 }

@@ -5,8 +5,7 @@ import { Failure, fileFailure } from "../failure.ts";
 import type { OpenFolder, Workspace } from "../paths.ts";
 import { compileGlob } from "./glob.ts";
 import { canRipgrep, ripgrepSearch } from "./ripgrep-search.ts";
-import type { SearchEngine, SearchPlan } from "./search-engine.ts";
-import { searchInThread } from "./thread-search.ts";
+import { type SearchEngine, type SearchPlan, searchInThread } from "./search-engine.ts";
 
 const SEARCH_MS_MAX = 20_000;
 /** All matches together, so that the answer stays far below the limit of a frame. */

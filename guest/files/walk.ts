@@ -2,7 +2,7 @@ import { closeSync, constants, type Dirent, openSync, readdirSync, readlinkSync 
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileFailure } from "../failure.ts";
-import { shownName } from "./shown-name.ts";
+import { isUtf8 } from "node:buffer";
 
 /** More names than this in one folder come unsorted and cut. */
 const SORTED_NAMES_MAX = 100_000;
@@ -117,4 +117,10 @@ function entriesByBytes(fd: number): FolderEntry[] {
     const kinds = { isFile: entry.isFile(), isFolder: entry.isDirectory() };
     return { name, ...(isText ? {} : { bytes: entry.name }), ...kinds };
   });
+}
+
+/** A file's name as text. Of one that is no UTF-8, bytes that are no ASCII are shown as in `\xe9`. */
+export function shownName(name: Buffer): string {
+  if (isUtf8(name)) return name.toString("utf8");
+  return name.toString("latin1").replaceAll(/[^\0-\x7F]/gu, (byte) => `\\x${byte.charCodeAt(0).toString(16)}`);
 }

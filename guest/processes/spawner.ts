@@ -1,8 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { join } from "node:path";
 import { deferred, type Deferred } from "../deferred.ts";
-import { isRecord } from "./line-reader.ts";
-import { readLines } from "./line-reader.ts";
+import { isRecord, readLines } from "./line-reader.ts";
 import type { Launcher, LaunchOptions, RunningProcess } from "./running-process.ts";
 import { Supervisor } from "./supervisor.ts";
 

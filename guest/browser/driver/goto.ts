@@ -3,11 +3,9 @@ import type { Page, Response } from "playwright-core";
 import { Failure } from "../../failure.ts";
 import { toAddress } from "./allowed-addresses.ts";
 import { explainNavigation, explainProxyAnswer } from "./navigation-failure.ts";
-import { refuseSickPage } from "./page-health.ts";
+import { within, settle, refuseSickPage } from "./within.ts";
 import type { BrowserSession } from "./session.ts";
-import { settle } from "./settle.ts";
 import { ERROR_PAGE, type Tab } from "./tab.ts";
-import { within } from "./within.ts";
 
 const DOWNLOAD_MAX_MS = 30_000;
 const ERROR_PAGE_MS = 1000;

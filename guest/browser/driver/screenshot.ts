@@ -7,7 +7,7 @@ import type { Workspace } from "../../paths.ts";
 import { assertAllowedPage } from "./allowed-addresses.ts";
 import { explainAction } from "./action-failure.ts";
 import { locate } from "./locate.ts";
-import { refuseSickPage } from "./page-health.ts";
+import { refuseSickPage } from "./within.ts";
 import type { BrowserSession } from "./session.ts";
 
 /** No texture of the browser is longer. */

@@ -2,7 +2,7 @@ import type { GuestParams, GuestResult } from "../../../contract/guest.ts";
 import type { Frame } from "playwright-core";
 import type { FrameReport } from "../page-report.ts";
 import { assertAllowedPage } from "./allowed-addresses.ts";
-import { askPage } from "./ask-page.ts";
+import { askPage } from "./locate.ts";
 import type { BrowserSession } from "./session.ts";
 import type { SnapshotLine } from "./snapshot-pages.ts";
 import { within } from "./within.ts";
