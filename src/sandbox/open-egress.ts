@@ -28,7 +28,7 @@ export async function openEgress({ config: { sandbox }, logger, onDecision }: Op
   if (allowed.length === 0) {
     return { open: () => Promise.reject(new Error("no network is configured")), close: () => Promise.resolve() };
   }
-  const [{ createEgress }, { parseAllowRule }, { egressEnv }, { readPreset }] = await Promise.all([
+  const [{ createEgress, egressEnv }, { parseAllowRule }, { readPreset }] = await Promise.all([
     import("./network/egress.ts"),
     import("../config/hosts/allow-rule.ts"),
     import("./network/presets.ts"),
