@@ -1,6 +1,6 @@
 import { availableParallelism, loadavg } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import { dashboardAddresses } from "../src/server/control-client.ts";
+import { dashboardAddresses } from "../src/operator/control-client.ts";
 import { BusySandboxes } from "./busy-sandboxes.ts";
 import { Viewer } from "./dashboard-viewer.ts";
 import { cpuSecondsOf } from "./process-tree.ts";

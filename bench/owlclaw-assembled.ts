@@ -1,7 +1,7 @@
 import { createAuthenticator } from "../src/auth/authenticator.ts";
 import { loadConfig } from "../src/config/load.ts";
 import { assemble } from "../src/server/assemble.ts";
-import { claimStdout } from "../src/server/claim-stdout.ts";
+import { claimStdout } from "../src/server/start.ts";
 import { createLogger } from "../src/telemetry/logger.ts";
 import { HttpTransport } from "../src/transport/http/http-transport.ts";
 import { StdioTransport } from "../src/transport/stdio/stdio-transport.ts";

@@ -1,52 +1,83 @@
-import {
-  createMessageConnection,
-  ErrorCodes,
-  ResponseError,
-  type CancellationToken,
-  type MessageConnection,
-} from "vscode-jsonrpc/node";
+import type { Readable, Writable } from "node:stream";
+import type { GuestMethod, GuestOutput, GuestParams, GuestResult } from "../contract/guest.ts";
+import { CANCEL_METHOD, encodeFrame, ERROR_CODES, FrameReader, OUTPUT_METHOD } from "../contract/json-rpc.ts";
 import { BadParams, Failure } from "./failure.ts";
-import { FrameReader, FrameWriter } from "./frames.ts";
+import { isRecord } from "./processes/line-reader.ts";
 import { serveTimed } from "./timings.ts";
-import { GUEST_FAILURE_CODE, type GuestMethods } from "./rpc.ts";
 
-type Handler<Method extends keyof GuestMethods> = (
-  params: unknown,
+type Handler<M extends GuestMethod> = (
+  params: GuestParams[M],
   signal: AbortSignal,
-) => GuestMethods[Method]["result"] | Promise<GuestMethods[Method]["result"]>;
+) => GuestResult<M> | Promise<GuestResult<M>>;
 
-export type Handlers = { readonly [Method in keyof GuestMethods]: Handler<Method> };
+export type Handlers = { readonly [M in GuestMethod]: Handler<M> };
 
-/** The host's side is stdin and stdout; nothing else may be written there. */
-export function openConnection(): MessageConnection {
-  return createMessageConnection(new FrameReader(process.stdin), new FrameWriter(process.stdout));
-}
+/** The connection to the server. The guest trusts it: requests are not checked against the contract. */
+export class ServerConnection {
+  readonly #input: Readable;
+  readonly #output: Writable;
+  /** Requests in flight, by id. */
+  readonly #running = new Map<string, AbortController>();
 
-export function serve(connection: MessageConnection, handlers: Handlers): void {
-  connection.onRequest(async (method, params, token) => {
-    if (!isMethod(method, handlers)) throw new ResponseError(ErrorCodes.MethodNotFound, `there is no method ${method}`);
+  constructor(input: Readable, output: Writable) {
+    this.#input = input;
+    this.#output = output;
+  }
+
+  sendOutput(output: GuestOutput): void {
+    this.#send({ method: OUTPUT_METHOD, params: output });
+  }
+
+  /** Answers requests until the input ends. */
+  serve(handlers: Partial<Handlers>): void {
+    const frames = new FrameReader(Number.POSITIVE_INFINITY);
+    this.#input.on("data", (chunk: Buffer) => {
+      for (const body of frames.read(chunk)) this.#receive(JSON.parse(body.toString("utf8")), handlers);
+    });
+  }
+
+  #receive(message: unknown, handlers: Partial<Handlers>): void {
+    if (!isRecord(message)) return;
+    const { id, method, params } = message;
+    if (method === CANCEL_METHOD && isRecord(params)) this.#running.get(String(params["id"]))?.abort();
+    if (typeof id === "string" && typeof method === "string") void this.#answer({ id, method, params }, handlers);
+  }
+
+  async #answer(
+    { id, method, params }: { readonly id: string; readonly method: string; readonly params: unknown },
+    handlers: Partial<Handlers>,
+  ): Promise<void> {
+    const controller = new AbortController();
+    this.#running.set(id, controller);
     try {
-      return await serveTimed(params, () => handlers[method](params, toSignal(token)));
+      if (!isRecord(params)) throw new BadParams("params must be an object");
+      const handler = handlerOf(method, handlers);
+      if (handler === undefined) {
+        this.#send({ id, error: { code: ERROR_CODES.methodNotFound, message: `there is no method ${method}` } });
+        return;
+      }
+      this.#send({ id, result: await serveTimed(params, () => handler(params, controller.signal)) });
     } catch (error) {
-      throw toResponseError(error);
+      this.#send({ id, error: toErrorAnswer(error) });
+    } finally {
+      this.#running.delete(id);
     }
-  });
-  connection.listen();
+  }
+
+  #send(message: object): void {
+    this.#output.write(encodeFrame({ jsonrpc: "2.0", ...message }));
+  }
 }
 
-function isMethod(name: string, handlers: Handlers): name is keyof GuestMethods {
-  return Object.hasOwn(handlers, name);
+type AnyHandler = (params: object, signal: AbortSignal) => object | Promise<object>;
+
+function handlerOf(method: string, handlers: Partial<Handlers>): AnyHandler | undefined {
+  // oxlint-disable-next-line typescript/consistent-type-assertions -- the compiler does not follow the method through the table
+  return Object.hasOwn(handlers, method) ? (handlers[method as GuestMethod] as AnyHandler) : undefined;
 }
 
-function toResponseError(error: unknown): unknown {
-  if (error instanceof Failure) return new ResponseError(GUEST_FAILURE_CODE, error.message, error.data);
-  if (error instanceof BadParams) return new ResponseError(ErrorCodes.InvalidParams, error.message);
-  return error;
-}
-
-function toSignal(token: CancellationToken): AbortSignal {
-  const controller = new AbortController();
-  if (token.isCancellationRequested) controller.abort();
-  token.onCancellationRequested(() => controller.abort());
-  return controller.signal;
+function toErrorAnswer(error: unknown): { readonly code: number; readonly message: string; readonly data?: object } {
+  if (error instanceof Failure) return { code: ERROR_CODES.failure, message: error.message, data: error.data };
+  const message = error instanceof Error ? error.message : String(error);
+  return { code: error instanceof BadParams ? ERROR_CODES.invalidParams : ERROR_CODES.internalError, message };
 }

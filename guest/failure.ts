@@ -1,4 +1,7 @@
-import type { GuestFailure } from "./rpc.ts";
+import type { GuestFailure } from "../contract/guest.ts";
+
+const READ_ONLY_HINT =
+  "write to another path: what the server itself is configured with cannot be changed from a sandbox";
 
 /** A failure that the caller can repair. */
 export class Failure extends Error {
@@ -12,9 +15,6 @@ export class Failure extends Error {
 
 /** The host sent something that is not as agreed. */
 export class BadParams extends Error {}
-
-const READ_ONLY_HINT =
-  "write to another path: what the server itself is configured with cannot be changed from a sandbox";
 
 const BY_ERRNO: Readonly<Record<string, readonly [kind: GuestFailure["kind"], reason: string, hint: string]>> = {
   ENOENT: ["not_found", "no such file or folder", "list the folder to see what is there"],

@@ -1,18 +1,15 @@
-import type { SandboxBrowser } from "./browser/browser.ts";
-import { browserHandlers } from "./browser/handlers.ts";
+import type { Language } from "../contract/guest.ts";
+import { type SandboxBrowser, browserHandlers } from "./browser/browser.ts";
 import type { CodeRunner } from "./code/code-runner.ts";
-import { findInterpreter } from "./code/languages.ts";
+import { findInterpreter } from "./code/interpreter.ts";
 import type { Handlers } from "./connection.ts";
 import { listFiles } from "./files/list.ts";
-import { readFile } from "./files/read.ts";
+import { readFile, readTexts } from "./files/read.ts";
 import { replaceInFile } from "./files/replace.ts";
 import { searchFiles, type SearchOptions } from "./files/search.ts";
-import { readTexts } from "./files/texts.ts";
 import { writeFile } from "./files/write.ts";
 import type { Workspace } from "./paths.ts";
 import { killProcess, listProcesses } from "./processes/all-processes.ts";
-import * as requests from "./requests.ts";
-import type { Language } from "./rpc.ts";
 import type { BackgroundProcesses } from "./shell/background.ts";
 import { execShell, type ShellOptions } from "./shell/exec.ts";
 import type { Terminals } from "./terminal/terminals.ts";
@@ -20,7 +17,7 @@ import type { Terminals } from "./terminal/terminals.ts";
 const VERSION = "1";
 const LANGUAGES: readonly Language[] = ["python", "node"];
 
-export interface HandlerOptions {
+interface HandlerOptions {
   readonly environment: Readonly<Record<string, string>>;
   readonly diagnostics: readonly string[];
   readonly workspace: Workspace;
@@ -41,29 +38,25 @@ export function createHandlers(options: HandlerOptions): Handlers {
       languages: LANGUAGES.filter((language) => findInterpreter(language, environment["PATH"]) !== undefined),
       diagnostics,
     }),
-    "code.warm": async (params) => {
-      const { language, preload } = requests.toCodeWarm(params);
+    "code.warm": async ({ language, preload }) => {
       await code[language].warm(preload);
       return {};
     },
-    "code.run": (params, signal) => {
-      const run = requests.toCodeRun(params);
-      return code[run.language].run(run, signal);
-    },
-    "shell.exec": (params, signal) => execShell(shell, requests.toShellExec(params), signal),
-    "shell.output": (params) => background.read(requests.toShellOutput(params)),
-    "shell.kill": (params) => background.kill(requests.toShellKill(params)),
-    "file.read": (params, signal) => readFile(workspace, requests.toFileRead(params), signal),
-    "file.write": (params) => writeFile(workspace, requests.toFileWrite(params)),
-    "file.list": (params, signal) => listFiles(workspace, requests.toFileList(params), signal),
-    "file.texts": (params) => readTexts(workspace, requests.toFileTexts(params)),
-    "file.search": (params, signal) => searchFiles(search, requests.toFileSearch(params), signal),
-    "file.replace": (params) => replaceInFile(workspace, requests.toFileReplace(params)),
-    "terminal.run": (params, signal) => terminals.run(requests.toTerminalOpen(params), signal),
-    "terminal.input": (params) => terminals.input(requests.toTerminalInput(params)),
-    "terminal.resize": (params) => terminals.resize(requests.toTerminalOpen(params)),
+    "code.run": (params, signal) => code[params.language].run(params, signal),
+    "shell.exec": (params, signal) => execShell(shell, params, signal),
+    "shell.output": (params) => background.read(params),
+    "shell.kill": (params) => background.kill(params),
+    "file.read": (params, signal) => readFile(workspace, params, signal),
+    "file.write": (params) => writeFile(workspace, params),
+    "file.list": (params, signal) => listFiles(workspace, params, signal),
+    "file.texts": (params) => readTexts(workspace, params),
+    "file.search": (params, signal) => searchFiles(search, params, signal),
+    "file.replace": (params) => replaceInFile(workspace, params),
+    "terminal.run": (params, signal) => terminals.run(params, signal),
+    "terminal.input": (params) => terminals.input(params),
+    "terminal.resize": (params) => terminals.resize(params),
     "process.list": () => listProcesses(),
-    "process.kill": (params) => killProcess(requests.toProcessKill(params)),
+    "process.kill": (params) => killProcess(params),
     ...browserHandlers(browser),
   };
 }

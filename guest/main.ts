@@ -1,18 +1,19 @@
+import type { Language } from "../contract/guest.ts";
 import { SandboxBrowser } from "./browser/browser.ts";
 import { CodeRunner } from "./code/code-runner.ts";
-import { findInterpreter, startInterpreter, type LanguageOptions } from "./code/languages.ts";
-import { openConnection, serve } from "./connection.ts";
-import { startEgressForwarder } from "./egress.ts";
+import { findInterpreter, startInterpreter, type LanguageOptions } from "./code/interpreter.ts";
+import { ServerConnection } from "./connection.ts";
 import { findProgram } from "./find-program.ts";
 import { createHandlers } from "./handlers.ts";
+import type { SendOutput } from "./output/output-batches.ts";
 import { OutputFiles } from "./output/output-files.ts";
 import { Workspace } from "./paths.ts";
 import { chooseLauncher } from "./processes/choose-launcher.ts";
 import type { Launcher } from "./processes/running-process.ts";
-import { OUTPUT_NOTIFICATION, type Language, type OutputNotification } from "./rpc.ts";
 import { readSettings } from "./settings.ts";
 import { BackgroundProcesses } from "./shell/background.ts";
 import { Terminals } from "./terminal/terminals.ts";
+import { connect, createServer, type Server } from "node:net";
 
 const DIAGNOSTICS_MAX = 20;
 
@@ -20,14 +21,14 @@ function main(): void {
   const settings = readSettings();
   const { environment } = settings;
   const workspace = new Workspace(settings);
-  const connection = openConnection();
+  // Nothing else may write to standard output.
+  const connection = new ServerConnection(process.stdin, process.stdout);
   const diagnostics: string[] = [];
   const onDiagnostic = (text: string): void => {
     if (diagnostics.length < DIAGNOSTICS_MAX) diagnostics.push(text);
     process.stderr.write(`guest: ${text}\n`);
   };
-  const send = (notification: OutputNotification): void =>
-    void connection.sendNotification(OUTPUT_NOTIFICATION, notification);
+  const send: SendOutput = (output) => connection.sendOutput(output);
 
   const files = new OutputFiles();
   const { launcher, resolvePython } = chooseLauncher({
@@ -56,7 +57,7 @@ function main(): void {
 
   const terminals = new Terminals({ launcher, workspace, environment, send, resolvePython });
   const handlers = { environment, diagnostics, workspace, code, shell, background, search, browser, terminals };
-  serve(connection, createHandlers(handlers));
+  connection.serve(createHandlers(handlers));
   stopWithHost(launcher);
 }
 
@@ -69,6 +70,31 @@ function stopWithHost(launcher: Launcher): void {
   process.stdin.on("end", stop);
   process.stdin.on("close", stop);
   process.stdout.on("error", stop);
+}
+
+interface EgressOptions {
+  readonly socketPath: string;
+  readonly port: number;
+  readonly onDiagnostic: (text: string) => void;
+}
+
+/** Lets programs inside reach the proxy outside as `http://127.0.0.1:PORT`: bytes go to its socket as they are. */
+function startEgressForwarder(options: EgressOptions): Server {
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    const proxy = connect({ path: options.socketPath, allowHalfOpen: true });
+    client.pipe(proxy).pipe(client);
+    const close = (): void => {
+      client.destroy();
+      proxy.destroy();
+    };
+    client.on("error", close);
+    proxy.on("error", close);
+    client.on("close", () => proxy.destroy());
+    proxy.on("close", () => client.destroy());
+  });
+  server.on("error", (error) => options.onDiagnostic(`the egress forwarder cannot listen: ${error.message}`));
+  server.listen(options.port, "127.0.0.1");
+  return server;
 }
 
 // A guest that is confused answers badly; one that is gone takes everybody's state with it.

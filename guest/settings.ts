@@ -1,8 +1,11 @@
 import { realpathSync } from "node:fs";
 import { env } from "node:process";
 
+const OWN_PREFIX = "OWLCLAW_";
+const EGRESS_PORT = 3128;
+
 /** What the guest is told by the environment it is started with. */
-export interface Settings {
+interface Settings {
   /** As callers write it. */
   readonly workspacePath: string;
   /** With symbolic links resolved. */
@@ -18,9 +21,6 @@ export interface Settings {
   /** For the processes started inside: everything but what is meant for the guest alone. */
   readonly environment: Readonly<Record<string, string>>;
 }
-
-const OWN_PREFIX = "OWLCLAW_";
-const EGRESS_PORT = 3128;
 
 export function readSettings(): Settings {
   const workspacePath = env["OWLCLAW_WORKSPACE"] ?? process.cwd();

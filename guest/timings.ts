@@ -1,6 +1,5 @@
+import type { Timing } from "../contract/guest.ts";
 import { AsyncLocalStorage } from "node:async_hooks";
-import { isRecord } from "./params.ts";
-import type { Timing } from "./rpc.ts";
 
 const MAX_TIMINGS = 16;
 
@@ -27,10 +26,10 @@ export function noteTiming(name: Timing["name"], startMs: number, durationMs: nu
 
 /** Serves a request that says which trace it belongs to, and adds the times to its result. */
 export async function serveTimed<T extends object>(
-  params: unknown,
+  params: object,
   serve: () => T | Promise<T>,
 ): Promise<T | (T & { readonly timings: readonly Timing[] })> {
-  if (!isRecord(params) || params["traceparent"] === undefined) return await serve();
+  if (!("traceparent" in params)) return await serve();
   const timings = new Timings();
   const result = await storage.run(timings, serve);
   return { ...result, timings: [timings.whole(), ...timings.list] };

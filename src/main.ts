@@ -13,5 +13,5 @@ if (major < oldestMajor || (major === oldestMajor && minor < oldestMinor)) {
   process.exit(1);
 }
 
-const { runProcess } = await import("./cli/run-process.ts");
+const { runProcess } = await import("./cli/run.ts");
 await runProcess();

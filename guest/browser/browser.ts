@@ -1,3 +1,4 @@
+import type { BrowserMethod, GuestFailure, GuestParams, GuestResult } from "../../contract/guest.ts";
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import { execPath } from "node:process";
@@ -5,10 +6,9 @@ import { Interpreter, type Reply } from "../code/interpreter.ts";
 import { isDoneWithin } from "../deferred.ts";
 import { Failure } from "../failure.ts";
 import { findProgram } from "../find-program.ts";
-import { isRecord } from "../params.ts";
+import { isRecord } from "../processes/line-reader.ts";
 import type { Launcher } from "../processes/running-process.ts";
-import type { GuestFailure } from "../rpc.ts";
-import type { BrowserMethods } from "./rpc.ts";
+import type { Handlers } from "../connection.ts";
 
 /** Loading the driver and starting Chromium, on a machine that does much else. */
 const START_MS_MAX = 75_000;
@@ -19,8 +19,20 @@ const CANCEL_MS_MAX = 2500;
 /** Debian's own start script reads settings that are not there inside; the program itself needs none. */
 const KNOWN_PATHS = ["/usr/lib/chromium/chromium", "/usr/lib/chromium-browser/chromium-browser"];
 const KNOWN_NAMES = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
+/** Whoever looks on is told nothing that the agent should hear. */
+const ONLOOKERS: ReadonlySet<BrowserMethod> = new Set(["browser.picture", "browser.input"]);
+const RESTARTED = "the browser had ended and was started again: pages, cookies and refs are gone";
+const AGAIN = "open the page again with browser_goto: a new browser starts by itself";
+const NO_PICTURE: GuestResult<"browser.picture"> = {
+  isRunning: false,
+  url: "",
+  title: "",
+  width: 0,
+  height: 0,
+  data: "",
+};
 
-export interface BrowserOptions {
+interface BrowserOptions {
   readonly launcher: Launcher;
   readonly workspacePath: string;
   readonly environment: Readonly<Record<string, string>>;
@@ -50,21 +62,13 @@ export class SandboxBrowser {
   }
 
   /** One at a time: what a page shows is the result of what was done before. */
-  async ask<M extends keyof BrowserMethods>(
-    method: M,
-    params: BrowserMethods[M]["params"],
-    signal: AbortSignal,
-  ): Promise<BrowserMethods[M]["result"]> {
+  async ask<M extends BrowserMethod>(method: M, params: GuestParams[M], signal: AbortSignal): Promise<GuestResult<M>> {
     const turn = this.#queue.then(() => this.#ask(method, params, signal));
     this.#queue = turn.catch(() => {});
     return await untilAborted(turn, signal);
   }
 
-  async #ask<M extends keyof BrowserMethods>(
-    method: M,
-    params: BrowserMethods[M]["params"],
-    signal: AbortSignal,
-  ): Promise<BrowserMethods[M]["result"]> {
+  async #ask<M extends BrowserMethod>(method: M, params: GuestParams[M], signal: AbortSignal): Promise<GuestResult<M>> {
     if (signal.aborted) throw cancelled();
     if (method === "browser.goto") await this.#endExhausted();
     const wasLost = this.#hasStarted && this.#driver?.isAlive !== true;
@@ -81,7 +85,7 @@ export class SandboxBrowser {
         signal,
       });
       // oxlint-disable-next-line typescript/consistent-type-assertions -- the driver's methods have these results; the host checks each
-      return this.#withRestart(reply, ONLOOKERS.has(method) || signal.aborted) as BrowserMethods[M]["result"];
+      return this.#withRestart(reply, ONLOOKERS.has(method) || signal.aborted) as GuestResult<M>;
     } catch (error) {
       this.#isExhausted = method === "browser.goto" && error instanceof Failure && error.data.kind === "page_crashed";
       throw error;
@@ -172,11 +176,6 @@ export class SandboxBrowser {
   }
 }
 
-/** Whoever looks on is told nothing that the agent should hear. */
-const ONLOOKERS: ReadonlySet<keyof BrowserMethods> = new Set(["browser.picture", "browser.input"]);
-const RESTARTED = "the browser had ended and was started again: pages, cookies and refs are gone";
-const AGAIN = "open the page again with browser_goto: a new browser starts by itself";
-
 function readAnswer(reply: Reply): unknown {
   if (reply.status === "exited") {
     throw new Failure("browser_crashed", "the browser ended, perhaps because it used too much memory", AGAIN);
@@ -220,4 +219,36 @@ async function untilAborted<T>(turn: Promise<T>, signal: AbortSignal): Promise<T
     else signal.addEventListener("abort", leave, { once: true });
   });
   return await Promise.race([turn, left]);
+}
+
+/** The browser's methods of the guest. */
+export function browserHandlers(browser: SandboxBrowser): Pick<Handlers, BrowserMethod> {
+  const ask =
+    <M extends BrowserMethod>(method: M) =>
+    (params: GuestParams[M], signal: AbortSignal): Promise<GuestResult<M>> =>
+      browser.ask(method, params, signal);
+  return {
+    "browser.goto": ask("browser.goto"),
+    "browser.click": ask("browser.click"),
+    "browser.type": ask("browser.type"),
+    "browser.snapshot": ask("browser.snapshot"),
+    "browser.screenshot": ask("browser.screenshot"),
+    "browser.history": ask("browser.history"),
+    "browser.press": ask("browser.press"),
+    "browser.select": ask("browser.select"),
+    "browser.hover": ask("browser.hover"),
+    "browser.scroll": ask("browser.scroll"),
+    "browser.wait": ask("browser.wait"),
+    "browser.evaluate": ask("browser.evaluate"),
+    "browser.log": ask("browser.log"),
+    "browser.tabs": ask("browser.tabs"),
+    "browser.pdf": ask("browser.pdf"),
+    "browser.upload": ask("browser.upload"),
+    "browser.picture": async (params, signal) =>
+      browser.isRunning ? ask("browser.picture")(params, signal) : NO_PICTURE,
+    "browser.input": async (params, signal) => {
+      if (browser.isRunning) return ask("browser.input")(params, signal);
+      throw new Failure("browser_missing", "no browser runs in this sandbox", "open a page first");
+    },
+  };
 }

@@ -1,15 +1,22 @@
+import type { BoundedText, GuestParams, GuestResult, Language, CodeError, Picture } from "../../contract/guest.ts";
 import { isDoneWithin } from "../deferred.ts";
-import { CallOutput } from "../output/call-output.ts";
+import { CallOutput } from "../output/bounded-output.ts";
 import type { SendOutput } from "../output/output-batches.ts";
 import type { OutputFiles } from "../output/output-files.ts";
 import type { ProcessExit } from "../processes/running-process.ts";
-import type { BoundedText, CodeRunParams, CodeRunResult, Language } from "../rpc.ts";
 import { noteTiming } from "../timings.ts";
-import { EarlierOutput } from "./earlier-output.ts";
-import type { Interpreter, Reply } from "./interpreter.ts";
-import { parseRunAnswer, type RunAnswer } from "./run-answer.ts";
+import type { Interpreter, Reply, OutputListeners } from "./interpreter.ts";
+import { isRecord } from "../processes/line-reader.ts";
 
-export interface CodeRunnerOptions {
+const WARM_MS_MAX = 60_000;
+/** The first few load and compile what is on the way; the rest let Node see what runs often. */
+const REHEARSALS = 10;
+const REHEARSAL_CODE: Readonly<Record<Language, string>> = { python: "print()", node: "console.log()" };
+const NOTHING: BoundedText = { text: "", totalChars: 0 };
+const KEPT_BYTES_MAX = 16_384;
+const MIME_TYPES: readonly Picture["mimeType"][] = ["image/png", "image/jpeg", "image/svg+xml"];
+
+interface CodeRunnerOptions {
   readonly language: Language;
   readonly start: () => Promise<Interpreter>;
   readonly files: OutputFiles;
@@ -20,12 +27,6 @@ type Outcome =
   | { readonly status: "answered"; readonly answer: RunAnswer }
   | { readonly status: "timeout" | "cancelled" }
   | { readonly status: "crashed"; readonly exit: ProcessExit };
-
-const WARM_MS_MAX = 60_000;
-/** The first few load and compile what is on the way; the rest let Node see what runs often. */
-const REHEARSALS = 10;
-const REHEARSAL_CODE: Readonly<Record<Language, string>> = { python: "print()", node: "console.log()" };
-const NOTHING: BoundedText = { text: "", totalChars: 0 };
 
 /** One language: one interpreter, which keeps its state, and one run at a time. */
 export class CodeRunner {
@@ -51,7 +52,7 @@ export class CodeRunner {
     });
   }
 
-  async run(params: CodeRunParams, signal: AbortSignal): Promise<CodeRunResult> {
+  async run(params: GuestParams["code.run"], signal: AbortSignal): Promise<GuestResult<"code.run">> {
     const askedMs = performance.now();
     return await this.#inTurn(async () => {
       noteTiming("queue", askedMs, performance.now() - askedMs);
@@ -89,7 +90,7 @@ export class CodeRunner {
     this.#earlier.clear();
   }
 
-  async #runNow(params: CodeRunParams, signal: AbortSignal): Promise<CodeRunResult> {
+  async #runNow(params: GuestParams["code.run"], signal: AbortSignal): Promise<GuestResult<"code.run">> {
     const startMs = performance.now();
     const interpreter = await this.#ensureInterpreter();
     const earlierOutput = this.#earlier.take();
@@ -129,7 +130,10 @@ export class CodeRunner {
     return this.#interpreter;
   }
 
-  #describe(outcome: Outcome, params: CodeRunParams): Pick<CodeRunResult, "status" | "value" | "error" | "pictures"> {
+  #describe(
+    outcome: Outcome,
+    params: GuestParams["code.run"],
+  ): Pick<GuestResult<"code.run">, "status" | "value" | "error" | "pictures"> {
     switch (outcome.status) {
       case "answered":
         return this.#withHtmlFile(outcome.answer);
@@ -160,7 +164,7 @@ export class CodeRunner {
     return hasLostState;
   }
 
-  #neverRan(): CodeRunResult {
+  #neverRan(): GuestResult<"code.run"> {
     return {
       status: "cancelled",
       stdout: NOTHING,
@@ -181,7 +185,11 @@ function noteRun(outcome: Outcome, sentMs: number): void {
   noteTiming("interpreter.run", sentMs + (passedMs - durationMs) / 2, durationMs);
 }
 
-async function waitForOutcome(interpreter: Interpreter, params: CodeRunParams, signal: AbortSignal): Promise<Outcome> {
+async function waitForOutcome(
+  interpreter: Interpreter,
+  params: GuestParams["code.run"],
+  signal: AbortSignal,
+): Promise<Outcome> {
   let timer: NodeJS.Timeout | undefined;
   let onAbort = (): void => {};
   const interrupted = new Promise<Outcome>((resolve) => {
@@ -206,7 +214,7 @@ function toOutcome(reply: Reply): Outcome {
     : { status: "answered", answer };
 }
 
-function crashError(language: Language, { code, signal }: ProcessExit): NonNullable<CodeRunResult["error"]> {
+function crashError(language: Language, { code, signal }: ProcessExit): NonNullable<GuestResult<"code.run">["error"]> {
   const reason =
     signal !== null
       ? `was ended by ${signal}`
@@ -215,4 +223,86 @@ function crashError(language: Language, { code, signal }: ProcessExit): NonNulla
         : "gave no valid answer";
   const message = `the ${language} interpreter ${reason}; its variables are gone, and the next call starts a fresh one`;
   return { name: "InterpreterCrashed", message, traceback: "" };
+}
+
+/** What threads, timers and processes print between two runs: it belongs to no call, and the next result shows it. */
+class EarlierOutput implements OutputListeners {
+  #chunks: Buffer[] = [];
+  #keptBytes = 0;
+  #lostBytes = 0;
+
+  readonly onStdout = (chunk: Buffer): void => this.#add(chunk);
+  readonly onStderr = (chunk: Buffer): void => this.#add(chunk);
+
+  /** Everything since the last time, in the order in which it came. */
+  take(): string | undefined {
+    if (this.#chunks.length === 0) return undefined;
+    const bytes = Buffer.concat(this.#chunks);
+    const lostBytes = this.#lostBytes + Math.max(0, bytes.length - KEPT_BYTES_MAX);
+    this.clear();
+    // A character that is cut becomes a replacement character.
+    const text = bytes.subarray(-KEPT_BYTES_MAX).toString("utf8");
+    return lostBytes === 0 ? text : `[… ${lostBytes} bytes before this are not kept …]\n${text}`;
+  }
+
+  clear(): void {
+    this.#chunks = [];
+    this.#keptBytes = 0;
+    this.#lostBytes = 0;
+  }
+
+  #add(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#keptBytes += chunk.length;
+    while (this.#keptBytes - (this.#chunks[0]?.length ?? 0) >= KEPT_BYTES_MAX) {
+      const lost = this.#chunks.shift()?.length ?? 0;
+      this.#keptBytes -= lost;
+      this.#lostBytes += lost;
+    }
+  }
+}
+
+/** What a driver says about one run. */
+interface RunAnswer {
+  readonly status: "ok" | "error";
+  readonly value?: NonNullable<GuestResult<"code.run">["value"]>;
+  readonly error?: CodeError;
+  readonly pictures: readonly Picture[];
+  /** As the interpreter measured it. */
+  readonly durationMs?: number;
+}
+
+/** User code can write to the driver's descriptors too, so nothing is taken as it is. */
+function parseRunAnswer(answer: unknown): RunAnswer | undefined {
+  if (!isRecord(answer) || (answer["status"] !== "ok" && answer["status"] !== "error")) return undefined;
+  const value = toValue(answer["value"]);
+  const error = toError(answer["error"]);
+  const pictures: unknown = answer["pictures"];
+  return {
+    status: answer["status"],
+    ...(value === undefined ? {} : { value }),
+    ...(error === undefined ? {} : { error }),
+    pictures: Array.isArray(pictures) ? pictures.flatMap(toPicture) : [],
+    ...(isDuration(answer["ms"]) && { durationMs: answer["ms"] }),
+  };
+}
+
+function isDuration(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
+}
+
+function toValue(value: unknown): RunAnswer["value"] {
+  if (!isRecord(value) || typeof value["text"] !== "string") return undefined;
+  return { text: value["text"], ...(typeof value["html"] === "string" ? { html: value["html"] } : {}) };
+}
+
+function toError(value: unknown): CodeError | undefined {
+  if (!isRecord(value)) return undefined;
+  return { name: String(value["name"]), message: String(value["message"]), traceback: String(value["traceback"]) };
+}
+
+function toPicture(value: unknown): Picture[] {
+  if (!isRecord(value) || typeof value["data"] !== "string") return [];
+  const mimeType = MIME_TYPES.find((known) => known === value["mimeType"]);
+  return mimeType === undefined ? [] : [{ mimeType, data: value["data"] }];
 }

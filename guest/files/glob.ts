@@ -1,6 +1,7 @@
 import { Failure } from "../failure.ts";
 
 const GLOB_CHARS_MAX = 1_000;
+const SIMPLE_TOKENS: Readonly<Record<string, string>> = { "**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]", "-": "-" };
 
 /** `*`, `?`, `[a-z]`, `{a,b}` within a name; `**` over folders. Without a slash it is about the last name of a path. */
 export function compileGlob(glob: string): (path: string) => boolean {
@@ -20,8 +21,6 @@ export function compileGlob(glob: string): (path: string) => boolean {
 export function reachesBelow(glob: string): boolean {
   return glob.includes("/") || glob.includes("**");
 }
-
-const SIMPLE_TOKENS: Readonly<Record<string, string>> = { "**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]", "-": "-" };
 
 function translate(glob: string): string {
   let depth = 0;

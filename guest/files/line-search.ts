@@ -1,12 +1,12 @@
+import type { FileMatch } from "../../contract/guest.ts";
 import { constants, createReadStream, openSync } from "node:fs";
-import type { FileMatch } from "../rpc.ts";
 import { SHOWN_CHARS_MAX } from "./search-engine.ts";
 import { looksBinary } from "./text-detection.ts";
 
 /** A longer line is searched in its first part only, and shown in a still shorter one. */
 const LINE_CHARS_MAX = 65_536;
 
-export interface LineSearchOptions {
+interface LineSearchOptions {
   readonly path: string;
   readonly place: string | Buffer;
   readonly pattern: RegExp;

@@ -1,7 +1,7 @@
+import type { FileEntry, GuestParams, GuestResult } from "../../contract/guest.ts";
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import type { Workspace } from "../paths.ts";
-import type { FileEntry, FileListParams, FileListResult } from "../rpc.ts";
 import { compileGlob, reachesBelow } from "./glob.ts";
 import { walk } from "./walk.ts";
 
@@ -10,9 +10,9 @@ const LAST_DATE_MS = 8.64e15;
 
 export async function listFiles(
   workspace: Workspace,
-  params: FileListParams,
+  params: GuestParams["file.list"],
   signal: AbortSignal,
-): Promise<FileListResult> {
+): Promise<GuestResult<"file.list">> {
   const matches = params.glob === undefined ? () => true : compileGlob(params.glob);
   const recursive = params.recursive || (params.glob !== undefined && reachesBelow(params.glob));
   const entries: FileEntry[] = [];

@@ -1,14 +1,16 @@
+import type { GuestParams, GuestResult, TextEncoding, FileText } from "../../contract/guest.ts";
 import { closeSync, read, readSync } from "node:fs";
 import { promisify } from "node:util";
 import { BadParams, Failure, fileFailure } from "../failure.ts";
 import type { Workspace } from "../paths.ts";
-import type { FileReadParams, FileReadResult } from "../rpc.ts";
-import { CHARACTER_BYTES_MAX, decodeAs, partOf } from "./byte-range.ts";
+import { decodeText, type DecodeOptions } from "./text-detection.ts";
 
 const readFd = promisify(read);
 const CHUNK_BYTES = 1024 * 1024;
 /** Counting the lines of a larger file to its end takes longer than the number is worth. */
 const COUNTED_BYTES_MAX = 512 * 1024 * 1024;
+/** Of a character in UTF-8. */
+const CHARACTER_BYTES_MAX = 4;
 
 interface OpenFile {
   readonly fd: number;
@@ -18,9 +20,9 @@ interface OpenFile {
 
 export async function readFile(
   workspace: Workspace,
-  params: FileReadParams,
+  params: GuestParams["file.read"],
   signal: AbortSignal,
-): Promise<FileReadResult> {
+): Promise<GuestResult<"file.read">> {
   const { startLine, endLine } = params;
   if (startLine !== undefined && endLine !== undefined && endLine < startLine)
     throw new BadParams(`end_line (${endLine}) is before start_line (${startLine}): exchange them`);
@@ -36,7 +38,7 @@ export async function readFile(
   }
 }
 
-function readByteRange(file: OpenFile, params: FileReadParams): FileReadResult {
+function readByteRange(file: OpenFile, params: GuestParams["file.read"]): GuestResult<"file.read"> {
   const { path, encoding, maxBytes, offset = 0, length = Number.MAX_SAFE_INTEGER } = params;
   const wantedBytes = Math.min(length, maxBytes);
   const bytes = readAt(file.fd, { offset, length: wantedBytes + CHARACTER_BYTES_MAX - 1 });
@@ -71,7 +73,11 @@ function readAt(fd: number, { offset, length }: { offset: number; length: number
 }
 
 /** Goes through the file once, in pieces: what is outside the range is only counted. */
-async function readLineRange(file: OpenFile, params: FileReadParams, signal: AbortSignal): Promise<FileReadResult> {
+async function readLineRange(
+  file: OpenFile,
+  params: GuestParams["file.read"],
+  signal: AbortSignal,
+): Promise<GuestResult<"file.read">> {
   if (params.encoding === "utf-16le")
     throw new BadParams("start_line and end_line do not go with encoding utf-16le: use offset and length");
   const range = new LineRange(params.startLine ?? 1, params.endLine ?? Number.MAX_SAFE_INTEGER, params.maxBytes);
@@ -164,4 +170,114 @@ function notText(path: string): Failure {
     `${path}: it is no UTF-8 text`,
     'read it with encoding "base64" (or "latin1", "utf-16le" if you know that it is), or look at it in the shell',
   );
+}
+
+interface PartOptions {
+  readonly encoding: GuestParams["file.read"]["encoding"];
+  readonly offset: number;
+  readonly wantedBytes: number;
+  /** The caller said how long; otherwise it is a limit of ours. */
+  readonly isByCaller: boolean;
+}
+
+/** What is shown of the bytes that were read, and which of them it is. */
+interface Part {
+  readonly encoding: TextEncoding | "base64";
+  readonly content: string;
+  readonly startsAt: number;
+  readonly endsAt: number;
+}
+
+/**
+ * A part of a text has the characters that start in it, whole: one part after the other, no character is lost. `bytes`
+ * has a few more than wanted for that. Nothing, if it should be text and is not.
+ */
+function partOf(bytes: Buffer, options: PartOptions): Part | undefined {
+  const { encoding, wantedBytes } = options;
+  if (encoding === "latin1" || encoding === "utf-16le") return textPart(bytes, { ...options, encoding });
+  const utf8 = encoding === "base64" ? undefined : utf8Part(bytes, options);
+  if (utf8 !== undefined || encoding === "utf-8") return utf8;
+  const endsAt = Math.min(wantedBytes, bytes.length);
+  const content = bytes.subarray(0, endsAt).toString("base64");
+  return { encoding: "base64", content, startsAt: 0, endsAt };
+}
+
+function decodeAs(encoding: TextEncoding, bytes: Buffer, options: DecodeOptions): string | undefined {
+  if (encoding === "utf-8") return decodeText(bytes, options)?.text;
+  if (encoding === "latin1") return bytes.toString("latin1");
+  const text = bytes.toString("utf16le");
+  return options.isFromStart === true ? text.replace(/^\uFEFF/u, "") : text;
+}
+
+function utf8Part(bytes: Buffer, { offset, wantedBytes, isByCaller }: PartOptions): Part | undefined {
+  const startsAt = offset === 0 ? 0 : nextCharacter(bytes, 0);
+  const endsAt = isByCaller ? nextCharacter(bytes, wantedBytes) : lastCharacter(bytes, wantedBytes);
+  if (endsAt <= startsAt && bytes.length > 0) return { encoding: "utf-8", content: "", startsAt, endsAt: startsAt };
+  const content = decodeAs("utf-8", bytes.subarray(startsAt, endsAt), { isCut: false, isFromStart: offset === 0 });
+  return content === undefined ? undefined : { encoding: "utf-8", content, startsAt, endsAt };
+}
+
+/** These have no bytes that say where a character starts: of two bytes, every even one does. */
+function textPart(bytes: Buffer, options: PartOptions & { readonly encoding: TextEncoding }): Part | undefined {
+  const { encoding, offset, wantedBytes } = options;
+  const width = encoding === "latin1" ? 1 : 2;
+  const startsAt = offset % width;
+  const wholeBytes = Math.ceil((Math.min(wantedBytes, bytes.length) - startsAt) / width) * width;
+  const endsAt = Math.min(bytes.length, startsAt + wholeBytes);
+  const content = decodeAs(encoding, bytes.subarray(startsAt, endsAt), { isCut: false, isFromStart: offset === 0 });
+  return content === undefined ? undefined : { encoding, content, startsAt, endsAt };
+}
+
+/** `at`, or where the next character starts if `at` is within one. */
+function nextCharacter(bytes: Buffer, at: number): number {
+  let found = Math.min(at, bytes.length);
+  while (found < bytes.length && found < at + CHARACTER_BYTES_MAX - 1 && isContinuation(bytes, found)) found += 1;
+  return found;
+}
+
+function lastCharacter(bytes: Buffer, at: number): number {
+  let found = Math.min(at, bytes.length);
+  while (found > 0 && found > at - CHARACTER_BYTES_MAX + 1 && isContinuation(bytes, found)) found -= 1;
+  return found;
+}
+
+function isContinuation(bytes: Buffer, at: number): boolean {
+  return ((bytes[at] ?? 0) & 0xc0) === 0x80;
+}
+
+/** Many small files at once. One that cannot be read does not stand in the way of the others. */
+export function readTexts(
+  workspace: Workspace,
+  { paths, maxBytes }: GuestParams["file.texts"],
+): GuestResult<"file.texts"> {
+  // A byte more than wanted tells that a file is larger, whatever its size was said to be.
+  const room = Buffer.allocUnsafe(maxBytes + 1);
+  return { texts: paths.map((path) => readText(workspace, path, room)) };
+}
+
+function readText(workspace: Workspace, path: string, room: Buffer): FileText {
+  try {
+    const { fd } = workspace.openFile(path);
+    try {
+      const bytes = room.subarray(0, fill(fd, room));
+      if (bytes.length === room.length) return { missing: "large" };
+      const decoded = decodeText(bytes, { isCut: false });
+      return decoded === undefined ? { missing: "binary" } : { text: decoded.text };
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    // It was removed, is no file any more, or may not be read.
+    return { missing: "gone" };
+  }
+}
+
+function fill(fd: number, room: Buffer): number {
+  let done = 0;
+  while (done < room.length) {
+    const count = readSync(fd, room, done, room.length - done, done);
+    if (count === 0) break;
+    done += count;
+  }
+  return done;
 }

@@ -1,14 +1,14 @@
+import type { GuestParams, GuestResult } from "../../contract/guest.ts";
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { BadParams, Failure, fileFailure } from "../failure.ts";
 import type { Workspace } from "../paths.ts";
-import type { FileReplaceParams, FileReplaceResult } from "../rpc.ts";
 import { decodeText, refuseLoneSurrogates, withBom } from "./text-detection.ts";
 import { replaceFile } from "./write.ts";
 
 const FILE_BYTES_MAX = 128 * 1024 * 1024;
 const LISTED_LINES = 5;
 
-export function replaceInFile(workspace: Workspace, params: FileReplaceParams): FileReplaceResult {
+export function replaceInFile(workspace: Workspace, params: GuestParams["file.replace"]): GuestResult<"file.replace"> {
   if (params.oldText === "") throw new BadParams("old_text must not be empty");
   if (params.oldText === params.newText) throw new BadParams("old_text and new_text are the same");
   refuseLoneSurrogates("new_text", params.newText);
@@ -53,7 +53,7 @@ function load(workspace: Workspace, path: string): { text: string; hasBom: boole
 }
 
 /** Callers write `\n`; a file whose lines end in `\r\n` keeps them. */
-function withLineEndingsOf(text: string, params: FileReplaceParams): { oldText: string; newText: string } {
+function withLineEndingsOf(text: string, params: GuestParams["file.replace"]): { oldText: string; newText: string } {
   const { oldText, newText } = params;
   const isWindowsFile = text.includes("\r\n") && !/(^|[^\r])\n/u.test(text);
   if (!isWindowsFile || oldText.includes("\r")) return { oldText, newText };

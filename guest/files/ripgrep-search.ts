@@ -1,12 +1,16 @@
+import type { FileMatch } from "../../contract/guest.ts";
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import type { Readable } from "node:stream";
-import { isRecord } from "../params.ts";
-import { readLines } from "../processes/line-reader.ts";
-import type { FileMatch } from "../rpc.ts";
-import { shownName } from "./shown-name.ts";
-import { searchInThread } from "./thread-search.ts";
-import { SHOWN_CHARS_MAX, type SearchEngine, type SearchPlan, type SearchProgress } from "./search-engine.ts";
+import { isRecord, readLines } from "../processes/line-reader.ts";
+import { shownName } from "./walk.ts";
+import {
+  SHOWN_CHARS_MAX,
+  type SearchEngine,
+  type SearchPlan,
+  type SearchProgress,
+  searchInThread,
+} from "./search-engine.ts";
 
 /** A line of a minified file comes whole; beyond this the search stops. */
 const EVENT_BYTES_MAX = 16 * 1024 * 1024;

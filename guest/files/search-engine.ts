@@ -1,4 +1,11 @@
-import type { FileMatch } from "../rpc.ts";
+import type { FileMatch } from "../../contract/guest.ts";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { deferred } from "../deferred.ts";
+
+export const SHOWN_CHARS_MAX = 1_000;
+/** For compiled code. Left to itself, a thread of newer Nodes reserves half a gigabyte, which counts as memory. */
+const CODE_RANGE_MB = 32;
 
 /** A search whose pattern and place are checked. */
 export interface SearchPlan {
@@ -26,4 +33,24 @@ export interface SearchProgress {
 /** Resolves when everything was searched; ends early when the signal says so. */
 export type SearchEngine = (plan: SearchPlan, progress: SearchProgress, signal: AbortSignal) => Promise<void>;
 
-export const SHOWN_CHARS_MAX = 1_000;
+/** Our own search, in a thread that can be ended: an expression that takes forever cannot be interrupted otherwise. */
+export const searchInThread: SearchEngine = async (plan, progress, signal) => {
+  const worker = new Worker(join(import.meta.dirname, "search-worker.mjs"), {
+    workerData: plan,
+    stdout: true,
+    stderr: true,
+    resourceLimits: { codeRangeSizeMb: CODE_RANGE_MB },
+  });
+  const done = deferred();
+  const onAbort = (): void => done.resolve();
+  signal.addEventListener("abort", onAbort);
+  worker.on("message", ({ matches }: { matches: readonly FileMatch[] }) => progress.onFile(matches));
+  worker.on("error", (error) => done.reject(error));
+  worker.on("exit", () => done.resolve());
+  try {
+    await done.promise;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    await worker.terminate();
+  }
+};

@@ -1,26 +1,17 @@
+import type { FileMatch } from "../../contract/guest.ts";
 import { parentPort, workerData } from "node:worker_threads";
-import { ParamReader } from "../params.ts";
-import type { FileMatch } from "../rpc.ts";
 import { compileGlob } from "./glob.ts";
 import { searchLines } from "./line-search.ts";
+import type { SearchPlan } from "./search-engine.ts";
 import { walk } from "./walk.ts";
 
 /** Runs in a thread of its own, so that a pattern that takes forever can be ended with it. */
 async function search(): Promise<void> {
-  const params = new ParamReader(workerData);
-  const folder = params.text("folder");
-  const onlyFile = params.optionalText("onlyFile");
-  const prefix = params.text("prefix");
-  const glob = params.optionalText("glob");
-  const pattern = new RegExp(params.text("source"), params.text("flags"));
-  const contextLines = params.integer("contextLines");
-  const maxMatches = params.integer("maxMatches");
+  // oxlint-disable-next-line typescript/no-unsafe-assignment -- from the thread that started this one
+  const plan: SearchPlan = workerData;
+  const { folder, onlyFile, prefix, glob, pattern, contextLines, maxMatches, includeHidden } = plan;
   const isWanted = glob === undefined ? () => true : compileGlob(glob);
-  const options = {
-    includeHidden: params.flag("includeHidden"),
-    recursive: true,
-    signal: new AbortController().signal,
-  };
+  const options = { includeHidden, recursive: true, signal: new AbortController().signal };
 
   const searchOne = async (path: string, place: string | Buffer, found: number): Promise<FileMatch[]> => {
     // One more than wanted says that there are more.

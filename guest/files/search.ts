@@ -1,12 +1,11 @@
+import type { FileMatch, GuestParams, GuestResult } from "../../contract/guest.ts";
 import { lstatSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { Failure, fileFailure } from "../failure.ts";
 import type { OpenFolder, Workspace } from "../paths.ts";
-import type { FileMatch, FileSearchParams, FileSearchResult } from "../rpc.ts";
 import { compileGlob } from "./glob.ts";
 import { canRipgrep, ripgrepSearch } from "./ripgrep-search.ts";
-import type { SearchEngine, SearchPlan } from "./search-engine.ts";
-import { searchInThread } from "./thread-search.ts";
+import { type SearchEngine, type SearchPlan, searchInThread } from "./search-engine.ts";
 
 const SEARCH_MS_MAX = 20_000;
 /** All matches together, so that the answer stays far below the limit of a frame. */
@@ -20,9 +19,9 @@ export interface SearchOptions {
 
 export async function searchFiles(
   options: SearchOptions,
-  params: FileSearchParams,
+  params: GuestParams["file.search"],
   signal: AbortSignal,
-): Promise<FileSearchResult> {
+): Promise<GuestResult<"file.search">> {
   const { workspace, ripgrep } = options;
   if (params.glob !== undefined) compileGlob(params.glob);
   const { folder, onlyFile } = openPlaceOf(workspace, params.path);
@@ -43,7 +42,7 @@ interface SearchPlace {
   readonly onlyFile: string | undefined;
 }
 
-function planOf(params: FileSearchParams, { folder, prefix, onlyFile }: SearchPlace): SearchPlan {
+function planOf(params: GuestParams["file.search"], { folder, prefix, onlyFile }: SearchPlace): SearchPlan {
   return {
     folder,
     prefix,
@@ -58,7 +57,11 @@ function planOf(params: FileSearchParams, { folder, prefix, onlyFile }: SearchPl
   };
 }
 
-async function collect(engine: SearchEngine, plan: SearchPlan, signal: AbortSignal): Promise<FileSearchResult> {
+async function collect(
+  engine: SearchEngine,
+  plan: SearchPlan,
+  signal: AbortSignal,
+): Promise<GuestResult<"file.search">> {
   const enough = new AbortController();
   const late = AbortSignal.timeout(SEARCH_MS_MAX);
   const matches: FileMatch[] = [];
@@ -84,7 +87,7 @@ async function collect(engine: SearchEngine, plan: SearchPlan, signal: AbortSign
     : { matches: shown, filesSearched, isTruncated: false };
 }
 
-function compilePattern({ pattern, isRegex, ignoreCase }: FileSearchParams): RegExp {
+function compilePattern({ pattern, isRegex, ignoreCase }: GuestParams["file.search"]): RegExp {
   if (pattern === "") throw new Failure("bad_pattern", "the pattern is empty", "say what to search for");
   const flags = ignoreCase ? "i" : "";
   if (!isRegex) return new RegExp(pattern.replaceAll(/[\\^$.*+?()[\]{}|/-]/gu, String.raw`\$&`), flags);

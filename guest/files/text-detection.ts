@@ -2,7 +2,7 @@ import { BadParams } from "../failure.ts";
 
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
-export interface DecodedText {
+interface DecodedText {
   readonly text: string;
   readonly hasBom: boolean;
 }

@@ -2,18 +2,18 @@ import { closeSync, constants, type Dirent, openSync, readdirSync, readlinkSync 
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileFailure } from "../failure.ts";
-import { shownName } from "./shown-name.ts";
+import { isUtf8 } from "node:buffer";
 
 /** More names than this in one folder come unsorted and cut. */
 const SORTED_NAMES_MAX = 100_000;
 
-export interface WalkOptions {
+interface WalkOptions {
   readonly includeHidden: boolean;
   readonly recursive: boolean;
   readonly signal: AbortSignal;
 }
 
-export interface WalkedEntry {
+interface WalkedEntry {
   /** Relative to where the walk began, with `/` between names. */
   readonly path: string;
   /** How to get at it; bytes where the name is no text. */
@@ -117,4 +117,10 @@ function entriesByBytes(fd: number): FolderEntry[] {
     const kinds = { isFile: entry.isFile(), isFolder: entry.isDirectory() };
     return { name, ...(isText ? {} : { bytes: entry.name }), ...kinds };
   });
+}
+
+/** A file's name as text. Of one that is no UTF-8, bytes that are no ASCII are shown as in `\xe9`. */
+export function shownName(name: Buffer): string {
+  if (isUtf8(name)) return name.toString("utf8");
+  return name.toString("latin1").replaceAll(/[^\0-\x7F]/gu, (byte) => `\\x${byte.charCodeAt(0).toString(16)}`);
 }

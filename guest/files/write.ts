@@ -1,3 +1,4 @@
+import type { GuestParams, GuestResult } from "../../contract/guest.ts";
 import { randomBytes } from "node:crypto";
 import {
   closeSync,
@@ -15,13 +16,12 @@ import {
 } from "node:fs";
 import { BadParams, errorCode, Failure, fileFailure } from "../failure.ts";
 import type { Place, Workspace } from "../paths.ts";
-import type { FileWriteParams, FileWriteResult } from "../rpc.ts";
 import { refuseLoneSurrogates } from "./text-detection.ts";
 
 const NEW_FILE_MODE = 0o644;
 const PERMISSION_BITS = 0o7777;
 
-export function writeFile(workspace: Workspace, params: FileWriteParams): FileWriteResult {
+export function writeFile(workspace: Workspace, params: GuestParams["file.write"]): GuestResult<"file.write"> {
   const content = toBytes(params);
   if (params.path.endsWith("/"))
     throw new Failure("not_a_file", `${params.path}: it names a folder`, "name a file in it");
@@ -93,7 +93,7 @@ function writeAll(fd: number, content: Buffer): void {
   for (let done = 0; done < content.length;) done += writeSync(fd, content, done);
 }
 
-function toBytes({ content, encoding }: FileWriteParams): Buffer {
+function toBytes({ content, encoding }: GuestParams["file.write"]): Buffer {
   if (encoding === "utf-8") {
     refuseLoneSurrogates("content", content);
     return Buffer.from(content, "utf8");
@@ -104,7 +104,7 @@ function toBytes({ content, encoding }: FileWriteParams): Buffer {
   return Buffer.from(compact, "base64");
 }
 
-function refuseIfUnfit(params: FileWriteParams, existing: Stats | undefined): void {
+function refuseIfUnfit(params: GuestParams["file.write"], existing: Stats | undefined): void {
   if (existing === undefined) return;
   if (params.mode === "create") {
     throw new Failure(

@@ -1,5 +1,5 @@
+import type { CodeError } from "../../contract/guest.ts";
 import { inspect } from "node:util";
-import type { CodeError } from "../rpc.ts";
 
 /** From here on no stack shows the driver: below the code's own first frame nothing is its author's. */
 export function hideDriverFrames(): void {

@@ -3,6 +3,8 @@ import * as https from "node:https";
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
 
+const MAX_ANSWER_BYTES = 65_536;
+
 // Loaded with `node --require` into every Node process of a sandbox that has network access. Built as CommonJS: the ESM loader would
 // cost each start some milliseconds.
 //
@@ -139,8 +141,6 @@ function whenReady<T extends Socket>(socket: T, event: "connect" | "secureConnec
   socket.on(event, onReady);
   socket.on("error", finish);
 }
-
-const MAX_ANSWER_BYTES = 65_536;
 
 /** Reads the proxy's answer to CONNECT, or the text of its refusal, which says what to ask for. */
 function readAnswer(socket: Socket, done: Done<Socket>): void {

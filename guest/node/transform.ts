@@ -10,9 +10,19 @@ import {
   type VariableDeclaration,
 } from "acorn";
 import { CONSTANTS_NAME, type DeclaredNames, type NameKind } from "./cell-names.ts";
-import { assignedNames, innerNames, type AssignedName } from "./constant-targets.ts";
-import { Edits } from "./edits.ts";
-import { allNodes, boundNames, nodesOutsideFunctions, type TopLevel } from "./syntax-tree.ts";
+import {
+  allNodes,
+  boundNames,
+  nodesOutsideFunctions,
+  type TopLevel,
+  Edits,
+  assignedNames,
+  innerNames,
+  type AssignedName,
+} from "./syntax-tree.ts";
+
+/** Where the driver keeps `import.meta` for the code. */
+export const META_NAME = "__owlclawImportMeta";
 
 export interface Cell {
   /** A script; with `isAsync` its value is a promise. */
@@ -26,12 +36,9 @@ export interface Cell {
 }
 
 /** What earlier cells declared. */
-export interface KnownNames {
+interface KnownNames {
   isConstant(name: string): boolean;
 }
-
-/** Where the driver keeps `import.meta` for the code. */
-export const META_NAME = "__owlclawImportMeta";
 
 /**
  * Turns code into a script whose top-level names are global variables, so that the next call sees and may declare them

@@ -1,7 +1,8 @@
-import type { BoundedText } from "../rpc.ts";
+import type { BoundedText } from "../../contract/guest.ts";
 import type { OutputFile, OutputFiles } from "./output-files.ts";
+import { OutputBatches, type SendOutput } from "./output-batches.ts";
 
-export interface BoundedOutputOptions {
+interface BoundedOutputOptions {
   readonly maxChars: number;
   readonly files: OutputFiles;
   readonly onText: (text: string) => void;
@@ -69,4 +70,34 @@ export class BoundedOutput {
 
 function wholeCharacters(text: string): string {
   return /[\uD800-\uDBFF]$/u.test(text) ? text.slice(0, -1) : text;
+}
+
+interface CallOutputOptions {
+  readonly callId: string;
+  readonly maxOutputChars: number;
+  readonly files: OutputFiles;
+  readonly send: SendOutput;
+}
+
+/** The output of one call: sent while it comes, and bounded in the result. */
+export class CallOutput {
+  readonly #batches: OutputBatches;
+  readonly #stdout: BoundedOutput;
+  readonly #stderr: BoundedOutput;
+
+  constructor({ callId, maxOutputChars: maxChars, files, send }: CallOutputOptions) {
+    this.#batches = new OutputBatches(callId, send);
+    this.#stdout = new BoundedOutput({ maxChars, files, onText: (text) => this.#batches.add("stdout", text) });
+    this.#stderr = new BoundedOutput({ maxChars, files, onText: (text) => this.#batches.add("stderr", text) });
+  }
+
+  readonly onStdout = (chunk: Buffer): void => this.#stdout.push(chunk);
+  readonly onStderr = (chunk: Buffer): void => this.#stderr.push(chunk);
+
+  /** Call it once, at the end. */
+  finish(): { stdout: BoundedText; stderr: BoundedText } {
+    const texts = { stdout: this.#stdout.finish(), stderr: this.#stderr.finish() };
+    this.#batches.finish();
+    return texts;
+  }
 }

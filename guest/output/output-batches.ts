@@ -1,4 +1,4 @@
-import type { OutputNotification } from "../rpc.ts";
+import type { GuestOutput } from "../../contract/guest.ts";
 
 const BATCH_MS = 50;
 const BATCH_CHARS = 8_192;
@@ -7,13 +7,13 @@ const STREAMED_CHARS_MAX = 262_144;
 /** What a notification costs the host beside its text, in characters. The host counts the same. */
 const NOTIFICATION_CHARS = 16;
 
-export type SendOutput = (notification: OutputNotification) => void;
+export type SendOutput = (notification: GuestOutput) => void;
 
 /** Sends output while it comes, a few pieces at a time. */
 export class OutputBatches {
   readonly #callId: string;
   readonly #send: SendOutput;
-  #pieces: { stream: OutputNotification["stream"]; text: string }[] = [];
+  #pieces: { stream: GuestOutput["stream"]; text: string }[] = [];
   #pendingChars = 0;
   #hasSent = false;
   #charsLeft = STREAMED_CHARS_MAX;
@@ -24,7 +24,7 @@ export class OutputBatches {
     this.#send = send;
   }
 
-  add(stream: OutputNotification["stream"], text: string): void {
+  add(stream: GuestOutput["stream"], text: string): void {
     if (this.#charsLeft <= 0) return;
     const piece = text.slice(0, this.#charsLeft);
     this.#charsLeft -= piece.length;

@@ -1,6 +1,6 @@
+import type { GuestParams, ListedProcess } from "../../contract/guest.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import { Failure } from "../failure.ts";
-import type { ListedProcess, ProcessKillParams } from "../rpc.ts";
 
 const LISTED_MAX = 500;
 const COMMAND_CHARS_MAX = 500;
@@ -15,7 +15,7 @@ export function listProcesses(): { processes: ListedProcess[] } {
 }
 
 /** Ends one. The guest itself stays: without it the sandbox would end. */
-export function killProcess({ pid, signal }: ProcessKillParams): Record<string, never> {
+export function killProcess({ pid, signal }: GuestParams["process.kill"]): Record<string, never> {
   if (pid === 1 || pid === process.pid || pid === process.ppid)
     throw new Failure("permission_denied", `${pid} keeps the sandbox alive`, "stop the sandbox to end it");
   try {

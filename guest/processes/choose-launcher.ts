@@ -2,7 +2,7 @@ import type { Launcher } from "./running-process.ts";
 import { Spawner } from "./spawner.ts";
 import { UnsupervisedLauncher } from "./unsupervised.ts";
 
-export interface ChosenLauncher {
+interface ChosenLauncher {
   readonly launcher: Launcher;
   /** The interpreter itself, where what was found is a version manager's shim. */
   readonly resolvePython: (found: string) => Promise<string>;

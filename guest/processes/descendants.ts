@@ -1,5 +1,5 @@
+import type { ProcessInfo } from "../../contract/guest.ts";
 import { readdirSync, readFileSync } from "node:fs";
-import type { ProcessInfo } from "../rpc.ts";
 
 const COMMAND_CHARS_MAX = 200;
 const LISTED_MAX = 50;

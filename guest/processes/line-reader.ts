@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 
-export interface LineReaderOptions {
+interface LineReaderOptions {
   readonly onLine: (line: string) => void;
   /** A line that is longer ends the stream. */
   readonly maxLineBytes: number;
@@ -25,4 +25,8 @@ export function readLines(stream: Readable, { onLine, maxLineBytes }: LineReader
     partBytes += chunk.length - start;
     if (partBytes > maxLineBytes) stream.destroy();
   });
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,5 @@
+import type { ProcessInfo } from "../../contract/guest.ts";
 import type { Readable, Writable } from "node:stream";
-import type { ProcessInfo } from "../rpc.ts";
 
 export interface LaunchOptions {
   /** The program's whole path first. */

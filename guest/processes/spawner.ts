@@ -1,8 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { join } from "node:path";
 import { deferred, type Deferred } from "../deferred.ts";
-import { isRecord } from "../params.ts";
-import { readLines } from "./line-reader.ts";
+import { isRecord, readLines } from "./line-reader.ts";
 import type { Launcher, LaunchOptions, RunningProcess } from "./running-process.ts";
 import { Supervisor } from "./supervisor.ts";
 
@@ -11,7 +10,7 @@ const SPARE_SUPERVISORS = 2;
 const LAUNCH_ATTEMPTS = 3;
 const ANNOUNCEMENT_BYTES_MAX = 65_536;
 
-export interface SpawnerOptions {
+interface SpawnerOptions {
   /** Path of a Python interpreter; may be a version manager's shim. */
   readonly python: string;
   readonly env: Readonly<Record<string, string>>;

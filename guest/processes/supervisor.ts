@@ -1,14 +1,12 @@
-import { closeSync, constants, openSync } from "node:fs";
+import type { ProcessInfo } from "../../contract/guest.ts";
+import { closeSync, constants, openSync, readSync } from "node:fs";
 import { Socket } from "node:net";
 import { constants as osConstants } from "node:os";
 import { PassThrough, type Readable, type Writable } from "node:stream";
 import { deferred, isDoneWithin } from "../deferred.ts";
-import { isRecord } from "../params.ts";
-import type { ProcessInfo } from "../rpc.ts";
+import { isRecord, readLines } from "./line-reader.ts";
 import { descendantPids, describeProcesses, newestPid } from "./descendants.ts";
-import { readLines } from "./line-reader.ts";
-import { PipeReader } from "./pipe-reader.ts";
-import type { LaunchOptions, ProcessExit, RunningProcess } from "./running-process.ts";
+import type { LaunchOptions, ProcessExit, RunningProcess, OutputPipe } from "./running-process.ts";
 
 /** How long a supervisor may take to end everything before it is ended itself, which leaves the rest to the spawner. */
 const END_DEADLINE_MS = 5_000;
@@ -19,6 +17,8 @@ const EVENT_BYTES_MAX = 65_536;
 const READ = constants.O_RDONLY | constants.O_NONBLOCK;
 const WRITE = constants.O_WRONLY | constants.O_NONBLOCK;
 const DIRECTIONS = [WRITE, READ, WRITE, READ, READ, READ];
+/** What is read into it is copied at once, so that one serves all. */
+const CHUNK = Buffer.allocUnsafeSlow(65_536);
 
 /** One program from its start to the end of everything it started. */
 class Run {
@@ -221,5 +221,64 @@ function sendQuietly(pid: number, signal: NodeJS.Signals): void {
     process.kill(pid, signal);
   } catch {
     // It is gone already.
+  }
+}
+
+/** The reading end of a pipe. Nothing is read before somebody listens. */
+class PipeReader implements OutputPipe {
+  readonly #fd: number;
+  #socket: Socket | undefined;
+  #isClosed = false;
+  #held: Buffer[] = [];
+  #listener: (chunk: Buffer) => void = () => {};
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  hold(): void {
+    const held: Buffer[] = [];
+    this.#held = held;
+    this.#listener = (chunk) => void held.push(chunk);
+  }
+
+  onData(listener: (chunk: Buffer) => void): void {
+    this.#listener = listener;
+    for (const chunk of this.#held.splice(0)) listener(chunk);
+    if (this.#socket !== undefined || this.#isClosed) return;
+    const socket = new Socket({ fd: this.#fd, readable: true, writable: false });
+    socket.on("data", (chunk: Buffer) => this.#listener(chunk));
+    socket.on("error", () => socket.destroy());
+    this.#socket = socket;
+  }
+
+  /** Reads beside the event loop: the program's last bytes are in the pipe before the news that it ended is here. */
+  drain(): void {
+    while (this.#socket?.destroyed === false) {
+      const byteCount = this.#read(CHUNK);
+      if (byteCount === 0) return;
+      this.#listener(Buffer.from(CHUNK.subarray(0, byteCount)));
+    }
+  }
+
+  /** One that is in use closes itself at its end. */
+  closeIfUnused(): void {
+    if (this.#socket !== undefined || this.#isClosed) return;
+    this.#isClosed = true;
+    closeSync(this.#fd);
+  }
+
+  #read(chunk: Buffer): number {
+    // Most reads find nothing, and Node says that with an error: without a stack it costs a tenth.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
+    try {
+      return readSync(this.#fd, chunk, 0, chunk.length, null);
+    } catch {
+      // EAGAIN: nothing more for now.
+      return 0;
+    } finally {
+      Error.stackTraceLimit = stackTraceLimit;
+    }
   }
 }

@@ -1,10 +1,9 @@
+import type { GuestParams, GuestResult } from "../../contract/guest.ts";
 import { randomBytes } from "node:crypto";
 import { deferred, isDoneWithin } from "../deferred.ts";
 import { Failure } from "../failure.ts";
 import type { OutputFile, OutputFiles } from "../output/output-files.ts";
-import { OutputRing } from "../output/output-ring.ts";
 import type { ProcessExit, RunningProcess } from "../processes/running-process.ts";
-import type { ShellExecResult, ShellKillParams, ShellOutputParams, ShellOutputResult } from "../rpc.ts";
 
 const RING_CHARS = 1024 * 1024;
 const FINISHED_KEPT_MAX = 64;
@@ -41,7 +40,11 @@ class BackgroundProcess {
     return this.#exit === undefined;
   }
 
-  async read({ cursor, maxChars, waitMs }: Omit<ShellOutputParams, "processId">): Promise<ShellOutputResult> {
+  async read({
+    cursor,
+    maxChars,
+    waitMs,
+  }: Omit<GuestParams["shell.output"], "processId">): Promise<GuestResult<"shell.output">> {
     const hasNews = this.#ring.totalChars > cursor || !this.isRunning;
     if (!hasNews && waitMs > 0) await isDoneWithin(this.#news.promise, waitMs);
     const part = this.#ring.read(cursor, maxChars);
@@ -50,7 +53,7 @@ class BackgroundProcess {
     return { ...part, isRunning, exitCode: this.#exit?.code ?? null, signal: this.#exit?.signal ?? null };
   }
 
-  async kill(signal: ShellKillParams["signal"]): Promise<ShellOutputResult> {
+  async kill(signal: GuestParams["shell.kill"]["signal"]): Promise<GuestResult<"shell.output">> {
     if (signal === "SIGKILL") await this.#process.end();
     else this.#process.signal(signal);
     await isDoneWithin(this.#process.exited, KILL_WAIT_MS);
@@ -80,7 +83,7 @@ export class BackgroundProcesses {
     this.#files = files;
   }
 
-  add(child: RunningProcess): ShellExecResult {
+  add(child: RunningProcess): GuestResult<"shell.exec"> {
     const processId = randomBytes(12).toString("base64url");
     const added = new BackgroundProcess(child, this.#files.create());
     this.#processes.set(processId, added);
@@ -97,11 +100,11 @@ export class BackgroundProcesses {
     };
   }
 
-  async read(params: ShellOutputParams): Promise<ShellOutputResult> {
+  async read(params: GuestParams["shell.output"]): Promise<GuestResult<"shell.output">> {
     return await this.#find(params.processId).read(params);
   }
 
-  async kill({ processId, signal }: ShellKillParams): Promise<ShellOutputResult> {
+  async kill({ processId, signal }: GuestParams["shell.kill"]): Promise<GuestResult<"shell.output">> {
     return await this.#find(processId).kill(signal);
   }
 
@@ -119,5 +122,41 @@ export class BackgroundProcesses {
   #forgetOldest(): void {
     const finished = [...this.#processes].filter(([, { isRunning }]) => !isRunning);
     for (const [processId] of finished.slice(0, -FINISHED_KEPT_MAX)) this.#processes.delete(processId);
+  }
+}
+
+/** The latest part of an endless text, addressed by how many characters came before. */
+export class OutputRing {
+  readonly #maxChars: number;
+  #pieces: string[] = [];
+  #keptChars = 0;
+  #totalChars = 0;
+
+  constructor(maxChars: number) {
+    this.#maxChars = maxChars;
+  }
+
+  get totalChars(): number {
+    return this.#totalChars;
+  }
+
+  push(text: string): void {
+    this.#pieces.push(text);
+    this.#keptChars += text.length;
+    this.#totalChars += text.length;
+    for (let first = this.#pieces[0]; first !== undefined; first = this.#pieces[0]) {
+      if (this.#keptChars - first.length < this.#maxChars) break;
+      this.#pieces.shift();
+      this.#keptChars -= first.length;
+    }
+  }
+
+  read(cursor: number, maxChars: number): { text: string; cursor: number; skippedChars: number } {
+    const firstKept = this.#totalChars - this.#keptChars;
+    const from = Math.min(Math.max(cursor, firstKept), this.#totalChars);
+    const text = this.#pieces.join("").slice(from - firstKept, from - firstKept + maxChars);
+    // Half of a surrogate pair waits for its other half.
+    const whole = text.length > 1 && /[\uD800-\uDBFF]$/u.test(text) ? text.slice(0, -1) : text;
+    return { text: whole, cursor: from + whole.length, skippedChars: Math.max(0, from - cursor) };
   }
 }

@@ -1,19 +1,24 @@
+import type { GuestParams, GuestResult } from "../../contract/guest.ts";
 import { isDoneWithin } from "../deferred.ts";
 import { BadParams, errorCode } from "../failure.ts";
-import { CallOutput } from "../output/call-output.ts";
+import { CallOutput } from "../output/bounded-output.ts";
 import type { SendOutput } from "../output/output-batches.ts";
 import type { OutputFiles } from "../output/output-files.ts";
 import type { Workspace } from "../paths.ts";
 import { wantsToRun } from "../processes/descendants.ts";
 import type { Launcher, RunningProcess } from "../processes/running-process.ts";
-import type { ShellExecParams, ShellExecResult } from "../rpc.ts";
 import type { BackgroundProcesses } from "./background.ts";
-import { checkEnvironment, toShellCommand } from "./shell-command.ts";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { findProgram } from "../find-program.ts";
 
 /** `>(…)` and the like end a moment after the shell; what lives longer was left on purpose. */
 const LINGER_MS = 30;
 /** On a busy machine a moment is longer: what waits for a processor has not had its own yet. */
 const LINGER_ROUNDS = 10;
+/** The kernel takes no longer argument (128 KiB with its end). */
+const ARGUMENT_BYTES_MAX = 131_000;
 
 export interface ShellOptions {
   readonly launcher: Launcher;
@@ -26,9 +31,9 @@ export interface ShellOptions {
 
 export async function execShell(
   options: ShellOptions,
-  params: ShellExecParams,
+  params: GuestParams["shell.exec"],
   signal: AbortSignal,
-): Promise<ShellExecResult> {
+): Promise<GuestResult<"shell.exec">> {
   const startMs = performance.now();
   const child = await start(options, params);
   if (params.stdin !== undefined) child.input.end(params.stdin);
@@ -53,7 +58,7 @@ export async function execShell(
   };
 }
 
-async function start(options: ShellOptions, params: ShellExecParams): Promise<RunningProcess> {
+async function start(options: ShellOptions, params: GuestParams["shell.exec"]): Promise<RunningProcess> {
   const cwd = params.cwd === undefined ? options.workspace.root : options.workspace.folder(params.cwd);
   checkEnvironment(params.env ?? {});
   const env = { ...options.environment, PWD: cwd, ...params.env };
@@ -97,5 +102,33 @@ async function linger(child: RunningProcess): Promise<void> {
   for (let round = 0; round < LINGER_ROUNDS; round += 1) {
     if (await isDoneWithin(child.gone, LINGER_MS)) return;
     if (!child.descendants().some(({ pid }) => wantsToRun(pid))) return;
+  }
+}
+
+interface ShellCommand {
+  readonly argv: [string, ...string[]];
+  /** When the shell needs nothing of it any more. */
+  dispose(): void;
+}
+
+/** How a shell is started for `command`. */
+function toShellCommand(command: string, searchPath: string | undefined): ShellCommand {
+  if (command.includes("\0")) throw new BadParams("command must not hold a NUL character");
+  const shell = findProgram("bash", searchPath) ?? "/bin/sh";
+  if (Buffer.byteLength(command) <= ARGUMENT_BYTES_MAX) {
+    return { argv: [shell, "-c", "--", command], dispose: () => {} };
+  }
+  const folder = mkdtempSync(join(tmpdir(), ".owlclaw-command-"));
+  const script = join(folder, "command.sh");
+  writeFileSync(script, command);
+  return { argv: [shell, script], dispose: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+function checkEnvironment(env: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(env)) {
+    if (name === "" || /[=\0]/u.test(name)) {
+      throw new BadParams(`env: ${JSON.stringify(name)} is no name of a variable`);
+    }
+    if (value.includes("\0")) throw new BadParams(`env.${name} must not hold a NUL character`);
   }
 }

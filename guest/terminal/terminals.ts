@@ -1,13 +1,16 @@
+import type { GuestParams } from "../../contract/guest.ts";
 import { join } from "node:path";
 import { Failure } from "../failure.ts";
 import { findProgram } from "../find-program.ts";
 import type { SendOutput } from "../output/output-batches.ts";
 import type { Workspace } from "../paths.ts";
 import type { Launcher, RunningProcess } from "../processes/running-process.ts";
-import type { TerminalInputParams, TerminalOpenParams, TerminalResizeParams } from "../rpc.ts";
-import { TerminalOutput } from "./terminal-output.ts";
 
-export interface TerminalOptions {
+const BATCH_MS = 20;
+/** Of a flood only the end of each batch is worth showing. */
+const BATCH_CHARS_MAX = 65_536;
+
+interface TerminalOptions {
   readonly launcher: Launcher;
   readonly workspace: Workspace;
   readonly environment: Readonly<Record<string, string>>;
@@ -25,7 +28,10 @@ export class Terminals {
   }
 
   /** Runs until the shell ends, or until it is no longer wanted. */
-  async run({ callId, cols, rows }: TerminalOpenParams, signal: AbortSignal): Promise<{ exitCode: number | null }> {
+  async run(
+    { callId, cols, rows }: GuestParams["terminal.run"],
+    signal: AbortSignal,
+  ): Promise<{ exitCode: number | null }> {
     const child = await this.#launch(cols, rows);
     const output = new TerminalOutput(callId, this.#options.send);
     child.stdout.onData((chunk) => output.add(chunk));
@@ -47,12 +53,12 @@ export class Terminals {
     }
   }
 
-  input({ callId, text }: TerminalInputParams): Record<string, never> {
+  input({ callId, text }: GuestParams["terminal.input"]): Record<string, never> {
     this.#tell(callId, { input: text });
     return {};
   }
 
-  resize({ callId, cols, rows }: TerminalResizeParams): Record<string, never> {
+  resize({ callId, cols, rows }: GuestParams["terminal.resize"]): Record<string, never> {
     this.#tell(callId, { resize: [cols, rows] });
     return {};
   }
@@ -81,5 +87,33 @@ export class Terminals {
       env: { ...environment, PWD: workspace.root, TERM: "xterm-256color" },
       stdin: "pipe",
     });
+  }
+}
+
+/** What a terminal shows, a few pieces at a time. */
+class TerminalOutput {
+  readonly #callId: string;
+  readonly #send: SendOutput;
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  #pending = "";
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(callId: string, send: SendOutput) {
+    this.#callId = callId;
+    this.#send = send;
+  }
+
+  add(chunk: Buffer): void {
+    this.#pending += this.#decoder.decode(chunk, { stream: true });
+    if (this.#pending.length > 2 * BATCH_CHARS_MAX) this.#pending = this.#pending.slice(-BATCH_CHARS_MAX);
+    this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const text = this.#pending.slice(-BATCH_CHARS_MAX);
+    this.#pending = "";
+    if (text !== "") this.#send({ callId: this.#callId, stream: "stdout", text });
   }
 }

@@ -1,10 +1,10 @@
 import { posix } from "node:path";
-import { CLIENT_NAMES, type Places, type Scope, targetOf } from "../../src/cli/install-clients.ts";
+import { CLIENT_NAMES, type Places, type Scope, targetOf } from "../../src/cli/install.ts";
 import type { Generator } from "./generator.ts";
 
 const INTRODUCTION = `# Clients
 
-<!-- Generated from src/cli/install-clients.ts by npm run generate. Edit that file. -->
+<!-- Generated from src/cli/install.ts by npm run generate. Edit that file. -->
 
 What \`owlclaw install CLIENT\` writes, for those who write it themselves. Put the \`owlclaw\` entry beside the servers that are there, and start the
 client again. \`SETTINGS\` is \`~/.config\`, on macOS \`~/Library/Application Support\`, on Windows \`%APPDATA%\`. From a clone, \`command\` is the path of its

@@ -1,5 +1,4 @@
-import { configJsonSchema } from "../../src/config/json-schema.ts";
-import { configReference } from "../../src/config/reference.ts";
+import { configJsonSchema, configReference } from "../../src/config/render-config.ts";
 import type { Generator } from "./generator.ts";
 import { toTable } from "./markdown-table.ts";
 

@@ -23,9 +23,13 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     imports: ["auth", "call", "capability", "cluster", "governance", "governance/ledger", "mcp", "operator"],
     mcpSdk: true,
   },
+  cluster: {
+    what: "several servers: which one owns a session, task or sandbox; forwarding to it",
+    imports: ["call", "capability", "mcp", "sandbox", "tools"],
+  },
   operator: {
     what: "what operators see and do; the contract with the dashboard's page",
-    imports: ["call", "capability", "governance", "governance/ledger", "mcp", "sandbox"],
+    imports: ["call", "capability", "governance", "governance/ledger", "mcp", "sandbox", "sandbox/network"],
   },
   mcp: {
     what: "JSON-RPC, revisions, the request server, methods, questions to the client, errors to the wire",
@@ -45,7 +49,6 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   },
   "sandbox/network": { what: "the egress proxy", imports: [] },
   "sandbox/runtimes": { what: "isolated instances: bubblewrap, Docker, microsandbox", imports: [] },
-  cluster: { what: "several servers: which one owns a session, task or sandbox; forwarding", imports: [] },
   auth: { what: "bearer tokens and API keys to principals", imports: [] },
   telemetry: { what: "log, redaction, metrics, traces, health, alerts", imports: ["config", "errors"] },
   config: { what: "the one schema, its layers; the only reader of the environment", imports: ["errors"] },
@@ -89,7 +92,8 @@ export function refusal(file: string, specifier: string): string | undefined {
 
 function refusedPath(file: string, folder: string, specifier: string): string | undefined {
   const target = posix.join(posix.dirname(file), specifier);
-  if (!target.startsWith("src/")) return `${file}: src imports nothing outside src: ${specifier}`;
+  if (target.startsWith("contract/")) return undefined;
+  if (!target.startsWith("src/")) return `${file}: src imports nothing outside src and contract: ${specifier}`;
   if (/^src\/(main|index)\.ts$/.test(target)) return `${file}: import the file itself, not ${specifier}`;
   if (EVERYWHERE.includes(target.slice("src/".length)) && !["errors", "config"].includes(folder)) return undefined;
   const other = folderOf(target) ?? "";
@@ -127,7 +131,7 @@ function table(): string {
     const base = imports === "all" || WITHOUT_BASE.includes(name) ? [] : ["the base"];
     return [`\`src/${name}\``, what, [...names, ...base].join(", ") || "nothing"];
   });
-  return `The base is ${BASE.map((name) => `\`${name}\``).join(", ")} and the file \`auth/principal.ts\`.\n\n${toTable(
+  return `The base is ${BASE.map((name) => `\`${name}\``).join(", ")} and the file \`auth/principal.ts\`. Every folder may import \`contract\`, which imports nothing but zod.\n\n${toTable(
     ["folder", "what", "imports"],
     rows,
   )}`;

@@ -9,6 +9,7 @@ import { runCommand } from "./run-command.mjs";
 /** What a build depends on. The launcher asks `find` about the same paths: keep the two lists alike. */
 const INPUTS = [
   "src",
+  "contract",
   "guest",
   "web",
   "package.json",
@@ -65,7 +66,7 @@ export async function ensureBuild(root, inputs) {
     // Kept from build to build, so that the compiler looks only at what has changed.
     const types = join(root, ".cache", "types");
     const info = join(root, ".cache", "types.tsbuildinfo");
-    if (!existsSync(join(types, "index.d.ts"))) await rm(info, { force: true });
+    if (!existsSync(join(types, "src", "index.d.ts"))) await rm(info, { force: true });
     const incremental = ["--incremental", "--tsBuildInfoFile", info];
     const args = [compiler, "-p", "tsconfig.build.json", "--emitDeclarationOnly", "--outDir", types, ...incremental];
     if (!(await runCommand(process.execPath, args, { cwd: root }))) {
@@ -73,7 +74,7 @@ export async function ensureBuild(root, inputs) {
     }
     // They need packages, which are there only now.
     const { copyPublicTypes } = await import("./public-types.mjs");
-    await copyPublicTypes(types, fresh);
+    await copyPublicTypes(join(types, "src"), fresh);
     const { buildServer } = await import("../build-server.mjs");
     const { buildGuest } = await import("../build-guest.mjs");
     const { buildWeb } = await import("../build-web.mjs");

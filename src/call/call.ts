@@ -1,7 +1,7 @@
 import type { CallContext, ReadOptions, UsedSandbox } from "../capability/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { Caller } from "./caller.ts";
 import type { Lifeline } from "./lifeline.ts";
+import type { Principal } from "../auth/principal.ts";
 
 /** What a capability can say to the client while it runs. The protocol implements it, once per era. */
 export interface Conversation extends Pick<
@@ -120,4 +120,52 @@ class Context implements CallContext {
 
 function tooLate(): Promise<never> {
   return Promise.reject(new OwlError("execution_error", "the call is over: its client cannot be asked any more"));
+}
+
+/** Who calls, and over what. One per connection, session or stateless request. */
+export interface Caller {
+  readonly principal: Principal;
+  /** `X-MCP-Client-ID`: anyone can send it, so it proves nothing and may only tighten limits. */
+  readonly label: string | undefined;
+  readonly transport: "stdio" | "http" | "sse" | "local";
+  readonly protocolVersion: string;
+  /** The MCP session, where the transport has one. */
+  readonly sessionId: string | undefined;
+}
+
+interface Reading {
+  readonly used: UsedSandbox;
+  readonly atStart: number;
+}
+
+/**
+ * What the sandboxes of one call have moved over their network while it ran. Connections are the sandbox's and not the
+ * call's: of two calls that share a sandbox at the same time each pays for what moved in its own time.
+ */
+export class EgressMeter {
+  #readings: Reading[] | undefined;
+
+  /** The first that the call used. */
+  get sandbox(): UsedSandbox | undefined {
+    return this.#readings?.[0]?.used;
+  }
+
+  add(used: UsedSandbox): void {
+    (this.#readings ??= []).push({ used, atStart: used.bytesMoved });
+  }
+
+  bytes(): number {
+    const readings = this.#readings ?? [];
+    return readings.reduce((sum, { used, atStart }) => sum + Math.max(0, used.bytesMoved - atStart), 0);
+  }
+}
+
+/**
+ * A copy with these fields beside or over its own, for what is done in every call: Node 20 takes about a microsecond for
+ * each new field behind a spread (`{ ...base, more }`), and a twentieth of that here.
+ */
+export function withFields<B extends object, M extends object>(base: B, more: M): B & M {
+  // Assigned, it would be what the copy inherits from: who wrote the base would choose that.
+  if (Object.hasOwn(base, "__proto__")) return { ...base, ...more };
+  return Object.assign({}, base, more);
 }

@@ -1,5 +1,5 @@
 import type { UsedSandbox } from "../capability/context.ts";
-import { withFields } from "../platform/records.ts";
+import { type Call, CallSuspended, EgressMeter, withFields } from "./call.ts";
 import type { BeginFacts, CallCost, Grant } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import { type Quota, rememberQuota, toQuota } from "../governance/quota.ts";
@@ -9,18 +9,18 @@ import {
   type LedgerEntry,
   type LedgerKind,
   RAN_ON_FLAG,
+  type Ledger,
 } from "../governance/ledger/ledger.ts";
 import type { Draft } from "../governance/ledger/row.ts";
 import type { CallInFlight } from "../telemetry/calls-in-flight.ts";
 import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";
 import type { Span } from "../telemetry/tracing/span.ts";
-import { type Call, CallSuspended } from "./call.ts";
-import { EgressMeter } from "./egress-meter.ts";
-import { type Entered, enterCall } from "./enter-call.ts";
 import type { Governed, GovernanceParts, GovernedWork } from "./governed-work.ts";
 import { sandboxFacts, verdictAtDoor, verdictOf } from "./ledger-facts.ts";
 import type { CallStage, RunningCall } from "./running-calls.ts";
 import { LONGEST_RUN_ON_MS, RUNS_ON_FLAG, STOP_GRACE_MS, WatchedRun } from "./watched-run.ts";
+import type { Approver } from "../governance/approval/confirm.ts";
+import { isOwlError } from "../errors/owl-error.ts";
 
 /**
  * Takes work through governance: open to the caller, arguments read, rules, limits, budget, approval, then run, settle
@@ -307,4 +307,108 @@ const NO_FLAGS: readonly string[] = [];
 function joined(a: readonly string[] = NO_FLAGS, b: readonly string[] = NO_FLAGS): readonly string[] {
   if (b.length === 0) return a;
   return a.length === 0 ? b : [...a, ...b];
+}
+
+/** A call that may run. */
+export interface Entered<I> {
+  readonly input: I;
+  readonly grant: Grant;
+}
+
+export interface Entering<I, T> {
+  readonly policy: AskerPolicy;
+  readonly work: GovernedWork<I, T>;
+  /** The row of the call in case this process dies before the call ends. */
+  readonly draft: (facts: BeginFacts) => Draft;
+}
+
+/** Everything that stands before a call runs: open to the caller, arguments read, rules, limits, budget, approval. @throws OwlError */
+export async function enterCall<I, T>(
+  { governor, ledger }: GovernanceParts,
+  { policy, work, draft }: Entering<I, T>,
+): Promise<Entered<I>> {
+  if (governor.pauses.isStale) await governor.askWhoIsPaused();
+  governor.pauses.check(work.call.caller.principal.id);
+  if (!ledger.isHealthy && !governor.failOpen) await probeLedger(ledger, policy, work.call);
+  governor.assertOpen(policy, work.subject);
+  let input: I;
+  try {
+    const checked = work.check();
+    input = checked instanceof Promise ? await checked : checked;
+  } catch (mistake) {
+    // Arguments that cannot be read are limited like everything else.
+    rememberQuota(mistake, await governor.count(policy, work.subject));
+    throw mistake;
+  }
+  const { subject, call, judged, toJudged, assertShown } = work;
+  const approver = (): Approver => ({ ...approverOf(call), assertShown });
+  const args = judged ?? toJudged?.(input) ?? input;
+  return { input, grant: await governor.admit(policy, { subject, args, approver, draft }) };
+}
+
+/** Nothing runs that could not be recorded: whether that works again is tried before, not after. */
+export async function probeLedger(ledger: Ledger, { revision }: AskerPolicy, { caller, traceId }: Call): Promise<void> {
+  await ledger.append({
+    time: Date.now(),
+    principal: caller.principal.id,
+    label: caller.label,
+    transport: caller.transport,
+    kind: "admin",
+    name: "ledger.probe",
+    calledAs: "ledger.probe",
+    args: {},
+    result: undefined,
+    outcome: "ok",
+    errorKind: undefined,
+    decision: "allow",
+    rule: "default",
+    policyRevision: revision,
+    durationMs: 0,
+    costMicros: 0,
+    traceId,
+    sandbox: undefined,
+    flags: [],
+  });
+}
+
+const TICK_MS = 5000;
+/** Far below whatever the capability will report itself: progress must only ever rise. */
+const SMALL = 1_000_000;
+
+const YES = {
+  type: "object",
+  properties: { approve: { type: "boolean", title: "Approve", description: "Whether this call may run." } },
+  required: ["approve"],
+} as const;
+
+/** Lends governance the call's own ways to ask and to wait. */
+export function approverOf({ conversation, life, traceId, onPassed }: Call): Approver {
+  onPassed?.();
+  return {
+    traceId,
+    async askClient({ message, key }) {
+      try {
+        const answer = await conversation.elicit({ message, requestedSchema: YES }, { key });
+        return answer.action === "accept" && answer.content?.["approve"] === true;
+      } catch (error) {
+        if (isOwlError(error) && error.kind === "missing_capability") return false;
+        throw error;
+      }
+    },
+    whileWaiting() {
+      if (!conversation.wantsProgress) return () => undefined;
+      let seconds = 0;
+      const tell = (): void => {
+        conversation.progress((seconds + 1) / SMALL, {
+          message: `waiting for an operator's approval for ${seconds} s`,
+        });
+        seconds += TICK_MS / 1000;
+      };
+      tell();
+      const timer = setInterval(tell, TICK_MS);
+      timer.unref();
+      return () => clearInterval(timer);
+    },
+    onGone: (leave) => void life.onEnd(leave),
+  };
 }

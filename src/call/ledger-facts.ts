@@ -2,7 +2,7 @@ import { type ResourceContents, isImmutable } from "../capability/content.ts";
 import type { ErrorKind } from "../errors/kinds.ts";
 import { isOwlError, toOwlError } from "../errors/owl-error.ts";
 import type { LedgerDecision, LedgerEntry, LedgerOutcome } from "../governance/ledger/ledger.ts";
-import { isSessionId, sessionDigest } from "../telemetry/session-digest.ts";
+import { isSessionId, sessionDigest } from "../telemetry/redact.ts";
 import { CallSuspended } from "./call.ts";
 
 export interface LedgerVerdict {

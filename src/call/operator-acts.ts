@@ -5,13 +5,13 @@ import type { Ledger } from "../governance/ledger/ledger.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** The way that an operator came: a page or an API, or a command on the same machine. */
-export type OperatorDoor = "http" | "local";
+export type OperatorTransport = "http" | "local";
 
 /** Something that an operator does. */
 export interface OperatorAct {
   /** Who, as the ledger names them. */
   readonly by: string;
-  readonly transport: OperatorDoor;
+  readonly transport: OperatorTransport;
   /** `approval.approve`, `client.pause`, `operator.takeover`. */
   readonly name: string;
   readonly args: Readonly<Record<string, unknown>>;

@@ -1,15 +1,14 @@
+import type { SkillTexts } from "../capability/skill.ts";
 import type { ResourceContents, ToolResult } from "../capability/content.ts";
-import { withFields } from "../platform/records.ts";
+import { type Call, contextOf, type Caller, withFields } from "./call.ts";
 import type { Completer } from "../capability/define.ts";
 import type { Registry, Resource, Tool } from "../capability/registry.ts";
 import { isOwlError, OwlError } from "../errors/owl-error.ts";
 import { QUOTA_META_KEY } from "../governance/quota.ts";
 import { type Subject, unknownSubject } from "../governance/subject.ts";
-import { type Call, contextOf } from "./call.ts";
-import type { Caller } from "./caller.ts";
 import { runGoverned } from "./governed-call.ts";
 import type { Governed, GovernanceParts, GovernedWork } from "./governed-work.ts";
-import { keepInformed } from "./keep-informed.ts";
+import { keepInformed } from "./watched-run.ts";
 import {
   ListRecords,
   type Look,
@@ -18,8 +17,7 @@ import {
   recordUnwatchable,
   type TaskWord,
 } from "./list-records.ts";
-import { type PromptResult, toContents, toPromptResult } from "./render-contents.ts";
-import { renderResult } from "./render-result.ts";
+import { renderResult, type PromptResult, toContents, toPromptResult } from "./render-result.ts";
 import { runBounded } from "./run-bounded.ts";
 import { completionSubject, toolSubject } from "./subjects.ts";
 import { contentsByDigest, sandboxFacts } from "./ledger-facts.ts";
@@ -34,13 +32,6 @@ export interface PipelineOptions {
   /** Without it nobody is asked and nothing is recorded: for tests of the other stages, and to measure what it costs. */
   readonly governance?: GovernanceParts | undefined;
   readonly skillTexts?: SkillTexts | undefined;
-}
-
-/** What tools say about their skills: a summary, or the whole text. */
-export interface SkillTexts {
-  /** Rises whenever an answer of `of` may have changed. */
-  readonly version: number;
-  of(uri: string): string | undefined;
 }
 
 /**

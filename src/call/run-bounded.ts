@@ -1,4 +1,4 @@
-import { MAX_TIMER_MS } from "../config/timer-limit.ts";
+import { MAX_TIMER_MS } from "../config/value-rules.ts";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import { CallSuspended, type RunWatch } from "./call.ts";
 import { Lifeline } from "./lifeline.ts";

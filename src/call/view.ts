@@ -3,7 +3,7 @@ import type { Governor } from "../governance/governor.ts";
 import type { AskerPolicy } from "../governance/policy/asker-policy.ts";
 import type { Objection, Terms } from "../governance/policy/terms.ts";
 import type { Asker, Subject } from "../governance/subject.ts";
-import type { Caller } from "./caller.ts";
+import type { Caller } from "./call.ts";
 import { operationSubject, promptSubject, resourceSubject, toolSubject, unknownResource } from "./subjects.ts";
 
 export interface ViewOptions {

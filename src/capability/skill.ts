@@ -52,3 +52,10 @@ export function skillFilter({
 function fold(text: string): string {
   return text.normalize("NFKC").toLowerCase();
 }
+
+/** What tools say about their skills: a summary, or the whole text. */
+export interface SkillTexts {
+  /** Increases when a result of `of` may have changed. */
+  readonly version: number;
+  of(uri: string): string | undefined;
+}

@@ -1,7 +1,12 @@
 import type { LoadedConfig } from "../config/load.ts";
-import { batchLines } from "../telemetry/batched-lines.ts";
 import { LogFile } from "../telemetry/log-file.ts";
-import { createLogger, type Logger, type LoggerOptions, type RootLogger } from "../telemetry/logger.ts";
+import {
+  createLogger,
+  type Logger,
+  type LoggerOptions,
+  type RootLogger,
+  type LoggerLevel,
+} from "../telemetry/logger.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** The server's logger: as configured, and for a person when a terminal shows it and nobody chose a format. */
@@ -31,4 +36,32 @@ function loggerOptions({ config, sources }: LoadedConfig, terminal: Terminal): L
   const isChosen = sources.get("logging.format")?.layer !== "default";
   const format = !isChosen && terminal.errIsTty ? "pretty" : config.logging.format;
   return { level: config.logging.level, format, color: terminal.errColor, redact: config.ledger.redact };
+}
+
+const MAX_WAITING_CHARS = 256 * 1024;
+
+/**
+ * Lines wait for the end of the turn of the event loop and leave together: one write in place of one for each call.
+ * Warnings and errors leave at once, with all that waits: what they announce may be the end of the process.
+ */
+export function batchLines(sink: (lines: string) => void): (line: string, level: LoggerLevel) => void {
+  let waiting = "";
+  let isPlanned = false;
+  const flush = (): void => {
+    if (waiting === "") return;
+    const lines = waiting;
+    waiting = "";
+    sink(lines);
+  };
+  process.once("exit", flush);
+  return (line, level) => {
+    waiting += line;
+    if (level === "warning" || level === "error" || waiting.length > MAX_WAITING_CHARS) return flush();
+    if (isPlanned) return;
+    isPlanned = true;
+    setImmediate(() => {
+      isPlanned = false;
+      flush();
+    });
+  };
 }

@@ -2,7 +2,7 @@ import { Option, type Command } from "commander";
 import { findKey } from "../config/keys.ts";
 import type { LoadOptions } from "../config/load.ts";
 import type { FlagSetting } from "../config/text-layers.ts";
-import { UsageError } from "./usage-error.ts";
+import { UsageError } from "./command.ts";
 
 /** A flag that sets one key; its help text is the key's own description. */
 interface KeyFlag {

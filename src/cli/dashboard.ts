@@ -1,13 +1,12 @@
 import { loadConfig } from "../config/load.ts";
-import type { CommandCall } from "./command-action.ts";
+import { type CommandCall, UsageError } from "./command.ts";
 import { toLoadOptions } from "./config-flags.ts";
-import { UsageError } from "./usage-error.ts";
 import { jsonText } from "./text.ts";
 
 /** Says where operators look. The link goes to stdout, so that it can be handed to whatever opens it. */
 export async function dashboardCommand({ terminal, flags }: CommandCall): Promise<number> {
   const { config } = await loadConfig(toLoadOptions(flags));
-  const { dashboardAddresses } = await import("../server/control-client.ts");
+  const { dashboardAddresses } = await import("../operator/control-client.ts");
   const found = await dashboardAddresses(config.sandbox.root);
   if (found.length === 0) {
     throw new UsageError(

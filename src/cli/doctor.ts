@@ -1,11 +1,10 @@
 import { ConfigError } from "../config/config-error.ts";
 import { type LoadedConfig, type LoadOptions, loadConfig } from "../config/load.ts";
-import type { DoctorCheck, DoctorLook } from "../server/doctor/check.ts";
-import type { HostUse } from "../server/doctor/machine-looks.ts";
-import type { CommandCall } from "./command-action.ts";
+import type { DoctorCheck, DoctorProbe } from "./doctor/check.ts";
+import type { HostUse } from "./doctor/machine-probes.ts";
+import { type CommandCall, EXIT } from "./command.ts";
 import { quietLogger } from "./command-logger.ts";
 import { toLoadOptions } from "./config-flags.ts";
-import { EXIT } from "./exit-code.ts";
 import { renderTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 import { jsonText, paint, type Style } from "./text.ts";
@@ -45,27 +44,27 @@ async function looksFor(
   loaded: LoadedConfig | undefined,
   options: LoadOptions,
   terminal: Terminal,
-): Promise<readonly DoctorLook[]> {
-  const { machineLooks } = await import("../server/doctor/machine-looks.ts");
+): Promise<readonly DoctorProbe[]> {
+  const { machineProbes } = await import("./doctor/machine-probes.ts");
   if (loaded === undefined) {
-    const { userNamespacesLook } = await import("../server/doctor/user-namespaces.ts");
-    return [...machineLooks("possible"), userNamespacesLook()];
+    const { userNamespacesProbe } = await import("./doctor/isolation-probe.ts");
+    return [...machineProbes("possible"), userNamespacesProbe()];
   }
   const { config } = loaded;
-  const { dataLooks } = await import("../server/doctor/data-looks.ts");
-  const { wholeWayLook } = await import("../server/doctor/whole-way.ts");
-  const looks = [...machineLooks(hostUse(config), config.sandbox.root), ...dataLooks(config)];
+  const { dataProbes } = await import("./doctor/data-probes.ts");
+  const { endToEndProbe } = await import("./doctor/end-to-end-probe.ts");
+  const looks = [...machineProbes(hostUse(config), config.sandbox.root), ...dataProbes(config)];
   if (config.transport === "http") {
-    const { portLook } = await import("../server/doctor/port-look.ts");
-    looks.push(portLook(config));
+    const { portProbe } = await import("./doctor/port-probe.ts");
+    looks.push(portProbe(config));
   }
   if (config.sandbox.enabled) {
-    const { volumeLooks } = await import("../server/doctor/volume-looks.ts");
-    looks.push(...volumeLooks(loaded));
-    const { isolationLook } = await import("../server/doctor/isolation-look.ts");
-    looks.push(isolationLook(config, quietLogger(loaded, terminal)));
+    const { volumeProbes } = await import("./doctor/data-probes.ts");
+    looks.push(...volumeProbes(loaded));
+    const { isolationProbe } = await import("./doctor/isolation-probe.ts");
+    looks.push(isolationProbe(config, quietLogger(loaded, terminal)));
   }
-  return [...looks, wholeWayLook(config, serverCommand(loaded, options))];
+  return [...looks, endToEndProbe(config, serverCommand(loaded, options))];
 }
 
 /** Containers and virtual machines bring their own programs. */
@@ -89,7 +88,7 @@ function serverCommand({ file }: LoadedConfig, { flags = [] }: LoadOptions): rea
 }
 
 async function lookAndRepair(
-  look: DoctorLook,
+  look: DoctorProbe,
   mayRepair: boolean,
   terminal: Terminal,
 ): Promise<readonly DoctorCheck[]> {

@@ -2,17 +2,13 @@ import { existsSync } from "node:fs";
 import { chmod, copyFile, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve, sep } from "node:path";
 import { defaultDataFolder } from "../config/resolve-paths.ts";
-import { userEnvironment } from "../config/user-environment.ts";
-import { PACKAGE_VERSION } from "../server/package-version.ts";
-import { askYesOrNo } from "./ask.ts";
-import type { CommandCall } from "./command-action.ts";
+import { userEnvironment } from "../config/environment.ts";
+import { PACKAGE_VERSION } from "../config/package-version.ts";
+import { type Terminal, askYesOrNo } from "./terminal.ts";
+import { type CommandCall, UsageError, EXIT } from "./command.ts";
 import type { FlagValues } from "./config-flags.ts";
 import { editClientConfig } from "./edit-client-config.ts";
-import { EXIT } from "./exit-code.ts";
-import { type InstallTarget, type Places, type ServerEntry, targetOf } from "./install-clients.ts";
-import { lineDiff } from "./line-diff.ts";
-import type { Terminal } from "./terminal.ts";
-import { UsageError } from "./usage-error.ts";
+import { lineDiff } from "./trust.ts";
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const OWNER_ONLY = 0o600;
@@ -136,4 +132,85 @@ function serverEntry(flags: FlagValues): ServerEntry {
 /** An empty folder of this user's: npx would otherwise run a package, and obey an `.npmrc`, that lies in the folder of a project. */
 function npxFolder(): string {
   return join(defaultDataFolder(userEnvironment().env), "npx");
+}
+
+/** How a client starts a server over stdio. */
+export interface ServerEntry {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+export type Scope = "user" | "project";
+
+export interface Places {
+  readonly homeFolder: string;
+  /** Where programs keep their settings: `~/.config`, or what the system has in its stead. */
+  readonly settingsFolder: string;
+  readonly projectFolder: string;
+}
+
+interface InstallClient {
+  /** The key that holds servers by name. */
+  readonly key: string;
+  readonly fileOf: Readonly<Partial<Record<Scope, (places: Places) => string>>>;
+  readonly toEntry?: (entry: ServerEntry) => object;
+}
+
+const withType = (entry: ServerEntry): object => ({ type: "stdio", ...entry });
+
+const CLIENTS: Readonly<Record<string, InstallClient>> = {
+  "claude-code": {
+    key: "mcpServers",
+    fileOf: {
+      user: ({ homeFolder }) => join(homeFolder, ".claude.json"),
+      project: ({ projectFolder }) => join(projectFolder, ".mcp.json"),
+    },
+    toEntry: withType,
+  },
+  "claude-desktop": {
+    key: "mcpServers",
+    fileOf: { user: ({ settingsFolder }) => join(settingsFolder, "Claude", "claude_desktop_config.json") },
+  },
+  cursor: {
+    key: "mcpServers",
+    fileOf: {
+      user: ({ homeFolder }) => join(homeFolder, ".cursor", "mcp.json"),
+      project: ({ projectFolder }) => join(projectFolder, ".cursor", "mcp.json"),
+    },
+  },
+  vscode: {
+    key: "servers",
+    fileOf: {
+      user: ({ settingsFolder }) => join(settingsFolder, "Code", "User", "mcp.json"),
+      project: ({ projectFolder }) => join(projectFolder, ".vscode", "mcp.json"),
+    },
+    toEntry: withType,
+  },
+  windsurf: {
+    key: "mcpServers",
+    fileOf: { user: ({ homeFolder }) => join(homeFolder, ".codeium", "windsurf", "mcp_config.json") },
+  },
+  "gemini-cli": {
+    key: "mcpServers",
+    fileOf: {
+      user: ({ homeFolder }) => join(homeFolder, ".gemini", "settings.json"),
+      project: ({ projectFolder }) => join(projectFolder, ".gemini", "settings.json"),
+    },
+  },
+};
+
+export const CLIENT_NAMES: readonly string[] = Object.keys(CLIENTS);
+
+/** Where a client keeps its servers, and in which form. */
+export interface InstallTarget {
+  readonly file: string;
+  readonly key: string;
+  readonly toEntry: (entry: ServerEntry) => object;
+}
+
+export function targetOf(client: string, scope: Scope, places: Places): InstallTarget | undefined {
+  const known = CLIENTS[client];
+  const file = known?.fileOf[scope]?.(places);
+  if (known === undefined || file === undefined) return undefined;
+  return { file, key: known.key, toEntry: known.toEntry ?? ((entry) => entry) };
 }

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { DECISIONS, OUTCOMES, ROW_KINDS } from "../governance/ledger/query.ts";
-import type { CommandAction } from "./command-action.ts";
+import type { CommandAction } from "./command.ts";
 import { addConfigFlags } from "./config-flags.ts";
 
 type Runs = (command: Command, load: () => Promise<CommandAction>) => void;
@@ -21,14 +21,14 @@ export function addLedger(server: Command, runs: Runs, examples: (...lines: read
         "owlclaw mcp-server ledger list --tool 'file_*' --json",
       ),
     );
-  runs(list, async () => (await import("./ledger-list.ts")).ledgerListCommand);
+  runs(list, async () => (await import("./ledger.ts")).ledgerListCommand);
 
   const show = addConfigFlags(ledger.command("show"), "common")
     .description("Shows all of one row.")
     .argument("<seq>", "Number of the row.")
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server ledger show 42"));
-  runs(show, async () => (await import("./ledger-show.ts")).ledgerShowCommand);
+  runs(show, async () => (await import("./ledger.ts")).ledgerShowCommand);
 
   const exports = withFilters(addConfigFlags(ledger.command("export"), "common"))
     .description("Writes rows as JSON lines or CSV, the oldest first.")
@@ -41,7 +41,7 @@ export function addLedger(server: Command, runs: Runs, examples: (...lines: read
         "owlclaw mcp-server ledger export --format csv --output calls.csv",
       ),
     );
-  runs(exports, async () => (await import("./ledger-export.ts")).ledgerExportCommand);
+  runs(exports, async () => (await import("./ledger.ts")).ledgerExportCommand);
 
   const verify = addConfigFlags(ledger.command("verify"), "common")
     .description("Checks every row against the chain. Exit code 1 when something was changed, dropped or added.")
@@ -51,7 +51,7 @@ export function addLedger(server: Command, runs: Runs, examples: (...lines: read
       "after",
       examples("owlclaw mcp-server ledger verify", "owlclaw mcp-server ledger verify --head 1999:9f86…"),
     );
-  runs(verify, async () => (await import("./ledger-verify.ts")).ledgerVerifyCommand);
+  runs(verify, async () => (await import("./ledger.ts")).ledgerVerifyCommand);
 
   addAcknowledge(ledger, runs, examples);
 
@@ -59,7 +59,7 @@ export function addLedger(server: Command, runs: Runs, examples: (...lines: read
     .description("Adds up calls and costs by client, tool and day.")
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server ledger stats --from 7d"));
-  runs(stats, async () => (await import("./ledger-stats.ts")).ledgerStatsCommand);
+  runs(stats, async () => (await import("./ledger.ts")).ledgerStatsCommand);
 }
 
 function addAcknowledge(ledger: Command, runs: Runs, examples: (...lines: readonly string[]) => string): void {
@@ -68,7 +68,7 @@ function addAcknowledge(ledger: Command, runs: Runs, examples: (...lines: readon
     .argument("<seq>", "Number of the row that says what was lost, as verify names it.")
     .requiredOption("--by <name>", "Your name, for the record.")
     .addHelpText("after", examples("owlclaw mcp-server ledger acknowledge 41 --by 'Ada Lovelace'"));
-  runs(acknowledge, async () => (await import("./ledger-acknowledge.ts")).ledgerAcknowledgeCommand);
+  runs(acknowledge, async () => (await import("./ledger.ts")).ledgerAcknowledgeCommand);
 }
 
 /** `stats`: the same figures, where people look for them. */
@@ -77,7 +77,7 @@ export function addStats(server: Command, runs: Runs, examples: (...lines: reado
     .description("Adds up calls and costs by client, tool and day.")
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server stats --from 7d --client ada"));
-  runs(stats, async () => (await import("./ledger-stats.ts")).ledgerStatsCommand);
+  runs(stats, async () => (await import("./ledger.ts")).ledgerStatsCommand);
 }
 
 function withFilters(command: Command): Command {

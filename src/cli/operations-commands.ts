@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { CommandAction } from "./command-action.ts";
+import type { CommandAction } from "./command.ts";
 import { addConfigFlags } from "./config-flags.ts";
 
 type Runs = (command: Command, load: () => Promise<CommandAction>) => void;

@@ -1,18 +1,16 @@
 import { loadConfig } from "../config/load.ts";
-import type { Paused } from "../server/control-client.ts";
-import type { CommandCall } from "./command-action.ts";
+import type { Paused } from "../operator/control-client.ts";
+import { type CommandCall, UsageError, operatorName } from "./command.ts";
 import { toLoadOptions } from "./config-flags.ts";
-import { operatorName } from "./operator-name.ts";
 import { renderTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
-import { UsageError } from "./usage-error.ts";
 import { jsonText } from "./text.ts";
 
 /** Without a client and without --all it only says who is paused: nobody stops everybody by mistake. */
 export async function pauseCommand({ terminal, args, flags }: CommandCall): Promise<number> {
   const [client] = args;
   const { config } = await loadConfig(toLoadOptions(flags));
-  const { listPaused, pauseClient } = await import("../server/control-client.ts");
+  const { listPaused, pauseClient } = await import("../operator/control-client.ts");
   const isAll = flags["all"] === true;
   if (isAll && client !== undefined) throw new UsageError("name a client, or use --all, not both");
   const paused =
@@ -32,7 +30,7 @@ export async function pauseCommand({ terminal, args, flags }: CommandCall): Prom
 export async function resumeCommand({ terminal, args, flags }: CommandCall): Promise<number> {
   const [client] = args;
   const { config } = await loadConfig(toLoadOptions(flags));
-  const { listPaused, resumeClient } = await import("../server/control-client.ts");
+  const { listPaused, resumeClient } = await import("../operator/control-client.ts");
   const isAll = flags["all"] === true;
   if (isAll === (client !== undefined)) throw new UsageError("name a client, or use --all");
   const wasPaused = await resumeClient(config.sandbox.root, {

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { CommandAction } from "./command-action.ts";
+import type { CommandAction } from "./command.ts";
 import { addConfigFlags } from "./config-flags.ts";
 
 type Runs = (command: Command, load: () => Promise<CommandAction>) => void;
@@ -24,7 +24,7 @@ export function addPolicy(server: Command, runs: Runs, examples: Examples): void
       "after",
       examples(`owlclaw mcp-server policy explain --client ada --tool shell_exec '{"command": "ls"}'`),
     );
-  runs(explain, async () => (await import("./policy-explain.ts")).policyExplainCommand);
+  runs(explain, async () => (await import("./policy.ts")).policyExplainCommand);
 
   const test = addConfigFlags(policy.command("test"), "common")
     .description("Runs expectations against the policy. Exit code 1 when one does not hold.")
@@ -32,7 +32,7 @@ export function addPolicy(server: Command, runs: Runs, examples: Examples): void
     .option(...candidate)
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server policy test policy-tests.yaml"));
-  runs(test, async () => (await import("./policy-test.ts")).policyTestCommand);
+  runs(test, async () => (await import("./policy.ts")).policyTestCommand);
 
   const replay = addConfigFlags(policy.command("replay"), "common")
     .description("Holds calls of the ledger against a candidate policy and shows what would change.")
@@ -53,7 +53,7 @@ export function addApprovals(server: Command, runs: Runs, examples: Examples): v
     .description("Lists the calls that wait at servers with the same data folder.")
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server approvals list"));
-  runs(list, async () => (await import("./approvals-list.ts")).approvalsListCommand);
+  runs(list, async () => (await import("./approvals.ts")).approvalsListCommand);
 
   for (const decision of ["approve", "deny"] as const) {
     const command = addConfigFlags(approvals.command(decision), "common")
@@ -64,7 +64,7 @@ export function addApprovals(server: Command, runs: Runs, examples: Examples): v
     if (decision === "approve")
       command.option("--hash <hash>", "Approves without asking when the call has this hash, as the list shows it.");
     runs(command, async () => {
-      const { approvalsDecide } = await import("./approvals-decide.ts");
+      const { approvalsDecide } = await import("./approvals.ts");
       return approvalsDecide(decision);
     });
   }

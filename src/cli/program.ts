@@ -1,11 +1,10 @@
 import { Argument, Command } from "commander";
-import { PACKAGE_VERSION } from "../server/package-version.ts";
-import type { CommandAction } from "./command-action.ts";
+import { PACKAGE_VERSION } from "../config/package-version.ts";
+import type { CommandAction } from "./command.ts";
 import { addConfigFlags } from "./config-flags.ts";
 import { addDashboard, addDoctor, addPause } from "./operations-commands.ts";
-import { addInstall } from "./install-commands.ts";
+import { addInstall, addTrust } from "./install-commands.ts";
 import { addLedger, addStats } from "./ledger-commands.ts";
-import { addTrust } from "./trust-commands.ts";
 import { addApprovals, addPolicy } from "./policy-commands.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -88,7 +87,7 @@ function addConfig(server: Command, runs: Runs): void {
       "after",
       examples("owlclaw mcp-server config validate", "owlclaw mcp-server config validate --config production.yaml"),
     );
-  runs(validate, async () => (await import("./config-validate.ts")).configValidateCommand);
+  runs(validate, async () => (await import("./config.ts")).configValidateCommand);
 
   const show = addConfigFlags(config.command("show"), "all")
     .description("Shows every value in force and where it comes from. Secrets are masked.")
@@ -97,13 +96,13 @@ function addConfig(server: Command, runs: Runs): void {
       "after",
       examples("owlclaw mcp-server config show", "MCP_SERVER_PORT=9000 owlclaw mcp-server config show --json"),
     );
-  runs(show, async () => (await import("./config-show.ts")).configShowCommand);
+  runs(show, async () => (await import("./config.ts")).configShowCommand);
 
   const schema = config
     .command("schema")
     .description("Prints the JSON Schema of mcp-server.yaml, for editors.")
     .addHelpText("after", examples("owlclaw mcp-server config schema > mcp-server.schema.json"));
-  runs(schema, async () => (await import("./config-schema.ts")).configSchemaCommand);
+  runs(schema, async () => (await import("./config.ts")).configSchemaCommand);
 
   const init = config
     .command("init")
@@ -112,7 +111,7 @@ function addConfig(server: Command, runs: Runs): void {
     .option("--force", "Replaces a file that is there.")
     .option("--stdout", "Prints it and writes no file.")
     .addHelpText("after", examples("owlclaw mcp-server config init", "owlclaw mcp-server config init --stdout"));
-  runs(init, async () => (await import("./config-init.ts")).configInitCommand);
+  runs(init, async () => (await import("./config.ts")).configInitCommand);
 }
 
 function addTools(server: Command, runs: Runs): void {
@@ -122,7 +121,7 @@ function addTools(server: Command, runs: Runs): void {
     .description("Lists the tools that clients would see.")
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server tools list", "owlclaw mcp-server tools list --json"));
-  runs(list, async () => (await import("./tools-list.ts")).toolsListCommand);
+  runs(list, async () => (await import("./tools.ts")).toolsListCommand);
 
   const call = addConfigFlags(tools.command("call"), "common")
     .description("Calls a tool without any client and prints its result. Exit code 1 when the tool fails.")
@@ -137,7 +136,7 @@ function addTools(server: Command, runs: Runs): void {
         "cat arguments.json | owlclaw mcp-server tools call greet - --json",
       ),
     );
-  runs(call, async () => (await import("./tools-call.ts")).toolsCallCommand);
+  runs(call, async () => (await import("./tools.ts")).toolsCallCommand);
 }
 
 function addResources(server: Command, runs: Runs): void {
@@ -148,7 +147,7 @@ function addResources(server: Command, runs: Runs): void {
     .description("Lists the resources and resource templates that clients would see.")
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server resources list"));
-  runs(list, async () => (await import("./resources-list.ts")).resourcesListCommand);
+  runs(list, async () => (await import("./tools.ts")).resourcesListCommand);
 }
 
 function addSkills(server: Command, runs: Runs): void {
@@ -163,19 +162,19 @@ function addSkills(server: Command, runs: Runs): void {
     .description("Lists the skills that clients would see.")
     .argument("[uri]", "Only URIs that fit, such as 'skill://ecommerce/*'.")
     .addHelpText("after", examples("owlclaw mcp-server skills list", "owlclaw mcp-server skills list --tag refund"));
-  runs(list, async () => (await import("./skills-list.ts")).skillsListCommand);
+  runs(list, async () => (await import("./skills.ts")).skillsListCommand);
 
   const search = addFilters(addConfigFlags(skills.command("search"), "skills"))
     .description("Finds skills by words in their names, tags, categories and descriptions, best first.")
     .argument("<words...>", "What to look for.")
     .addHelpText("after", examples("owlclaw mcp-server skills search refund money"));
-  runs(search, async () => (await import("./skills-list.ts")).skillsSearchCommand);
+  runs(search, async () => (await import("./skills.ts")).skillsSearchCommand);
 
   const validate = addConfigFlags(skills.command("validate"), "skills")
     .description("Checks every skill. Exit code 1 when one of them cannot be served.")
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server skills validate --skills ./skills"));
-  runs(validate, async () => (await import("./skills-validate.ts")).skillsValidateCommand);
+  runs(validate, async () => (await import("./skills.ts")).skillsValidateCommand);
 }
 
 function addSandboxes(server: Command, runs: Runs): void {
@@ -185,13 +184,13 @@ function addSandboxes(server: Command, runs: Runs): void {
     .description("Lists the sandboxes of the servers that use the same data folder.")
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server sandboxes list"));
-  runs(list, async () => (await import("./sandboxes-list.ts")).sandboxesListCommand);
+  runs(list, async () => (await import("./sandboxes.ts")).sandboxesListCommand);
 
   const destroy = addConfigFlags(sandboxes.command("destroy"), "common")
     .description("Stops a sandbox with everything in it and removes its files.")
     .argument("<name>", "Name of the sandbox, as the list shows it.")
     .addHelpText("after", examples("owlclaw mcp-server sandboxes destroy owl-0123456789abcdef0123"));
-  runs(destroy, async () => (await import("./sandboxes-destroy.ts")).sandboxesDestroyCommand);
+  runs(destroy, async () => (await import("./sandboxes.ts")).sandboxesDestroyCommand);
 }
 
 function addTemplates(server: Command, runs: Runs): void {
@@ -201,7 +200,7 @@ function addTemplates(server: Command, runs: Runs): void {
     .description("Lists the templates of the data folder.")
     .option("--json", "Prints JSON.")
     .addHelpText("after", examples("owlclaw mcp-server template list"));
-  runs(list, async () => (await import("./template-list.ts")).templateListCommand);
+  runs(list, async () => (await import("./templates.ts")).templateListCommand);
 
   const build = addConfigFlags(template.command("build"), "common")
     .description("Installs packages, in a sandbox, into a template of your own.")
@@ -221,13 +220,13 @@ function addTemplates(server: Command, runs: Runs): void {
         "owlclaw mcp-server template build team --python ./dist/ours-1.0-py3-none-any.whl --replace",
       ),
     );
-  runs(build, async () => (await import("./template-build.ts")).templateBuildCommand);
+  runs(build, async () => (await import("./templates.ts")).templateBuildCommand);
 
   const remove = addConfigFlags(template.command("remove"), "common")
     .description("Removes a template. Sandboxes that run on it go on.")
     .argument("<name>", "Name of the template.")
     .addHelpText("after", examples("owlclaw mcp-server template remove team"));
-  runs(remove, async () => (await import("./template-remove.ts")).templateRemoveCommand);
+  runs(remove, async () => (await import("./templates.ts")).templateRemoveCommand);
 }
 
 function addToken(server: Command, runs: Runs): void {

@@ -1,5 +1,4 @@
-import { displayWidth } from "./display-width.ts";
-import { paint, toLine } from "./text.ts";
+import { paint, toLine, displayWidth } from "./text.ts";
 
 export interface TableOptions {
   readonly columns: readonly string[];

@@ -1,3 +1,5 @@
+import { createInterface } from "node:readline/promises";
+
 /** Where a command writes. Results go to stdout, everything said to a person to stderr. */
 export interface Terminal {
   readonly out: (text: string) => void;
@@ -54,4 +56,14 @@ export async function exitFlushed(code: number): Promise<void> {
     [process.stdout, process.stderr].map((stream) => new Promise<void>((resolve) => stream.write("", () => resolve()))),
   );
   process.exit(code);
+}
+
+/** Asks on the terminal. Anything but yes is no. */
+export async function askYesOrNo(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
 }

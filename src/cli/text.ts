@@ -1,5 +1,4 @@
-import { withoutControls } from "../telemetry/without-controls.ts";
-import { cutToWidth } from "./display-width.ts";
+import { withoutControls } from "../telemetry/plain-fields.ts";
 
 const STYLES = { bold: "1", dim: "2", red: "31", green: "32", yellow: "33" } as const;
 
@@ -26,4 +25,39 @@ export function jsonText(value: unknown): string {
 /** One line of at most `width` columns; what is cut is marked. */
 export function toLine(text: string, width: number): string {
   return cutToWidth(withoutTerminalControls(text).replace(/\s+/g, " ").trim(), width);
+}
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+const WIDE =
+  /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
+const INVISIBLE = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
+
+/** How many columns a terminal needs for the text: two for East Asian wide characters and emoji. */
+export function displayWidth(text: string): number {
+  // Almost all cells are plain ASCII, and segmenting is slow.
+  if (/^[\u0020-\u007e]*$/.test(text)) return text.length;
+  let width = 0;
+  for (const { segment } of graphemes.segment(text)) width += graphemeWidth(segment);
+  return width;
+}
+
+/** The text, or as much of it as fits with a mark for the cut. */
+export function cutToWidth(text: string, width: number): string {
+  if (displayWidth(text) <= width) return text;
+  let cut = "";
+  let used = 1;
+  for (const { segment } of graphemes.segment(text)) {
+    used += graphemeWidth(segment);
+    if (used > width) break;
+    cut += segment;
+  }
+  return width < 1 ? "" : `${cut}…`;
+}
+
+function graphemeWidth(grapheme: string): number {
+  if (INVISIBLE.test(grapheme)) return 0;
+  // A mark that follows a space makes no wide character of it.
+  if (grapheme.startsWith(" ")) return 1;
+  return WIDE.test(grapheme) ? 2 : 1;
 }

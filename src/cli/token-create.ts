@@ -1,8 +1,7 @@
 import { SignJWT } from "jose";
 import { loadConfig } from "../config/load.ts";
-import type { CommandCall } from "./command-action.ts";
+import { type CommandCall, UsageError } from "./command.ts";
 import { toLoadOptions } from "./config-flags.ts";
-import { UsageError } from "./usage-error.ts";
 import { jsonText } from "./text.ts";
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };

@@ -1,8 +1,7 @@
 import { isOwlError, OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { ForwardLines, readOutcome } from "./forward-line.ts";
+import { ForwardConnections, readOutcome, PieceReader } from "./forward-connection.ts";
 import { type ForwardMessage, type ForwardNews, type ForwardOutcome, valueOf } from "./forward-message.ts";
-import { PieceReader } from "./forward-pieces.ts";
 import type { ForwardSeal } from "./forward-seal.ts";
 import type { ServerRegistry } from "./server-registry.ts";
 
@@ -18,7 +17,7 @@ export interface ForwardCall {
 }
 
 /** Which server, and where it is. */
-export interface ServerPlace {
+export interface ServerAddress {
   readonly id: string;
   readonly url: string;
 }
@@ -26,7 +25,7 @@ export interface ServerPlace {
 /** Sends calls to the server that has what they are about. Whoever hangs up here has hung up there. */
 export class Forwarder {
   readonly #options: ForwarderOptions;
-  readonly #lines = new ForwardLines();
+  readonly #lines = new ForwardConnections();
 
   constructor(options: ForwarderOptions) {
     this.#options = options;
@@ -57,7 +56,7 @@ export class Forwarder {
    * How it ended there, or the status with which it was not even taken.
    * @throws LineFailure, or OwlError when what answers does not have the key.
    */
-  async ask({ id, url }: ServerPlace, message: ForwardMessage, call: ForwardCall): Promise<ForwardOutcome | number> {
+  async ask({ id, url }: ServerAddress, message: ForwardMessage, call: ForwardCall): Promise<ForwardOutcome | number> {
     const { seal, logger } = this.#options;
     const envelope = seal.newEnvelope(id);
     const body = seal.seal(envelope, "call", JSON.stringify(message));

@@ -1,4 +1,5 @@
 import type { ClusterDatabase } from "./cluster-database.ts";
+import { randomBytes } from "node:crypto";
 
 export interface ServerRegistryOptions {
   readonly database: Pick<ClusterDatabase, "putServer" | "findServer" | "removeServer">;
@@ -69,4 +70,16 @@ export class ServerRegistry {
     this.#epoch = epoch;
     if (isLost) this.#options.onSessionsLost?.();
   }
+}
+
+const SECRET_BYTES = 24;
+
+/** An id that nobody guesses and that names the server which made it. */
+export function newOwnedId(serverId: string): string {
+  return `${serverId}.${randomBytes(SECRET_BYTES).toString("base64url")}`;
+}
+
+/** Which server an id names; nothing for ids that name none. */
+export function serverOf(id: string): string | undefined {
+  return /^([A-Za-z0-9_-]{12})\.[A-Za-z0-9_-]{32}$/.exec(id)?.[1];
 }

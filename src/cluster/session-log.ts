@@ -1,6 +1,5 @@
 import type { SessionWriter, StoredSession } from "./session-writer.ts";
-import type { SessionSeal } from "./session-seal.ts";
-import type { SessionState, StoredStream, StreamEvent, StreamFacts } from "./session-state.ts";
+import type { SessionState, StoredStream, StreamEvent, StreamFacts, SessionSeal } from "./session-state.ts";
 
 /** A session in the memory of the server that owns it. */
 export interface SessionSource {

@@ -2,8 +2,15 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { ClusterDatabase, SessionLocation, TakenRow } from "./cluster-database.ts";
 import { SessionWriter } from "./session-writer.ts";
 import { eventPlace, SessionLog, type SessionSource, STATE_PLACE, streamPlace } from "./session-log.ts";
-import { SessionSeal, storedNameOf } from "./session-seal.ts";
-import { readFacts, readState, type SessionState, type StoredStream, type TakenSession } from "./session-state.ts";
+import {
+  readFacts,
+  readState,
+  type SessionState,
+  type StoredStream,
+  type TakenSession,
+  SessionSeal,
+  storedNameOf,
+} from "./session-state.ts";
 
 export interface SessionStoreOptions {
   readonly database: ClusterDatabase;

@@ -1,9 +1,7 @@
-import type { z } from "zod";
+import { z } from "zod";
 import type { ConfigIssue, ConfigLayer } from "./config-error.ts";
-import { expectation } from "./expectation.ts";
 import { CONFIG_KEYS, type ConfigKey, envName } from "./keys.ts";
 import { showValue } from "./mask.ts";
-import { nearest, nearestPath } from "./nearest.ts";
 
 /** Where a value was written. */
 export interface Origin {
@@ -145,4 +143,73 @@ function fixFor(key: ConfigKey, value: unknown): string {
 
 function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
+}
+
+/** What a key wants, in words: "an integer from 0 to 65535". */
+export function expectation(key: ConfigKey): string {
+  switch (key.type) {
+    case "boolean":
+      return "true or false";
+    case "choice":
+      return `one of ${key.choices.join(", ")}`;
+    case "integer":
+      return `an integer${range(key)}`;
+    case "number":
+      return `a number${range(key)}`;
+    case "list":
+      return `a list of strings (${key.description})`;
+    case "map":
+      return `names with values (${key.description})`;
+    case "string":
+      return `text (${key.description})`;
+  }
+}
+
+function range(key: ConfigKey): string {
+  const bare = key.schema instanceof z.ZodDefault ? key.schema.unwrap() : key.schema;
+  if (!(bare instanceof z.ZodNumber)) return "";
+  const { minValue, maxValue } = bare;
+  if (minValue === null || maxValue === null) return "";
+  return minValue === 0 && key.type === "number" ? ` above 0, up to ${maxValue}` : ` from ${minValue} to ${maxValue}`;
+}
+
+/** The candidate that a typing mistake most likely meant; nothing when none is close. */
+export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+  const wanted = word.toLowerCase();
+  let best: string | undefined;
+  let bestDistance = Math.max(2, Math.floor(wanted.length / 3)) + 1;
+  for (const candidate of candidates) {
+    const known = candidate.toLowerCase();
+    // Who writes "dev" has not mistyped but shortened.
+    const distance = wanted.length > 1 && known.startsWith(wanted) ? 1 : editDistance(wanted, known);
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** The same for dotted paths, where a key with the right last word in another section is the next best guess. */
+export function nearestPath(path: string, candidates: readonly string[]): string | undefined {
+  const last = path.slice(path.lastIndexOf(".") + 1).toLowerCase();
+  const sameName = candidates.filter(
+    (candidate) => candidate.toLowerCase().endsWith(`.${last}`) || candidate.toLowerCase() === last,
+  );
+  return (sameName.length === 1 ? sameName[0] : nearest(path, sameName)) ?? nearest(path, candidates);
+}
+
+function editDistance(left: string, right: string): number {
+  let previous = Array.from({ length: right.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= left.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= right.length; column += 1) {
+      const substituted = (previous[column - 1] ?? 0) + (left[row - 1] === right[column - 1] ? 0 : 1);
+      const removed = (previous[column] ?? 0) + 1;
+      const inserted = (current[column - 1] ?? 0) + 1;
+      current.push(Math.min(substituted, removed, inserted));
+    }
+    previous = current;
+  }
+  return previous[right.length] ?? 0;
 }

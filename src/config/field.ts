@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { MAX_TIMER_MS } from "./timer-limit.ts";
+import { MAX_TIMER_MS } from "./value-rules.ts";
 
 /** What a field says about itself beyond its type. It travels with the schema, so that nothing is listed twice. */
 export interface FieldFacts {

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { checkCandidate, type Candidate, type LayerValues, type Origin } from "./candidate.ts";
 import { checkFiles } from "./check-files.ts";
@@ -9,13 +9,11 @@ import { fileState, type FileStates } from "./file-state.ts";
 import { assertFile, parseConfigText, readConfigText } from "./file-layer.ts";
 import { CONFIG_KEYS } from "./keys.ts";
 import { isEmpty } from "./mask.ts";
-import { type Pins, pinsOf, replacedFiles } from "./pinned-files.ts";
-import type { PlannedVolume } from "./plan-volumes.ts";
+import { type PlannedVolume, isBelow } from "./plan-volumes.ts";
 import { defaultDataFolder, resolvePaths } from "./resolve-paths.ts";
 import { configSchema, type Config } from "./schema.ts";
 import { CONFIG_FILE_VARIABLE, readEnvironment, readFlags, type Environment, type FlagSetting } from "./text-layers.ts";
-import { TrustedFiles } from "./trusted-files.ts";
-import { isConfigPlaceholder } from "./trusted-paths.ts";
+import { isConfigPlaceholder, TrustedFiles } from "./trusted-files.ts";
 
 export const CONFIG_FILE_NAME = "mcp-server.yaml";
 
@@ -221,4 +219,50 @@ function toSources(originOf: (path: string) => Origin): ReadonlyMap<string, Conf
       return [path, { layer, name: source }] as const;
     }),
   );
+}
+
+/** Files of settings in folders that sandboxes may write, and which file each was at the first load. */
+export type Pins = ReadonlyMap<string, string>;
+
+export function pinsOf(files: readonly string[], volumes: readonly PlannedVolume[]): Pins {
+  const folders = volumes.filter(({ isReadOnly }) => !isReadOnly).map(({ hostPath }) => hostPath);
+  const inside = files.filter(
+    (file) => existsSync(file) && folders.some((folder) => isBelow(realpathSync(file), folder)),
+  );
+  return new Map(inside.map((file) => [file, identityOf(file)]));
+}
+
+/**
+ * The read-only mount ends with the file that it covered. Until the server notices the replacement, a sandbox
+ * can write to the new file. A change inside the mounted file can only come from the host.
+ */
+export function replacedFiles(pins: Pins, now: Pins): readonly ConfigIssue[] {
+  const unprotected = [...now.keys()].filter((file) => !pins.has(file));
+  const replaced = [...pins].filter(([file, identity]) => identityOf(file) !== identity).map(([file]) => file);
+  return [
+    ...unprotected.map((file) =>
+      issueOf(file, "it lies in a folder that sandboxes may write, and is protected only from the next start on"),
+    ),
+    ...replaced.map((file) =>
+      issueOf(
+        file,
+        "it was replaced by another file in a folder that sandboxes may write, so a sandbox may have changed it",
+      ),
+    ),
+  ];
+}
+
+function issueOf(file: string, reason: string): ConfigIssue {
+  return {
+    path: file,
+    reason,
+    fix: "check it and restart the server; a change inside the same file is read without a restart",
+    layer: "file",
+    source: file,
+  };
+}
+
+function identityOf(file: string): string {
+  const stats = statSync(file, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? "missing" : `${stats.dev}:${stats.ino}`;
 }

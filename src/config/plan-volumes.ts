@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
-import type { TrustedPath } from "./trusted-paths.ts";
+import type { TrustedPath } from "./trusted-files.ts";
 import type { VolumeSetting } from "./volume.ts";
 
 /** A path below a volume that sandboxes do not see as it is. */

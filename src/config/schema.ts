@@ -1,16 +1,95 @@
 import { z } from "zod";
-import { parseAddressRange } from "./address-range.ts";
+import { isCorsOrigin, isJwksUrl, isServerUrl, parseAddressRange } from "./value-rules.ts";
 import { count, fieldFacts, messageBytes, seconds } from "./field.ts";
 import { deepFreeze, type DeepReadonly } from "./deep-freeze.ts";
-import { cluster } from "./cluster-schema.ts";
-import { dashboard } from "./dashboard-schema.ts";
 import { governance, limits } from "./governance-schema.ts";
 import { alerts, ledger, store } from "./ledger-schema.ts";
-import { handlers } from "./handlers-schema.ts";
 import { sandbox } from "./sandbox-schema.ts";
-import { skills } from "./skills-schema.ts";
 import { logging, telemetry } from "./telemetry-schema.ts";
-import { isCorsOrigin, isJwksUrl } from "./value-rules.ts";
+
+const MIN_KEY_BYTES = 32;
+
+const cluster = z
+  .strictObject({
+    key: z
+      .string()
+      .refine(
+        (text) => text === "" || Buffer.byteLength(text) >= MIN_KEY_BYTES,
+        `must be at least ${MIN_KEY_BYTES} bytes, such as the output of openssl rand -base64 32`,
+      )
+      .default("")
+      .describe("Secret that servers behind one balancer share. With it a call finds its sandbox on any of them.")
+      .register(fieldFacts, { secret: true }),
+    url: z
+      .string()
+      .refine((text) => text === "" || isServerUrl(text), "must be an address such as https://10.0.0.5:8080")
+      .default("")
+      .describe("Where the other servers reach this one. Empty: the address that it listens on."),
+  })
+  .prefault({})
+  .describe("Several servers that share the load.");
+
+const dashboard = z
+  .strictObject({
+    enabled: z.boolean().default(true).describe("Serves the page for operators at /dashboard, over HTTP."),
+    besideStdio: z
+      .boolean()
+      .default(false)
+      .describe("Serves it on a port of loopback, too, when clients use stdio: start --dashboard."),
+    port: z.int().min(0).max(65_535).default(0).describe("That port. 0: any free one."),
+    idleSeconds: seconds().default(1800).describe("An operator who does nothing for this long has to log in again."),
+    maxAgeSeconds: seconds().default(28_800).describe("The same after this long in any case."),
+  })
+  .prefault({})
+  .describe("The page for operators.");
+
+const handlers = z
+  .strictObject({
+    paths: z
+      .array(z.string().min(1))
+      .default([])
+      .describe("Files, folders or globs with your own handlers, resources and prompts.")
+      .register(fieldFacts, { path: "glob" }),
+    isolation: z
+      .enum(["worker", "sandbox", "none"])
+      .default("worker")
+      .describe(
+        "Where handlers run: worker: processes beside the server. sandbox: isolated, without network and the server's files. none: in the server's own process, the fastest and least protected.",
+      ),
+    workers: count()
+      .default(4)
+      .describe("Most worker processes per language. Each starts when the ones before it are blocked or busy."),
+    python: z
+      .string()
+      .default("")
+      .describe("The Python for .py handlers, 3.9 or later: a program or a virtualenv's folder. Empty: python3.")
+      .register(fieldFacts, { path: "program" }),
+    watch: z.boolean().default(true).describe("A change of a handler file changes the tools, without a restart."),
+    inlineSkills: z
+      .boolean()
+      .default(false)
+      .describe("Puts the whole text of a tool's skill into its description. false: a summary and the skill's URI."),
+  })
+  .prefault({})
+  .describe("Your own functions, served as tools.");
+
+const skills = z
+  .strictObject({
+    dir: z
+      .string()
+      .default("")
+      .describe("Folder with your skills, as category/name/SKILL.md. Empty: no skills.")
+      .register(fieldFacts, { path: "file" }),
+    cacheTtlSeconds: seconds()
+      .default(600)
+      .describe("Skills are kept in memory for this long before the disk is looked at again, whether watched or not."),
+    watch: z
+      .boolean()
+      .default(true)
+      .describe("Follows changes of the folder at once. false: changes are seen after skills.cacheTtlSeconds."),
+  })
+  .prefault({})
+  .describe("Your knowledge, served as resources.");
 
 const cors = z
   .strictObject({

@@ -6,11 +6,11 @@ import {
   unknownKey,
   type Candidate,
   type LayerValues,
+  nearest,
 } from "./candidate.ts";
 import type { ConfigIssue } from "./config-error.ts";
 import { CONFIG_KEYS, findKey, type ConfigKey } from "./keys.ts";
 import { showValue } from "./mask.ts";
-import { nearest } from "./nearest.ts";
 import { valueFromText } from "./value-from-text.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,8 +1,181 @@
-import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { basename, dirname, isAbsolute, join } from "node:path";
-import { defaultDataFolder } from "./resolve-paths.ts";
+import {
+  existsSync,
+  realpathSync,
+  statSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, delimiter, dirname, isAbsolute, join, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { globSync, isDynamicPattern } from "tinyglobby";
+import { isPem, defaultDataFolder } from "./resolve-paths.ts";
+import type { Config } from "./schema.ts";
 import type { Environment } from "./text-layers.ts";
+import { createHash } from "node:crypto";
+
+/** A path whose contents decide what the server does: a sandbox that writes there controls the server. */
+export interface TrustedPath {
+  readonly path: string;
+  /** What names it, for messages: a key of the configuration, or a few words. */
+  readonly role: string;
+  readonly kind: "file" | "folder";
+  /** It must not even be read in a sandbox. */
+  readonly isSecret?: boolean;
+  /** Every file in the folder may have one name alone: by a second one, a sandbox would pass the protection by. */
+  readonly hasSingleNames?: boolean;
+  /** What the server writes there when nothing is there, so that no sandbox can: the text of a file, or an empty folder. */
+  readonly placeholder?: string;
+}
+
+export interface TrustSurroundings {
+  readonly config: Config;
+  /** The configuration file in use. */
+  readonly file: string | undefined;
+  readonly holdsSecrets: boolean;
+  /** Where the next server that is started here looks for its configuration. */
+  readonly lookedUp: string;
+  readonly env: Environment;
+}
+
+const CONFIG_PLACEHOLDER = `# OwlClaw made this file, because sandboxes may write to this folder: no sandbox can make or change it.
+# Settings that you write here count after \`owlclaw mcp-server trust\`.
+`;
+const PACKAGE_PLACEHOLDER = "{}\n";
+const SECRET_FOLDER = { kind: "folder", isSecret: true, hasSingleNames: true } as const;
+/** Lists of folders in which programs and modules are looked up. */
+const SEARCHED = ["PATH", "PYTHONPATH", "NODE_PATH"];
+/** Whether a file is as the server made it, with nothing in it. */
+export function isConfigPlaceholder(text: string): boolean {
+  return text === CONFIG_PLACEHOLDER;
+}
+
+/** Everything outside the data folder that the server reads and obeys. */
+export function trustedPaths(surroundings: TrustSurroundings): readonly TrustedPath[] {
+  const { config, file, holdsSecrets, lookedUp } = surroundings;
+  return [
+    ...(file === undefined
+      ? []
+      : [{ path: file, role: "the configuration file", kind: "file", isSecret: holdsSecrets } as const]),
+    ...(file === lookedUp
+      ? []
+      : [
+          {
+            path: lookedUp,
+            role: "the place of a configuration file",
+            kind: "file",
+            placeholder: CONFIG_PLACEHOLDER,
+          } as const,
+        ]),
+    ...namedFiles(config),
+    ...handlers(config),
+    ...programs(surroundings),
+    ...installation(),
+  ];
+}
+
+function namedFiles({ governance, skills, http, auth, ledger, logging, sandbox }: Config): readonly TrustedPath[] {
+  const { publicKey } = auth.jwt;
+  const found: readonly TrustedPath[] = [
+    { path: governance.policyFile, role: "governance.policyFile", kind: "file" },
+    { path: skills.dir, role: "skills.dir", kind: "folder", hasSingleNames: true },
+    { path: http.tls.certFile, role: "http.tls.certFile", kind: "file" },
+    { path: http.tls.keyFile, role: "http.tls.keyFile", kind: "file", isSecret: true },
+    { path: isPem(publicKey) ? "" : publicKey, role: "auth.jwt.publicKey", kind: "file" },
+    { path: ledger.keyFolder, role: "ledger.keyFolder", ...SECRET_FOLDER, placeholder: "" },
+    // The server writes there, with its own rights: a link in its place would lead it elsewhere.
+    { path: logging.file === "" ? "" : dirname(logging.file), role: "logging.file", kind: "folder" },
+    { path: sandbox.docker.certFolder, role: "sandbox.docker.certFolder", ...SECRET_FOLDER },
+  ];
+  return found.filter(({ path }) => path !== "");
+}
+
+/** The folders with handlers, and where Node looks for what their scripts import by name. */
+function handlers({ handlers: { paths } }: Config): readonly TrustedPath[] {
+  const roots = paths.filter((path) => !path.startsWith("!")).map(withoutPattern);
+  const scripts = roots.filter(holdsScripts);
+  return [
+    ...roots.map((path) => fileOrFolder(path, "handlers.paths")),
+    ...[...new Set(scripts.flatMap(foldersAbove))].flatMap((folder) => [
+      { path: join(folder, "node_modules"), role: "packages of handlers", kind: "folder", placeholder: "" } as const,
+      {
+        path: join(folder, "package.json"),
+        role: "the package of handlers",
+        kind: "file",
+        placeholder: PACKAGE_PLACEHOLDER,
+      } as const,
+      // The compiler reads it for the types of handlers.
+      ...(existsSync(join(folder, "tsconfig.json"))
+        ? [{ path: join(folder, "tsconfig.json"), role: "the types of handlers", kind: "file" } as const]
+        : []),
+    ]),
+  ];
+}
+
+function withoutPattern(path: string): string {
+  let folder = path;
+  while (isDynamicPattern(folder)) folder = dirname(folder);
+  return folder;
+}
+
+function holdsScripts(root: string): boolean {
+  if (statSync(root, { throwIfNoEntry: false })?.isDirectory() !== true) return /\.m?[jt]s$/.test(root);
+  return globSync("**/*.{ts,mts,js,mjs}", { cwd: root, ignore: ["**/node_modules/**"] }).length > 0;
+}
+
+function foldersAbove(path: string): readonly string[] {
+  const parent = dirname(path);
+  return parent === path ? [] : [parent, ...foldersAbove(parent)];
+}
+
+function fileOrFolder(path: string, role: string): TrustedPath {
+  const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  return { path, role, kind: isFile ? "file" : "folder" };
+}
+
+/** Interpreters, and the folders in which they and their modules are looked up. */
+function programs({ config, env, lookedUp }: TrustSurroundings): readonly TrustedPath[] {
+  const { python } = config.handlers;
+  const named = [python, config.sandbox.browser.executable].filter(isAbsolute);
+  const searched = SEARCHED.flatMap((name) => {
+    const value = env[name] ?? "";
+    // An empty entry, and a relative one, are looked up from the working directory.
+    const folders = value === "" ? [] : value.split(delimiter).map((path) => resolve(dirname(lookedUp), path));
+    return folders.map((path) => ({ path: prefixOf(path), role: name, kind: "folder", placeholder: "" }) as const);
+  });
+  return [...named.map((path) => fileOrFolder(environmentOf(path), "a program of the configuration")), ...searched];
+}
+
+/** An environment is trusted as a whole: its program runs what lies in it. */
+function environmentOf(program: string): string {
+  const folder = dirname(program);
+  const prefix = prefixOf(folder);
+  return prefix === folder ? program : prefix;
+}
+
+/** The folder around `bin`, where that is one of an environment: it has modules, or says that it is one. */
+function prefixOf(folder: string): string {
+  const prefix = dirname(folder);
+  // The system's own, which no sandbox may write anyway.
+  if (basename(folder) !== "bin" || prefix === "/" || /^\/usr(?:\/|$)/.test(prefix)) return folder;
+  const isEnvironment = ["pyvenv.cfg", "conda-meta"].some((name) => existsSync(join(prefix, name)));
+  return isEnvironment || globSync("lib/python3*/os.py", { cwd: prefix }).length > 0 ? prefix : folder;
+}
+
+/** OwlClaw's own code with the packages that it imports, and the Node that runs it. */
+function installation(): readonly TrustedPath[] {
+  // One folder above both `src/` and `dist/`.
+  const root = realpathSync(fileURLToPath(new URL("../..", import.meta.url)));
+  const parts = root.split(sep);
+  const at = parts.indexOf("node_modules");
+  const path = at === -1 ? root : parts.slice(0, at + 1).join(sep);
+  return [
+    { path, role: "OwlClaw's installation", kind: "folder" },
+    { path: realpathSync(process.execPath), role: "the Node that runs OwlClaw", kind: "file" },
+  ];
+}
 
 /**
  * The configuration files of working directories that this user has trusted, with their whole content.

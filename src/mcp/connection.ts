@@ -1,9 +1,9 @@
 import type { Change } from "../capability/registry.ts";
 import { Slots } from "../platform/slots.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { Caller } from "../call/caller.ts";
+import type { Caller } from "../call/call.ts";
 import { Lifeline } from "../call/lifeline.ts";
-import { ClientQuestions } from "./conversations/client-questions.ts";
+import { type Peer, ClientQuestions } from "./peer.ts";
 import {
   isRequestId,
   type JsonRpcMessage,
@@ -13,10 +13,9 @@ import {
   type RequestId,
 } from "./json-rpc.ts";
 import type { Mcp } from "./mcp.ts";
-import type { Peer } from "./peer.ts";
 import { serve } from "./request-server.ts";
 import { notificationOf, Subscriptions } from "./subscriptions.ts";
-import { traceIdIn } from "./trace-id.ts";
+import { traceIdIn } from "./request-observer.ts";
 import { assertNegotiable, isModern, PLAIN_VERSION } from "./versions.ts";
 import { errorAnswer } from "./wire-error.ts";
 

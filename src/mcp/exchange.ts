@@ -1,5 +1,4 @@
-import type { Caller } from "../call/caller.ts";
-import type { Conversation } from "../call/call.ts";
+import type { Conversation, Caller } from "../call/call.ts";
 import type { Lifeline } from "../call/lifeline.ts";
 import type { RequestId } from "./json-rpc.ts";
 

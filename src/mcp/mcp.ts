@@ -1,11 +1,9 @@
 import type { Changes } from "../capability/registry.ts";
 import type { Pipeline } from "../call/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { RequestTracing } from "./request-tracing.ts";
-import { RequestStates } from "./request-state.ts";
-import type { RequestWatch } from "./request-watch.ts";
+import type { RequestWatch, RequestTracing } from "./request-observer.ts";
+import { RequestStates, KeptStates, type UsedStates } from "./request-state.ts";
 import { Tasks, type TasksElsewhere } from "./tasks.ts";
-import { KeptStates, type UsedStates } from "./used-states.ts";
 
 export interface McpOptions {
   readonly pipeline: Pipeline;

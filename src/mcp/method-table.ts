@@ -1,3 +1,4 @@
+import * as z from "zod";
 import { type ServerCapabilities, specTypeSchemas, type StandardSchemaV1 } from "@modelcontextprotocol/server";
 import {
   RESOURCES_DIRECTORY_READ_METHOD,
@@ -5,22 +6,23 @@ import {
   SKILLS_GET_METHOD,
   SKILLS_LIST_METHOD,
 } from "@modelcontextprotocol/server/ext/skills";
-import * as z from "zod";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Exchange } from "./exchange.ts";
 import { isObject, type JsonRpcRequest } from "./json-rpc.ts";
 import { callTool } from "./methods/call-tool.ts";
-import { describeCapabilities } from "./methods/capabilities.ts";
 import { complete } from "./methods/complete.ts";
-import { listen } from "./methods/listen.ts";
-import { listTools } from "./methods/list-tools.ts";
+import { listen } from "./subscriptions.ts";
+import { listTools, constraintsOf } from "./methods/list-tools.ts";
 import { getPrompt, listPrompts } from "./methods/prompts.ts";
 import { listResources, listTemplates, readResource } from "./methods/resources.ts";
 import { getSkill, listSkills, readDirectory } from "./methods/skills.ts";
 import { cancelTask, getTask, updateTask } from "./methods/tasks.ts";
 import type { ServedRequest } from "./peer.ts";
 import { TASKS_EXTENSION } from "./tasks.ts";
-import { isModern, LEGACY_VERSIONS, MODERN_VERSIONS, NEWEST_LEGACY_VERSION } from "./versions.ts";
+import { isModern, LEGACY_VERSIONS, MODERN_VERSIONS, NEWEST_LEGACY_VERSION, SUPPORTED_VERSIONS } from "./versions.ts";
+import type { Tool } from "../capability/registry.ts";
+import type { Terms } from "../governance/policy/terms.ts";
+import type { Mcp } from "./mcp.ts";
 
 export type Result = Record<string, unknown>;
 
@@ -304,3 +306,33 @@ const METHODS: ReadonlyMap<string, Method> = new Map([
   ...RESOURCE_METHODS,
   ...SKILL_METHODS,
 ]);
+
+/** `mcp.capabilities`: every tool that the caller may know of, with its version and whether it may be used. */
+export async function describeCapabilities(mcp: Mcp, exchange: Exchange): Promise<Record<string, unknown>> {
+  const { caller } = exchange;
+  const tools = mcp.pipeline.view.known(caller);
+  await mcp.pipeline.recordList("mcp.capabilities", exchange, tools.length);
+  return {
+    server: mcp.serverInfo,
+    protocolVersion: caller.protocolVersion,
+    supportedVersions: SUPPORTED_VERSIONS,
+    tools: tools.map((tool) => describeTool(tool, mcp.pipeline.view.termsOf(tool, caller))),
+  };
+}
+
+function describeTool({ name, version, title, description, scope }: Tool, terms: Terms | undefined) {
+  const denied = terms?.denied;
+  const constraints = terms === undefined ? {} : constraintsOf(terms);
+  return {
+    name,
+    version,
+    ...(title !== undefined && { title }),
+    description,
+    permissions: {
+      allow: denied === undefined,
+      scope,
+      ...(denied !== undefined && { reason: denied.reason ?? `the policy refuses it (${denied.rule})` }),
+    },
+    ...(Object.keys(constraints).length > 0 && { constraints }),
+  };
+}

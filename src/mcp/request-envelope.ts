@@ -9,9 +9,9 @@ import type { LogLevel } from "../capability/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { ClientCapabilities } from "./exchange.ts";
 import { isObject, isRequestId, type JsonRpcNotification, type JsonRpcRequest } from "./json-rpc.ts";
-import { isLogLevel } from "./log-level.ts";
 import { MODERN_VERSIONS, NEWEST_MODERN_VERSION } from "./versions.ts";
 import { kindOfCode } from "./wire-error.ts";
+import { QUOTA_META_KEY, type Quota } from "../governance/quota.ts";
 
 /** What a request of a revision without handshake says of its client. */
 export interface Envelope {
@@ -86,4 +86,28 @@ function missingEnvelope(): OwlError {
     "invalid_params",
     `Request is missing the required _meta envelope for protocol revision ${NEWEST_MODERN_VERSION} (${PROTOCOL_VERSION_META_KEY}, ${CLIENT_CAPABILITIES_META_KEY})`,
   );
+}
+
+const LOG_LEVELS: readonly LogLevel[] = [
+  "debug",
+  "info",
+  "notice",
+  "warning",
+  "error",
+  "critical",
+  "alert",
+  "emergency",
+];
+
+export function isLogLevel(value: unknown): value is LogLevel {
+  return LOG_LEVELS.some((level) => level === value);
+}
+
+export function isAtLeast(level: LogLevel, lowest: LogLevel): boolean {
+  return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(lowest);
+}
+
+/** What is left to the caller, as the `_meta` of a result. */
+export function quotaMeta(quota: Quota | undefined): { readonly _meta?: Readonly<Record<string, unknown>> } {
+  return quota === undefined ? {} : { _meta: { [QUOTA_META_KEY]: quota } };
 }

@@ -1,5 +1,5 @@
 import { isJSONRPCRequest, SERVER_INFO_META_KEY } from "@modelcontextprotocol/server";
-import { withFields } from "../platform/records.ts";
+import { withFields } from "../call/call.ts";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import { liveConversation } from "./conversations/live.ts";
 import type { Exchange } from "./exchange.ts";

@@ -1,10 +1,11 @@
-import { SUBSCRIPTION_ID_META_KEY, type SubscriptionFilter } from "@modelcontextprotocol/server";
+import { SUBSCRIPTION_ID_META_KEY, type SubscriptionFilter, specTypeSchemas } from "@modelcontextprotocol/server";
 import type { Change } from "../capability/registry.ts";
 import { Slots } from "../platform/slots.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { Caller } from "../call/caller.ts";
+import type { Caller } from "../call/call.ts";
 import type { Lifeline } from "../call/lifeline.ts";
-import type { JsonRpcNotification, RequestId } from "./json-rpc.ts";
+import { type JsonRpcNotification, type RequestId, isObject, type JsonRpcRequest } from "./json-rpc.ts";
+import type { ServedRequest } from "./peer.ts";
 
 const MAX_SUBSCRIPTIONS = 1024;
 
@@ -109,4 +110,26 @@ function accepts(filter: SubscriptionFilter, change: Change): boolean {
 
 function stamped(id: RequestId, method: string, params: Readonly<Record<string, unknown>>): JsonRpcNotification {
   return { jsonrpc: "2.0", method, params: { ...params, _meta: { [SUBSCRIPTION_ID_META_KEY]: id } } };
+}
+
+/** `subscriptions/listen`. A resource that the caller must not read it must not listen to either. */
+export async function listen(
+  { mcp, peer, caller, life, send, cut }: ServedRequest,
+  message: JsonRpcRequest,
+): Promise<Record<string, unknown>> {
+  for (const uri of watchedUris(message.params)) mcp.pipeline.assertOpenToWatch(uri, caller);
+  const outcome = specTypeSchemas.SubscriptionsListenRequest["~standard"].validate(message);
+  if (outcome.issues !== undefined)
+    throw new OwlError(
+      "invalid_params",
+      "Invalid params: 'notifications' is required and must be a valid SubscriptionFilter",
+    );
+  const { notifications: filter } = outcome.value.params;
+  return peer.subscriptions.listen(filter, { id: message.id, caller, life, send, cut });
+}
+
+function watchedUris(params: JsonRpcRequest["params"]): readonly string[] {
+  const filter = isObject(params?.["notifications"]) ? params["notifications"] : params;
+  const uris = filter?.["resourceSubscriptions"];
+  return Array.isArray(uris) ? uris.filter((uri) => typeof uri === "string") : [];
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Tool } from "../capability/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { Caller } from "../call/caller.ts";
+import type { Caller } from "../call/call.ts";
 import { Lifeline } from "../call/lifeline.ts";
 import type { Question } from "./conversations/questions.ts";
 import type { WireErrorBody } from "./json-rpc.ts";

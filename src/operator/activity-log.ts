@@ -5,8 +5,6 @@ import type {
   SandboxObserver,
   CallRecorder,
 } from "../sandbox/sandbox-observer.ts";
-import type { Activity } from "./activity.ts";
-import { KeptActivity } from "./kept-activity.ts";
 import { describeOutcome, describeUse, printedBy } from "./describe-use.ts";
 
 const MAX_TEXT_CHARS = 16_384;
@@ -109,4 +107,95 @@ function addTo(log: InstanceLog, happening: Happening): void {
 
 function cut(text: string): string {
   return text.length > MAX_TEXT_CHARS ? `${text.slice(0, MAX_TEXT_CHARS)}…` : text;
+}
+
+/** `GET sandboxes/:id/activity`, the data of each event `activity`: one thing that happened in a sandbox, in the order of `seq`. All texts are the sandbox's own: nothing in them is trusted. */
+export interface Activity {
+  readonly seq: number;
+  readonly time: string;
+  readonly kind: ActivityKind;
+  /** The call, as in `CallNow.id`, and its tool. */
+  readonly call?: string;
+  readonly tool?: string;
+  /** `shell` and `code`: a piece of what was printed; `terminal`: what the operator's shell printed. */
+  readonly stream?: "stdout" | "stderr";
+  readonly text?: string;
+  readonly cell?: CodeCell;
+  readonly network?: NetworkAttempt;
+  /** The operator who did it, or the principal. */
+  readonly by?: string;
+}
+
+export type ActivityKind = "shell" | "code" | "file" | "browser" | "network" | "terminal" | "state";
+
+/** A piece of code that was run: first without, then with what came of it, under the same `call`. */
+export interface CodeCell {
+  readonly language: string;
+  readonly code: string;
+  readonly result?: string;
+  readonly error?: string;
+  readonly images?: readonly { readonly mime: string; readonly data: string }[];
+  /** How many pictures there were beside these, for which there was no room any more. */
+  readonly imagesGone?: number;
+}
+
+export interface NetworkAttempt {
+  readonly host: string;
+  readonly port: number;
+  readonly decision: "allow" | "deny";
+  readonly rule: string;
+}
+
+const MAX_ENTRIES = 500;
+const MAX_KEPT_CHARS = 131_072;
+/** Two of the largest pictures, or many of the usual ones. */
+const MAX_PICTURE_CHARS = 4_000_000;
+
+/** What is kept of one sandbox for whoever looks later. Pictures have room of their own: they drive out older ones, and no text. */
+export class KeptActivity {
+  readonly #entries: Activity[] = [];
+  #textChars = 0;
+  #pictureChars = 0;
+
+  add(activity: Activity): void {
+    this.#entries.push(activity);
+    this.#textChars += textCharsOf(activity);
+    this.#pictureChars += pictureCharsOf(activity);
+    while (this.#entries.length > MAX_ENTRIES || (this.#textChars > MAX_KEPT_CHARS && this.#entries.length > 1))
+      this.#dropOldest();
+    for (let at = 0; this.#pictureChars > MAX_PICTURE_CHARS && at < this.#entries.length; at += 1)
+      this.#dropPicturesAt(at);
+  }
+
+  all(): readonly Activity[] {
+    return [...this.#entries];
+  }
+
+  #dropOldest(): void {
+    const oldest = this.#entries.shift();
+    if (oldest === undefined) return;
+    this.#textChars -= textCharsOf(oldest);
+    this.#pictureChars -= pictureCharsOf(oldest);
+  }
+
+  /** From the last on, as many as there is no room for. */
+  #dropPicturesAt(at: number): void {
+    const entry = this.#entries[at];
+    if (entry?.cell?.images === undefined) return;
+    const { images, ...cell } = entry.cell;
+    const left = [...images];
+    while (left.length > 0 && this.#pictureChars > MAX_PICTURE_CHARS)
+      this.#pictureChars -= left.pop()?.data.length ?? 0;
+    const imagesGone = (cell.imagesGone ?? 0) + images.length - left.length;
+    this.#entries[at] = { ...entry, cell: { ...cell, ...(left.length > 0 && { images: left }), imagesGone } };
+  }
+}
+
+function textCharsOf({ text = "", cell }: Activity): number {
+  const { code = "", result = "", error = "" } = cell ?? {};
+  return text.length + code.length + result.length + error.length + 100;
+}
+
+function pictureCharsOf({ cell }: Activity): number {
+  return (cell?.images ?? []).reduce((sum, { data }) => sum + data.length, 0);
 }

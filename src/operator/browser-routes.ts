@@ -1,10 +1,10 @@
+import type { GuestParams } from "../../contract/guest.ts";
 import * as z from "zod";
-import type { GuestParams } from "../sandbox/guest-methods.ts";
-import { type ApiRoute, Events } from "./api.ts";
-import { BrowserWatch } from "./browser-watch.ts";
+import { type ApiRoute, Events, type EventSink } from "./api.ts";
 import { bodyAs } from "./request-body.ts";
-import type { SandboxDesk } from "./sandbox-desk.ts";
+import type { OperatorSandboxService } from "./sandbox-service.ts";
 import type { Takeovers } from "./takeovers.ts";
+import type { BrowserPicture } from "./contract-files.ts";
 
 const INPUT_TIMEOUT_MS = 10_000;
 const MAX_PX = 20_000;
@@ -22,7 +22,7 @@ type Input = Omit<GuestParams["browser.input"], "timeoutMs">;
 const NOTHING: Input = { kind: "click", x: 0, y: 0, text: "", amount: 0, isUp: false };
 
 /** `sandboxes/{id}/browser`: its picture, and hands for whoever has taken the sandbox over. */
-export function browserRoutes(desk: SandboxDesk, takeovers: Pick<Takeovers, "renew">): readonly ApiRoute[] {
+export function browserRoutes(desk: OperatorSandboxService, takeovers: Pick<Takeovers, "renew">): readonly ApiRoute[] {
   const watch = new BrowserWatch(desk);
   return [
     {
@@ -73,5 +73,71 @@ function onRecord({ kind, x, y, text, amount, isUp }: Input): Readonly<Record<st
       return { kind, key: text };
     case "scroll":
       return { kind, x, y, dy: isUp ? -amount : amount };
+  }
+}
+
+/** A little more than one picture a second at most. */
+const LOOK_MS = 700;
+const PICTURE_TIMEOUT_MS = 5000;
+const MAX_IMAGE_CHARS = 3_000_000;
+
+interface Watch {
+  readonly viewers: Set<EventSink>;
+  timer: NodeJS.Timeout | undefined;
+  /** The last that was shown, as it was sent. */
+  shown: { readonly event: string; readonly data: string } | undefined;
+}
+
+/** The pictures of browsers, as long as somebody looks. One is taken for all who do, and none while the agent works with it. */
+export class BrowserWatch {
+  readonly #desk: OperatorSandboxService;
+  readonly #watches = new Map<string, Watch>();
+
+  constructor(desk: OperatorSandboxService) {
+    this.#desk = desk;
+  }
+
+  join(instanceId: string, viewer: EventSink): () => void {
+    const watch = this.#watches.get(instanceId) ?? { viewers: new Set(), timer: undefined, shown: undefined };
+    const isFirst = watch.viewers.size === 0;
+    this.#watches.set(instanceId, watch);
+    watch.viewers.add(viewer);
+    if (watch.shown !== undefined) viewer.send(watch.shown.event, watch.shown.data);
+    if (isFirst) this.#look(instanceId, watch);
+    return () => {
+      watch.viewers.delete(viewer);
+      if (watch.viewers.size > 0) return;
+      clearTimeout(watch.timer);
+      this.#watches.delete(instanceId);
+    };
+  }
+
+  #look(instanceId: string, watch: Watch): void {
+    void this.#picture(instanceId)
+      // A page that is busy or gone has no picture now; it may have one later.
+      .catch(() => undefined)
+      .then((next) => {
+        if (watch.viewers.size === 0) return;
+        if (next !== undefined && next.data !== watch.shown?.data) {
+          watch.shown = next;
+          for (const viewer of watch.viewers) viewer.send(next.event, next.data);
+        }
+        watch.timer = setTimeout(() => this.#look(instanceId, watch), LOOK_MS);
+        watch.timer.unref();
+      });
+  }
+
+  async #picture(instanceId: string): Promise<Watch["shown"]> {
+    const isBusy = this.#desk.activity.runningIn(instanceId)?.startsWith("browser") === true;
+    if (isBusy) return undefined;
+    const sandbox = this.#desk.get(instanceId);
+    const params = { timeoutMs: PICTURE_TIMEOUT_MS };
+    const found = await sandbox.request("browser.picture", params, { timeoutMs: 4 * PICTURE_TIMEOUT_MS });
+    if (!found.isRunning) return { event: "none", data: "{}" };
+    const { url, title, data: image, width, height } = found;
+    // Whoever has taken the guest over may send what it likes.
+    if (image.length > MAX_IMAGE_CHARS) return undefined;
+    const picture: BrowserPicture = { url, title, image, width, height };
+    return { event: "picture", data: JSON.stringify(picture) };
   }
 }

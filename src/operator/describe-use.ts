@@ -1,5 +1,5 @@
 import type { ObservedCall, CallOutcome } from "../sandbox/sandbox-observer.ts";
-import type { ActivityKind, CodeCell } from "./activity.ts";
+import type { ActivityKind, CodeCell } from "./activity-log.ts";
 
 const MAX_CODE_CHARS = 16_384;
 const MAX_RESULT_CHARS = 8192;

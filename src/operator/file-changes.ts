@@ -1,6 +1,12 @@
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { MAX_LISTED, markOf, type WorkspaceStart } from "../sandbox/workspace-start.ts";
-import { type FoundText, readTexts, type WorkspaceEntry } from "../sandbox/workspace-texts.ts";
+import {
+  MAX_LISTED,
+  markOf,
+  type WorkspaceStart,
+  type FoundText,
+  readTexts,
+  type WorkspaceEntry,
+} from "../sandbox/workspace-start.ts";
 import type { FileChange, FileChanges, MissingText } from "./contract-files.ts";
 
 const TIMEOUT_MS = 20_000;

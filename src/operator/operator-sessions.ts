@@ -1,6 +1,7 @@
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Principal } from "../auth/principal.ts";
-import { MAX_TIMER_MS } from "../config/timer-limit.ts";
+import { MAX_TIMER_MS } from "../config/value-rules.ts";
+import { OwlError } from "../errors/owl-error.ts";
 
 /** Who looks at the page, with all that their token says: what the policy says of groups and claims holds for them, too. */
 export type Operator = Principal;
@@ -127,5 +128,95 @@ class LiveSession implements OperatorSession {
     this.#options.onOver();
     for (const listener of this.#listeners) listener();
     this.#listeners.clear();
+  }
+}
+
+const LIFE_MS = 600_000;
+const MAX_OPEN = 20;
+
+/** The address of the dashboard. */
+export interface DashboardAddress {
+  readonly url: string;
+  /** Opens the dashboard once, within ten minutes. Absent where operators sign in with a token. */
+  readonly link?: string;
+}
+
+/** Keys that open the page once, for whoever can read the terminal or the data folder of the server. */
+export class OneTimeLinks {
+  readonly #nowMs: () => number;
+  readonly #expiries = new Map<string, number>();
+
+  constructor(nowMs: () => number = Date.now) {
+    this.#nowMs = nowMs;
+  }
+
+  /** A new key. When there are too many, the oldest is good no more. */
+  create(): string {
+    const [oldest] = this.#expiries.keys();
+    if (oldest !== undefined && this.#expiries.size >= MAX_OPEN) this.#expiries.delete(oldest);
+    const key = randomBytes(32).toString("base64url");
+    this.#expiries.set(digestOf(key), this.#nowMs() + LIFE_MS);
+    return key;
+  }
+
+  /** Whether it was good; it is not any more. */
+  take(key: string): boolean {
+    const digest = digestOf(key);
+    const expiresAtMs = this.#expiries.get(digest);
+    this.#expiries.delete(digest);
+    return expiresAtMs !== undefined && expiresAtMs > this.#nowMs();
+  }
+}
+
+/** Mistakes that cost nothing: people paste the wrong thing. */
+const FREE_FAILURES = 3;
+const FIRST_WAIT_MS = 1000;
+const MAX_WAIT_MS = 60_000;
+const FORGET_MS = 900_000;
+const MAX_PEERS = 1000;
+
+interface Failures {
+  readonly count: number;
+  readonly lastMs: number;
+}
+
+/** After a few failed logins an address waits, twice as long each time. */
+export class LoginLimiter {
+  readonly #nowMs: () => number;
+  readonly #failures = new Map<string, Failures>();
+
+  constructor(nowMs: () => number = Date.now) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Nothing is looked at before the wait is over. @throws OwlError */
+  check(peer: string): void {
+    const waitMs = this.#waitMs(peer);
+    if (waitMs <= 0) return;
+    const seconds = Math.ceil(waitMs / 1000);
+    throw new OwlError("too_many_attempts", `too many logins failed: wait ${seconds} s`, {
+      facts: { retry_after: seconds },
+    });
+  }
+
+  failed(peer: string): void {
+    const known = this.#failures.get(peer);
+    const nowMs = this.#nowMs();
+    const count = known === undefined || nowMs - known.lastMs > FORGET_MS ? 0 : known.count;
+    this.#failures.delete(peer);
+    const [oldest] = this.#failures.keys();
+    if (oldest !== undefined && this.#failures.size >= MAX_PEERS) this.#failures.delete(oldest);
+    this.#failures.set(peer, { count: count + 1, lastMs: nowMs });
+  }
+
+  succeeded(peer: string): void {
+    this.#failures.delete(peer);
+  }
+
+  #waitMs(peer: string): number {
+    const known = this.#failures.get(peer);
+    if (known === undefined || known.count < FREE_FAILURES) return 0;
+    const waitMs = Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** (known.count - FREE_FAILURES));
+    return known.lastMs + waitMs - this.#nowMs();
   }
 }

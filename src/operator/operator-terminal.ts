@@ -1,4 +1,4 @@
-import type { TerminalSize } from "../sandbox/guest-methods.ts";
+import type { TerminalSize } from "../../contract/guest.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
 /** Where one is opened. */

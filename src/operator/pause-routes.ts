@@ -2,9 +2,12 @@ import * as z from "zod";
 import type { Pause } from "../governance/pause.ts";
 import type { ApiRoute } from "./api.ts";
 import { bodyAs } from "./request-body.ts";
+import { EVERYBODY } from "../governance/pauses.ts";
+import type { Governance } from "../call/governed-work.ts";
+import { type OperatorTransport, recordAct } from "../call/operator-acts.ts";
 
 /** The switch that stops clients, with its record. */
-export interface PauseDesk {
+export interface PauseService {
   list(): readonly Pause[];
   /** Without a client: everybody. */
   pause(wish: {
@@ -25,7 +28,7 @@ const pauseSchema = z.strictObject({
 const resumeSchema = z.strictObject({ client });
 
 /** `pause`, `resume` and `paused`. */
-export function pauseRoutes(desk: PauseDesk): readonly ApiRoute[] {
+export function pauseRoutes(desk: PauseService): readonly ApiRoute[] {
   const paused = (): { readonly paused: readonly Pause[] } => ({ paused: desk.list() });
   return [
     { method: "GET", path: "paused", answer: paused },
@@ -47,4 +50,24 @@ export function pauseRoutes(desk: PauseDesk): readonly ApiRoute[] {
       },
     },
   ];
+}
+
+/** Stops clients and lets them go on, on the record. */
+export function pauseService(governance: Governance, transport: OperatorTransport): PauseService {
+  const { pauses } = governance.governor;
+  return {
+    list: () => pauses.list(),
+    async pause({ client = EVERYBODY, by, reason, cancel }) {
+      // In force before it is on record: who runs wild must not run until the disk has answered.
+      await pauses.pause({ client, by, reason, since: new Date().toISOString(), ...(cancel && { cancel }) });
+      await recordAct(governance, { by, transport, name: "client.pause", args: { client, reason, cancel } });
+    },
+    async resume({ client = EVERYBODY, by }) {
+      // It may have been paused on another server, a moment ago.
+      await pauses.catchUp();
+      if (!pauses.list().some((pause) => pause.client === client)) return false;
+      await recordAct(governance, { by, transport, name: "client.resume", args: { client } });
+      return pauses.resume(client);
+    },
+  };
 }

@@ -10,7 +10,18 @@ import type { LedgerReader } from "../governance/ledger/store.ts";
 import type { ApiRoute } from "./api.ts";
 import type { ClientFacts, ClientPolicy, ExplainAnswer, ReloadState, ToolPolicy } from "./contract-policy.ts";
 import { bodyAs } from "./request-body.ts";
-import { callerOf, callerSchema, type SupposedCaller } from "./supposed-caller.ts";
+import { OwlError } from "../errors/owl-error.ts";
+
+const MAX_CHARS = 256;
+const MAX_GROUPS = 100;
+
+/** Whom a question about the policy is about: rules may look at what a token and a client say of themselves, too. */
+export const callerSchema = z.strictObject({
+  client: z.string().max(MAX_CHARS),
+  groups: z.array(z.string().min(1).max(MAX_CHARS)).max(MAX_GROUPS).default([]),
+  claims: z.record(z.string(), z.unknown()).default({}),
+  label: z.string().min(1).max(MAX_CHARS).optional(),
+});
 
 export interface PolicySources {
   readonly policy: () => Policy;
@@ -128,4 +139,35 @@ function reloadOf(reloads: readonly Reload[]): ReloadState {
   const atMs = Math.max(0, ...reloads.map((each) => each.atMs));
   const problems = [...new Set(reloads.flatMap((each) => each.problems))];
   return { ...(atMs > 0 && { at: new Date(atMs).toISOString() }), ok: problems.length === 0, problems };
+}
+
+const MAX_CLAIMS_CHARS = 4096;
+
+export interface SupposedCaller {
+  readonly client: string;
+  readonly groups: readonly string[];
+  readonly claims: Readonly<Record<string, unknown>>;
+  readonly label: string | undefined;
+}
+
+/** The same in an address: groups with commas between them, claims as JSON. @throws OwlError that says what is wrong. */
+export function callerOf(query: URLSearchParams): SupposedCaller {
+  const { label, ...caller } = bodyAs(callerSchema, {
+    client: (query.get("client") ?? "").slice(0, MAX_CHARS),
+    groups: (query.get("groups") ?? "")
+      .split(",")
+      .map((group) => group.trim())
+      .filter((group) => group !== ""),
+    claims: claimsOf(query.get("claims") ?? ""),
+    ...(query.get("label") ? { label: query.get("label") } : {}),
+  });
+  return { ...caller, label };
+}
+
+function claimsOf(text: string): unknown {
+  try {
+    return JSON.parse(text === "" ? "{}" : text.slice(0, MAX_CLAIMS_CHARS));
+  } catch (error) {
+    throw new OwlError("invalid_params", 'claims must be JSON such as {"level": 3}', { cause: error });
+  }
 }

@@ -1,4 +1,4 @@
-import type { CallObserver, FinishedCall } from "../call/call-observer.ts";
+import type { CallObserver, FinishedCall } from "../call/governed-work.ts";
 
 interface Remembered {
   readonly traceId: string;

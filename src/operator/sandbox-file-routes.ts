@@ -1,14 +1,14 @@
+import type { GuestResult } from "../../contract/guest.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { FileTransfer } from "../sandbox/file-transfer.ts";
-import type { GuestResult } from "../sandbox/guest-methods.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { type ApiRequest, type ApiRoute, Attachment } from "./api.ts";
 import type { FileEntry, FileList, FileText } from "./contract-files.ts";
 import { changesOf } from "./file-changes.ts";
-import type { SandboxDesk } from "./sandbox-desk.ts";
+import type { OperatorSandboxService } from "./sandbox-service.ts";
 
 export interface SandboxFileOptions {
-  readonly desk: SandboxDesk;
+  readonly desk: OperatorSandboxService;
   readonly files: FileTransfer;
   readonly workspacePath: string;
 }

@@ -2,14 +2,14 @@ import * as z from "zod";
 import { OwlError } from "../errors/owl-error.ts";
 import { FLAVORS } from "../sandbox/flavors.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import type { Activity } from "./activity.ts";
+import type { Activity } from "./activity-log.ts";
 import { type ApiRequest, type ApiRoute, Events } from "./api.ts";
 import type { SandboxAbility, SandboxDetail, SandboxNow } from "./contract.ts";
 import { bodyAs } from "./request-body.ts";
-import type { SandboxDesk } from "./sandbox-desk.ts";
+import type { OperatorSandboxService } from "./sandbox-service.ts";
 
 export interface SandboxRoutesOptions {
-  readonly desk: SandboxDesk;
+  readonly desk: OperatorSandboxService;
   readonly now: (instanceId: string) => SandboxNow | undefined;
   readonly workspacePath: string;
 }
@@ -103,7 +103,7 @@ function textOf(activity: Activity): string {
   return text;
 }
 
-function activityOf(desk: SandboxDesk, id: string): Events {
+function activityOf(desk: OperatorSandboxService, id: string): Events {
   desk.get(id);
   return new Events((sink) =>
     desk.activity.follow(id, (activity) => {

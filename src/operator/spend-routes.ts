@@ -3,9 +3,9 @@ import type { LimitName, Used } from "../governance/store/governance-store.ts";
 import type { LedgerCount, LedgerStats } from "../governance/ledger/query.ts";
 import type { LedgerReader } from "../governance/ledger/store.ts";
 import type { ApiRoute } from "./api.ts";
-import type { BudgetState, NearLimit, Spend, SpendCount } from "./contract-spend.ts";
+import type { BudgetState, NearLimit, Spend, SpendCount } from "./contract.ts";
 import { LocalDays } from "./local-days.ts";
-import { timeOf } from "./query-values.ts";
+import { timeOf } from "./request-body.ts";
 
 export interface SpendSources {
   readonly reader: Pick<LedgerReader, "stats">;

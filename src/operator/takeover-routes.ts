@@ -1,9 +1,9 @@
+import type { GuestResult } from "../../contract/guest.ts";
 import * as z from "zod";
-import type { GuestResult } from "../sandbox/guest-methods.ts";
 import type { ApiRoute } from "./api.ts";
 import type { SandboxProcess } from "./contract-files.ts";
 import { bodyAs } from "./request-body.ts";
-import type { SandboxDesk } from "./sandbox-desk.ts";
+import type { OperatorSandboxService } from "./sandbox-service.ts";
 import type { Takeovers } from "./takeovers.ts";
 import { OwlError } from "../errors/owl-error.ts";
 
@@ -18,7 +18,7 @@ const terminalSchema = z.union([
 ]);
 
 /** `sandboxes/{id}/takeover`, `giveback`, `terminal` and `processes`: an operator steps in. */
-export function takeoverRoutes(desk: SandboxDesk, takeovers: Takeovers): readonly ApiRoute[] {
+export function takeoverRoutes(desk: OperatorSandboxService, takeovers: Takeovers): readonly ApiRoute[] {
   return [
     {
       method: "POST",
@@ -50,7 +50,7 @@ export function takeoverRoutes(desk: SandboxDesk, takeovers: Takeovers): readonl
   ];
 }
 
-function processRoutes(desk: SandboxDesk): readonly ApiRoute[] {
+function processRoutes(desk: OperatorSandboxService): readonly ApiRoute[] {
   return [
     {
       method: "GET",

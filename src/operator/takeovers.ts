@@ -1,17 +1,17 @@
+import type { TerminalSize } from "../../contract/guest.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { TerminalSize } from "../sandbox/guest-methods.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { ActivityLog } from "./activity-log.ts";
 import type { Operator } from "./operator-sessions.ts";
 import { OperatorTerminal, type TerminalHost } from "./operator-terminal.ts";
-import type { SandboxDesk } from "./sandbox-desk.ts";
+import type { OperatorSandboxService } from "./sandbox-service.ts";
 
 /** What is wanted of the desk here. */
 export interface TakeoverDesk {
   readonly activity: Pick<ActivityLog, "add">;
   get(instanceId: string): TerminalHost & Pick<Sandbox, "takenOverBy" | "takeOver" | "giveBack">;
-  record(...asked: Parameters<SandboxDesk["record"]>): Promise<unknown>;
-  act(...asked: Parameters<SandboxDesk["act"]>): Promise<unknown>;
+  record(...asked: Parameters<OperatorSandboxService["record"]>): Promise<unknown>;
+  act(...asked: Parameters<OperatorSandboxService["act"]>): Promise<unknown>;
 }
 
 /** An operator who went away must not keep an agent waiting for ever. */

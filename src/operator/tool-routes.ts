@@ -1,12 +1,11 @@
 import * as z from "zod";
 import type { Tool } from "../capability/registry.ts";
 import { toOwlError } from "../errors/owl-error.ts";
-import type { Call } from "../call/call.ts";
-import type { Caller } from "../call/caller.ts";
+import type { Call, Caller } from "../call/call.ts";
 import { Lifeline } from "../call/lifeline.ts";
 import { silentConversation } from "../mcp/conversations/silent.ts";
 import type { Mcp } from "../mcp/mcp.ts";
-import { newTraceId } from "../mcp/trace-id.ts";
+import { newTraceId } from "../mcp/request-observer.ts";
 import { NEWEST_LEGACY_VERSION } from "../mcp/versions.ts";
 import type { ApiRequest, ApiRoute } from "./api.ts";
 import type { ProblemFacts, ToolCallAnswer, ToolFacts } from "./contract-policy.ts";

@@ -1,12 +1,20 @@
+import type { Language, OnOutput } from "../../contract/guest.ts";
 import { randomBytes } from "node:crypto";
 import { lstat, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { templateFolder } from "../config/template-name.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import { removeTree } from "./runtimes/remove-tree.ts";
-import type { Language, OnOutput } from "./guest-methods.ts";
-import { installFailure } from "./install-failure.ts";
+import { removeTree } from "./runtimes/host-files.ts";
 import type { ConnectedInstance, InstanceOptions, InstanceStarter } from "./instance-starter.ts";
+
+const INSTALL_TIMEOUT_MS = 30 * 60_000;
+const SHORT_TIMEOUT_MS = 60_000;
+const MAX_OUTPUT_CHARS = 200_000;
+const PAGE_BYTES = 256 * 1024;
+const NPM_LINE = /^npm (?:ERR!|error) ?/;
+/** What npm says about itself, around the line that says what is wrong. */
+const NPM_ASIDE =
+  /^(?:$|(?:code|errno|syscall|path|dest|command|argv|cwd|signal|file) |A complete log|.*-debug-0\.log)/;
 
 /** What goes into a template beside the system's own tree. */
 export interface TemplateRecipe {
@@ -22,7 +30,7 @@ export interface TemplateRecipe {
   readonly isReplacing: boolean;
 }
 
-export interface BuildOptions {
+interface BuildOptions {
   readonly starter: InstanceStarter;
   readonly dataFolder: string;
   readonly workspacePath: string;
@@ -36,11 +44,6 @@ export interface BuildResult {
   readonly packages: readonly string[];
   readonly sizeBytes: number;
 }
-
-const INSTALL_TIMEOUT_MS = 30 * 60_000;
-const SHORT_TIMEOUT_MS = 60_000;
-const MAX_OUTPUT_CHARS = 200_000;
-const PAGE_BYTES = 256 * 1024;
 
 /** Package managers run what packages bring: they do it in a sandbox, which gets two empty folders and the registries. */
 export async function buildTemplate(options: BuildOptions): Promise<BuildResult> {
@@ -180,4 +183,13 @@ async function isThere(path: string): Promise<boolean> {
 
 function lines(text: string): readonly string[] {
   return text.split("\n").filter((line) => line.trim() !== "");
+}
+
+/** The line of a package manager's output that says what is wrong: of pip its last, of npm the first that is about the packages. */
+function installFailure(stderr: string): string | undefined {
+  const lines = stderr.split("\n").filter((line) => line.trim() !== "");
+  const ofNpm = lines.filter((line) => NPM_LINE.test(line)).map((line) => line.replace(NPM_LINE, "").trim());
+  const ofPip = lines.filter((line) => line.startsWith("ERROR:"));
+  const code = ofNpm.find((line) => line.startsWith("code "));
+  return ofNpm.find((line) => !NPM_ASIDE.test(line)) ?? code ?? ofPip.at(-1) ?? lines.at(-1);
 }

@@ -1,9 +1,9 @@
+import type { GuestResult } from "../../contract/guest.ts";
 import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { Principal } from "../auth/principal.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { FLAVORS } from "./flavors.ts";
-import type { GuestResult } from "./guest-methods.ts";
 import type { Sandbox } from "./sandbox.ts";
 import type { SandboxUse, Sandboxes } from "./sandboxes.ts";
 
@@ -11,8 +11,18 @@ import type { SandboxUse, Sandboxes } from "./sandboxes.ts";
 const MAX_PAGE_BYTES = 256 * 1024;
 /** Longer than this for one page is stuck. */
 const PAGE_TIMEOUT_MS = 60_000;
+const EXIT_NEW = 20;
+const EXIT_NOT_A_FILE = 21;
+const EXIT_OUTSIDE = 22;
+/** The shell starts in the workspace. A link is followed as far as it stays there; permissions of an old file stay. */
+const PUT_IN_PLACE = `
+to=$(readlink -m -- "$TO") || exit 1
+case "$to" in "$(pwd -P)"/*) ;; *) exit ${EXIT_OUTSIDE} ;; esac
+if [ ! -e "$to" ]; then mv -fT -- "$FROM" "$to" && exit ${EXIT_NEW}; exit 1; fi
+[ -f "$to" ] || exit ${EXIT_NOT_A_FILE}
+chmod --reference="$to" -- "$FROM" && mv -fT -- "$FROM" "$to"`;
 
-export interface FileTransferOptions {
+interface FileTransferOptions {
   readonly sandboxes: Sandboxes;
   readonly workspacePath: string;
   readonly maxFrameBytes: number;
@@ -181,18 +191,6 @@ interface Span {
   readonly sizeBytes: number;
   readonly version: string;
 }
-
-const EXIT_NEW = 20;
-const EXIT_NOT_A_FILE = 21;
-const EXIT_OUTSIDE = 22;
-
-/** The shell starts in the workspace. A link is followed as far as it stays there; permissions of an old file stay. */
-const PUT_IN_PLACE = `
-to=$(readlink -m -- "$TO") || exit 1
-case "$to" in "$(pwd -P)"/*) ;; *) exit ${EXIT_OUTSIDE} ;; esac
-if [ ! -e "$to" ]; then mv -fT -- "$FROM" "$to" && exit ${EXIT_NEW}; exit 1; fi
-[ -f "$to" ] || exit ${EXIT_NOT_A_FILE}
-chmod --reference="$to" -- "$FROM" && mv -fT -- "$FROM" "$to"`;
 
 /** Pages of equal length but for the last; an empty file is one empty page. */
 async function* inPages(chunks: AsyncIterable<Uint8Array>, pageBytes: number): AsyncGenerator<Buffer> {

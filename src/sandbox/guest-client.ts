@@ -1,35 +1,25 @@
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
-import {
-  CancellationTokenSource,
-  createMessageConnection,
-  ErrorCodes,
-  type MessageConnection,
-  NullLogger,
-  ResponseError,
-} from "vscode-jsonrpc/node";
-import { MAX_TIMER_MS } from "../config/timer-limit.ts";
+import { MAX_TIMER_MS } from "../config/value-rules.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";
-import { FrameLimit, MalformedFrame } from "./frame-limit.ts";
-import { FrameReader, FrameWriter } from "./frames.ts";
-import { GuestMessages } from "./guest-messages.ts";
 import {
-  FAILURE_CODE,
+  failureSchema,
   type GuestMethod,
   type GuestOutput,
   type GuestParams,
   type GuestResult,
   type OnOutput,
-} from "./guest-methods.ts";
-import { takeTimings } from "./guest-timings.ts";
-import { failureSchema, resultSchemas } from "./guest-schemas.ts";
+  resultSchemas,
+  timingsSchema,
+} from "../../contract/guest.ts";
+import { ERROR_CODES } from "../../contract/json-rpc.ts";
+import { GuestConnection, GuestError, MalformedFrame } from "./guest-connection.ts";
+import { centred, type Span } from "../telemetry/tracing/span.ts";
 
 /** A guest that was told to stop something gets this long before it counts as stuck. */
 const GRACE_MS = 5000;
-/** LSP's code for a request that ended because it was cancelled. */
-const REQUEST_CANCELLED = -32800;
 
 /** A guest streams half as much of a call (`guest/output/output-batches.ts`). */
 const MAX_STREAMED_CHARS = 524_288;
@@ -50,7 +40,7 @@ export class GuestLost extends Error {
   }
 }
 
-export interface GuestClientOptions {
+interface GuestClientOptions {
   readonly stream: Duplex;
   readonly maxFrameBytes: number;
   readonly logger: Logger;
@@ -66,12 +56,11 @@ export interface RequestOptions {
 export class GuestClient {
   /** Resolves with the reason when the guest can no longer be talked to. */
   readonly lost: Promise<string>;
-  readonly #connection: MessageConnection;
+  readonly #connection: GuestConnection;
   readonly #logger: Logger;
   readonly #listeners = new Map<string, Listener>();
   /** Of calls that are over. */
   readonly #stray: Listener = { onOutput: () => undefined, charsLeft: MAX_STRAY_CHARS };
-  readonly #pending = new Set<(error: GuestLost) => void>();
   #lostReason: string | undefined;
   #hasViolated = false;
   #resolveLost: (reason: string) => void = () => undefined;
@@ -81,20 +70,13 @@ export class GuestClient {
     this.lost = new Promise((resolve) => {
       this.#resolveLost = resolve;
     });
-    const limit = new FrameLimit(maxFrameBytes);
-    const fail = (error: Error): void =>
-      error instanceof MalformedFrame ? this.#failForViolation(error.message) : this.fail(error.message);
-    const messages = new GuestMessages({ onOutput: (output) => this.#onOutput(output), onMalformed: fail });
-    stream.once("error", fail).once("close", () => this.fail("its stream ended"));
-    limit.once("error", fail).once("end", () => this.fail("its stream ended"));
-    stream.pipe(limit);
-    this.#connection = createMessageConnection(
-      messages.reader(new FrameReader(limit)),
-      messages.writer(new FrameWriter(stream)),
-      NullLogger,
-    );
-    this.#connection.onError(([error]) => this.#failForViolation(`malformed frame: ${error.message}`));
-    this.#connection.listen();
+    this.#connection = new GuestConnection({
+      stream,
+      maxFrameBytes,
+      onOutput: (output) => this.#onOutput(output),
+      onLost: (error) =>
+        error instanceof MalformedFrame ? this.#failForViolation(error.message) : this.fail(error.message),
+    });
   }
 
   get isLost(): boolean {
@@ -151,25 +133,23 @@ export class GuestClient {
     { timeoutMs, signal, onAnswer }: RequestOptions & { readonly onAnswer?: (answer: unknown) => unknown },
   ): Promise<GuestResult<M>> {
     if (this.#lostReason !== undefined) throw new GuestLost(this.#lostReason);
-    const source = new CancellationTokenSource();
+    if (signal?.aborted === true) throw new OwlError("cancelled", `${method} was cancelled`);
+    const { id, answer } = this.#connection.request(method, params);
     const timers: NodeJS.Timeout[] = [];
     const cancel = (): void => {
-      source.cancel();
+      this.#connection.cancel(id);
       timers.push(setTimeout(() => this.fail(`it did not answer ${method}`), GRACE_MS));
     };
     timers.push(setTimeout(cancel, Math.min(timeoutMs, MAX_TIMER_MS)));
     signal?.addEventListener("abort", cancel, { once: true });
     try {
-      const answer = this.#orLost(this.#connection.sendRequest<unknown>(method, params, source.token));
-      if (signal?.aborted === true) cancel();
-      const said = await answer;
-      return this.#checked(method, onAnswer === undefined ? said : onAnswer(said));
+      const result = await answer;
+      return this.#checked(method, onAnswer === undefined ? result : onAnswer(result));
     } catch (error) {
       throw this.#explain(method, error);
     } finally {
       for (const timer of timers) clearTimeout(timer);
       signal?.removeEventListener("abort", cancel);
-      source.dispose();
     }
   }
 
@@ -177,22 +157,13 @@ export class GuestClient {
   fail(reason: string): void {
     if (this.#lostReason !== undefined) return;
     this.#lostReason = reason;
-    for (const reject of this.#pending) reject(new GuestLost(reason));
-    this.#pending.clear();
-    this.#connection.dispose();
+    this.#connection.close(new GuestLost(reason));
     this.#resolveLost(reason);
   }
 
   #failForViolation(reason: string): void {
     if (this.#lostReason === undefined) this.#hasViolated = true;
     this.fail(reason);
-  }
-
-  #orLost(answer: Promise<unknown>): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      this.#pending.add(reject);
-      answer.then(resolve, reject).finally(() => this.#pending.delete(reject));
-    });
   }
 
   #checked<M extends GuestMethod>(method: M, answer: unknown): GuestResult<M> {
@@ -205,9 +176,8 @@ export class GuestClient {
   }
 
   #explain(method: GuestMethod, error: unknown): unknown {
-    if (!(error instanceof ResponseError)) return error;
-    if (this.#lostReason !== undefined) return new GuestLost(this.#lostReason);
-    const failure = error.code === FAILURE_CODE ? failureSchema.safeParse(error.data) : undefined;
+    if (!(error instanceof GuestError)) return error;
+    const failure = error.code === ERROR_CODES.failure ? failureSchema.safeParse(error.data) : undefined;
     if (failure?.success === true) {
       const { kind, message, hint } = failure.data;
       this.#logger.debug("guest refused a request", { method, code: error.code, reason: kind });
@@ -216,9 +186,8 @@ export class GuestClient {
         facts: { reason: kind },
       });
     }
-    if (error.code === REQUEST_CANCELLED) return new OwlError("cancelled", `${method} was cancelled`);
     this.#logger.warning("guest request failed", { method, code: error.code });
-    if (error.code === ErrorCodes.InvalidParams)
+    if (error.code === ERROR_CODES.invalidParams)
       return new OwlError("tool_failure", error.message.slice(0, 2000), { facts: { reason: "invalid_params" } });
     return new OwlError("internal", `the sandbox could not do ${method}`, { cause: error });
   }
@@ -229,4 +198,25 @@ export class GuestClient {
     if (listener.charsLeft < 0) throw new MalformedFrame("more output than a guest sends");
     listener.onOutput(output);
   }
+}
+
+/**
+ * Puts what the guest measured into the trace, and returns the answer without it. Times that are not as agreed are left out: they
+ * are no reason to end a sandbox.
+ */
+function takeTimings(span: Span, method: GuestMethod, answer: unknown): unknown {
+  if (typeof answer !== "object" || answer === null || !("timings" in answer)) return answer;
+  const { timings, ...rest } = answer;
+  record(span, method, timings);
+  return rest;
+}
+
+function record(span: Span, method: GuestMethod, timings: unknown): void {
+  const parsed = timingsSchema.safeParse(timings);
+  if (!parsed.success) return;
+  const [whole, ...parts] = parsed.data;
+  if (whole?.name !== "request") return;
+  const { durationMs: wholeMs } = whole;
+  const inside = span.record({ name: method, kind: "server", ...centred(span, { ...whole, wholeMs }) });
+  for (const { name, ...measured } of parts) inside.record({ name, ...centred(span, { ...measured, wholeMs }) });
 }

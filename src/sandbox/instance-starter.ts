@@ -1,9 +1,10 @@
+import type { Language } from "../../contract/guest.ts";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { boundedLines } from "../platform/bounded-lines.ts";
 import { OwlError, reasonWithoutPath } from "../errors/owl-error.ts";
-import { type EgressRelay, relayEgress } from "./network/relay/relay-egress.ts";
+import { type EgressRelay, relayEgress } from "./network/relay/multiplexer.ts";
 import type {
   Instance,
   InstanceExit,
@@ -17,7 +18,6 @@ import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { type Flavor, FLAVORS } from "./flavors.ts";
 import { GuestClient } from "./guest-client.ts";
-import type { Language } from "./guest-methods.ts";
 import type { Templates } from "./templates.ts";
 
 /** A guest that takes longer than this to say hello will not come any more. */

@@ -1,18 +1,20 @@
 import { closeSync, fstatSync, lchownSync, lstatSync, mkdirSync, openSync, writeFileSync } from "node:fs";
-import { basename, relative, sep } from "node:path";
+import { basename, relative, sep, join } from "node:path";
 import type { PlannedVolume, ProtectedPath } from "../config/plan-volumes.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { FileIdentity, OpenedPath, Volume } from "./runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { findSpecialFiles } from "./special-files.ts";
+import { opendir } from "node:fs/promises";
 
 /** From `fcntl.h`: Node does not name it. The descriptor only says which file is meant. */
 const O_PATH = 0o10000000;
 const O_DIRECTORY = 0o200000;
 const O_NOFOLLOW = 0o400000;
 const CHECK_MS = 250;
+const MAX_ENTRIES = 50_000;
+const MAX_NAMED = 5;
 
-export interface OpenedVolumesOptions {
+interface OpenedVolumesOptions {
   readonly planned: readonly PlannedVolume[];
   readonly logger: Logger;
   /** Running sandboxes have lost a protection: the kernel takes a mount away with the file that it was mounted on. */
@@ -211,4 +213,34 @@ function replacedError(path: string): OwlError {
     retryable: true,
     hint: "Try again.",
   });
+}
+
+interface SpecialFiles {
+  /** The first of them. */
+  readonly paths: readonly string[];
+  /** Whether the whole folder was read. */
+  readonly isComplete: boolean;
+}
+
+/**
+ * Sockets and FIFOs below a folder. They connect every process that sees them, on the host and in sandboxes, in read-only
+ * folders too.
+ */
+export async function findSpecialFiles(folder: string): Promise<SpecialFiles> {
+  const paths: string[] = [];
+  const open = [folder];
+  let entries = 0;
+  for (let current = open.pop(); current !== undefined; current = open.pop()) {
+    const found = await opendir(current).catch(() => undefined);
+    // A folder that is closed to the server, or gone meanwhile.
+    if (found === undefined) continue;
+    for await (const entry of found) {
+      entries += 1;
+      if (entries > MAX_ENTRIES || paths.length === MAX_NAMED) return { paths, isComplete: false };
+      const path = join(current, entry.name);
+      if (entry.isSocket() || entry.isFIFO()) paths.push(path);
+      if (entry.isDirectory()) open.push(path);
+    }
+  }
+  return { paths, isComplete: true };
 }

@@ -1,4 +1,4 @@
-import type { GuestOutput } from "./guest-methods.ts";
+import type { GuestOutput } from "../../contract/guest.ts";
 
 /** Somebody's call that works in a sandbox. */
 export interface ObservedCall {

@@ -1,16 +1,21 @@
+import type {
+  BrowserMethod,
+  GuestMethod,
+  GuestParams,
+  GuestResult,
+  Language,
+  OnOutput,
+  TerminalSize,
+} from "../../contract/guest.ts";
 import { OwlError, toOwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { untraced } from "../telemetry/tracing/active-span.ts";
-import type { BrowserMethod } from "./browser-methods.ts";
-import { FirstResult } from "./first-result.ts";
+import { FirstResult } from "./sandbox-times.ts";
 import { type RequestOptions, GuestLost } from "./guest-client.ts";
-import type { GuestMethod, GuestParams, GuestResult, Language, OnOutput, TerminalSize } from "./guest-methods.ts";
 import type { ConnectedInstance, InstancePlan, InstanceStarter } from "./instance-starter.ts";
 import type { InstanceUsage } from "./runtimes/runtime.ts";
-import { SerialQueue } from "./serial-queue.ts";
 import { pausedOwner, type StartPauses } from "./start-pauses.ts";
-import type { TextStore } from "./text-store.ts";
-import { dropStart, readStart, type WorkspaceStart } from "./workspace-start.ts";
+import { dropStart, readStart, type WorkspaceStart, type TextStore } from "./workspace-start.ts";
 
 /** What the guest itself needs on top of the time it was given, to end things and to answer. */
 const ANSWER_MARGIN_MS = 10_000;
@@ -21,7 +26,7 @@ const TERMINAL_MS = 86_400_000;
 
 export type SandboxState = "create" | "ready" | "busy" | "stopped";
 
-export interface SandboxFacts {
+interface SandboxFacts {
   readonly id: string;
   readonly ownerId: string;
   /** The MCP session that made it, where there was one. */
@@ -56,12 +61,12 @@ interface Running {
 
 type Timed = "code.run" | "shell.exec";
 
-export interface CallOptions {
+interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   readonly onOutput?: OnOutput | undefined;
 }
 
-export interface TerminalOptions {
+interface TerminalOptions {
   readonly signal: AbortSignal;
   readonly onOutput: OnOutput;
   /** Input and size go under this id. */
@@ -360,4 +365,19 @@ function stoppedError(): OwlError {
   return new OwlError("session_not_found", "the sandbox was stopped", {
     hint: "call sandbox_create for a new one, or leave session_id out",
   });
+}
+
+/** Runs one task after the other. A task whose caller is gone before its turn leaves the queue. */
+export class SerialQueue {
+  #tail: Promise<unknown> = Promise.resolve();
+
+  run<T>(task: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+    const turn = this.#tail.then(() => {
+      signal?.throwIfAborted();
+      return task();
+    });
+    // The next task does not care how this one ended.
+    this.#tail = turn.catch(() => undefined);
+    return turn;
+  }
 }

@@ -1,21 +1,20 @@
 import { ANONYMOUS } from "../auth/principal.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { sessionDigest } from "../telemetry/session-digest.ts";
+import { sessionDigest } from "../telemetry/redact.ts";
 import { DefaultSandboxes } from "./default-sandboxes.ts";
-import { type EndedSandbox, EndedSandboxes, replacedNote } from "./ended-sandboxes.ts";
+import { type EndedSandbox, EndedSandboxes, replacedNote, missingSandbox } from "./ended-sandboxes.ts";
 import type { Network, ConnectedInstance, InstanceOptions, InstancePlan, InstanceStarter } from "./instance-starter.ts";
 import type { Pool } from "./pool.ts";
-import { missingSandbox } from "./missing-sandbox.ts";
-import { once } from "./run-once.ts";
-import type { SandboxCaller, SandboxRequest } from "./sandbox-request.ts";
-import { SandboxCapacity, type SandboxCapacityOptions } from "./sandbox-capacity.ts";
+import { type SandboxCaller, type SandboxRequest, narrowed, type Sharing, newSessionId } from "./sandbox-request.ts";
+import { SandboxCapacity, type SandboxCapacityOptions } from "./capacity.ts";
 import { Sandbox, type SandboxOptions } from "./sandbox.ts";
 import { type SandboxSummary, toSummary } from "./sandbox-summary.ts";
 import { type SandboxTimes, StartClock } from "./sandbox-times.ts";
-import { narrowed, type Sharing } from "./narrowed-network.ts";
-import { newSessionId } from "./session-name.ts";
 import { pausedOwner, StartPauses } from "./start-pauses.ts";
+
+const MIN_SWEEP_MS = 100;
+const MAX_SWEEP_MS = 15_000;
 
 /** The right to use a sandbox for one call. Until `release` it is busy. */
 export interface SandboxUse {
@@ -48,9 +47,6 @@ export interface SandboxesOptions extends Omit<SandboxCapacityOptions, "defaults
   /** The runtime and the pool, started once; rejects with what keeps sandboxes from running here. */
   readonly runtime: () => Promise<SandboxRuntime>;
 }
-
-const MIN_SWEEP_MS = 100;
-const MAX_SWEEP_MS = 15_000;
 
 /** All sandboxes of this server, and the rules of their lives. */
 export class Sandboxes {
@@ -342,4 +338,14 @@ function whyOver({ isIdle, endsAtMs, oldAtMs }: Sandbox): string | undefined {
   const nowMs = Date.now();
   if (nowMs >= oldAtMs) return "it reached its maximum age";
   return isIdle && nowMs >= endsAtMs ? "it was idle for too long" : undefined;
+}
+
+/** An action that a second call does not repeat. */
+function once(action: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    action();
+  };
 }

@@ -1,5 +1,19 @@
+import type { Language } from "../../contract/guest.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { Language } from "./guest-methods.ts";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { TEMPLATE_NAME, templateFolder, templatesWithImage } from "../config/template-name.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { TemplateTree } from "./runtimes/runtime.ts";
+
+export const STOCK_TEMPLATES: readonly Template[] = [
+  { name: "python", language: "python" },
+  { name: "node", language: "node" },
+];
+const PYTHON = "/opt/template/python";
+/** Where `import` looks last, from whatever folder; it knows no search path of its own. */
+const NODE_MODULES = "/node_modules";
 
 /** What a sandbox starts from: the system's own tree, and for templates of one's own the packages that were built into it. */
 export interface Template {
@@ -18,11 +32,6 @@ export interface BuiltTree {
   readonly sizeBytes: number;
   readonly builtAt: string;
 }
-
-export const STOCK_TEMPLATES: readonly Template[] = [
-  { name: "python", language: "python" },
-  { name: "node", language: "node" },
-];
 
 /** The templates that this server knows, by name. */
 export class Templates {
@@ -44,4 +53,59 @@ export class Templates {
       hint: `use one of ${this.names.join(", ")}, or build it with: owlclaw mcp-server template build`,
     });
   }
+}
+
+export const manifestSchema = z.object({
+  language: z.enum(["python", "node"]),
+  packages: z.array(z.string()),
+  sizeBytes: z.number(),
+  builtAt: z.string(),
+});
+
+export interface TemplateSettings {
+  readonly root: string;
+  readonly templates: Readonly<Record<string, { readonly image?: string | undefined }>>;
+}
+
+/** The templates that were built under the data folder or are images, beside those that are always there. A broken one is left out. */
+export async function readTemplates(settings: TemplateSettings, logger: Logger): Promise<Templates> {
+  const { root: dataFolder } = settings;
+  const names = await readdir(join(dataFolder, "templates")).catch(() => []);
+  const found: Template[] = templatesWithImage(settings.templates).map((name) => ({ name, language: "python" }));
+  for (const name of names.filter((each) => TEMPLATE_NAME.test(each))) {
+    try {
+      found.push(await readTemplate(dataFolder, name));
+    } catch (error) {
+      logger.warning("a template cannot be used", { template: name, error });
+    }
+  }
+  return new Templates(found);
+}
+
+async function readTemplate(dataFolder: string, name: string): Promise<Template> {
+  const folder = templateFolder(dataFolder, name);
+  const text = await readFile(join(folder, "template.json"), "utf8");
+  const { language, ...rest } = manifestSchema.parse(JSON.parse(text));
+  return { name, language, built: { folder, ...rest } };
+}
+
+/** What built templates show inside, beside the system's own tree. */
+export function templateTrees(templates: Templates): Record<string, TemplateTree> {
+  const trees: Record<string, TemplateTree> = {};
+  for (const name of templates.names) {
+    const { built } = templates.get(name);
+    if (built !== undefined) trees[name] = treeOf(built.folder);
+  }
+  return trees;
+}
+
+function treeOf(folder: string): TemplateTree {
+  return {
+    folders: [
+      { hostPath: join(folder, "python"), guestPath: PYTHON },
+      { hostPath: join(folder, "node_modules"), guestPath: NODE_MODULES },
+    ],
+    path: [`${PYTHON}/bin`, `${NODE_MODULES}/.bin`],
+    env: { PYTHONPATH: PYTHON },
+  };
 }

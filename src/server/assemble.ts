@@ -13,30 +13,31 @@ import { actForOther } from "../mcp/methods/tasks.ts";
 import { type Alerts, createAlerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Metrics } from "../telemetry/metrics/metrics.ts";
-import type { OperatorDesk } from "../transport/http/operator-api.ts";
-import type { FileDoor } from "../transport/http/sandbox-files.ts";
+import type { OperatorService } from "../transport/http/operator-api.ts";
+import type { WorkspaceFiles } from "../call/workspace-files.ts";
 import type { DashboardSources } from "./dashboard-routes.ts";
-import type { EarlyWorker } from "./early-worker.ts";
+import type { EarlyWorker } from "../handlers/workers/early-worker.ts";
 import { Operations } from "./operations.ts";
-import { openObservation } from "./observation.ts";
-import type { OpenGovernance } from "./open-governance.ts";
-import type { Cluster, Sharing, SharingOptions } from "./open-sharing.ts";
-import type { OpenRuntime } from "./open-runtime.ts";
-import type { OperatorSandboxes } from "./operator-sandboxes.ts";
-import type { OpenTracing, TracingParts } from "./open-tracing.ts";
-import { PACKAGE_VERSION } from "./package-version.ts";
+import { openObservation, type OpenTracing, type TracingParts } from "./observation.ts";
+import type { Governance } from "../call/governed-work.ts";
+import type { Cluster, OpenCluster, SharingOptions } from "./open-cluster.ts";
+import type { OpenRuntime } from "../sandbox/open-runtime.ts";
+import type { OperatorSandboxes } from "../operator/sandbox-service.ts";
+import { PACKAGE_VERSION } from "../config/package-version.ts";
 import { type Capabilities, type CapabilityOptions, serveCapabilities } from "./serve-capabilities.ts";
 
 export interface Assembly {
   readonly mcp: Mcp;
   /** Files of sandboxes, in and out. */
-  readonly files: FileDoor | undefined;
+  readonly files: WorkspaceFiles | undefined;
   /** Everybody's sandboxes, for operators. */
   readonly operator: OperatorSandboxes | undefined;
   /** Other servers that share the load. */
   readonly cluster: Cluster | undefined;
   /** Ledger, statistics and approvals. */
-  readonly operators: { readonly desk: OperatorDesk; readonly ledger: Ledger; readonly acts: OperatorActs } | undefined;
+  readonly operators:
+    | { readonly desk: OperatorService; readonly ledger: Ledger; readonly acts: OperatorActs }
+    | undefined;
   /** The claim that names groups, in the policy in force. */
   readonly groupsClaim: () => string;
   /** What operators see: to be opened for servers that stay. */
@@ -127,7 +128,7 @@ async function routesFor({
   governance,
   ...sources
 }: Omit<DashboardSources, "governance"> & {
-  readonly governance: OpenGovernance | undefined;
+  readonly governance: Governance | undefined;
 }): Promise<readonly ApiRoute[]> {
   if (governance === undefined) return [];
   const { dashboardRoutes } = await import("./dashboard-routes.ts");
@@ -163,7 +164,7 @@ function callLimits({ tools }: Config): Pick<PipelineOptions, "timeoutMs" | "pro
 
 async function traceIfWanted(parts: TracingParts): Promise<Partial<OpenTracing> & Pick<OpenTracing, "close">> {
   if (parts.config.telemetry.otlp.endpoint === "") return { close: async () => undefined };
-  const { openTracing } = await import("./open-tracing.ts");
+  const { openTracing } = await import("./observation.ts");
   return openTracing(parts);
 }
 
@@ -174,12 +175,12 @@ function tellOfLists(changes: Changes): void {
 
 /** What is there before governance. */
 interface PartsBefore {
-  readonly sharing: Sharing | undefined;
+  readonly sharing: OpenCluster | undefined;
   readonly alerts: Alerts;
 }
 
 interface Parts {
-  readonly governance: OpenGovernance | undefined;
+  readonly governance: Governance | undefined;
   readonly capabilities: Capabilities;
 }
 
@@ -205,7 +206,7 @@ async function openParts(options: AssembleOptions & CapabilityOptions & PartsBef
   return { governance: opened.value, capabilities: served.value };
 }
 
-async function openGoverned(options: AssembleOptions & PartsBefore): Promise<OpenGovernance> {
+async function openGoverned(options: AssembleOptions & PartsBefore): Promise<Governance> {
   const { openGovernance } = await import("./open-governance.ts");
   return openGovernance(options);
 }
@@ -213,9 +214,9 @@ async function openGoverned(options: AssembleOptions & PartsBefore): Promise<Ope
 async function openShared(
   { config, logger, isGoverned = true }: AssembleOptions,
   shared: Pick<SharingOptions, "changes" | "tracer">,
-): Promise<Sharing | undefined> {
+): Promise<OpenCluster | undefined> {
   if (config.store.url === "" || !isGoverned) return undefined;
-  const { openSharing } = await import("./open-sharing.ts");
+  const { openSharing } = await import("./open-cluster.ts");
   return openSharing({ config, logger, ...shared });
 }
 
@@ -225,16 +226,16 @@ async function stateKeyOf({ cluster }: Config): Promise<Buffer | undefined> {
 }
 
 /** Of sandboxes here, and of those on other servers. */
-function filesOf(sandboxes: Capabilities["sandboxes"], cluster: Cluster | undefined): FileDoor | undefined {
+function filesOf(sandboxes: Capabilities["sandboxes"], cluster: Cluster | undefined): WorkspaceFiles | undefined {
   if (sandboxes === undefined) return undefined;
   return cluster?.files.door(sandboxes.files) ?? sandboxes.files;
 }
 
-function deskOf(governance: OpenGovernance): OperatorDesk {
+function deskOf(governance: Governance): OperatorService {
   return {
     approvals: () => governance.desk.list(),
     decide: async (decision) => {
-      const { decideApproval } = await import("./operator-requests.ts");
+      const { decideApproval } = await import("../operator/operator-requests.ts");
       return decideApproval(governance, { ...decision, transport: "http" });
     },
     stats: (filter) => governance.ledger.reader.stats(filter),

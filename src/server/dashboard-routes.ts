@@ -4,34 +4,32 @@ import type { ApiRoute } from "../operator/api.ts";
 import { type ApprovalSources, approvalRoutes } from "../operator/approval-routes.ts";
 import { browserRoutes } from "../operator/browser-routes.ts";
 import { ledgerRoutes } from "../operator/ledger-routes.ts";
-import { liveRoutes } from "../operator/live-routes.ts";
-import { NowBoard } from "../operator/now-board.ts";
-import { pauseRoutes } from "../operator/pause-routes.ts";
+import { liveRoutes } from "../operator/event-bus.ts";
+import { CurrentState, UsageSampler } from "../operator/current-state.ts";
+import { pauseRoutes, pauseService } from "../operator/pause-routes.ts";
 import { namedClients, policyRoutes, type PolicySources } from "../operator/policy-routes.ts";
 import type { RecentStages } from "../operator/recent-stages.ts";
-import { SandboxDesk, type SandboxDeskOptions } from "../operator/sandbox-desk.ts";
+import { OperatorSandboxService, type OperatorSandboxServiceOptions } from "../operator/sandbox-service.ts";
 import { sandboxFileRoutes } from "../operator/sandbox-file-routes.ts";
 import { sandboxRoutes } from "../operator/sandbox-routes.ts";
 import { spendRoutes, type SpendSources } from "../operator/spend-routes.ts";
 import { takeoverRoutes } from "../operator/takeover-routes.ts";
 import { Takeovers } from "../operator/takeovers.ts";
 import { toolRoutes, type ToolSources } from "../operator/tool-routes.ts";
-import { UsageSampler } from "../operator/usage-sampler.ts";
 import { HANDLER_SOURCE } from "../handlers/handler-library.ts";
 import type { Mcp } from "../mcp/mcp.ts";
 import type { Operations } from "./operations.ts";
-import type { OpenGovernance } from "./open-governance.ts";
-import { decideApproval } from "./operator-requests.ts";
-import { PACKAGE_VERSION } from "./package-version.ts";
-import { pauseDesk } from "./pause-desk.ts";
-import { NamedCalls } from "./policy-desk.ts";
+import type { Governance } from "../call/governed-work.ts";
+import { decideApproval } from "../operator/operator-requests.ts";
+import { PACKAGE_VERSION } from "../config/package-version.ts";
+import { NamedCalls } from "../operator/policy-service.ts";
 import type { Capabilities } from "./serve-capabilities.ts";
 import type { SandboxPart } from "./serve-sandboxes.ts";
 
 export interface DashboardSources {
   readonly config: Config;
   readonly mcp: Mcp;
-  readonly governance: OpenGovernance;
+  readonly governance: Governance;
   readonly sandboxes: SandboxPart | undefined;
   readonly operations: Operations;
   readonly activity: ActivityLog;
@@ -56,19 +54,20 @@ export function dashboardRoutes(sources: DashboardSources): readonly ApiRoute[] 
     ...approvalRoutes(approvalSources(sources)),
     ...policyRoutes(policySources(sources)),
     ...toolRoutes(toolSources(sources)),
-    ...pauseRoutes(pauseDesk(governance, "http")),
+    ...pauseRoutes(pauseService(governance, "http")),
   ];
 }
 
 function sandboxParts(
   { config, sandboxes, governance, activity }: DashboardSources,
-  board: NowBoard,
+  board: CurrentState,
 ): readonly ApiRoute[] {
   if (sandboxes === undefined) return [];
   const all = sandboxes.layer.services.sandboxes;
   const workspacePath = config.sandbox.workspace;
-  const record: SandboxDeskOptions["record"] = (act) => governance.acts.record({ ...act, transport: "http" });
-  const desk = new SandboxDesk({ sandboxes: all, activity, record });
+  const record: OperatorSandboxServiceOptions["record"] = (act) =>
+    governance.acts.record({ ...act, transport: "http" });
+  const desk = new OperatorSandboxService({ sandboxes: all, activity, record });
   const takeovers = new Takeovers(desk);
   return [
     ...sandboxRoutes({ desk, now: (instanceId) => board.sandbox(instanceId), workspacePath }),
@@ -78,7 +77,7 @@ function sandboxParts(
   ];
 }
 
-function spendSources({ ledger, governor, source }: OpenGovernance): SpendSources {
+function spendSources({ ledger, governor, source }: Governance): SpendSources {
   return {
     reader: ledger.reader,
     governor,
@@ -130,10 +129,10 @@ function toolSources({ mcp, capabilities }: DashboardSources): ToolSources {
   };
 }
 
-function boardOf({ config, governance, sandboxes, operations, activity }: DashboardSources): NowBoard {
+function boardOf({ config, governance, sandboxes, operations, activity }: DashboardSources): CurrentState {
   const { governor, running, desk } = governance;
   const all = sandboxes?.layer.services.sandboxes;
-  return new NowBoard({
+  return new CurrentState({
     version: PACKAGE_VERSION,
     activity,
     running,

@@ -2,16 +2,16 @@ import type { ToolResult } from "../capability/content.ts";
 import type { PermissionScope } from "../capability/define.ts";
 import type { Resource, Tool } from "../capability/registry.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import type { Caller } from "../call/caller.ts";
+import type { Caller } from "../call/call.ts";
 import { Lifeline } from "../call/lifeline.ts";
 import { silentConversation } from "../mcp/conversations/silent.ts";
 import { allTools } from "../mcp/methods/list-tools.ts";
-import { newTraceId } from "../mcp/trace-id.ts";
+import { newTraceId } from "../mcp/request-observer.ts";
 import { NEWEST_LEGACY_VERSION, NEWEST_MODERN_VERSION } from "../mcp/versions.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { assemble } from "./assemble.ts";
-import type { OpenRuntime } from "./open-runtime.ts";
-import { NamedCalls } from "./policy-desk.ts";
+import type { OpenRuntime } from "../sandbox/open-runtime.ts";
+import { NamedCalls } from "../operator/policy-service.ts";
 
 export interface ToolSummary {
   readonly name: string;

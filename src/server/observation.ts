@@ -1,16 +1,21 @@
 import type { Registry } from "../capability/registry.ts";
 import type { Config } from "../config/schema.ts";
 import type { Governor } from "../governance/governor.ts";
-import type { CallObserver } from "../call/call-observer.ts";
-import type { RequestWatch } from "../mcp/request-watch.ts";
+import type { CallObserver } from "../call/governed-work.ts";
+import type { RequestWatch, RequestTracing } from "../mcp/request-observer.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import { createRedactor } from "../telemetry/redact.ts";
-import { BudgetMetrics } from "./budget-metrics.ts";
-import { CallLog } from "./call-log.ts";
-import { CallMetrics, RequestMetrics } from "./call-metrics.ts";
-import { RequestLog } from "./request-log.ts";
+import { BudgetMetrics } from "../call/budget-metrics.ts";
+import { CallLog } from "../call/call-log.ts";
+import { CallMetrics, RequestMetrics } from "../mcp/call-metrics.ts";
+import { RequestLog } from "../mcp/request-log.ts";
 import type { SandboxPart } from "./serve-sandboxes.ts";
+import { randomUUID } from "node:crypto";
+import { OtlpExporter } from "../telemetry/tracing/otlp-exporter.ts";
+import { Tracer } from "../telemetry/tracing/tracer.ts";
+import { PACKAGE_VERSION } from "../config/package-version.ts";
+import { RequestTracer } from "../mcp/request-tracer.ts";
 
 /** Whoever hears of calls and requests. */
 export interface Observation {
@@ -79,4 +84,36 @@ function all(observers: readonly CallObserver[], logger: Logger): CallObserver {
       for (const observer of observers) observer.ranOn?.(entry, call);
     },
   };
+}
+
+export interface OpenTracing {
+  readonly tracer: Tracer;
+  readonly requests: RequestTracing;
+  /** Sends what waits. */
+  close(): Promise<void>;
+}
+
+export interface TracingParts {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly registry: Registry;
+  readonly metrics: Metrics | undefined;
+}
+
+/** Loaded by servers that trace, and by no others. */
+export function openTracing({ config, logger, registry, metrics }: TracingParts): OpenTracing {
+  const { endpoint, headers, serviceName, sampleRatio } = config.telemetry.otlp;
+  const exporter = new OtlpExporter({
+    url: `${endpoint.replace(/\/+$/, "")}/v1/traces`,
+    headers,
+    source: { serviceName, version: PACKAGE_VERSION, instanceId: randomUUID() },
+    logger,
+    onSpans: (outcome, count) => metrics?.traceSpans.add([outcome], count),
+  });
+  const tracer = new Tracer({ sink: exporter.add, sampleRatio });
+  const requests = new RequestTracer(tracer, {
+    isTool: (name) => registry.tool(name) !== undefined,
+    isPrompt: (name) => registry.prompt(name) !== undefined,
+  });
+  return { tracer, requests, close: () => exporter.close() };
 }

@@ -1,13 +1,12 @@
 import type { Authenticator } from "../auth/authenticator.ts";
 import type { Config } from "../config/schema.ts";
 import type { ApiRoute } from "../operator/api.ts";
-import { LoginBrake } from "../operator/login-brake.ts";
-import { OneTimeLinks } from "../operator/one-time-links.ts";
-import { OperatorSessions } from "../operator/operator-sessions.ts";
+import { OperatorSessions, type DashboardAddress, OneTimeLinks, LoginLimiter } from "../operator/operator-sessions.ts";
 import type { OperatorActs } from "../call/operator-acts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { DashboardDoor } from "../transport/http/dashboard-door.ts";
 import { DashboardGate } from "../transport/http/dashboard-gate.ts";
+import type { Assembly } from "./assemble.ts";
 
 export interface OpenDashboardOptions {
   readonly config: Config;
@@ -19,13 +18,6 @@ export interface OpenDashboardOptions {
   readonly routes: () => Promise<readonly ApiRoute[]>;
   /** Where it is on record who comes and goes. */
   readonly acts: OperatorActs | undefined;
-}
-
-/** Where the page is, and how to get in. */
-export interface DashboardAddress {
-  readonly url: string;
-  /** Opens it once, within ten minutes. Not there when it takes a token. */
-  readonly link?: string;
 }
 
 /** The page for operators, up to the door that it is reached by. */
@@ -85,7 +77,7 @@ export class Dashboard {
       authenticator,
       sessions: this.#sessions,
       links: this.#links,
-      brake: new LoginBrake(),
+      brake: new LoginLimiter(),
       addresses: new ClientAddresses(config.http.trustedProxies),
       isTls: config.transport === "http" && tls.certFile !== "",
       keepAliveMs: keepAliveSeconds * 1000,
@@ -93,4 +85,54 @@ export class Dashboard {
       acts,
     });
   }
+}
+
+export interface DashboardParts {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly assembly: Assembly;
+}
+
+/** The page at `/dashboard` of the server's own port; nothing when it is switched off. */
+export async function dashboardOverHttp(
+  parts: DashboardParts,
+  authenticator: Authenticator,
+): Promise<Dashboard | undefined> {
+  const { config } = parts;
+  if (!config.dashboard.enabled) return undefined;
+  return open(parts, { authenticator: config.auth.enabled ? authenticator : undefined, host: config.http.host });
+}
+
+export interface ServedDashboard {
+  close(): Promise<void>;
+}
+
+/** The dashboard on a port of its own, beside stdio. */
+export async function dashboardBesideStdio(parts: DashboardParts): Promise<ServedDashboard> {
+  const { config, logger } = parts;
+  const { port } = config.dashboard;
+  const dashboard = open(parts, { authenticator: undefined, host: "localhost" });
+  const { listenForDashboard } = await import("../transport/http/dashboard-listener.ts");
+  const listener = await listenForDashboard(dashboard.gate, port).catch((error: unknown) => {
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    throw new Error(`dashboard.port: ${port} cannot be used (${code}); choose another one, or 0 for any that is free`);
+  });
+  dashboard.listensAt(listener.origin);
+  logger.info("dashboard", { url: `${listener.origin}/dashboard` });
+  return {
+    async close() {
+      dashboard.close();
+      await listener.close();
+    },
+  };
+}
+
+function open(
+  { config, logger, assembly }: DashboardParts,
+  { authenticator, host }: { readonly authenticator: Authenticator | undefined; readonly host: string },
+): Dashboard {
+  const routes = (): Promise<readonly ApiRoute[]> => assembly.dashboardRoutes();
+  const dashboard = new Dashboard({ config, logger, authenticator, host, routes, acts: assembly.operators?.acts });
+  assembly.operations.dashboard = dashboard;
+  return dashboard;
 }

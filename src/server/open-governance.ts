@@ -1,37 +1,27 @@
 import { join } from "node:path";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
-import type { ApprovalDesk } from "../governance/approval/approval-desk.ts";
+import { type ApprovalService, localApprovals } from "../governance/approval/approval-service.ts";
 import { Approvals } from "../governance/approval/approvals.ts";
 import { Governor } from "../governance/governor.ts";
 import { Admissions } from "../governance/store/admissions.ts";
 import { openStoreAndLedger, type StoreAndLedger } from "../governance/store/open-governance-store.ts";
 import { PauseFiles } from "../governance/pause-files.ts";
-import { Pauses } from "../governance/pauses.ts";
+import { Pauses, EVERYBODY } from "../governance/pauses.ts";
 import type { PolicySource } from "../governance/policy/policy-source.ts";
-import type { GovernanceParts } from "../call/governed-work.ts";
+import type { Governance } from "../call/governed-work.ts";
 import { type ActRecord, OperatorActs } from "../call/operator-acts.ts";
 import { RunningCalls } from "../call/running-calls.ts";
 import { STOP_GRACE_MS } from "../call/watched-run.ts";
 import type { Alerts } from "../telemetry/alerts.ts";
 import { CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { cancelPaused } from "./cancel-paused.ts";
-import { openApprovalDesk } from "./open-approval-desk.ts";
-import { PolicyWatch } from "./policy-watch.ts";
-
-export interface OpenGovernance extends GovernanceParts {
-  readonly source: PolicySource;
-  readonly running: RunningCalls;
-  readonly acts: OperatorActs;
-  /** What waits for operators, here and on servers that share the store. */
-  readonly desk: ApprovalDesk;
-  /** Follows the files that the policy comes from. */
-  watch(): void;
-  /** Reads them now. What is wrong is logged, and the policy stays. */
-  reload(): Promise<void>;
-  close(): Promise<void>;
-}
+import { PolicyWatch } from "../governance/policy/policy-watch.ts";
+import { type Bounds, toBoundedJson } from "../governance/ledger/bounded-json.ts";
+import { sandboxFacts } from "../call/ledger-facts.ts";
+import { createRedactor, hiding } from "../telemetry/redact.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import type { Pause } from "../governance/pause.ts";
 
 export interface OpenGovernanceOptions {
   readonly config: Config;
@@ -42,7 +32,7 @@ export interface OpenGovernanceOptions {
 }
 
 /** Opens policy, store, approvals and ledger, in this order; closes them in reverse. */
-export async function openGovernance(options: OpenGovernanceOptions): Promise<OpenGovernance> {
+export async function openGovernance(options: OpenGovernanceOptions): Promise<Governance> {
   const { config, logger, loaded, alerts } = options;
   const { governance } = config;
   const policy = await PolicyWatch.open({ origin: governance, logger, loaded });
@@ -52,7 +42,7 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Op
   const approvals = new Approvals({ timeoutMs: governance.approvalTimeoutSeconds * 1000 });
   const running = new RunningCalls();
   let pauses: Pauses | undefined;
-  let desk: ApprovalDesk | undefined;
+  let desk: ApprovalService | undefined;
   try {
     const opened = (desk = await openApprovalDesk(config, { approvals, logger }));
     const paused = (pauses = await openPauses(config, logger));
@@ -112,7 +102,7 @@ function openActs({
   source,
   logger,
   ...record
-}: ActRecord & Pick<OpenGovernance, "source"> & Pick<OpenGovernanceOptions, "logger">): OperatorActs {
+}: ActRecord & Pick<Governance, "source"> & Pick<OpenGovernanceOptions, "logger">): OperatorActs {
   const acts = new OperatorActs(record, logger);
   source.onChange((replaced) => acts.noteOwn("policy.change", { revision: source.current.revision, replaced }));
   return acts;
@@ -130,5 +120,49 @@ async function openPauses({ store, sandbox }: Config, logger: Logger): Promise<P
   } catch (error) {
     await shared.close();
     throw error;
+  }
+}
+
+const SHOWN: Bounds = { maxChars: 8000, maxTextChars: 4000 };
+
+/** What waits on one of several servers is decided at any of them. */
+export async function openApprovalDesk(
+  { store, cluster, ledger }: Config,
+  { approvals, logger }: { readonly approvals: Approvals; readonly logger: Logger },
+): Promise<ApprovalService> {
+  if (store.url === "" || cluster.key === "") return localApprovals(approvals);
+  const [{ SharedApprovals }, { PostgresApprovals }] = await Promise.all([
+    import("../governance/approval/shared-approvals.ts"),
+    import("../governance/approval/postgres-approvals.ts"),
+  ]);
+  const redactor = createRedactor(ledger.redact);
+  // As in the ledger: what others may read opens nothing.
+  const shownArgs = (args: unknown): string =>
+    toBoundedJson(args, hiding(redactor, sandboxFacts(args, undefined).secrets), SHOWN);
+  const shared = await PostgresApprovals.open(store.url);
+  return new SharedApprovals({ approvals, store: shared, clusterKey: cluster.key, shownArgs, logger });
+}
+
+export interface CancelParts {
+  readonly approvals: Approvals;
+  readonly running: RunningCalls;
+}
+
+/** Ends what runs or waits of clients whose pause says so, whichever server the pause began on. */
+export function cancelPaused({ approvals, running }: CancelParts, begun: readonly Pause[]): void {
+  for (const { client, by, cancel } of begun) {
+    if (cancel !== true) continue;
+    const isMeant = (principal: string): boolean => client === EVERYBODY || principal === client;
+    for (const { id, principal } of approvals.list()) {
+      if (isMeant(principal)) approvals.deny(id, by, "the client was paused");
+    }
+    for (const call of running) {
+      if (!isMeant(call.call.caller.principal.id)) continue;
+      call.stop(
+        new OwlError("cancelled", "an operator has paused your calls, and ended this one", {
+          hint: "stop, and go on when the operator has resumed them",
+        }),
+      );
+    }
   }
 }

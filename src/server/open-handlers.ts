@@ -1,19 +1,19 @@
 import { join } from "node:path";
-import type { Registry, Changes } from "../capability/registry.ts";
+import type { Changes, Registry } from "../capability/registry.ts";
 import type { CallContext, HandlerSandbox } from "../capability/context.ts";
 import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
-import { workerEnvironment } from "../config/worker-environment.ts";
+import { workerEnvironment } from "../config/environment.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { HandlerLanguage } from "../handlers/generation.ts";
 import { HandlerLibrary } from "../handlers/handler-library.ts";
 import { ReportCache } from "../handlers/report-cache.ts";
-import { launchProcess, type LaunchWorker } from "../handlers/workers/launch-process.ts";
+import { type LaunchWorker, launchProcess } from "../handlers/workers/launch-process.ts";
 import { refuseWritableImports } from "../handlers/writable-imports.ts";
 import type { UseSandbox } from "../handlers/workers/remote-call.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ToolServices } from "../tools/sandbox-tool.ts";
-import { type EarlyWorker, launchNodeWorker } from "./early-worker.ts";
+import { type EarlyWorker, launchNodeWorker } from "../handlers/workers/early-worker.ts";
 import type { SandboxLayer } from "./sandbox-layer.ts";
 
 /** Handlers are trusted not to flood: this only keeps a mistake from filling the memory. */

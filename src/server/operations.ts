@@ -3,24 +3,25 @@ import type { WebhookAlerts } from "../telemetry/alerts.ts";
 import { Health } from "../telemetry/health.ts";
 import { HealthWatch } from "../telemetry/health-watch.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { Metrics } from "../telemetry/metrics/metrics.ts";
-import type { CertificateInUse } from "../transport/http/tls.ts";
-import type { ControlSocket } from "./control-socket.ts";
-import type { Dashboard, DashboardAddress } from "./open-dashboard.ts";
-import { LedgerCheck } from "./ledger-check.ts";
-import { healthChecks } from "./health-checks.ts";
-import type { OpenGovernance } from "./open-governance.ts";
-import { type OpenMetrics, openMetrics } from "./open-metrics.ts";
+import { type Metrics, followProcess } from "../telemetry/metrics/metrics.ts";
+import type { ControlSocket } from "../operator/control-socket.ts";
+import type { DashboardAddress } from "../operator/operator-sessions.ts";
+import type { Dashboard } from "./open-dashboard.ts";
+import { LedgerCheck } from "../governance/ledger/ledger-check.ts";
+import { type CertificateInUse, healthChecks } from "../operator/health-checks.ts";
+import type { Governance } from "../call/governed-work.ts";
 import type { Reloader } from "./reloader.ts";
-import { followState } from "./sandbox-metrics.ts";
 import type { SandboxPart } from "./serve-sandboxes.ts";
+import type { SandboxTime, SandboxTimes } from "../sandbox/sandbox-times.ts";
+import type { HistogramSeries } from "../telemetry/metrics/series.ts";
+import { PACKAGE_VERSION } from "../config/package-version.ts";
 
 export interface OperationsParts {
   readonly config: Config;
   readonly logger: Logger;
   /** Absent when they are switched off. */
   readonly metrics: Metrics | undefined;
-  readonly governance: OpenGovernance | undefined;
+  readonly governance: Governance | undefined;
   readonly sandboxes: SandboxPart | undefined;
   readonly alerts: WebhookAlerts;
 }
@@ -60,7 +61,7 @@ export class Operations {
   async open(): Promise<void> {
     const { config, logger, metrics, governance, sandboxes, alerts } = this.#parts;
     governance?.watch();
-    const { openControlSocket } = await import("./control-socket.ts");
+    const { openControlSocket } = await import("../operator/control-socket.ts");
     const { root: dataFolder } = config.sandbox;
     const dashboard = (): DashboardAddress | undefined => this.dashboard?.address();
     const looked = { sandboxes: sandboxes?.operator, governance, dashboard };
@@ -77,4 +78,60 @@ export class Operations {
     await this.#measuring?.close();
     await this.#control?.close();
   }
+}
+
+export interface OpenMetrics {
+  close(): Promise<void>;
+}
+
+/** Measures the process from now on, and lets others read on an address of their own where the operator wants that. */
+export async function openMetrics(metrics: Metrics, { telemetry }: Config, logger: Logger): Promise<OpenMetrics> {
+  const stop = followProcess(metrics);
+  const listener =
+    telemetry.metricsAddress === "" ? undefined : await listen(metrics, telemetry.metricsAddress, logger);
+  return {
+    async close() {
+      stop();
+      await listener?.close();
+    },
+  };
+}
+
+async function listen(door: Metrics, address: string, logger: Logger): Promise<{ close(): Promise<void> }> {
+  const { listenForMetrics } = await import("../transport/http/metrics-listener.ts");
+  return listenForMetrics({ address, door, logger }).catch((error: unknown) => {
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    // Without its cause: whoever explains listeners that fail would take it for the server's own port.
+    throw new Error(`telemetry.metricsAddress: ${address} cannot be used (${code}); choose another address or port`);
+  });
+}
+
+/** What callers of sandboxes waited for. */
+export function sandboxTimes({ createSeconds, firstResultSeconds }: Metrics): SandboxTimes {
+  const into =
+    (series: HistogramSeries) =>
+    ({ template, isWarm, durationMs }: SandboxTime): void =>
+      series.observe([template, String(isWarm)], durationMs / 1000);
+  return { created: into(createSeconds), firstResult: into(firstResultSeconds) };
+}
+
+/** What is looked at when somebody reads the metrics, in place of being counted as it happens. */
+export function followState(metrics: Metrics, health: Health, sandboxes: SandboxPart | undefined): void {
+  metrics.buildInfo.set([PACKAGE_VERSION, process.version], 1);
+  for (const outcome of ["exported", "dropped"]) metrics.traceSpans.add([outcome], 0);
+  metrics.onRead(() => {
+    metrics.sandboxes.clear();
+    if (sandboxes === undefined) return;
+    const { layer, operator } = sandboxes;
+    const runtimeOf = (template: string): string => layer.runtimeOf(template) ?? "none";
+    metrics.sandboxes.set(["ready", runtimeOf(sandboxes.template), sandboxes.template], 0);
+    for (const { state, runtime, template } of operator.list()) metrics.sandboxes.add([state, runtime, template], 1);
+    for (const [template, count] of layer.pooled())
+      metrics.sandboxes.add(["pooled", runtimeOf(template), template], count);
+  });
+  metrics.onRead(async () => {
+    const { checks } = await health.report();
+    for (const [name, { status }] of Object.entries(checks))
+      metrics.health.set([name], status === "ok" ? 1 : status === "degraded" ? 0.5 : 0);
+  });
 }

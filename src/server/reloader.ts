@@ -5,7 +5,7 @@ import type { Config } from "../config/schema.ts";
 import { PolicyError } from "../governance/policy/policy-error.ts";
 import { readPolicy, type Reload } from "../governance/policy/policy-source.ts";
 import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
-import { FilesInView } from "../platform/look-at-files.ts";
+import { PolledFiles } from "../platform/polled-files.ts";
 
 const MAX_PROBLEMS = 20;
 
@@ -23,7 +23,7 @@ export interface ReloaderOptions {
 /** Reads the configuration again, on a signal or when its file changed. What is wrong anywhere changes nothing at all. */
 export class Reloader {
   readonly #options: ReloaderOptions;
-  readonly #files = new FilesInView(() => void this.#apply());
+  readonly #files = new PolledFiles(() => void this.#apply());
   #turn: Promise<void> = Promise.resolve();
   #last: Reload | undefined;
 

@@ -1,21 +1,21 @@
-import type { Registry, Changes } from "../capability/registry.ts";
+import type { Changes, Registry } from "../capability/registry.ts";
 import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import type { HandlerProblem } from "../handlers/handler-description.ts";
 import type { HandlerLibrary } from "../handlers/handler-library.ts";
 import type { SandboxObserver } from "../sandbox/sandbox-observer.ts";
-import type { SkillTexts } from "../call/pipeline.ts";
+import type { SkillTexts } from "../capability/skill.ts";
 import type { SkillProblem } from "../skills/scan-skills.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { EarlyWorker } from "./early-worker.ts";
+import type { EarlyWorker } from "../handlers/workers/early-worker.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
-import type { LinkedSkillsOptions } from "./linked-skills.ts";
+import type { LinkedSkillsOptions } from "../skills/linked-skills.ts";
 import type { OpenHandlersOptions } from "./open-handlers.ts";
-import type { OpenRuntime } from "./open-runtime.ts";
-import type { SandboxHomes } from "./sandbox-homes.ts";
+import type { OpenRuntime } from "../sandbox/open-runtime.ts";
+import type { SandboxOwners } from "../cluster/sandbox-owners.ts";
 import type { SandboxPart } from "./serve-sandboxes.ts";
-import type { ServedSkills, ServeSkillsOptions } from "./serve-skills.ts";
+import type { ServedSkills, ServeSkillsOptions } from "../skills/served-skills.ts";
 
 export interface CapabilityOptions {
   readonly config: Config;
@@ -26,7 +26,7 @@ export interface CapabilityOptions {
   /** `sandbox.volumes`, with what is protected in them. */
   readonly volumes?: readonly PlannedVolume[] | undefined;
   readonly withPool?: boolean;
-  readonly homes?: SandboxHomes | undefined;
+  readonly homes?: SandboxOwners | undefined;
   readonly earlyWorker?: EarlyWorker | undefined;
   readonly metrics?: Metrics | undefined;
   readonly tracer?: Tracer | undefined;
@@ -110,7 +110,7 @@ async function addSandboxes(options: CapabilityOptions): Promise<SandboxPart> {
 async function addSkills(
   options: Pick<ServeSkillsOptions, "registry" | "changes" | "logger"> & { config: Config },
 ): Promise<ServedSkills> {
-  const { serveSkills } = await import("./serve-skills.ts");
+  const { serveSkills } = await import("../skills/served-skills.ts");
   return serveSkills({ ...options, config: options.config.skills });
 }
 
@@ -125,7 +125,7 @@ async function linkSkills({
   config,
   ...options
 }: Omit<LinkedSkillsOptions, "inline"> & { config: Config }): Promise<SkillTexts> {
-  const { LinkedSkills } = await import("./linked-skills.ts");
+  const { LinkedSkills } = await import("../skills/linked-skills.ts");
   const linked = new LinkedSkills({ ...options, inline: config.handlers.inlineSkills });
   await linked.refresh();
   return linked;

@@ -2,16 +2,19 @@ import type { Registry } from "../capability/registry.ts";
 import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import { FileTransfer } from "../sandbox/file-transfer.ts";
-import { readTemplates } from "../sandbox/read-templates.ts";
+import { readTemplates } from "../sandbox/templates.ts";
 import type { SandboxObserver } from "../sandbox/sandbox-observer.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
-import { openRuntime, type OpenRuntime } from "./open-runtime.ts";
-import { OperatorSandboxes } from "./operator-sandboxes.ts";
-import { registerBuiltIns } from "./register-built-ins.ts";
-import type { SandboxHomes } from "./sandbox-homes.ts";
+import { openRuntime, type OpenRuntime } from "../sandbox/open-runtime.ts";
+import { OperatorSandboxes } from "../operator/sandbox-service.ts";
+import type { SandboxOwners } from "../cluster/sandbox-owners.ts";
 import { createSandboxLayer, type SandboxLayer } from "./sandbox-layer.ts";
+import { compileTool } from "../capability/define-tool.ts";
+import { builtInTools } from "../tools/built-in-tools.ts";
+import type { Toolset, ToolServices } from "../tools/sandbox-tool.ts";
+import { sandboxFiles } from "../tools/sandbox-files.ts";
 
 export interface SandboxPart {
   readonly layer: SandboxLayer;
@@ -28,7 +31,7 @@ export interface ServeSandboxesOptions {
   /** `sandbox.volumes`, with what is protected in them. */
   readonly volumes?: readonly PlannedVolume[] | undefined;
   readonly withPool?: boolean;
-  readonly homes?: SandboxHomes | undefined;
+  readonly homes?: SandboxOwners | undefined;
   readonly metrics?: Metrics | undefined;
   readonly tracer?: Tracer | undefined;
   readonly sandboxObserver?: SandboxObserver | undefined;
@@ -57,4 +60,29 @@ export async function serveSandboxes(registry: Registry, options: ServeSandboxes
   registerBuiltIns(registry, { config, services: layer.services, homes });
   const operator = new OperatorSandboxes(sandboxes, () => layer.health());
   return { layer, files, operator, template: config.sandbox.template };
+}
+
+export interface BuiltInsOptions {
+  readonly config: Config;
+  readonly services: ToolServices;
+  /** Where several servers share the load. */
+  readonly homes?: SandboxOwners | undefined;
+}
+
+/** Adds the built-in tools. Those of the configured dialects are listed; the others can be called by name. */
+export function registerBuiltIns(registry: Registry, { config: { tools }, services, homes }: BuiltInsOptions): void {
+  for (const { definition, dialect, toolset, operation } of builtInTools(services)) {
+    if (!isServed(toolset, tools.toolsets)) continue;
+    const compiled = compileTool(definition, operation);
+    const tool = homes?.tool(compiled) ?? compiled;
+    if (tools.dialects.includes(dialect)) registry.addTool(tool);
+    else registry.addUnlisted(tool);
+  }
+  const files = sandboxFiles(services);
+  registry.addResource(homes?.files(files) ?? files);
+}
+
+/** Every tool in a list costs a model's attention: what is seldom needed is served where it is asked for. */
+function isServed(toolset: Toolset, wanted: readonly Toolset[]): boolean {
+  return wanted.length === 0 ? toolset !== "browser-extra" : wanted.includes(toolset);
 }

@@ -1,4 +1,4 @@
-import type { Writable } from "node:stream";
+import { Writable } from "node:stream";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { isLoopbackHost } from "../config/value-rules.ts";
@@ -6,11 +6,10 @@ import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
 import type { HttpDoor } from "../transport/http/http-door.ts";
 import type { PeerUsers } from "../transport/http/peer-users.ts";
 import type { Assembly, AssembleOptions } from "./assemble.ts";
-import { claimStdout } from "./claim-stdout.ts";
-import { EarlyWorker } from "./early-worker.ts";
-import type { DashboardAddress } from "./open-dashboard.ts";
-import type { OpenRuntime } from "./open-runtime.ts";
-import type { SandboxHealth } from "./sandbox-health.ts";
+import { EarlyWorker } from "../handlers/workers/early-worker.ts";
+import type { DashboardAddress } from "../operator/operator-sessions.ts";
+import type { OpenRuntime } from "../sandbox/open-runtime.ts";
+import type { SandboxHealth } from "../sandbox/sandbox-health.ts";
 import { Reloader } from "./reloader.ts";
 import { hearReloadSignal, onParentDeath, onStopSignal, onStrayErrors, type ReloadSignal } from "./signals.ts";
 
@@ -143,7 +142,7 @@ async function startHttp({ config }: LoadedConfig, { assembly, logger, door }: H
   const { mcp, files, operator, operators, cluster, groupsClaim } = assembly;
   const authenticator = await createAuthenticator({ auth: config.auth, logger, groupsClaim });
   const { health, metrics } = assembly.operations;
-  const { dashboardOverHttp } = await import("./serve-dashboard.ts");
+  const { dashboardOverHttp } = await import("./open-dashboard.ts");
   const dashboard = await dashboardOverHttp({ config, logger, assembly }, authenticator);
   const transport = new HttpTransport({
     mcp,
@@ -221,11 +220,12 @@ interface StdioParts {
 }
 
 async function startStdio({ config }: LoadedConfig, { assembly, logger, output }: StdioParts): Promise<RunningServer> {
-  const [{ StdioTransport }, { dashboardBesideStdio }] = await Promise.all([
-    import("../transport/stdio/stdio-transport.ts"),
-    import("./serve-dashboard.ts"),
-  ]);
-  const dashboard = await dashboardBesideStdio({ config, logger, assembly });
+  const { StdioTransport } = await import("../transport/stdio/stdio-transport.ts");
+  const { enabled, besideStdio } = config.dashboard;
+  const dashboard =
+    enabled && besideStdio
+      ? await (await import("./open-dashboard.ts")).dashboardBesideStdio({ config, logger, assembly })
+      : undefined;
   // It answers from the next turn of the event loop on: until then a stop signal must have its handler.
   const transport = new StdioTransport({
     mcp: assembly.mcp,
@@ -281,4 +281,21 @@ function lifecycle(logger: Logger, stop: () => Promise<void>): Lifecycle {
     offStrayErrors();
   };
   return { closed, close, abandon };
+}
+
+/**
+ * Keeps stdout for the protocol: whatever else writes there, a handler's `console.log` first of all, lands on stderr.
+ * Must run before any code of the user's is loaded.
+ */
+export function claimStdout(): Writable {
+  const write = process.stdout.write.bind(process.stdout);
+  const output = new Writable({
+    decodeStrings: false,
+    write: (chunk: string | Uint8Array, _encoding, done) => void write(chunk, done),
+  });
+  process.stdout.write = process.stderr.write.bind(process.stderr);
+  // A client that is gone shows here first; its end of stdin follows, and stops the server.
+  process.stdout.on("error", () => undefined);
+  output.on("error", () => undefined);
+  return output;
 }

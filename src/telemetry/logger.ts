@@ -1,9 +1,5 @@
-import { formatPretty } from "./pretty-line.ts";
-import { toPlainFields } from "./plain-fields.ts";
+import { toPlainFields, withoutControls } from "./plain-fields.ts";
 import { createRedactor } from "./redact.ts";
-import { RepeatLimit } from "./repeat-limit.ts";
-import { areSimple } from "./simple-fields.ts";
-import { withoutControls } from "./without-controls.ts";
 
 export type LoggerLevel = "debug" | "info" | "warning" | "error";
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -145,4 +141,146 @@ export const SILENT_LOGGER: Logger = new LevelLogger({ rank: Number.POSITIVE_INF
 
 function writeToStderr(line: string): void {
   process.stderr.write(line);
+}
+
+export interface PrettyLine {
+  readonly time: string;
+  readonly level: LoggerLevel;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly color: boolean;
+}
+
+const COLOR: Record<LoggerLevel, string> = { debug: "90", info: "36", warning: "33", error: "31" };
+
+/** One line for a person: `10:15:02.114 info    listening  url=http://localhost:8080`. A stack follows on lines of its own, indented. */
+export function formatPretty({ time, level, message, fields, color }: PrettyLine): string {
+  const paint = (code: string, text: string): string => (color ? `\u001b[${code}m${text}\u001b[0m` : text);
+  const parts = [paint("90", time.slice(11, 23)), paint(COLOR[level], level.padEnd(7)), withoutControls(message)];
+  const stacks: string[] = [];
+  for (const [name, value] of Object.entries(fields)) {
+    parts.push(`${paint("90", `${withoutControls(name)}=`)}${toText(value)}`);
+    if (isError(value)) stacks.push(...indentStack(value.stack));
+  }
+  return [parts.join(" "), ...stacks].join("\n");
+}
+
+function toText(value: unknown): string {
+  if (typeof value === "string") return /^[\w./:@*-]+$/.test(value) ? value : withoutControls(JSON.stringify(value));
+  if (isError(value)) return withoutControls(`${value.type}: ${value.message}`);
+  return withoutControls(JSON.stringify(value));
+}
+
+interface PlainError {
+  readonly type: string;
+  readonly message: string;
+  readonly stack: string;
+}
+
+function isError(value: unknown): value is PlainError {
+  if (typeof value !== "object" || value === null) return false;
+  return ["type", "message", "stack"].every((name) => typeof Reflect.get(value, name) === "string");
+}
+
+function indentStack(stack: string): string[] {
+  const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
+  return frames.map((line) => `    ${withoutControls(line.trim())}`);
+}
+
+const MAX_TEXT_CHARS = 1000;
+const MAX_FIELDS = 50;
+
+/** What every line begins with; no field may say it again. */
+const HEAD: ReadonlySet<string> = new Set(["time", "level", "message"]);
+
+/** Few, short and flat, as most lines' fields are: then JSON can have them as they stand. */
+export function areSimple(fields: Readonly<Record<string, unknown>>): boolean {
+  try {
+    return areFlat(fields, 0);
+  } catch {
+    // A getter that throws, a revoked proxy: for those who look at each piece with care.
+    return false;
+  }
+}
+
+function areFlat(fields: Readonly<Record<string, unknown>>, depth: number): boolean {
+  let count = 0;
+  for (const name in fields) {
+    count += 1;
+    if (count > MAX_FIELDS || (depth === 0 && HEAD.has(name)) || !isSimple(fields[name], depth)) return false;
+  }
+  return true;
+}
+
+function isSimple(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case "string":
+      return value.length <= MAX_TEXT_CHARS;
+    case "number":
+      return Number.isFinite(value);
+    case "boolean":
+    case "undefined":
+      return true;
+    case "object":
+      return value === null || (depth === 0 && isPlainObject(value) && areFlat(value, depth + 1));
+    default:
+      return false;
+  }
+}
+
+function isPlainObject(value: object): value is Record<string, unknown> {
+  return Object.getPrototypeOf(value) === Object.prototype && !("toJSON" in value);
+}
+
+const WINDOW_MS = 10_000;
+const MAX_IN_WINDOW = 20;
+/** Messages are ours, reasons come from outside: the memory for them must end somewhere. */
+const MAX_KEYS = 500;
+const MAX_REASON_CHARS = 200;
+
+interface Repeats {
+  readonly level: LoggerLevel;
+  readonly message: string;
+  count: number;
+}
+
+/**
+ * The same warning again and again says nothing new and fills the disk: after some of them the rest of ten seconds is
+ * counted, and the count is written once.
+ */
+export class RepeatLimit {
+  readonly #tell: (level: LoggerLevel, message: string, count: number) => void;
+  readonly #seen = new Map<string, Repeats>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(tell: (level: LoggerLevel, message: string, count: number) => void) {
+    this.#tell = tell;
+  }
+
+  admits(level: LoggerLevel, message: string, fields: LogFields): boolean {
+    const key = `${level} ${message} ${reasonOf(fields)}`;
+    const seen = this.#seen.get(key);
+    if (seen !== undefined) {
+      seen.count += 1;
+      return seen.count <= MAX_IN_WINDOW;
+    }
+    if (this.#seen.size >= MAX_KEYS) this.#endWindow();
+    this.#seen.set(key, { level, message, count: 1 });
+    this.#timer ??= setTimeout(() => this.#endWindow(), WINDOW_MS).unref();
+    return true;
+  }
+
+  #endWindow(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const over = [...this.#seen.values()].filter(({ count }) => count > MAX_IN_WINDOW);
+    this.#seen.clear();
+    for (const { level, message, count } of over) this.#tell(level, message, count - MAX_IN_WINDOW);
+  }
+}
+
+/** Two failures of one kind with different reasons are two things to know. */
+function reasonOf({ error, reason, kind }: LogFields): string {
+  const text = error instanceof Error ? error.message : (reason ?? kind);
+  return typeof text === "string" ? text.slice(0, MAX_REASON_CHARS) : "";
 }

@@ -1,5 +1,6 @@
 import { parseRedactRule } from "../config/redact-rule.ts";
 import { SECRET_MARKS, SECRET_PATTERNS, type SecretPattern } from "./secret-patterns.ts";
+import { createHash } from "node:crypto";
 
 export const REDACTED = "[redacted]";
 
@@ -102,4 +103,52 @@ function normalize(name: string): string {
     .slice(0, 128)
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]/gu, "");
+}
+
+/** The redactor, and beyond what it knows these texts: ids that open something. */
+export function hiding(redactor: Redactor, texts: readonly string[] | undefined): Redactor {
+  return texts === undefined || texts.length === 0 ? redactor : new HidingRedactor(redactor, texts);
+}
+
+export function withoutTexts(text: string, texts: readonly string[] = []): string {
+  return texts.reduce((rest, hidden) => rest.replaceAll(hidden, REDACTED), text);
+}
+
+class HidingRedactor implements Redactor {
+  readonly #redactor: Redactor;
+  readonly #texts: readonly string[];
+
+  constructor(redactor: Redactor, texts: readonly string[]) {
+    this.#redactor = redactor;
+    this.#texts = texts;
+  }
+
+  isSecretKey(name: string): boolean {
+    return this.#redactor.isSecretKey(name);
+  }
+
+  text(text: string): string {
+    return withoutTexts(this.#redactor.text(text), this.#texts);
+  }
+
+  isClean(text: string): boolean {
+    return this.#redactor.isClean(text) && !this.#texts.some((hidden) => text.includes(hidden));
+  }
+}
+
+const SHOWN_CHARS = 16;
+
+/**
+ * What logs and ledger call a sandbox's session. The id itself opens the sandbox for whoever holds it: by the digest, lines
+ * of one sandbox can be told together, and nobody gets in by reading.
+ */
+export function sessionDigest(sessionId: string): string {
+  return createHash("sha256").update(sessionId).digest("hex").slice(0, SHOWN_CHARS);
+}
+
+const SESSION_ID = /^(?:[\w-]{12}\.)?[\w-]{32}$/;
+
+/** Whether it looks like an id that a server gives to a sandbox; whatever else callers write there opens nothing. */
+export function isSessionId(text: string): boolean {
+  return SESSION_ID.test(text);
 }

@@ -1,5 +1,5 @@
+import type { GuestResult } from "../../contract/guest.ts";
 import * as z from "zod";
-import type { GuestResult } from "../sandbox/guest-methods.ts";
 import type { JsonObject } from "./fit-value.ts";
 import { sandboxUri } from "./workspace-files.ts";
 

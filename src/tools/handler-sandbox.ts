@@ -1,6 +1,6 @@
 import type { CallContext, HandlerSandbox, SandboxRun } from "../capability/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { GuestResult } from "../sandbox/guest-methods.ts";
+import type { GuestResult } from "../../contract/guest.ts";
 import { runCode } from "./toolsets/code.ts";
 import { type SandboxCall, type ToolServices, FILE_TIMEOUT_MS } from "./sandbox-tool.ts";
 import { inSandbox } from "./serve-sandbox-tool.ts";

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { ContentBlock } from "../capability/content.ts";
 import type { Effect, PermissionScope } from "../capability/define.ts";
 import type { VolumeSetting } from "../config/volume.ts";
-import type { OnOutput } from "../sandbox/guest-methods.ts";
+import type { OnOutput } from "../../contract/guest.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Sandboxes } from "../sandbox/sandboxes.ts";
 import type { Templates } from "../sandbox/templates.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { dashboardAddresses } from "../../src/server/control-client.ts";
+import { dashboardAddresses } from "../../src/operator/control-client.ts";
 import { call, makePlace, Server } from "../e2e/sandbox-client.ts";
 import { PageOperator, PageStream } from "../escape/dashboard-lab.ts";
 import { DashboardServer, Operator } from "./page-lab.ts";

@@ -1,8 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { FORWARD_HEADER, FORWARD_PATH } from "../../src/cluster/forward-line.ts";
-import { PieceReader, PieceWriter } from "../../src/cluster/forward-pieces.ts";
+import { FORWARD_HEADER, FORWARD_PATH, PieceReader, PieceWriter } from "../../src/cluster/forward-connection.ts";
 import { type Envelope, ForwardSeal, TOLERANCE_MS } from "../../src/cluster/forward-seal.ts";
 import { call, SECRET, token } from "../integration/governance-lab.ts";
 import { type HttpServer, startHttp } from "../integration/harness.ts";

@@ -1,10 +1,9 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ClusterDatabase } from "../../src/cluster/cluster-database.ts";
-import { newHomeId } from "../../src/cluster/home-id.ts";
+import { newOwnedId } from "../../src/cluster/server-registry.ts";
 import type { SessionLog, SessionSource } from "../../src/cluster/session-log.ts";
-import { storedNameOf } from "../../src/cluster/session-seal.ts";
-import type { StoredStream } from "../../src/cluster/session-state.ts";
+import { type StoredStream, storedNameOf } from "../../src/cluster/session-state.ts";
 import { SessionStore } from "../../src/cluster/session-store.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { POSTGRES_MISSING, type PostgresService, startPostgres } from "../services/postgres.ts";
@@ -47,7 +46,7 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
         .join("\n");
 
     async function begin(streams: readonly StoredStream[] = []): Promise<{ id: string; log: SessionLog }> {
-      const id = newHomeId(FIRST);
+      const id = newOwnedId(FIRST);
       const source: SessionSource = { state: () => STATE, streams: () => streams };
       const log = first.log(id, source);
       await log.begin();

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { storedNameOf } from "../../src/cluster/session-seal.ts";
+import { storedNameOf } from "../../src/cluster/session-state.ts";
 import { parseEventId } from "../../src/transport/http/resumable-stream.ts";
 import { startServices, SERVICES_MISSING, type Services } from "../services/cluster.ts";
 import { type HttpServer, until } from "../integration/harness.ts";

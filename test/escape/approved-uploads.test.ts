@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { decideApproval, listApprovals } from "../../src/server/control-client.ts";
+import { decideApproval, listApprovals } from "../../src/operator/control-client.ts";
 import { call, connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
 import { until } from "../integration/harness.ts";
 

@@ -3,8 +3,8 @@ import { readdir, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { readHierarchies } from "../../src/sandbox/runtimes/bubblewrap/cgroups/mounted-hierarchies.ts";
-import { attachedDisks, waitUntilDetached } from "../../src/sandbox/runtimes/bubblewrap/loop-devices.ts";
+import { readHierarchies } from "../../src/sandbox/runtimes/bubblewrap/cgroups/control-groups.ts";
+import { attachedDisks, waitUntilDetached } from "../../src/sandbox/runtimes/bubblewrap/disk-image.ts";
 import { type Lab, openLab } from "./bubblewrap-instances.ts";
 import { bundleServer, openServerPlace, type ServerPlace } from "./bubblewrap-server-process.ts";
 

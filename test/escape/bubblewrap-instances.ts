@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { assembleRuntime, type BubblewrapOptions } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-runtime.ts";
-import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
+import type { Control } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-host.ts";
 import type { Instance, InstanceSpec, Runtime } from "../../src/sandbox/runtimes/runtime.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { attachedDisks } from "../../src/sandbox/runtimes/bubblewrap/loop-devices.ts";
+import { attachedDisks } from "../../src/sandbox/runtimes/bubblewrap/disk-image.ts";
 import { isRoot, type Lab, openLab, type LabOptions } from "./bubblewrap-instances.ts";
 import { callTool } from "./http-client.ts";
 import { startHttp } from "./server.ts";

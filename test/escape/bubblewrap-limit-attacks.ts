@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
+import type { Control } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-host.ts";
 import { type Inside, type Lab, MIB, openLab } from "./bubblewrap-instances.ts";
 
 const RESOURCES = { cpus: 1, memoryBytes: 256 * MIB, maxPids: 64, diskBytes: 16 * MIB };

@@ -2,7 +2,7 @@ import { createServer } from "node:net";
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
+import type { Control } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-host.ts";
 import { becomeOrdinaryUser, findProcess, type Lab, newMarker, openLab } from "./bubblewrap-instances.ts";
 
 // As an ordinary user, for whom all cells share one user id: what keeps them apart here keeps root's apart as well.

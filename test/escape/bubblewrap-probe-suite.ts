@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
+import type { Control } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-host.ts";
 import { CHECK_NAMES, type CheckName } from "../../src/sandbox/runtimes/probe/checks.ts";
 import { type Lab, NO_ABORT, openLab } from "./bubblewrap-instances.ts";
 

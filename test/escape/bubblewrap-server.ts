@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { assembleRuntime } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-runtime.ts";
-import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
+import type { Control } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-host.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { cellSpec, enter, NO_ABORT } from "./bubblewrap-instances.ts";
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { mintToken } from "../../src/auth/mint-token.ts";
-import { dashboardAddresses } from "../../src/server/control-client.ts";
+import { dashboardAddresses } from "../../src/operator/control-client.ts";
 import { type Answer, openResponse, send, type SendOptions } from "./http-client.ts";
 import type { ServerProcess } from "./server.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type * as BwrapArguments from "../../src/sandbox/runtimes/bubblewrap/bwrap-arguments.ts";
-import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
+import type { Control } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-host.ts";
 import { becomeOrdinaryUser, type Lab, openLab } from "./bubblewrap-instances.ts";
 
 // bwrap runs as an ordinary user for root as well: what its arguments refuse here they refuse there.

@@ -1,4 +1,4 @@
-import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
+import type { Control } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-host.ts";
 
 /** One line of Python. An error of the system means that it was refused. */
 export interface ControlAttack {

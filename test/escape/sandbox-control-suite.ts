@@ -5,7 +5,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
+import type { Control } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-host.ts";
 import { SYSCALLS } from "../../src/sandbox/runtimes/seccomp/syscall-numbers.ts";
 import { findProcess, type Inside, type Lab, newMarker, openLab } from "./bubblewrap-instances.ts";
 import { CONTROL_ATTACKS } from "./sandbox-control-attacks.ts";

@@ -1,12 +1,4 @@
-import { type Duplex, duplexPair } from "node:stream";
-import { setImmediate as turn } from "node:timers/promises";
-import {
-  createMessageConnection,
-  type MessageConnection,
-  StreamMessageReader,
-  StreamMessageWriter,
-} from "vscode-jsonrpc/node";
-import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { connectHttp, makePlace, Server } from "../e2e/sandbox-client.ts";
 import { ATTEMPT, type Inside, openInside, textOf } from "./sandbox-lab.ts";
 import { forge } from "./take-over.ts";
@@ -61,7 +53,7 @@ describe("a guest that was taken over", () => {
     ["null", frame("null")],
     ["deep nesting", `process.stdout.write("Content-Length: 2000000\\r\\n\\r\\n" + "[".repeat(2_000_000))`],
     ["an answer to another id", frame({ jsonrpc: "2.0", id: "A".repeat(20), result: {} })],
-    ["an answer to the number the library would use", frame({ jsonrpc: "2.0", id: 1, result: {} })],
+    ["an answer to a number", frame({ jsonrpc: "2.0", id: 1, result: {} })],
     ["an answer without id", frame({ jsonrpc: "2.0", id: null, error: { code: 1, message: "x" } })],
     ["a request to the host", frame({ jsonrpc: "2.0", id: 1, method: "file.read", params: { path: "/etc/passwd" } })],
     ["a notification that no guest sends", frame({ jsonrpc: "2.0", method: "$/cancelRequest", params: { id: 1 } })],
@@ -117,41 +109,7 @@ describe("a guest that was taken over", () => {
   });
 });
 
-describe("without our checks, the library itself", () => {
-  const JSON_RPC = { jsonrpc: "2.0" };
-  const openLine = (): { connection: MessageConnection; inside: Duplex; isOver: () => boolean } => {
-    const [host, inside] = duplexPair();
-    const connection = createMessageConnection(new StreamMessageReader(host), new StreamMessageWriter(host));
-    let isOver = false;
-    connection.onClose(() => (isOver = true));
-    connection.onError(() => (isOver = true));
-    connection.listen();
-    onTestFinished(() => connection.dispose());
-    return { connection, inside, isOver: () => isOver };
-  };
-
-  test.each([
-    ["waits for a huge announced frame and keeps what comes", "Content-Length: 9999999999\r\n\r\n".padEnd(1_000_000)],
-    ["takes the last of two lengths", "Content-Length: 999\r\nContent-Length: 2\r\n\r\n{}"],
-    ["takes output in any form", framed({ ...JSON_RPC, method: "output", params: { callId: {} } })],
-    ["takes an answer to nothing", framed({ ...JSON_RPC, id: "A".repeat(20), result: {} })],
-    ["answers requests of the guest", framed({ ...JSON_RPC, id: 1, method: "file.read", params: {} })],
-  ])("%s, and the line stays open", async (_what, text) => {
-    const { inside, isOver } = openLine();
-    inside.write(text);
-    for (let round = 0; round < 10; round += 1) await turn();
-    expect(isOver()).toBe(false);
-  });
-
-  test("believes an answer with the number that comes next", async () => {
-    const { connection, inside } = openLine();
-    const answer = connection.sendRequest("guest.hello");
-    inside.write(framed({ ...JSON_RPC, id: 0, result: "forged" }));
-    expect(await answer).toBe("forged");
-  });
-});
-
-test("the line to the host cannot be opened from outside the guest", async () => {
+test("the connection to the server cannot be opened from outside the guest", async () => {
   const inside = await openSandbox();
   const seen = await inside.python(`
 import os

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readHierarchies } from "../../src/sandbox/runtimes/bubblewrap/cgroups/mounted-hierarchies.ts";
+import { readHierarchies } from "../../src/sandbox/runtimes/bubblewrap/cgroups/control-groups.ts";
 import type { Place } from "../e2e/sandbox-client.ts";
 import { processesOf, processesOfUser } from "./sandbox-lab.ts";
 

@@ -1,7 +1,6 @@
 import { afterEach } from "vitest";
 import { configSchema } from "../../src/config/schema.ts";
-import type { Call } from "../../src/call/call.ts";
-import type { Caller } from "../../src/call/caller.ts";
+import type { Call, Caller } from "../../src/call/call.ts";
 import { Lifeline } from "../../src/call/lifeline.ts";
 import type { Pipeline } from "../../src/call/pipeline.ts";
 import { silentConversation } from "../../src/mcp/conversations/silent.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { jwtVerify } from "jose";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { configJsonSchema } from "../../src/config/json-schema.ts";
+import { configJsonSchema } from "../../src/config/render-config.ts";
 import { DEFAULT_CONFIG } from "../../src/config/schema.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { runCli, spawnCli } from "./cli-process.ts";

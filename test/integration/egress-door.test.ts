@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createEgress } from "../../src/sandbox/network/egress.ts";
-import { createResolver } from "../../src/sandbox/network/resolve-name.ts";
+import { createResolver } from "../../src/sandbox/network/dial.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { get } from "../programs/egress/raw-client.ts";
 import { asOrdinaryUser } from "../setup/ordinary-user.ts";

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { egressEnv } from "../../src/sandbox/network/egress-env.ts";
+import { egressEnv } from "../../src/sandbox/network/egress.ts";
 import { wholeBody } from "../services/whole-body.ts";
 import { startForwarder } from "./egress/forwarder.ts";
 import { openLoopbackDoor } from "./egress/loopback-listener.ts";

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { egressEnv } from "../../src/sandbox/network/egress-env.ts";
+import { egressEnv } from "../../src/sandbox/network/egress.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { startForwarder } from "./egress/forwarder.ts";
 import { openLoopbackDoor } from "./egress/loopback-listener.ts";

@@ -1,7 +1,7 @@
+import type { Language } from "../../contract/guest.ts";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import type { Language } from "../../guest/rpc.ts";
 import { startGuest, type Guest } from "./guest-process.ts";
 
 const run = (guest: Guest, language: Language, code: string) =>

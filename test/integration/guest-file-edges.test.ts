@@ -1,12 +1,12 @@
+import type { GuestParams } from "../../contract/guest.ts";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { FileReadParams, FileSearchParams } from "../../guest/rpc.ts";
 import { startGuest, type Guest } from "./guest-process.ts";
 
-const read = (guest: Guest, path: string, options: Partial<FileReadParams> = {}) =>
+const read = (guest: Guest, path: string, options: Partial<GuestParams["file.read"]> = {}) =>
   guest.call("file.read", { path, encoding: "auto", maxBytes: 1_000_000, ...options });
-const search = (guest: Guest, pattern: string, options: Partial<FileSearchParams> = {}) =>
+const search = (guest: Guest, pattern: string, options: Partial<GuestParams["file.search"]> = {}) =>
   guest.call("file.search", {
     pattern,
     isRegex: true,

@@ -1,3 +1,4 @@
+import type { GuestParams } from "../../contract/guest.ts";
 import {
   appendFileSync,
   chmodSync,
@@ -15,18 +16,16 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { CancellationTokenSource } from "vscode-jsonrpc/node";
-import type { FileListParams, FileReadParams, FileSearchParams, FileWriteParams } from "../../guest/rpc.ts";
 import { memoryDisk } from "../services/private-folder.ts";
 import { startGuest, type Guest } from "./guest-process.ts";
 
-const read = (guest: Guest, path: string, options: Partial<FileReadParams> = {}) =>
+const read = (guest: Guest, path: string, options: Partial<GuestParams["file.read"]> = {}) =>
   guest.call("file.read", { path, encoding: "auto", maxBytes: 1_000_000, ...options });
-const write = (guest: Guest, path: string, content: string, options: Partial<FileWriteParams> = {}) =>
+const write = (guest: Guest, path: string, content: string, options: Partial<GuestParams["file.write"]> = {}) =>
   guest.call("file.write", { path, content, encoding: "utf-8", mode: "overwrite", ...options });
-const list = (guest: Guest, options: Partial<FileListParams> = {}) =>
+const list = (guest: Guest, options: Partial<GuestParams["file.list"]> = {}) =>
   guest.call("file.list", { path: ".", recursive: false, includeHidden: false, maxEntries: 1_000, ...options });
-const search = (guest: Guest, pattern: string, options: Partial<FileSearchParams> = {}) =>
+const search = (guest: Guest, pattern: string, options: Partial<GuestParams["file.search"]> = {}) =>
   guest.call("file.search", {
     pattern,
     isRegex: true,
@@ -273,7 +272,7 @@ test("lists by name, with types, globs, hidden files and limits", async () => {
     await write(guest, path, path);
   }
   symlinkSync("/etc", join(guest.workspace, "link"));
-  const paths = async (options: Partial<FileListParams>) =>
+  const paths = async (options: Partial<GuestParams["file.list"]>) =>
     (await list(guest, options)).entries.map(({ path }) => path);
   expect(await paths({})).toEqual(["link", "node.{x}", "readme.md", "src"]);
   expect((await list(guest)).entries[0]).toMatchObject({ type: "symlink", linkTarget: "/etc" });
@@ -318,13 +317,13 @@ test.for(searchPaths())(
 test("a pattern that takes forever can be cancelled, and other calls go on", async () => {
   const guest = await startGuest();
   await write(guest, "evil.txt", `${"a".repeat(50)}!`);
-  const source = new CancellationTokenSource();
+  const source = new AbortController();
   const flags = { isRegex: true, ignoreCase: false, includeHidden: false };
   // One file by name is searched by our own engine, where such a pattern takes forever; ripgrep is done at once.
   const params = { pattern: "^(a+)+$", path: "evil.txt", ...flags, contextLines: 0, maxMatches: 1 };
-  const answer = guest.call("file.search", params, source.token);
+  const answer = guest.call("file.search", params, source.signal);
   expect((await read(guest, "evil.txt")).totalLines).toBe(1);
-  source.cancel();
+  source.abort();
   await expect(answer).rejects.toThrow(/abort/u);
 });
 

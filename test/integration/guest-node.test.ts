@@ -1,11 +1,11 @@
+import type { GuestParams } from "../../contract/guest.ts";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { CodeRunParams } from "../../guest/rpc.ts";
 import { startGuest, type Guest } from "./guest-process.ts";
 
-function run(guest: Guest, code: string, options: Partial<CodeRunParams> = {}) {
-  const params: CodeRunParams = {
+function run(guest: Guest, code: string, options: Partial<GuestParams["code.run"]> = {}) {
+  const params: GuestParams["code.run"] = {
     callId: "c",
     language: "node",
     code,

@@ -2,15 +2,11 @@ import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Duplex } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { onTestFinished, vi } from "vitest";
-import {
-  CancellationToken,
-  createMessageConnection,
-  StreamMessageReader,
-  StreamMessageWriter,
-} from "vscode-jsonrpc/node";
-import { OUTPUT_NOTIFICATION, type GuestMethods, type OutputNotification } from "../../guest/rpc.ts";
+import type { GuestMethod, GuestOutput, GuestParams, GuestResult } from "../../contract/guest.ts";
+import { GuestConnection } from "../../src/sandbox/guest-connection.ts";
 
 /** The bundle as it goes into sandboxes. */
 const SCRIPT = fileURLToPath(new URL("../../dist/guest/guest.mjs", import.meta.url));
@@ -24,14 +20,10 @@ export interface GuestOptions {
 export interface Guest {
   readonly workspace: string;
   readonly process: ChildProcessWithoutNullStreams;
-  readonly output: OutputNotification[];
+  readonly output: GuestOutput[];
   readonly diagnostics: () => string;
-  call<M extends keyof GuestMethods>(
-    method: M,
-    params: GuestMethods[M]["params"],
-    token?: CancellationToken,
-  ): Promise<GuestMethods[M]["result"]>;
-  /** As a caller that breaks the agreement. */
+  call<M extends GuestMethod>(method: M, params: GuestParams[M], signal?: AbortSignal): Promise<GuestResult<M>>;
+  /** As a caller that breaks the contract. */
   callRaw(method: string, params: unknown): Promise<unknown>;
 }
 
@@ -42,18 +34,18 @@ export async function startGuest({ env = {}, place = tmpdir() }: GuestOptions = 
     cwd: workspace,
     env: { PATH: process.env["PATH"], HOME: workspace, LANG: "C.UTF-8", OWLCLAW_WORKSPACE: workspace, ...env },
   });
-  const connection = createMessageConnection(
-    new StreamMessageReader(child.stdout),
-    new StreamMessageWriter(child.stdin),
-  );
-  const output: OutputNotification[] = [];
-  connection.onNotification(OUTPUT_NOTIFICATION, (notification: OutputNotification) => void output.push(notification));
-  connection.listen();
+  const output: GuestOutput[] = [];
+  const connection = new GuestConnection({
+    stream: Duplex.from({ readable: child.stdout, writable: child.stdin }),
+    maxFrameBytes: 64 * 1024 * 1024,
+    onOutput: (piece) => output.push(piece),
+    onLost: (error) => connection.close(error),
+  });
   const outputFiles: string[] = [];
   let diagnostics = "";
   child.stderr.on("data", (chunk: Buffer) => (diagnostics += chunk.toString()));
   onTestFinished(async () => {
-    connection.dispose();
+    connection.close(new Error("the test is over"));
     child.kill("SIGKILL");
     // What it started ends a moment later, and may still write.
     for (const file of outputFiles) rmSync(file, { force: true });
@@ -64,11 +56,13 @@ export async function startGuest({ env = {}, place = tmpdir() }: GuestOptions = 
     process: child,
     output,
     diagnostics: () => diagnostics,
-    call: async (method, params, token) => {
-      const result: unknown = await connection.sendRequest(method, params, token ?? CancellationToken.None);
+    call: async (method, params, signal) => {
+      const { id, answer } = connection.request(method, params);
+      signal?.addEventListener("abort", () => connection.cancel(id));
+      const result = await answer;
       for (const [, file = ""] of JSON.stringify(result).matchAll(/"file":"([^"]+)"/gu)) outputFiles.push(file);
-      return result as GuestMethods[typeof method]["result"];
+      return result as GuestResult<typeof method>;
     },
-    callRaw: (method, params) => connection.sendRequest(method, params),
+    callRaw: (method, params) => connection.request(method, params as object).answer,
   };
 }

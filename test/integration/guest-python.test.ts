@@ -1,17 +1,16 @@
+import type { GuestParams } from "../../contract/guest.ts";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { CancellationTokenSource } from "vscode-jsonrpc/node";
-import type { CodeRunParams } from "../../guest/rpc.ts";
 import { startGuest, type Guest } from "./guest-process.ts";
 import { isAlive } from "./is-alive.ts";
 
-function params(code: string, options: Partial<CodeRunParams> = {}): CodeRunParams {
+function params(code: string, options: Partial<GuestParams["code.run"]> = {}): GuestParams["code.run"] {
   return { callId: "call", language: "python", code, timeoutMs: 20_000, maxOutputChars: 10_000, ...options };
 }
 
-function run(guest: Guest, code: string, options: Partial<CodeRunParams> = {}) {
+function run(guest: Guest, code: string, options: Partial<GuestParams["code.run"]> = {}) {
   return guest.call("code.run", params(code, options));
 }
 
@@ -143,10 +142,10 @@ while True: pass`;
 test("runs of one language wait for each other; one that waits can be cancelled", async () => {
   const guest = await startGuest();
   const first = run(guest, "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\norder = ['first']");
-  const source = new CancellationTokenSource();
-  const second = guest.call("code.run", params("order.append('second')"), source.token);
+  const source = new AbortController();
+  const second = guest.call("code.run", params("order.append('second')"), source.signal);
   const third = run(guest, "order.append('third'); order");
-  source.cancel();
+  source.abort();
   writeFileSync(join(guest.workspace, "go"), "");
   expect(await first).toMatchObject({ status: "ok" });
   expect(await second).toMatchObject({ status: "cancelled", interpreterRestarted: false });
@@ -156,10 +155,10 @@ test("runs of one language wait for each other; one that waits can be cancelled"
 test("cancellation ends the code; the next result says that variables are gone", async () => {
   const guest = await startGuest();
   await run(guest, "x = 1");
-  const source = new CancellationTokenSource();
-  const answer = guest.call("code.run", params("open('started', 'w')\nwhile True: pass"), source.token);
+  const source = new AbortController();
+  const answer = guest.call("code.run", params("open('started', 'w')\nwhile True: pass"), source.signal);
   await vi.waitFor(() => expect(existsSync(join(guest.workspace, "started"))).toBe(true), 20_000);
-  source.cancel();
+  source.abort();
   expect(await answer).toMatchObject({ status: "cancelled" });
   expect(await run(guest, "x")).toMatchObject({ status: "error", interpreterRestarted: true });
 });

@@ -1,14 +1,13 @@
+import type { GuestParams } from "../../contract/guest.ts";
 import { randomInt } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
-import { CancellationTokenSource } from "vscode-jsonrpc/node";
-import type { ShellExecParams } from "../../guest/rpc.ts";
 import { startGuest, type Guest } from "./guest-process.ts";
 import { isAlive } from "./is-alive.ts";
 
-function exec(guest: Guest, command: string, options: Partial<ShellExecParams> = {}) {
+function exec(guest: Guest, command: string, options: Partial<GuestParams["shell.exec"]> = {}) {
   const params = { callId: "call", command, timeoutMs: 20_000, maxOutputChars: 10_000, background: false, ...options };
   return guest.call("shell.exec", params);
 }
@@ -135,12 +134,12 @@ test("ends a command that forks faster than it dies", async () => {
 
 test("cancellation ends every descendant and answers with the output so far", async () => {
   const guest = await startGuest();
-  const source = new CancellationTokenSource();
+  const source = new AbortController();
   const command = "echo so far; setsid bash -c 'echo $$ > daemon; sleep 300' & sleep 300";
   const params = { callId: "c", command, timeoutMs: 20_000, maxOutputChars: 1_000, background: false };
-  const answer = guest.call("shell.exec", params, source.token);
+  const answer = guest.call("shell.exec", params, source.signal);
   const pid = await pidFrom(guest, "daemon");
-  source.cancel();
+  source.abort();
   expect(await answer).toMatchObject({ status: "cancelled", stdout: { text: "so far\n" } });
   expect(isAlive(pid)).toBe(false);
 });

@@ -1,9 +1,15 @@
+import type { GuestParams, GuestResult, Language } from "../../contract/guest.ts";
 import { expect, test } from "vitest";
-import type { CodeRunParams, CodeRunResult, Language } from "../../guest/rpc.ts";
 import { startGuest, type Guest } from "./guest-process.ts";
 
-function run(guest: Guest, language: Language, code: string): Promise<CodeRunResult> {
-  const params: CodeRunParams = { callId: "call", language, code, timeoutMs: 20_000, maxOutputChars: 100_000 };
+function run(guest: Guest, language: Language, code: string): Promise<GuestResult<"code.run">> {
+  const params: GuestParams["code.run"] = {
+    callId: "call",
+    language,
+    code,
+    timeoutMs: 20_000,
+    maxOutputChars: 100_000,
+  };
   return guest.call("code.run", params);
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Control } from "../../src/sandbox/runtimes/bubblewrap/controls.ts";
+import type { Control } from "../../src/sandbox/runtimes/bubblewrap/bubblewrap-host.ts";
 import { isRoot } from "../escape/bubblewrap-instances.ts";
 import { bundleServer, openServerPlace, type ServerPlace } from "../escape/bubblewrap-server-process.ts";
 

@@ -1,20 +1,20 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { CLIENT_NAMES, targetOf } from "../../src/cli/install-clients.ts";
+import { CLIENT_NAMES, targetOf } from "../../src/cli/install.ts";
 import { ERROR_KINDS } from "../../src/errors/kinds.ts";
 import { startHttp } from "../integration/harness.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { GUIDES, inlineCode, PAGES, pageText, ROOT, withoutCode } from "./docs-pages.ts";
 
-const SOURCES: readonly string[] = ["src", "guest", "web", "examples"].flatMap((folder) =>
+const SOURCES: readonly string[] = ["src", "contract", "guest", "web", "examples"].flatMap((folder) =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => /\.(ts|tsx|mjs|py|md|yaml)$/.test(name) && !name.includes("node_modules"))
     .map((name) => readFileSync(join(ROOT, folder, name), "utf8")),
 );
 
 const HEALTH_CHECKS: readonly string[] = [
-  ...readFileSync(join(ROOT, "src/server/health-checks.ts"), "utf8").matchAll(/name: "(\w+)"/g),
+  ...readFileSync(join(ROOT, "src/operator/health-checks.ts"), "utf8").matchAll(/name: "(\w+)"/g),
 ].map(([, name = ""]) => name);
 
 describe("errors", () => {

@@ -10,6 +10,7 @@ const ROOT = join(import.meta.dirname, "..", "..");
 const COPIED = [
   "owlclaw",
   "scripts",
+  "contract",
   "guest",
   "web",
   "package.json",

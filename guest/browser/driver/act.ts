@@ -1,12 +1,10 @@
+import type { GuestParams, GuestResult } from "../../../contract/guest.ts";
 import { closeSync } from "node:fs";
 import { Failure } from "../../failure.ts";
-import type * as rpc from "../rpc.ts";
 import { explainAction } from "./action-failure.ts";
 import { guarded, type Located, locate } from "./locate.ts";
-import { refuseSickPage } from "./page-health.ts";
+import { settle, refuseSickPage } from "./within.ts";
 import type { BrowserSession } from "./session.ts";
-import { settle } from "./settle.ts";
-import { append, fill } from "./type-into.ts";
 
 const TARGET_MAX = 300;
 
@@ -21,7 +19,7 @@ async function act(
   session: BrowserSession,
   { selector, timeoutMs, signal }: ActOptions,
   use: (located: Located, options: { readonly timeout: number; readonly signal: AbortSignal }) => Promise<unknown>,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   let target: string;
   try {
     const located = await locate(session, selector);
@@ -37,9 +35,9 @@ async function act(
 
 export async function click(
   session: BrowserSession,
-  params: rpc.BrowserClickParams,
+  params: GuestParams["browser.click"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   const { button, clickCount, acceptDialogs } = params;
   session.acceptsDialogs = acceptDialogs;
   try {
@@ -69,11 +67,11 @@ async function clickArea(locator: Located["locator"], options: object): Promise<
 
 export async function type(
   session: BrowserSession,
-  params: rpc.BrowserTypeParams,
+  params: GuestParams["browser.type"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   const { text, clear, submit } = params;
-  const typing = async (): Promise<rpc.BrowserActResult> =>
+  const typing = async (): Promise<GuestResult<"browser.click">> =>
     await act(session, { ...params, signal }, async (located, options) => {
       await (clear ? fill : append)(located, text, options);
       if (submit) await located.locator.press("Enter", options);
@@ -83,17 +81,17 @@ export async function type(
 
 export async function hover(
   session: BrowserSession,
-  params: rpc.BrowserHoverParams,
+  params: GuestParams["browser.hover"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   return await act(session, { ...params, signal }, async ({ locator }, options) => await locator.hover(options));
 }
 
 export async function select(
   session: BrowserSession,
-  params: rpc.BrowserSelectParams,
+  params: GuestParams["browser.select"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   return await act(session, { ...params, signal }, async ({ locator }, options) => {
     await locator.selectOption([...params.values], options);
   });
@@ -101,9 +99,9 @@ export async function select(
 
 export async function upload(
   session: BrowserSession,
-  params: rpc.BrowserUploadParams,
+  params: GuestParams["browser.upload"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   const paths = params.paths.map((path) => {
     const { workspace } = session;
     const absolute = workspace.resolve(path);
@@ -118,17 +116,17 @@ export async function upload(
 
 export async function press(
   session: BrowserSession,
-  params: rpc.BrowserPressParams,
+  params: GuestParams["browser.press"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   return await session.acting(async () => await pressed(session, params, signal));
 }
 
 async function pressed(
   session: BrowserSession,
-  params: rpc.BrowserPressParams,
+  params: GuestParams["browser.press"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   const { key, selector, timeoutMs } = params;
   try {
     if (selector === undefined) await (await session.page()).keyboard.press(key);
@@ -146,4 +144,80 @@ async function pressed(
   }
   await settle(session, signal);
   return await session.describe();
+}
+
+interface Patience {
+  readonly timeout: number;
+  readonly signal: AbortSignal;
+}
+
+/** How fields that do not take every text want it. */
+const FORMATS: Readonly<Record<string, string>> = {
+  color: "#ff8800",
+  date: "2026-03-28",
+  "datetime-local": "2026-03-28T09:30",
+  month: "2026-03",
+  number: "12.5",
+  range: "12.5, within what it goes from and to (0 and 100, unless the page says otherwise)",
+  time: "09:30",
+  week: "2026-W13",
+};
+
+/** In place of what is in the field. */
+async function fill({ locator }: Located, text: string, patience: Patience): Promise<void> {
+  const value = text.trim();
+  const taken = await locator.evaluate(tryOut, { value, types: Object.keys(FORMATS) }, patience);
+  if (value !== "" && taken !== undefined && !isTaken(taken, value)) {
+    const hint = `write it as in ${FORMATS[taken.type]}`;
+    throw new Failure("bad_value", `the field takes no such text: it is of type ${taken.type}`, hint);
+  }
+  await locator.fill(text, patience);
+}
+
+/** After all that is in the field. */
+async function append(located: Located, text: string, patience: Patience): Promise<void> {
+  const { locator, page } = located;
+  // Some fields move the cursor when they are entered, and with it what is to be replaced.
+  await locator.focus(patience);
+  const before = await locator.inputValue(patience).catch((error: unknown) => {
+    if (error instanceof Error && error.message.includes("Node is not an <input>")) return undefined;
+    throw error;
+  });
+  if (before !== undefined) return await fill(located, before + text, patience);
+  // What is left is rich text, which would lose its form if it were filled anew.
+  if (!(await locator.isEditable(patience))) {
+    const hint = "choose another field, or do first what makes it editable";
+    throw new Failure("element_disabled", "the field is read-only", hint);
+  }
+  await locator.selectText(patience);
+  await page.keyboard.press("Control+End");
+  await page.keyboard.insertText(text);
+}
+
+/** What the page has for a field or its label, as far as it matters here. */
+interface Field {
+  readonly control?: Field | null;
+  readonly type?: string;
+  value: string;
+  cloneNode: () => Field;
+}
+
+interface Taken {
+  readonly type: string;
+  readonly value: string;
+}
+
+/** Runs in the page. Browsers empty or correct a field in silence: a copy of it shows that while the field keeps what it has. */
+function tryOut(node: Field, { value, types }: { value: string; types: string[] }): Taken | undefined {
+  const field = node.control ?? node;
+  const { type } = field;
+  if (type === undefined || !types.includes(type)) return undefined;
+  const copy = field.cloneNode();
+  copy.value = value;
+  return { type, value: copy.value };
+}
+
+function isTaken({ type, value }: Taken, wanted: string): boolean {
+  if (type === "color") return value === wanted.toLowerCase();
+  return type === "range" ? Number(value) === Number(wanted) : value !== "";
 }

@@ -1,16 +1,15 @@
 import { Failure } from "../../failure.ts";
 
-export interface ActionFacts {
-  readonly selector: string;
-  readonly timeoutMs: number;
-}
-
 const SNAPSHOT_AGAIN = "call browser_snapshot first and use one of the returned refs";
-
 const REFUSED_FILES: ReadonlyArray<readonly [words: string, reason: string, hint: string]> = [
   ["Non-multiple file input", "the field takes one file only", "give it one path"],
   ["[webkitdirectory] input", "the field takes a folder, not files", "choose a field that takes files"],
 ];
+
+interface ActionFacts {
+  readonly selector: string;
+  readonly timeoutMs: number;
+}
 
 /** Why nothing could be done with an element, in words and with what to do next. */
 export function explainAction(error: unknown, { selector, timeoutMs }: ActionFacts): unknown {

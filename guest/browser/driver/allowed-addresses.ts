@@ -3,6 +3,7 @@ import { Failure } from "../../failure.ts";
 import type { Workspace } from "../../paths.ts";
 import type { BrowserSession } from "./session.ts";
 import type { Tab } from "./tab.ts";
+import type { Browser, CDPSession } from "playwright-core";
 
 const SCHEMES = new Set(["http:", "https:", "about:", "data:", "blob:", "chrome-error:"]);
 const HINT = "use http:// or https://, or file:// with a path in the workspace";
@@ -31,7 +32,7 @@ function parse(text: string): URL | undefined {
 }
 
 /** Files of the workspace alone, and none of the browser's own pages. */
-export function assertAllowed(address: string, workspace: Workspace): void {
+function assertAllowed(address: string, workspace: Workspace): void {
   if (address === "") return;
   const url = parse(address);
   if (url === undefined) throw refused(address);
@@ -64,4 +65,55 @@ export async function assertAllowedPage(session: BrowserSession, tab: Tab): Prom
 
 function refused(address: string): Failure {
   return new Failure("refused_address", `${address.slice(0, 200)}: the browser does not open such addresses`, HINT);
+}
+
+interface FileGuardOptions {
+  readonly browser: Browser;
+  readonly workspace: Workspace;
+  readonly onRefused: (reason: string) => void;
+}
+
+/** Files that pages ask for, as pictures, scripts, styles or frames, are refused outside the workspace before they are read. */
+export class FileGuard {
+  readonly #options: FileGuardOptions;
+  #watching: Promise<void> | undefined;
+
+  constructor(options: FileGuardOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * To be called before a file is opened as a page. The browser lets no page of a server ask for files, so that until then
+   * there is nothing to watch, and no request waits for us.
+   */
+  async watch(): Promise<void> {
+    this.#watching ??= this.#start();
+    this.#watching.catch(() => (this.#watching = undefined));
+    await this.#watching;
+  }
+
+  /** Of the browser as a whole: a tab or a frame of a page's own making is watched from its first request. */
+  async #start(): Promise<void> {
+    const cdp = await this.#options.browser.newBrowserCDPSession();
+    cdp.on("Fetch.requestPaused", ({ requestId, request }) => void this.#answer(cdp, requestId, request.url));
+    await cdp.send("Fetch.enable", { patterns: [{ urlPattern: "file://*" }] });
+  }
+
+  async #answer(cdp: CDPSession, requestId: string, url: string): Promise<void> {
+    const answering = this.#isAllowed(url)
+      ? cdp.send("Fetch.continueRequest", { requestId })
+      : cdp.send("Fetch.failRequest", { requestId, errorReason: "AccessDenied" });
+    // The page may be gone before it hears the answer.
+    await answering.catch(() => {});
+  }
+
+  #isAllowed(url: string): boolean {
+    try {
+      assertAllowed(url, this.#options.workspace);
+      return true;
+    } catch (error) {
+      this.#options.onRefused(error instanceof Error ? error.message : String(error));
+      return false;
+    }
+  }
 }

@@ -4,7 +4,7 @@ import type { Browser, BrowserContext } from "playwright-core";
 import { Failure } from "../../failure.ts";
 
 /** Everything that Chromium writes by itself is here: profile, caches, crash reports, downloads on their way. */
-export const BROWSER_FOLDER = "/tmp/.owlclaw-browser";
+const BROWSER_FOLDER = "/tmp/.owlclaw-browser";
 
 const LAUNCH_TIMEOUT_MS = 60_000;
 const VIEWPORT = { width: 1280, height: 720 };
@@ -43,7 +43,7 @@ export interface ChromiumOptions {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-export interface RunningChromium {
+interface RunningChromium {
   readonly browser: Browser;
   readonly context: BrowserContext;
 }

@@ -1,22 +1,20 @@
+import type { GuestParams, GuestResult } from "../../../contract/guest.ts";
 import type { Page, Response } from "playwright-core";
 import { Failure } from "../../failure.ts";
-import type { BrowserGotoParams, BrowserGotoResult, BrowserHistoryParams } from "../rpc.ts";
 import { toAddress } from "./allowed-addresses.ts";
 import { explainNavigation, explainProxyAnswer } from "./navigation-failure.ts";
-import { refuseSickPage } from "./page-health.ts";
+import { within, settle, refuseSickPage } from "./within.ts";
 import type { BrowserSession } from "./session.ts";
-import { settle } from "./settle.ts";
 import { ERROR_PAGE, type Tab } from "./tab.ts";
-import { within } from "./within.ts";
 
 const DOWNLOAD_MAX_MS = 30_000;
 const ERROR_PAGE_MS = 1000;
 
 export async function goto(
   session: BrowserSession,
-  { url, waitUntil, timeoutMs }: BrowserGotoParams,
+  { url, waitUntil, timeoutMs }: GuestParams["browser.goto"],
   signal: AbortSignal,
-): Promise<BrowserGotoResult> {
+): Promise<GuestResult<"browser.goto">> {
   const address = toAddress(url, session.workspace);
   if (address.startsWith("file:")) await session.files.watch();
   const tab = await session.tab();
@@ -61,9 +59,9 @@ async function open(page: Page, address: string, options: GotoOptions): Promise<
 
 export async function goThroughHistory(
   session: BrowserSession,
-  { action, timeoutMs }: BrowserHistoryParams,
+  { action, timeoutMs }: GuestParams["browser.history"],
   signal: AbortSignal,
-): Promise<BrowserGotoResult> {
+): Promise<GuestResult<"browser.goto">> {
   const tab = await session.tab();
   tab.takeMishap();
   const { page } = tab;
@@ -81,7 +79,11 @@ export async function goThroughHistory(
   }
 }
 
-async function withStatus(session: BrowserSession, tab: Tab, response: Response | null): Promise<BrowserGotoResult> {
+async function withStatus(
+  session: BrowserSession,
+  tab: Tab,
+  response: Response | null,
+): Promise<GuestResult<"browser.goto">> {
   // The answer itself tells it.
   if (tab.mishap?.request === response?.request()) tab.takeMishap();
   const failure = explainProxyAnswer(response?.statusText() ?? "", session.proxyPort);
@@ -95,7 +97,7 @@ function isDownload(error: unknown): boolean {
   return error instanceof Error && error.message.includes("Download is starting");
 }
 
-async function downloaded(session: BrowserSession, signal: AbortSignal): Promise<BrowserGotoResult> {
+async function downloaded(session: BrowserSession, signal: AbortSignal): Promise<GuestResult<"browser.goto">> {
   await settle(session, signal);
   await within(session.downloads.done(), DOWNLOAD_MAX_MS).catch(() => session.note("the download goes on"));
   return await session.describe();

@@ -1,7 +1,6 @@
 import type { Frame, Locator, Page } from "playwright-core";
 import { Failure } from "../../failure.ts";
 import type { Press, Sighting } from "../page-report.ts";
-import { askPage } from "./ask-page.ts";
 import type { BrowserSession } from "./session.ts";
 
 const REF = /^\[?(?:ref_|ref=)?(\d+)\]?$|^\[?ref_(\w+)\]?$/;
@@ -78,4 +77,15 @@ function changedElement(selector: string, { was, is }: Sighting): Failure {
     `the element was ${was} in the snapshot and is ${is} now (selector=${JSON.stringify(selector)})`,
     "call browser_snapshot again and use one of the returned refs; where a name changes all the time, use a CSS selector",
   );
+}
+
+/** Asks our own script in a frame, which runs in a world of its own: what it answers is not the page's word. */
+export async function askPage<T>(
+  frame: Frame,
+  command: string,
+  options?: { readonly timeout: number; readonly signal?: AbortSignal },
+): Promise<T | undefined> {
+  const json = await frame.locator(`owl=${command}`).textContent(options);
+  // oxlint-disable-next-line typescript/consistent-type-assertions -- our own script wrote it; the host checks what comes of it
+  return (JSON.parse(json ?? "null") as T | null) ?? undefined;
 }

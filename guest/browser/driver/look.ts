@@ -1,25 +1,28 @@
+import type { GuestParams, GuestResult } from "../../../contract/guest.ts";
 import { Failure } from "../../failure.ts";
-import type * as rpc from "../rpc.ts";
 import { assertAllowedPage } from "./allowed-addresses.ts";
 import { explainAction } from "./action-failure.ts";
 import { locate } from "./locate.ts";
-import { isLate, refuseSickPage } from "./page-health.ts";
+import { settle, isLate, refuseSickPage, DeadlineError, within } from "./within.ts";
 import type { BrowserSession } from "./session.ts";
-import { settle } from "./settle.ts";
-import { waitInFrames } from "./wait-in-frames.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Frame, Page } from "playwright-core";
 
-const SCROLLS: Readonly<Record<rpc.BrowserScrollParams["to"], string>> = {
+const SCROLLS: Readonly<Record<GuestParams["browser.scroll"]["to"], string>> = {
   up: "scrollBy(0, -innerHeight * 0.9)",
   down: "scrollBy(0, innerHeight * 0.9)",
   top: "scrollTo(0, 0)",
   bottom: "scrollTo(0, document.documentElement?.scrollHeight ?? 0)",
 };
+const LOOK_EVERY_MS = 100;
+/** A frame that does not answer keeps nobody from looking at the others. */
+const FRAME_MS = 1000;
 
 export async function scroll(
   session: BrowserSession,
-  { to, selector, timeoutMs }: rpc.BrowserScrollParams,
+  { to, selector, timeoutMs }: GuestParams["browser.scroll"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   if (selector === undefined) await (await session.page()).evaluate(SCROLLS[to]);
   else {
     try {
@@ -35,9 +38,9 @@ export async function scroll(
 
 export async function waitForText(
   session: BrowserSession,
-  { text, state, timeoutMs }: rpc.BrowserWaitParams,
+  { text, state, timeoutMs }: GuestParams["browser.wait"],
   signal: AbortSignal,
-): Promise<rpc.BrowserActResult> {
+): Promise<GuestResult<"browser.click">> {
   const page = await session.page();
   try {
     await waitInFrames(page, { text, isGone: state === "gone", timeoutMs, signal });
@@ -57,8 +60,8 @@ export async function waitForText(
 /** In the page's own world, as a script of the page would. */
 export async function evaluate(
   session: BrowserSession,
-  { expression, maxChars }: rpc.BrowserEvaluateParams,
-): Promise<rpc.BrowserEvaluateResult> {
+  { expression, maxChars }: GuestParams["browser.evaluate"],
+): Promise<GuestResult<"browser.evaluate">> {
   const tab = await session.tab();
   await assertAllowedPage(session, tab);
   let value: unknown;
@@ -92,8 +95,8 @@ function toJson(value: unknown): string {
 
 export async function readLog(
   session: BrowserSession,
-  { kind, maxEntries }: rpc.BrowserLogParams,
-): Promise<rpc.BrowserLogResult> {
+  { kind, maxEntries }: GuestParams["browser.log"],
+): Promise<GuestResult<"browser.log">> {
   const tab = await session.tab();
   const { entries, dropped } = tab[kind].newest(maxEntries);
   return { ...(await session.describe()), entries, droppedEntries: dropped };
@@ -101,8 +104,8 @@ export async function readLog(
 
 export async function useTabs(
   session: BrowserSession,
-  { action, tab: number }: rpc.BrowserTabsParams,
-): Promise<rpc.BrowserActResult> {
+  { action, tab: number }: GuestParams["browser.tabs"],
+): Promise<GuestResult<"browser.click">> {
   if (action === "open") await session.open();
   if (action === "select" || action === "close") {
     const tab =
@@ -116,4 +119,41 @@ export async function useTabs(
     else session.select(tab);
   }
   return await session.describe();
+}
+
+interface TextWait {
+  readonly text: string;
+  readonly isGone: boolean;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Until a text is shown in one of the frames that there are by then, or in none of them. */
+async function waitInFrames(page: Page, { text, isGone, timeoutMs, signal }: TextWait): Promise<void> {
+  const endMs = performance.now() + timeoutMs;
+  for (;;) {
+    const looks = page.frames().map(async (frame) => await isSeen(frame, text, isGone));
+    const isThere = (await Promise.all(looks)).includes(true);
+    if (isThere !== isGone) return;
+    if (performance.now() > endMs) throw new DeadlineError(timeoutMs);
+    await delay(LOOK_EVERY_MS, undefined, { signal });
+  }
+}
+
+/** `otherwise`: what is taken for true of a frame that does not answer. */
+async function isSeen(frame: Frame, text: string, otherwise: boolean): Promise<boolean> {
+  try {
+    return await within(shows(frame, text), FRAME_MS);
+  } catch (error) {
+    // A frame that went away meanwhile shows nothing.
+    return error instanceof DeadlineError && otherwise;
+  }
+}
+
+async function shows(frame: Frame, text: string): Promise<boolean> {
+  if ((await frame.getByText(text).filter({ visible: true }).count()) === 0) return false;
+  for (let inner = frame, outer = frame.parentFrame(); outer !== null; inner = outer, outer = outer.parentFrame()) {
+    if (!(await (await inner.frameElement()).isVisible())) return false;
+  }
+  return true;
 }

@@ -1,14 +1,19 @@
+import type { BrowserMethod, GuestParams, GuestResult } from "../../../contract/guest.ts";
 import { Socket } from "node:net";
 import { Failure } from "../../failure.ts";
-import { isRecord } from "../../params.ts";
+import { isRecord, readLines } from "../../processes/line-reader.ts";
 import { Workspace } from "../../paths.ts";
-import { readLines } from "../../processes/line-reader.ts";
-import type { BrowserMethods } from "../rpc.ts";
-import { readDriverSettings } from "./driver-settings.ts";
-import { driverMethods } from "./methods.ts";
-import { isLate, refuseSickPage } from "./page-health.ts";
+import { DeadlineError, until, isLate, refuseSickPage } from "./within.ts";
 import { BrowserSession } from "./session.ts";
-import { DeadlineError, until } from "./within.ts";
+import { click, hover, press, select, type, upload } from "./act.ts";
+import { goThroughHistory, goto } from "./goto.ts";
+import { evaluate, readLog, scroll, useTabs, waitForText } from "./look.ts";
+import { savePdf, takeScreenshot } from "./screenshot.ts";
+import { showPage, takeInput } from "./show.ts";
+import { takeSnapshot } from "./snapshot.ts";
+import { env } from "node:process";
+import { realpathSync } from "node:fs";
+import type { ChromiumOptions } from "./chromium.ts";
 
 const REQUESTS_FD = 3;
 const ANSWERS_FD = 4;
@@ -20,6 +25,35 @@ const TOO_LATE = new Failure(
   "the page did not do it in time",
   "call browser_snapshot to see the page as it is, or raise the time-out",
 );
+
+type DriverMethods = {
+  readonly [M in BrowserMethod]: (
+    session: BrowserSession,
+    params: GuestParams[M],
+    signal: AbortSignal,
+  ) => Promise<GuestResult<M>>;
+};
+
+const driverMethods: DriverMethods = {
+  "browser.goto": goto,
+  "browser.click": click,
+  "browser.type": type,
+  "browser.snapshot": takeSnapshot,
+  "browser.screenshot": takeScreenshot,
+  "browser.history": goThroughHistory,
+  "browser.press": press,
+  "browser.select": select,
+  "browser.hover": hover,
+  "browser.scroll": scroll,
+  "browser.wait": waitForText,
+  "browser.evaluate": evaluate,
+  "browser.log": readLog,
+  "browser.tabs": useTabs,
+  "browser.pdf": savePdf,
+  "browser.upload": upload,
+  "browser.picture": showPage,
+  "browser.input": takeInput,
+};
 
 const answers = new Socket({ fd: ANSWERS_FD, readable: false, writable: true });
 const settings = readDriverSettings();
@@ -47,7 +81,7 @@ async function answer(request: Record<string, unknown>): Promise<object> {
   const timeoutMs = isRecord(params) && typeof params["timeoutMs"] === "number" ? params["timeoutMs"] : 0;
   const late = setTimeout(() => controller.abort(new DeadlineError(timeoutMs)), timeoutMs + MARGIN_MS);
   try {
-    // oxlint-disable-next-line typescript/consistent-type-assertions -- the guest has read the parameters of this very method
+    // oxlint-disable-next-line typescript/consistent-type-assertions -- the server sends the parameters of this very method
     const doing: Promise<object> = driverMethods[method](browser, params as never, controller.signal);
     return await until(doing, controller.signal);
   } catch (error) {
@@ -59,7 +93,7 @@ async function answer(request: Record<string, unknown>): Promise<object> {
   }
 }
 
-function isMethod(name: unknown): name is keyof BrowserMethods {
+function isMethod(name: unknown): name is BrowserMethod {
   return typeof name === "string" && Object.hasOwn(driverMethods, name);
 }
 
@@ -84,6 +118,28 @@ function toFault(error: unknown): object {
 
 function say(message: object): void {
   answers.write(`${JSON.stringify(message)}\n`);
+}
+
+/** What the guest tells the driver by its environment. */
+interface DriverSettings extends ChromiumOptions {
+  readonly workspacePath: string;
+  readonly workspaceRealPath: string;
+}
+
+function readDriverSettings(): DriverSettings {
+  const workspacePath = env["OWLCLAW_WORKSPACE"] ?? process.cwd();
+  const port = env["OWLCLAW_PROXY_PORT"];
+  const environment: Record<string, string> = {};
+  for (const [name, value] of Object.entries(env)) {
+    if (value !== undefined && !name.startsWith("OWLCLAW_")) environment[name] = value;
+  }
+  return {
+    workspacePath,
+    workspaceRealPath: realpathSync(workspacePath),
+    executable: env["OWLCLAW_CHROMIUM"] ?? "",
+    proxyPort: port === undefined ? undefined : Number(port),
+    environment,
+  };
 }
 
 const requests = new Socket({ fd: REQUESTS_FD, readable: true, writable: false });

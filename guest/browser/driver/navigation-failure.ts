@@ -1,8 +1,20 @@
 import { connect } from "node:net";
 import { Failure } from "../../failure.ts";
 import { within } from "./within.ts";
+import type { Frame, Request, Response } from "playwright-core";
 
-export interface NavigationFacts {
+const START_SERVER =
+  "start the server in this sandbox first (shell_exec with background: true), and wait until it listens";
+const NO_NETWORK =
+  "there is no network in this sandbox: only servers started in it, such as http://localhost:3000, can be reached";
+/** The proxy said which host; only the operator can open it. */
+const ASK_FOR_HOST = "only the hosts in network.allow can be reached: ask the operator to add it";
+const TRY_LATER = "check its name and port, or try again later";
+const NOT_FOUND =
+  /ERR_(?:NAME_NOT_RESOLVED|INTERNET_DISCONNECTED|ADDRESS_UNREACHABLE|NETWORK_ACCESS_DENIED|NETWORK_CHANGED|ICANN_NAME_COLLISION)/;
+const PROXY_TIMEOUT_MS = 3000;
+
+interface NavigationFacts {
   readonly address: string;
   readonly timeoutMs: number;
   readonly proxyPort: number | undefined;
@@ -13,11 +25,6 @@ type Explanation = readonly [
   reason: string,
   hint: string,
 ];
-
-const START_SERVER =
-  "start the server in this sandbox first (shell_exec with background: true), and wait until it listens";
-const NO_NETWORK =
-  "there is no network in this sandbox: only servers started in it, such as http://localhost:3000, can be reached";
 
 const BY_CODE: ReadonlyArray<readonly [pattern: RegExp, explanation: Explanation]> = [
   [/ERR_CONNECTION_REFUSED/, ["unreachable", "nothing listens there", START_SERVER]],
@@ -69,12 +76,6 @@ const BY_CODE: ReadonlyArray<readonly [pattern: RegExp, explanation: Explanation
   ],
 ];
 
-/** The proxy said which host; only the operator can open it. */
-const ASK_FOR_HOST = "only the hosts in network.allow can be reached: ask the operator to add it";
-const TRY_LATER = "check its name and port, or try again later";
-const NOT_FOUND =
-  /ERR_(?:NAME_NOT_RESOLVED|INTERNET_DISCONNECTED|ADDRESS_UNREACHABLE|NETWORK_ACCESS_DENIED|NETWORK_CHANGED|ICANN_NAME_COLLISION)/;
-
 /** What the browser said about a page that did not come, in words and with what to do next. */
 export async function explainNavigation(error: unknown, facts: NavigationFacts): Promise<unknown> {
   if (error instanceof Failure || !(error instanceof Error)) return error;
@@ -119,8 +120,6 @@ function explanationOf({ name, message }: Error, { timeoutMs, proxyPort }: Navig
   return [kind, code === undefined ? reason : `${reason} (${code})`, hint];
 }
 
-const PROXY_TIMEOUT_MS = 3000;
-
 /** The browser does not show why there is no tunnel; the proxy says it to whoever asks. */
 async function askProxy(address: string, port: number | undefined): Promise<Failure> {
   const { hostname, port: given, protocol } = new URL(address);
@@ -144,4 +143,43 @@ async function askProxy(address: string, port: number | undefined): Promise<Fail
   } finally {
     socket.destroy();
   }
+}
+
+/** A page that was asked for and did not come, or came as an answer about an error. */
+export interface Mishap {
+  readonly request: Request;
+  readonly answer?: { readonly status: number; readonly phrase: string };
+}
+
+/** What was broken off, by a download or by the next page, did not go wrong. */
+export function mishapOfRequest(request: Request): Mishap | undefined {
+  return request.failure()?.errorText.includes("ERR_ABORTED") === true ? undefined : { request };
+}
+
+export function mishapOfResponse(response: Response): Mishap | undefined {
+  const status = response.status();
+  return status < 400 ? undefined : { request: response.request(), answer: { status, phrase: response.statusText() } };
+}
+
+/** The frame that asks for a page of its own; absent for other requests, and before its tab is known. */
+export function navigatingFrame(request: Request): Frame | undefined {
+  try {
+    return request.isNavigationRequest() ? request.frame() : undefined;
+  } catch {
+    // A request of a page that is not there yet, or of a worker, has no frame.
+    return undefined;
+  }
+}
+
+/** In a sentence, with what to do next. */
+export async function describeMishap({ request, answer }: Mishap, proxyPort: number | undefined): Promise<string> {
+  const address = request.url().slice(0, 300);
+  const failure =
+    answer === undefined
+      ? await explainNavigation(new Error(request.failure()?.errorText), { address, timeoutMs: 0, proxyPort })
+      : explainProxyAnswer(answer.phrase, proxyPort);
+  if (failure instanceof Failure) return `the page did not open: ${failure.message}; ${failure.data.hint}`;
+  if (answer === undefined) return `the page did not open: ${address}`;
+  const next = answer.status >= 500 ? "look at its log, or try again later" : "check the address";
+  return `the server answered ${answer.status} for ${address}; ${next}; browser_snapshot shows what the page says`;
 }

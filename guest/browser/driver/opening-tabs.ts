@@ -1,5 +1,5 @@
 import type { BrowserContext, Page } from "playwright-core";
-import { type Mishap, mishapOfRequest, mishapOfResponse, navigatingFrame } from "./mishap.ts";
+import { type Mishap, mishapOfRequest, mishapOfResponse, navigatingFrame } from "./navigation-failure.ts";
 
 /** Tabs that pages open: one is known only when its first page has come or failed, and until then by its requests alone. */
 export class OpeningTabs {

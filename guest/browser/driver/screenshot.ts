@@ -1,13 +1,13 @@
+import type { GuestParams, GuestResult } from "../../../contract/guest.ts";
 import { extname } from "node:path";
 import type { CDPSession, Page } from "playwright-core";
 import { Failure, fileFailure } from "../../failure.ts";
 import { replaceFile } from "../../files/write.ts";
 import type { Workspace } from "../../paths.ts";
-import type { BrowserPdfParams, BrowserPdfResult, BrowserScreenshotParams, BrowserScreenshotResult } from "../rpc.ts";
 import { assertAllowedPage } from "./allowed-addresses.ts";
 import { explainAction } from "./action-failure.ts";
 import { locate } from "./locate.ts";
-import { refuseSickPage } from "./page-health.ts";
+import { refuseSickPage } from "./within.ts";
 import type { BrowserSession } from "./session.ts";
 
 /** No texture of the browser is longer. */
@@ -25,9 +25,9 @@ interface Area {
 
 export async function takeScreenshot(
   session: BrowserSession,
-  params: BrowserScreenshotParams,
+  params: GuestParams["browser.screenshot"],
   signal: AbortSignal,
-): Promise<BrowserScreenshotResult> {
+): Promise<GuestResult<"browser.screenshot">> {
   const { maxSidePx } = params;
   const tab = await session.tab();
   await assertAllowedPage(session, tab);
@@ -53,7 +53,7 @@ export async function takeScreenshot(
 async function areaOf(
   session: BrowserSession,
   page: Page,
-  { selector, fullPage, timeoutMs }: BrowserScreenshotParams,
+  { selector, fullPage, timeoutMs }: GuestParams["browser.screenshot"],
   signal: AbortSignal,
 ): Promise<Area> {
   if (selector !== undefined) return await elementArea(session, selector, { timeoutMs, signal });
@@ -127,17 +127,20 @@ async function pictureOf(
   cdp: CDPSession,
   area: Area,
   { scale, whole, format }: CaptureOptions & { readonly whole: Buffer },
-): Promise<BrowserScreenshotResult["picture"]> {
+): Promise<GuestResult<"browser.screenshot">["picture"]> {
   const first = scale === 1 ? whole : await capture(cdp, area, { scale, format });
   if (first.length <= PICTURE_BYTES_MAX) return toPicture(first, format);
   return toPicture(await capture(cdp, area, { scale, format: "jpeg" }), "jpeg");
 }
 
-function toPicture(bytes: Buffer, format: "png" | "jpeg"): BrowserScreenshotResult["picture"] {
+function toPicture(bytes: Buffer, format: "png" | "jpeg"): GuestResult<"browser.screenshot">["picture"] {
   return { mimeType: `image/${format}`, data: bytes.toString("base64") };
 }
 
-export async function savePdf(session: BrowserSession, { path }: BrowserPdfParams): Promise<BrowserPdfResult> {
+export async function savePdf(
+  session: BrowserSession,
+  { path }: GuestParams["browser.pdf"],
+): Promise<GuestResult<"browser.pdf">> {
   session.workspace.resolve(path);
   const tab = await session.tab();
   await assertAllowedPage(session, tab);

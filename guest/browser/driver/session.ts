@@ -1,13 +1,11 @@
-import type { Browser, BrowserContext, Dialog, Page } from "playwright-core";
+import type { BrowserPage, BrowserTab } from "../../../contract/guest.ts";
+import type { Browser, BrowserContext, Dialog, Page, Frame } from "playwright-core";
 import type { Workspace } from "../../paths.ts";
-import type { BrowserPage, BrowserTab } from "../rpc.ts";
-import { assertAllowedPage } from "./allowed-addresses.ts";
+import { assertAllowedPage, FileGuard } from "./allowed-addresses.ts";
 import { startChromium, type ChromiumOptions } from "./chromium.ts";
 import { Downloads } from "./downloads.ts";
-import { FileGuard } from "./file-guard.ts";
-import { describeMishap } from "./mishap.ts";
+import { describeMishap } from "./navigation-failure.ts";
 import { OpeningTabs } from "./opening-tabs.ts";
-import { RefTable } from "./ref-table.ts";
 import { SnapshotPages } from "./snapshot-pages.ts";
 import { Tab } from "./tab.ts";
 import { within } from "./within.ts";
@@ -19,8 +17,10 @@ const CLOSE_TIMEOUT_MS = 2000;
 const TEXT_MAX = 300;
 /** An address, what went wrong with it, and what to do. */
 const EVENT_MAX = 1000;
+/** A browser that is used for days must not remember every element that it has ever seen. */
+const REFS_MAX = 50_000;
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly chromium: ChromiumOptions;
   readonly workspace: Workspace;
   /** The browser is gone, and with it everything here. */
@@ -236,5 +236,33 @@ export class BrowserSession {
     const answering = isAccepted ? dialog.accept(dialog.defaultValue()) : dialog.dismiss();
     // The page may be gone before it hears the answer.
     await answering.catch(() => {});
+  }
+}
+
+/** In which frame each ref is. Numbers are never given twice in one browser. */
+class RefTable {
+  /** Those of the latest snapshots last. */
+  readonly #known = new Map<number, Frame>();
+  #next = 1;
+
+  get next(): number {
+    return this.#next;
+  }
+
+  add(refs: readonly number[], frame: Frame, next: number): void {
+    for (const ref of refs) {
+      this.#known.delete(ref);
+      this.#known.set(ref, frame);
+    }
+    for (const oldest of this.#known.keys()) {
+      if (this.#known.size <= REFS_MAX) break;
+      this.#known.delete(oldest);
+    }
+    this.#next = Math.max(this.#next, next);
+  }
+
+  frameOf(ref: number): Frame | undefined {
+    const frame = this.#known.get(ref);
+    return frame?.isDetached() === true ? undefined : frame;
   }
 }

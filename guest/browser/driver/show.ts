@@ -1,5 +1,5 @@
+import type { GuestParams, GuestResult } from "../../../contract/guest.ts";
 import type { Page } from "playwright-core";
-import type { BrowserInputParams, BrowserPictureParams, BrowserPictureResult } from "../rpc.ts";
 import { assertAllowedPage } from "./allowed-addresses.ts";
 import type { BrowserSession } from "./session.ts";
 import { within } from "./within.ts";
@@ -13,8 +13,8 @@ const URL_MAX = 2000;
 /** What a person would see now. Nothing is told here that the next call of the agent should tell. */
 export async function showPage(
   session: BrowserSession,
-  { timeoutMs }: BrowserPictureParams,
-): Promise<BrowserPictureResult> {
+  { timeoutMs }: GuestParams["browser.picture"],
+): Promise<GuestResult<"browser.picture">> {
   const tab = await session.tab();
   await assertAllowedPage(session, tab);
   const { page } = tab;
@@ -26,14 +26,17 @@ export async function showPage(
 }
 
 /** What a person did at the picture. */
-export async function takeInput(session: BrowserSession, params: BrowserInputParams): Promise<Record<string, never>> {
+export async function takeInput(
+  session: BrowserSession,
+  params: GuestParams["browser.input"],
+): Promise<Record<string, never>> {
   const tab = await session.tab();
   await assertAllowedPage(session, tab);
   await session.acting(async () => await give(tab.page, params));
   return {};
 }
 
-async function give(page: Page, { kind, x, y, text, amount, isUp }: BrowserInputParams): Promise<void> {
+async function give(page: Page, { kind, x, y, text, amount, isUp }: GuestParams["browser.input"]): Promise<void> {
   switch (kind) {
     case "click":
       await page.mouse.click(x, y);

@@ -1,6 +1,8 @@
 import { Failure } from "../../failure.ts";
 
 const KEPT = 4;
+/** A ref is never split. */
+const ATOM = /\[ref_\d+\] ?|./gsu;
 
 export interface SnapshotLine {
   readonly text: string;
@@ -102,9 +104,6 @@ function placesOf({ text, elements }: SnapshotLine): number[] {
     return place;
   });
 }
-
-/** A ref is never split. */
-const ATOM = /\[ref_\d+\] ?|./gsu;
 
 /** How much of a line that is too long fits: as many words as can be, or as much of one. */
 function endOfPiece(line: SnapshotLine, room: number): number {

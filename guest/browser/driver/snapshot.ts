@@ -1,8 +1,8 @@
+import type { GuestParams, GuestResult } from "../../../contract/guest.ts";
 import type { Frame } from "playwright-core";
 import type { FrameReport } from "../page-report.ts";
-import type { BrowserSnapshotParams, BrowserSnapshotResult } from "../rpc.ts";
 import { assertAllowedPage } from "./allowed-addresses.ts";
-import { askPage } from "./ask-page.ts";
+import { askPage } from "./locate.ts";
 import type { BrowserSession } from "./session.ts";
 import type { SnapshotLine } from "./snapshot-pages.ts";
 import { within } from "./within.ts";
@@ -17,9 +17,9 @@ const LEAST_FRAME_MS = 100;
 
 export async function takeSnapshot(
   session: BrowserSession,
-  params: BrowserSnapshotParams,
+  params: GuestParams["browser.snapshot"],
   signal: AbortSignal,
-): Promise<BrowserSnapshotResult> {
+): Promise<GuestResult<"browser.snapshot">> {
   const { maxChars, timeoutMs } = params;
   const tab = await session.tab();
   await assertAllowedPage(session, tab);

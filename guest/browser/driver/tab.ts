@@ -1,6 +1,5 @@
 import type { CDPSession, ConsoleMessage, Page, Request } from "playwright-core";
-import { LogRing } from "./log-ring.ts";
-import { type Mishap, mishapOfRequest, mishapOfResponse, navigatingFrame } from "./mishap.ts";
+import { type Mishap, mishapOfRequest, mishapOfResponse, navigatingFrame } from "./navigation-failure.ts";
 
 const ENTRIES_MAX = 200;
 const ENTRY_CHARS_MAX = 500;
@@ -141,5 +140,30 @@ function decodeSafely(url: string): string {
   } catch {
     // Not every percent sign is an escape.
     return url;
+  }
+}
+
+/** The newest entries of something that never ends. */
+class LogRing {
+  readonly #maxEntries: number;
+  readonly #maxChars: number;
+  #entries: string[] = [];
+  #dropped = 0;
+
+  constructor(maxEntries: number, maxChars: number) {
+    this.#maxEntries = maxEntries;
+    this.#maxChars = maxChars;
+  }
+
+  add(entry: string): void {
+    this.#entries.push(entry.slice(0, this.#maxChars));
+    if (this.#entries.length <= this.#maxEntries) return;
+    this.#entries.shift();
+    this.#dropped += 1;
+  }
+
+  newest(count: number): { readonly entries: readonly string[]; readonly dropped: number } {
+    const left = Math.max(0, this.#entries.length - count);
+    return { entries: this.#entries.slice(left), dropped: this.#dropped + left };
   }
 }

@@ -5,6 +5,22 @@ const VALUE_MAX = 500;
 const URL_MAX = 120;
 const OPTIONS_MAX = 20;
 const OPTION_CHARS_MAX = 40;
+const BUTTONS = new Set(["submit", "button", "reset", "image"]);
+const NOT_WRITTEN = new Set(["checkbox", "radio", "range", "color", "image"]);
+const ARIA_STATES = [
+  ["aria-expanded", "expanded", "collapsed"],
+  ["aria-selected", "selected", ""],
+  ["aria-pressed", "pressed", ""],
+  ["aria-checked", "checked", "unchecked"],
+  ["aria-current", "current", ""],
+] as const;
+const NATIVE_STATES = [
+  ["details[open] > summary", "expanded"],
+  ["details:not([open]) > summary", "collapsed"],
+  [":disabled, [aria-disabled=true]", "disabled"],
+  [":required", "required"],
+  ["input[readonly], textarea[readonly]", "read-only"],
+] as const;
 
 /** One line about an element that can be used, which has a role and a name: `textbox "Email" value="a@b.c" required`. */
 export function describeElement(element: Element, title: string): string {
@@ -19,8 +35,6 @@ function valueOf(element: Element): string[] {
   return now === null ? [] : quoted("value", now);
 }
 
-const BUTTONS = new Set(["submit", "button", "reset", "image"]);
-
 function inputValue(input: HTMLInputElement): string[] {
   const { type, value } = input;
   if (BUTTONS.has(type)) return [];
@@ -29,8 +43,6 @@ function inputValue(input: HTMLInputElement): string[] {
   if (type === "file") return quoted("files", [...(input.files ?? [])].map(({ name }) => name).join(", "));
   return quoted("value", value);
 }
-
-const NOT_WRITTEN = new Set(["checkbox", "radio", "range", "color", "image"]);
 
 /** The value stands on the page in letters. */
 export function hasWrittenValue(element: Element): boolean {
@@ -62,22 +74,6 @@ function quoted(name: string, value: string): string[] {
 function quoteWhereNeeded(label: string): string {
   return /[",()[\]\\（［]| and \d/.test(label) ? quote(label) : label;
 }
-
-const ARIA_STATES = [
-  ["aria-expanded", "expanded", "collapsed"],
-  ["aria-selected", "selected", ""],
-  ["aria-pressed", "pressed", ""],
-  ["aria-checked", "checked", "unchecked"],
-  ["aria-current", "current", ""],
-] as const;
-
-const NATIVE_STATES = [
-  ["details[open] > summary", "expanded"],
-  ["details:not([open]) > summary", "collapsed"],
-  [":disabled, [aria-disabled=true]", "disabled"],
-  [":required", "required"],
-  ["input[readonly], textarea[readonly]", "read-only"],
-] as const;
 
 function statesOf(element: Element): string[] {
   const aria = ARIA_STATES.map(([attribute, isSet, isNot]) => {

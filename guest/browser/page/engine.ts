@@ -1,8 +1,8 @@
 import type { Press } from "../page-report.ts";
 import { FrameWalk } from "./frame-walk.ts";
-import { spellingOf } from "./identity.ts";
-import { PressGuard } from "./press-guard.ts";
-import { Refs } from "./refs.ts";
+import { Refs, spellingOf } from "./refs.ts";
+
+const PRESSES = ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "auxclick", "dblclick", "contextmenu"];
 
 /** As Playwright wants it. It runs in a world of its own: the page's scripts cannot see or change it. */
 interface SelectorEngine {
@@ -57,4 +57,36 @@ function carry(value: unknown): Element {
   const carrier = document.createElement("pre");
   carrier.textContent = JSON.stringify(value ?? null);
   return carrier;
+}
+
+/**
+ * The pointer comes to an element some time after the driver has looked at it, and a page can change it meanwhile. So it is looked at
+ * once more when it is pressed, and the press is kept from the page when it is another thing by then.
+ */
+class PressGuard {
+  #press: Press | undefined;
+  #removeListeners = (): void => {};
+
+  arm(look: () => Press): void {
+    this.disarm();
+    const onPress = (event: Event): void => {
+      if (!event.isTrusted) return;
+      this.#press ??= look();
+      if (!this.#press.isRefused) return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    };
+    for (const type of PRESSES) addEventListener(type, onPress, { capture: true });
+    this.#removeListeners = () => {
+      for (const type of PRESSES) removeEventListener(type, onPress, { capture: true });
+    };
+  }
+
+  /** What was pressed, if anything was. */
+  disarm(): Press | undefined {
+    this.#removeListeners();
+    const press = this.#press;
+    this.#press = undefined;
+    return press;
+  }
 }

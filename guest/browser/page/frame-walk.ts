@@ -1,12 +1,11 @@
 import type { FrameReport } from "../page-report.ts";
 import { describeElement, hasWrittenValue } from "./describe.ts";
 import { GeneratedText, type Side } from "./generated-text.ts";
-import { FRAMES, titled } from "./identity.ts";
+import { type Refs, FRAMES, titled } from "./refs.ts";
 import { areLettersHidden } from "./letters.ts";
 import { LineBuilder } from "./line-builder.ts";
 import { escapeMarks } from "./marks.ts";
-import { shorten, squeeze } from "./names.ts";
-import type { Refs } from "./refs.ts";
+import { shorten, squeeze, WidgetWords } from "./names.ts";
 import { widgetRole } from "./roles.ts";
 import {
   isElementHidden,
@@ -18,7 +17,6 @@ import {
   type Surroundings,
   surroundingsWithin,
 } from "./visibility.ts";
-import { WidgetWords } from "./widget-words.ts";
 
 /** A page can be made deeper than a stack is. */
 const DEPTH_MAX = 1000;
@@ -40,6 +38,15 @@ const CLOSED = new Set([
   "AUDIO",
   "CANVAS",
 ]);
+const HEADINGS: Readonly<Record<string, Layout>> = { H1: "h1", H2: "h2", H3: "h3", H4: "h4", H5: "h5", H6: "h6" };
+const BOXES: Readonly<Record<string, Layout>> = {
+  contents: "inline",
+  ruby: "inline",
+  "ruby-text": "inline",
+  table: "table",
+  "table-cell": "cell",
+  "list-item": "item",
+};
 
 /** Walks one frame once, in the order in which it is shown, shadow trees included. */
 export class FrameWalk {
@@ -223,16 +230,6 @@ function composedChildren(element: Element): Iterable<Node> {
 }
 
 export type Layout = "inline" | "block" | "table" | "cell" | "item" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6";
-
-const HEADINGS: Readonly<Record<string, Layout>> = { H1: "h1", H2: "h2", H3: "h3", H4: "h4", H5: "h5", H6: "h6" };
-const BOXES: Readonly<Record<string, Layout>> = {
-  contents: "inline",
-  ruby: "inline",
-  "ruby-text": "inline",
-  table: "table",
-  "table-cell": "cell",
-  "list-item": "item",
-};
 
 function layoutOf(element: Element, display: string): Layout {
   return HEADINGS[element.tagName] ?? BOXES[display] ?? (display.startsWith("inline") ? "inline" : "block");

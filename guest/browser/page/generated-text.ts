@@ -1,6 +1,6 @@
 export type Side = "::before" | "::after";
 
-export interface Generated {
+interface Generated {
   readonly text: string;
   readonly style: CSSStyleDeclaration;
 }

@@ -1,5 +1,13 @@
-import { blended, type Colour, mixed, type Paint, paintOf } from "./colours.ts";
-import { svgPaints, type SvgShapes } from "./svg-paint.ts";
+import { blended, type Colour, mixed, type Paint, paintOf, svgPaints, type SvgShapes } from "./colours.ts";
+
+const WHITE: Colour = [255, 255, 255];
+const FAINTEST_OPACITY = 0.05;
+const SMALLEST_FONT_PX = 4;
+/** Of the size of letters. */
+const LARGEST_BLUR = 0.15;
+/** Channels that differ by less are one colour to the eye. */
+const SAME_COLOUR = 12;
+const COLOURS = /\b(?:rgba?|hsla?|hwb|lab|lch|oklab|oklch|color)\([^()]*\)/g;
 
 /** What letters are drawn on, and what is done to them. */
 export interface Ground {
@@ -17,14 +25,6 @@ interface Blend {
   readonly mode: string;
   readonly behind: Colour | undefined;
 }
-
-const WHITE: Colour = [255, 255, 255];
-const FAINTEST_OPACITY = 0.05;
-const SMALLEST_FONT_PX = 4;
-/** Of the size of letters. */
-const LARGEST_BLUR = 0.15;
-/** Channels that differ by less are one colour to the eye. */
-const SAME_COLOUR = 12;
 
 export function groundWithin(element: Element, style: CSSStyleDeclaration, outer: Ground): Ground {
   const { mixBlendMode: mode, filter } = style;
@@ -65,8 +65,6 @@ function isInsideDrawing(element: Element): element is SVGElement {
 function isClippedToText({ backgroundClip }: CSSStyleDeclaration): boolean {
   return backgroundClip !== "border-box" && backgroundClip.split(", ").every((layer) => layer === "text");
 }
-
-const COLOURS = /\b(?:rgba?|hsla?|hwb|lab|lch|oklab|oklch|color)\([^()]*\)/g;
 
 function paintsThrough({ backgroundImage, backgroundColor }: CSSStyleDeclaration): (Paint | undefined)[] {
   if (backgroundImage === "none") return [paintOf(backgroundColor)];

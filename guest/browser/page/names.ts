@@ -1,7 +1,13 @@
 import type { GeneratedText } from "./generated-text.ts";
-import { withoutControls } from "./marks.ts";
+import { withoutControls, saysEscaped } from "./marks.ts";
 
 const NAME_MAX = 100;
+const DEFAULT_BUTTONS: Readonly<Record<string, string>> = { submit: "Submit", button: "", reset: "Reset" };
+/** What is inside is said otherwise than it is shown: by another name, or not at all. */
+const SAID_OTHERWISE = "img, svg, [aria-label], [aria-hidden=true], [title]";
+/** Enough of a text to find it again in a name. */
+const START_CHARS = 40;
+const TEXTS_MAX = 20;
 
 export function squeeze(text: string): string {
   return withoutControls(text).trim();
@@ -56,8 +62,6 @@ function labelText(label: HTMLLabelElement): string {
   return said.join(" ");
 }
 
-const DEFAULT_BUTTONS: Readonly<Record<string, string>> = { submit: "Submit", button: "", reset: "Reset" };
-
 function fromOwnText(element: Element, generated: GeneratedText): string {
   if (element instanceof HTMLInputElement) {
     const unnamed = DEFAULT_BUTTONS[element.type];
@@ -68,9 +72,6 @@ function fromOwnText(element: Element, generated: GeneratedText): string {
   const isPlain = element instanceof HTMLElement && element.querySelector(SAID_OTHERWISE) === null;
   return isPlain && !generated.isAnywhere ? element.innerText : spokenInside(element, generated);
 }
-
-/** What is inside is said otherwise than it is shown: by another name, or not at all. */
-const SAID_OTHERWISE = "img, svg, [aria-label], [aria-hidden=true], [title]";
 
 function spokenInside(element: Element, generated: GeneratedText): string {
   return generated.around(element, [...element.childNodes].map((node) => spoken(node, generated)).join(""));
@@ -96,4 +97,40 @@ function ownName(element: Element): string {
 function fromAttributes(element: Element): string {
   const names = ["alt", "placeholder", "title", "name", "aria-placeholder"];
   return names.map((name) => element.getAttribute(name) ?? "").find((value) => value.trim() !== "") ?? "";
+}
+
+interface Words {
+  isSeen: boolean;
+  readonly hidden: string[];
+}
+
+/** The texts inside of what can be used: a name made of what nobody sees is said to be so. */
+export class WidgetWords {
+  readonly #open: Words[] = [];
+
+  open(): void {
+    this.#open.push({ isSeen: false, hidden: [] });
+  }
+
+  addSeen(): void {
+    const innermost = this.#open.at(-1);
+    if (innermost !== undefined) innermost.isSeen = true;
+  }
+
+  addHidden(text: string): void {
+    const hidden = this.#open.at(-1)?.hidden;
+    if (hidden !== undefined && hidden.length < TEXTS_MAX)
+      hidden.push(squeeze(text.slice(0, 1000)).slice(0, START_CHARS));
+  }
+
+  /** Whether anything in it is seen, and whether what is said of it has something that is not. */
+  close(said: string): { readonly isSeen: boolean; readonly hidden: boolean } {
+    const words = this.#open.pop() ?? { isSeen: false, hidden: [] };
+    const outer = this.#open.at(-1);
+    if (outer !== undefined) {
+      outer.isSeen ||= words.isSeen;
+      outer.hidden.push(...words.hidden.slice(0, TEXTS_MAX - outer.hidden.length));
+    }
+    return { isSeen: words.isSeen, hidden: words.hidden.some((text) => saysEscaped(said, text)) };
+  }
 }

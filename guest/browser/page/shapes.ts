@@ -1,5 +1,7 @@
 import { type Area, intersection } from "./clipping.ts";
 
+const TERM = /([+-]?[\d.]+)(px|%)/g;
+
 /** One side of a box: where it begins, how long it is, and how much larger a pixel is drawn. */
 interface Side {
   readonly start: number;
@@ -112,8 +114,6 @@ function rectArea(clip: string, { x, y }: Sides): Area | undefined {
 function words(text: string): string[] {
   return text.match(/calc\([^()]*\)|\S+/g) ?? [];
 }
-
-const TERM = /([+-]?[\d.]+)(px|%)/g;
 
 /** `5px`, `50%` and `calc(100% - 5px)`. Of whatever else there is, no length is known. */
 function toPx(text: string, { length, scale }: Side): number {

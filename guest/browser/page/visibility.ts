@@ -1,4 +1,3 @@
-import { isTurnedAway } from "./backface.ts";
 import {
   type Area,
   areaOf,
@@ -12,7 +11,19 @@ import {
 } from "./clipping.ts";
 import { areLettersHidden, type Ground, groundWithin, pageGround } from "./letters.ts";
 import { shapeOf } from "./shapes.ts";
-import { SvgShapes } from "./svg-paint.ts";
+import { SvgShapes } from "./colours.ts";
+
+const FAINTEST_OPACITY = 0.05;
+const SMALLEST_FONT_PX = 4;
+/** Less of a thing than this says nothing. */
+const SMALLEST_SEEN_PX = 2;
+const SMALLEST_SCALE = 0.25;
+/** Of a frame, on either side. */
+const SMALLEST_SHARE = 0.25;
+const FAR_INDENT_PX = -500;
+/** Of a frame, on either side, without its border: in less, not even a word can be read. */
+const SMALLEST_FRAME_PX = 12;
+const AXES: Readonly<Record<string, string>> = { x: "1, 0, 0", y: "0, 1, 0", z: "0, 0, 1" };
 
 /** What an element hands down to what is in it. */
 export interface Surroundings {
@@ -30,17 +41,6 @@ export interface Place {
   readonly outer: Surroundings;
   readonly around: Surroundings;
 }
-
-const FAINTEST_OPACITY = 0.05;
-const SMALLEST_FONT_PX = 4;
-/** Less of a thing than this says nothing. */
-const SMALLEST_SEEN_PX = 2;
-const SMALLEST_SCALE = 0.25;
-/** Of a frame, on either side. */
-const SMALLEST_SHARE = 0.25;
-const FAR_INDENT_PX = -500;
-/** Of a frame, on either side, without its border: in less, not even a word can be read. */
-const SMALLEST_FRAME_PX = 12;
 
 /** Of the page as a whole, which is white where it does not say otherwise. */
 export function pageSurroundings(): Surroundings {
@@ -159,4 +159,31 @@ function textBox(text: Text, chars: number): DOMRect {
   range.setStart(text, 0);
   range.setEnd(text, chars);
   return range.getBoundingClientRect();
+}
+
+/** Whether the element shows its back, which is not drawn. */
+function isTurnedAway(element: Element, style: CSSStyleDeclaration): boolean {
+  if (style.backfaceVisibility !== "hidden" || !isTurnable(style)) return false;
+  let turned = matrixOf(style);
+  // A card that is turned over turns the sides that are fixed to it.
+  for (let { parentElement } = element; parentElement !== null; { parentElement } = parentElement) {
+    const outer = getComputedStyle(parentElement);
+    if (outer.transformStyle !== "preserve-3d") break;
+    turned = matrixOf(outer).multiply(turned);
+  }
+  return turned.inverse().m33 < 0;
+}
+
+function isTurnable({ display }: CSSStyleDeclaration): boolean {
+  return display !== "inline" && display !== "contents";
+}
+
+/** How things move and grow does not turn them. What is not drawn has no matrix, and is not turned. */
+function matrixOf({ rotate, transform }: CSSStyleDeclaration): DOMMatrix {
+  const own = new DOMMatrix(transform.startsWith("matrix") ? transform : "");
+  if (rotate === "none") return own;
+  const parts = rotate.split(" ");
+  const angle = parts.pop() ?? "0deg";
+  const [axis = "z"] = parts;
+  return new DOMMatrix(`rotate3d(${AXES[axis] ?? parts.join(", ")}, ${angle})`).multiply(own);
 }

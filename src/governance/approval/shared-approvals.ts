@@ -2,7 +2,7 @@ import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type ApprovalAnswer, type ApprovalDesk, decideHere } from "./approval-desk.ts";
+import { type ApprovalAnswer, type ApprovalService, decideHere } from "./approval-service.ts";
 import { approvalSchema } from "./approval-schema.ts";
 import type { Approval, Approvals } from "./approvals.ts";
 import type { ApprovalRow, PostgresApprovals } from "./postgres-approvals.ts";
@@ -30,7 +30,7 @@ const answerSchema = z.object({
 });
 
 /** What waits on any of the servers is seen and decided on all of them; each decides for its own calls what is done. */
-export class SharedApprovals implements ApprovalDesk {
+export class SharedApprovals implements ApprovalService {
   readonly #options: SharedApprovalsOptions;
   readonly #server = randomBytes(9).toString("base64url");
   readonly #key: Buffer;

@@ -1,5 +1,4 @@
-import { hiding, withoutTexts } from "../../telemetry/hiding-redactor.ts";
-import type { Redactor } from "../../telemetry/redact.ts";
+import { type Redactor, hiding, withoutTexts } from "../../telemetry/redact.ts";
 import { type Bounds, toBoundedJson } from "./bounded-json.ts";
 import type { LedgerEntry } from "./ledger.ts";
 import { type Draft, toDraft } from "./row.ts";

@@ -1,4 +1,4 @@
-import { withoutControls } from "../../telemetry/without-controls.ts";
+import { withoutControls } from "../../telemetry/plain-fields.ts";
 import type { LedgerFilter } from "./query.ts";
 import { COLUMNS, type LedgerRow } from "./row.ts";
 import type { LedgerReader } from "./store.ts";

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { withoutTexts } from "../../telemetry/hiding-redactor.ts";
+import { withoutTexts } from "../../telemetry/redact.ts";
 import type { LedgerEntry } from "./ledger.ts";
 import type { Recorded } from "./settlement-queue.ts";
 

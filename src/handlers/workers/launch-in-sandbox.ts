@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import { isDynamicPattern } from "tinyglobby";
-import { assertFewValues } from "../../sandbox/frame-values.ts";
+import { assertFewValues } from "../../sandbox/guest-connection.ts";
 import type { InstanceStarter } from "../../sandbox/instance-starter.ts";
 import type { HandlerLanguage } from "../generation.ts";
 import type { LaunchedWorker } from "./launch-process.ts";

@@ -3,9 +3,8 @@ import type { Changes } from "../../capability/registry.ts";
 import type { Conversation } from "../../call/call.ts";
 import type { ClientCapabilities } from "../exchange.ts";
 import type { JsonRpcNotification } from "../json-rpc.ts";
-import { isAtLeast } from "../log-level.ts";
-import { asking } from "./asking.ts";
-import { assertCanAnswer, type Question } from "./questions.ts";
+import { isAtLeast } from "../request-envelope.ts";
+import { assertCanAnswer, type Question, asking } from "./questions.ts";
 
 export interface LiveOptions {
   /** Sends a message that belongs to the request. */

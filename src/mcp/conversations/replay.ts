@@ -2,8 +2,7 @@ import type { Conversation } from "../../call/call.ts";
 import { CallSuspended } from "../../call/call.ts";
 import type { ClientCapabilities } from "../exchange.ts";
 import { isObject } from "../json-rpc.ts";
-import { asking } from "./asking.ts";
-import { assertCanAnswer, type Question, readElicitAnswer, readRoots, readSampleAnswer } from "./questions.ts";
+import { assertCanAnswer, type Question, readElicitAnswer, readRoots, readSampleAnswer, asking } from "./questions.ts";
 
 export interface ReplayOptions {
   readonly answers: Readonly<Record<string, unknown>>;

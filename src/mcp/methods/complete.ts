@@ -2,7 +2,7 @@ import type { Completer } from "../../capability/define.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Mcp } from "../mcp.ts";
-import { quotaMeta } from "../quota-meta.ts";
+import { quotaMeta } from "../request-envelope.ts";
 
 const MAX_VALUES = 100;
 

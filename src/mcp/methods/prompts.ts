@@ -3,7 +3,7 @@ import type { Exchange } from "../exchange.ts";
 import { isObject } from "../json-rpc.ts";
 import type { Mcp } from "../mcp.ts";
 import { paginate } from "../paginate.ts";
-import { quotaMeta } from "../quota-meta.ts";
+import { quotaMeta } from "../request-envelope.ts";
 import { runWithQuestions } from "./run-with-questions.ts";
 
 const PAGE_SIZE = 100;

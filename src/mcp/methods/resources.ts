@@ -7,10 +7,10 @@ import { OwlError } from "../../errors/owl-error.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Mcp } from "../mcp.ts";
 import { paginate } from "../paginate.ts";
-import { quotaMeta } from "../quota-meta.ts";
+import { quotaMeta } from "../request-envelope.ts";
 import { isModern } from "../versions.ts";
-import { resourceFilter } from "./resource-filter.ts";
 import { runWithQuestions } from "./run-with-questions.ts";
+import { skillFilter } from "../../capability/skill.ts";
 
 const PAGE_SIZE = 50;
 
@@ -136,4 +136,23 @@ function details({
     ...(icons !== undefined && { icons }),
     ...(_meta !== undefined && { _meta }),
   };
+}
+
+const FILTER = z.strictObject({
+  category: z.string().max(1000).optional(),
+  tag: z.union([z.string(), z.array(z.string()).max(20)]).optional(),
+  uri: z.string().max(4096).optional(),
+});
+
+/** What a client writes into `_meta` of `resources/list` to see some of the skills. Other resources fit no such filter. */
+export function resourceFilter(value: unknown): (resource: Resource) => boolean {
+  const { success, data } = FILTER.safeParse(value);
+  if (!success) {
+    throw new OwlError("invalid_params", `_meta["${META.filter}"] must be an object with category, tag or uri`, {
+      hint: 'write {"category": "ecommerce"}, {"tag": ["refund"]} or {"uri": "skill://ecommerce/*"}',
+    });
+  }
+  const { category, tag, uri } = data;
+  const isMeant = skillFilter({ category, uri, tags: typeof tag === "string" ? [tag] : tag });
+  return ({ definition: { skill } }) => skill !== undefined && isMeant(skill);
 }

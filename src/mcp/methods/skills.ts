@@ -4,12 +4,12 @@ import type { Resource } from "../../capability/registry.ts";
 import type { SkillFacts } from "../../capability/skill.ts";
 import { formatSkillUri } from "../../capability/skill-uri.ts";
 import { OwlError } from "../../errors/owl-error.ts";
-import type { Caller } from "../../call/caller.ts";
+import type { Caller } from "../../call/call.ts";
 import { silentConversation } from "../conversations/silent.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Mcp } from "../mcp.ts";
 import { paginate } from "../paginate.ts";
-import { quotaMeta } from "../quota-meta.ts";
+import { quotaMeta } from "../request-envelope.ts";
 
 const PAGE_SIZE = 50;
 /** Clients are told of changes; what they keep without asking would be old. */

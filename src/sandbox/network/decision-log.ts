@@ -1,5 +1,8 @@
 import type { Logger } from "../../telemetry/logger.ts";
 
+// A loop inside must not fill the log: each refused target is a line once, and only so many targets are.
+const MAX_TARGETS_LOGGED = 64;
+
 /** One attempt to reach something, as operators and the ledger see it. Nothing of a path, a header or a body is in it. */
 export interface EgressDecision {
   /** Counts up from 1 for each sandbox. An allowed attempt is reported twice with one id: when it opens and when it ends. */
@@ -21,16 +24,13 @@ export interface EgressDecision {
   readonly reason?: string;
 }
 
-export interface DecisionLogOptions {
+interface DecisionLogOptions {
   readonly sandboxId: string;
   readonly maxDecisions: number;
   readonly clock: () => number;
   readonly logger: Logger;
   readonly onDecision: ((decision: EgressDecision) => void) | undefined;
 }
-
-// A loop inside must not fill the log: each refused target is a line once, and only so many targets are.
-const MAX_TARGETS_LOGGED = 64;
 
 /** The last decisions of one sandbox. */
 export class DecisionLog {

@@ -1,8 +1,14 @@
-import { connect, type Socket } from "node:net";
+import { connect, type Socket, isIP } from "node:net";
 import { EgressRefusal } from "./refusal.ts";
 import { formatTarget, type Target } from "./admission.ts";
+import { Resolver } from "node:dns/promises";
+import { readFile, stat } from "node:fs/promises";
 
-export interface DialTo {
+const MAX_ADDRESSES_TRIED = 6;
+const HOSTS_FILE = "/etc/hosts";
+const MAX_HOSTS_BYTES = 1024 * 1024;
+
+interface DialTo {
   /** An address that was checked. */
   readonly address: string;
   readonly port: number;
@@ -15,15 +21,13 @@ export type Dial = (to: DialTo) => Socket;
 export const dialAddress: Dial = ({ address, port }) =>
   connect({ host: address, port, allowHalfOpen: true, noDelay: true });
 
-export interface DialOptions {
+interface DialOptions {
   readonly target: Target;
   readonly addresses: readonly string[];
   readonly dial: Dial;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
-
-const MAX_ADDRESSES_TRIED = 6;
 
 /** The first of the addresses that answers. Throws an `EgressRefusal`, or the signal's reason. */
 export async function dialFirst(options: DialOptions): Promise<{ socket: Socket; address: string }> {
@@ -61,4 +65,42 @@ async function settled(socket: Socket, options: { timeoutMs: number; signal: Abo
     // The listener stays, so that an error after the verdict ends in nothing worse than a closed socket.
     socket.on("error", (error) => done("code" in error && typeof error.code === "string" ? error.code : "error"));
   });
+}
+
+export type ResolveName = (name: string) => Promise<readonly string[]>;
+
+/**
+ * Asks the hosts file, then DNS for both families. Node's own `lookup` is not used: it blocks one of four threads that all file work
+ * shares, so a sandbox with a slow name server could stop the whole server.
+ */
+export function createResolver(options: { timeoutMs: number; servers?: readonly string[] }): ResolveName {
+  const dns = new Resolver({ timeout: options.timeoutMs, tries: 2 });
+  if (options.servers !== undefined) dns.setServers(options.servers);
+  return async (name) => {
+    const listed = await fromHostsFile(name);
+    if (listed.length > 0) return listed;
+    const [v4, v6] = await Promise.allSettled([dns.resolve4(name), dns.resolve6(name)]);
+    const addresses = [v4, v6].flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
+    if (addresses.length === 0 && v4.status === "rejected") throw v4.reason;
+    return addresses;
+  };
+}
+
+async function fromHostsFile(name: string): Promise<readonly string[]> {
+  try {
+    if ((await stat(HOSTS_FILE)).size > MAX_HOSTS_BYTES) return [];
+    return parseHostsFile(await readFile(HOSTS_FILE, "utf8"), name);
+  } catch {
+    // Without the file, DNS alone answers.
+    return [];
+  }
+}
+
+export function parseHostsFile(text: string, name: string): readonly string[] {
+  const addresses = new Set<string>();
+  for (const line of text.split("\n")) {
+    const [address = "", ...names] = (line.split("#", 1)[0] ?? "").trim().split(/\s+/);
+    if (isIP(address) !== 0 && names.some((entry) => entry.toLowerCase() === name)) addresses.add(address);
+  }
+  return [...addresses];
 }

@@ -4,7 +4,7 @@ import type { DecisionLog, EgressDecision } from "./decision-log.ts";
 import { type ListenerSocket, listenOnSocket } from "./listener-socket.ts";
 import { type Exchange, type ExchangeScope, recordRefusal } from "./exchange.ts";
 import { answerRefusal, forwardRequest } from "./forward-request.ts";
-import type { EgressLimits } from "./limits.ts";
+import type { EgressLimits } from "./controls.ts";
 import { EgressRefusal, toRawResponse } from "./refusal.ts";
 import { serveTunnel } from "./tunnel.ts";
 
@@ -21,7 +21,7 @@ export interface EgressListener {
   close(): Promise<void>;
 }
 
-export interface ListenerOptions {
+interface ListenerOptions {
   readonly folder: string;
   readonly ownerUid: number | undefined;
   readonly limits: EgressLimits;

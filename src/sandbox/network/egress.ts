@@ -1,12 +1,13 @@
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { AllowList } from "./allow-list.ts";
+import { AllowList } from "./admission.ts";
 import { type HostRule, parseAllowRule, type PresetName } from "../../config/hosts/allow-rule.ts";
-import { ALL_CONTROLS, type EgressControls } from "./controls.ts";
+import { ALL_CONTROLS, type EgressControls, DEFAULT_LIMITS, type EgressLimits } from "./controls.ts";
 import { DecisionLog, type EgressDecision } from "./decision-log.ts";
 import { type EgressListener, openListener } from "./egress-listener.ts";
-import { DEFAULT_LIMITS, type EgressLimits } from "./limits.ts";
-import { createResolver, type ResolveName } from "./resolve-name.ts";
+import { createResolver, type ResolveName } from "./dial.ts";
+
+const NO_PROXY = "localhost,127.0.0.1,::1";
 
 export interface EgressOptions {
   readonly logger: Logger;
@@ -90,4 +91,33 @@ async function readRules(
     rules.push(...entries.filter((entry) => entry.kind !== "preset"));
   }
   return rules;
+}
+
+export interface EgressEnvOptions {
+  /** Where the forwarder inside listens. */
+  readonly port?: number;
+  /** Where the preload for Node lies inside; absent: `fetch` of a Node that knows no proxy variables stays without network. */
+  readonly nodePreload?: string;
+}
+
+/** The environment that leads programs inside a sandbox to the proxy. It is a courtesy, not a control: there is no other way out. */
+export function egressEnv(options: EgressEnvOptions = {}): Record<string, string> {
+  const { port = 3128, nodePreload } = options;
+  const proxy = `http://127.0.0.1:${port}`;
+  return {
+    HTTP_PROXY: proxy,
+    HTTPS_PROXY: proxy,
+    ALL_PROXY: proxy,
+    NO_PROXY,
+    http_proxy: proxy,
+    https_proxy: proxy,
+    all_proxy: proxy,
+    no_proxy: NO_PROXY,
+    PIP_PROXY: proxy,
+    npm_config_proxy: proxy,
+    npm_config_https_proxy: proxy,
+    npm_config_noproxy: NO_PROXY,
+    // Newer Nodes read the variables above when they are told to, but keep to themselves why the proxy refused.
+    ...(nodePreload === undefined ? { NODE_USE_ENV_PROXY: "1" } : { NODE_OPTIONS: `--require ${nodePreload}` }),
+  };
 }

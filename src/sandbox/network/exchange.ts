@@ -1,11 +1,12 @@
 import type { Socket } from "node:net";
 import { type Admission, type AdmissionOptions, admit, type Target } from "./admission.ts";
-import type { EgressControls } from "./controls.ts";
+import type { EgressControls, EgressLimits } from "./controls.ts";
 import type { DecisionLog, EgressDecision } from "./decision-log.ts";
 import { dialFirst } from "./dial.ts";
 import { formatHost } from "../../config/hosts/host.ts";
-import type { EgressLimits } from "./limits.ts";
 import { EgressRefusal } from "./refusal.ts";
+
+const NO_BYTES = { bytesSent: 0, bytesReceived: 0 } as const;
 
 /** What all exchanges of one sandbox share. */
 export interface ExchangeScope {
@@ -74,8 +75,6 @@ export async function openExchange(target: Target, scope: ExchangeScope, signal:
     throw thrown;
   }
 }
-
-const NO_BYTES = { bytesSent: 0, bytesReceived: 0 } as const;
 
 /** `admission`: the rules allowed it, and the connection failed. */
 export function recordRefusal(

@@ -20,7 +20,7 @@ const HOP_BY_HOP = new Set([
   "upgrade",
 ]);
 
-export interface ForwardOptions {
+interface ForwardOptions {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly scope: ExchangeScope;

@@ -1,13 +1,17 @@
-import { chmod, chown, mkdir, mkdtemp, open, rename, rm } from "node:fs/promises";
-import type { Server } from "node:net";
-import { join } from "node:path";
+import { chmod, chown, mkdir, mkdtemp, open, rename, rm, readdir, stat } from "node:fs/promises";
+import { type Server, connect } from "node:net";
+import { join, basename, dirname } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
-import { SOCKET_NAME } from "./dead-listeners.ts";
 
 // The longest path that the kernel takes for a unix socket, with its closing NUL.
 const MAX_SOCKET_PATH_BYTES = 107;
 // Its real name is given to it when it listens: a socket of that name on which nobody listens is a dead server's.
 const UNBOUND_NAME = "n";
+/** Made by `mkdtemp`; anything else in the folder is not ours. */
+const SOCKET_FOLDER = /^d-/;
+export const SOCKET_NAME = "s";
+/** A folder without its socket may belong to a server that is about to make it; no server takes this long. */
+const MAX_START_MS = 60_000;
 
 export interface ListenerSocket {
   readonly path: string;
@@ -83,4 +87,44 @@ async function listening(server: Server, path: string): Promise<void> {
       resolve();
     });
   });
+}
+
+/** Removes the doors of servers that were killed. Those of living servers answer, and stay. */
+export async function removeDeadListeners(folder: string): Promise<number> {
+  let removed = 0;
+  for (const name of await readdir(folder).catch(() => [])) {
+    const own = join(folder, name);
+    if (!SOCKET_FOLDER.test(name) || !(await isDeadListener(own))) continue;
+    await rm(own, { recursive: true, force: true });
+    removed += 1;
+  }
+  return removed;
+}
+
+async function isDeadListener(own: string): Promise<boolean> {
+  const answer = await probeSocket(join(own, SOCKET_NAME));
+  if (answer !== "missing") return answer === "dead";
+  const { mtimeMs } = (await stat(own).catch(() => undefined)) ?? { mtimeMs: Date.now() };
+  return Date.now() - mtimeMs > MAX_START_MS;
+}
+
+/** `dead` only when the kernel says that nobody listens: every doubt counts as alive. */
+export async function probeSocket(path: string): Promise<"alive" | "dead" | "missing"> {
+  // Through a descriptor of the folder: the kernel takes only short paths for sockets.
+  const folder = await open(dirname(path), "r").catch(() => undefined);
+  if (folder === undefined) return "missing";
+  try {
+    return await new Promise((resolve) => {
+      const socket = connect(`/proc/self/fd/${folder.fd}/${basename(path)}`);
+      socket.once("connect", () => {
+        socket.destroy();
+        resolve("alive");
+      });
+      socket.once("error", (error: NodeJS.ErrnoException) => {
+        resolve(error.code === "ECONNREFUSED" ? "dead" : error.code === "ENOENT" ? "missing" : "alive");
+      });
+    });
+  } finally {
+    await folder.close();
+  }
 }

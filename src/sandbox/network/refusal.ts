@@ -12,7 +12,7 @@ export class EgressRefusal extends Error {
   }
 }
 
-export type RefusalStatus = 400 | 403 | 408 | 431 | 502 | 503 | 504;
+type RefusalStatus = 400 | 403 | 408 | 431 | 502 | 503 | 504;
 
 const MAX_PHRASE_CHARS = 200;
 

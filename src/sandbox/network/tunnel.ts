@@ -2,14 +2,14 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Target } from "./admission.ts";
 import { type Exchange, type ExchangeScope, openExchange, recordRefusal } from "./exchange.ts";
-import { ClientHelloFilter } from "./client-hello-filter.ts";
+import { ClientHelloFilter } from "./client-hello.ts";
 import { EgressRefusal, toRawResponse } from "./refusal.ts";
 import { parseConnectTarget, soleHostHeader } from "./request-target.ts";
 
 // TLS: fatal alert, unrecognized_name. Clients print its name, which says more than a closed connection.
 const UNRECOGNIZED_NAME_ALERT = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 
-export interface TunnelOptions {
+interface TunnelOptions {
   readonly request: IncomingMessage;
   readonly client: Socket;
   /** What the client sent behind its request, ahead of our answer. */

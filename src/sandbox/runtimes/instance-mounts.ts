@@ -1,8 +1,7 @@
 import { readlinkSync } from "node:fs";
-import { realpath, stat } from "node:fs/promises";
-import { posix } from "node:path";
+import { realpath, stat, lstat, readFile, chmod, mkdir, writeFile } from "node:fs/promises";
+import { posix, join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
-import type { EmptyPaths } from "./empty-paths.ts";
 import type { OpenedPath, Volume } from "./runtime.ts";
 
 /** Where the guest and its drivers are inside. */
@@ -112,4 +111,57 @@ async function mountSource(
 
 function overlaps(a: string, b: string): boolean {
   return a === b || a.startsWith(b === "/" ? b : `${b}/`) || b.startsWith(a === "/" ? a : `${a}/`);
+}
+
+/**
+ * Compares what a process sees with what the server opened. The folders were mounted by name or by descriptor, and a program
+ * on this machine that may write above them could have exchanged a name in that moment.
+ */
+export async function checkMounts(pid: number, mounts: readonly InstanceMount[]): Promise<void> {
+  const opened = mounts.filter((mount) => mount.opened !== undefined);
+  if (opened.length === 0) return;
+  const mounted = mountPoints(await readFile(`/proc/${pid}/mountinfo`, "utf8"));
+  for (const mount of opened) {
+    const { dev, ino } = await lstat(`/proc/${pid}/root${mount.guestPath}`, { bigint: true });
+    const isSame = dev === mount.opened?.dev && ino === mount.opened.ino;
+    const options = mounted.get(mount.guestPath);
+    if (isSame && options !== undefined && (!mount.isReadOnly || options.includes("ro"))) continue;
+    throw new OwlError(
+      "sandbox_unavailable",
+      `${mount.guestPath} of the sandbox is not the folder that was configured`,
+      {
+        hint: "Another program exchanged it while the sandbox started. Try again.",
+      },
+    );
+  }
+}
+
+/** The options of each mount point; the last mount on a point is the one that counts. */
+function mountPoints(mountinfo: string): ReadonlyMap<string, readonly string[]> {
+  const points = mountinfo.split("\n").map((line): [string, readonly string[]] => {
+    const [, , , , point = "", options = ""] = line.split(" ");
+    const unescaped = point.replaceAll(/\\([0-7]{3})/g, (_all, code: string) =>
+      String.fromCharCode(Number.parseInt(code, 8)),
+    );
+    return [unescaped, options.split(",")];
+  });
+  return new Map(points);
+}
+
+/** What is shown in the place of a secret. */
+export interface EmptyPaths {
+  readonly file: string;
+  readonly folder: string;
+}
+
+export async function provideEmptyPaths(stateFolder: string): Promise<EmptyPaths> {
+  const folder = join(stateFolder, "empty");
+  const paths = { file: join(folder, "file"), folder: join(folder, "folder") };
+  await mkdir(paths.folder, { recursive: true });
+  // Never replaced: sandboxes of other servers may have it mounted, and the kernel takes a mount away with its file.
+  await writeFile(paths.file, "", { flag: "wx", mode: 0o444 }).catch((error: unknown) => {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  });
+  await chmod(paths.folder, 0o555);
+  return paths;
 }

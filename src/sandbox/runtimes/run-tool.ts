@@ -14,14 +14,14 @@ export const TOOL_FOLDERS: readonly string[] = [
 
 const MAX_OUTPUT_CHARS = 64 * 1024;
 
-export interface ToolResult {
+interface ToolResult {
   /** `null` when it was ended by a signal or could not be started. */
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-export interface ToolCall {
+interface ToolCall {
   readonly command: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;

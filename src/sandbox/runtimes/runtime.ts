@@ -23,7 +23,7 @@ export interface OpenedPath extends FileIdentity {
 }
 
 /** A path in a volume that is mounted over itself, and so cannot be renamed or removed from inside. */
-export interface ProtectedMount {
+interface ProtectedMount {
   readonly relativePath: string;
   readonly kind: "file" | "folder";
   /** `pinned`: a writable folder above a protected path. */

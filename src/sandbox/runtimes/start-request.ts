@@ -1,8 +1,50 @@
+import type { InstanceSpec, TemplateTree, Resources } from "./runtime.ts";
 import { isAbsolute, relative } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
-import type { InstanceSpec } from "./runtime.ts";
 
+/** The system inside is read-only, so that pip puts packages into the workspace: nothing of the system's can break. */
+const PACKAGE_ENVIRONMENT = { PIP_BREAK_SYSTEM_PACKAGES: "1", PIP_DISABLE_PIP_VERSION_CHECK: "1" };
+const MAX_SHM_BYTES = 64 * 1024 * 1024;
 const MAX_ID_CHARS = 128;
+
+interface EnvironmentParts {
+  readonly template: TemplateTree | undefined;
+  /** Folders inside, between those of the template and that of the workspace. */
+  readonly path: readonly string[];
+  /** Of the runtime itself. */
+  readonly own: Readonly<Record<string, string>>;
+}
+
+/** Everything a program inside can read of an environment: nothing of the server's own. */
+export function instanceEnvironment(
+  spec: InstanceSpec,
+  { template, path, own }: EnvironmentParts,
+): Record<string, string> {
+  const folders = [...(template?.path ?? []), ...path, `${spec.workspacePath}/.local/bin`];
+  return {
+    HOME: spec.workspacePath,
+    PATH: [...new Set(folders)].join(":"),
+    LANG: "C.UTF-8",
+    TMPDIR: "/tmp",
+    USER: "sandbox",
+    LOGNAME: "sandbox",
+    SHELL: "/bin/bash",
+    ...PACKAGE_ENVIRONMENT,
+    ...template?.env,
+    ...spec.env,
+    OWLCLAW_WORKSPACE: spec.workspacePath,
+    ...own,
+  };
+}
+
+/** Memory for `/tmp` and `/dev/shm`: what is written there must leave some for programs. */
+export function temporarySpace({ diskBytes, memoryBytes }: Resources): {
+  readonly tmpBytes: number;
+  readonly shmBytes: number;
+} {
+  const tmpBytes = Math.min(diskBytes, Math.floor(memoryBytes / 2));
+  return { tmpBytes, shmBytes: Math.min(MAX_SHM_BYTES, tmpBytes) };
+}
 
 export interface StartRequest {
   readonly spec: InstanceSpec;

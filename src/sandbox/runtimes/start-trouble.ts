@@ -10,7 +10,7 @@ export interface TestStart {
   readonly signal: AbortSignal;
 }
 
-export interface StartTroubleOptions {
+interface StartTroubleOptions {
   readonly imageOf: (template: string) => string;
   /** Starts a place from the template's image, and leaves nothing of it. */
   readonly tryStart: (trial: TestStart) => Promise<void>;

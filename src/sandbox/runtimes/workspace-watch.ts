@@ -8,6 +8,12 @@ const SCAN_TIMEOUT_MS = 15_000;
 const MAX_UNMEASURED = 4;
 /** One file for so many bytes, as ext4 has them: a workspace of 2 GiB holds 131,072. */
 const BYTES_FOR_EACH_FILE = 16 * 1024;
+const WITH_SERVER = ["setpriv", "--pdeathsig", "KILL", "--"];
+/** Adds up each removed file once, however often it is open. Arguments: the device of the workspace, then folders of descriptors. */
+const SUM_REMOVED = `
+device="$1"; shift
+find -L "$@" -maxdepth 1 -type f -links 0 -printf '%D %i %b\\n' 2>/dev/null |
+  sort -u | awk -v device="$device" '$1 == device { blocks += $3; files += 1 } END { printf "%.0f %d", blocks * 512, files }'`;
 
 export interface WatchedWorkspace {
   readonly folder: string;
@@ -31,7 +37,7 @@ export interface WorkspaceSize {
   readonly files: number;
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   readonly intervalMs?: number | undefined;
   /** What each workspace holds, by folder; what cannot be measured is left out. */
   readonly measure?: (
@@ -129,8 +135,6 @@ async function diskUsage(flags: readonly string[], folder: string, signal: Abort
   return size === undefined ? undefined : Number(size);
 }
 
-const WITH_SERVER = ["setpriv", "--pdeathsig", "KILL", "--"];
-
 /** An ordinary user is root over the files of that user alone: a folder without rights hides nothing. */
 const READING_EVERYTHING = [
   "bwrap",
@@ -147,12 +151,6 @@ const READING_EVERYTHING = [
   "CAP_DAC_READ_SEARCH",
   "--",
 ];
-
-/** Adds up each removed file once, however often it is open. Arguments: the device of the workspace, then folders of descriptors. */
-const SUM_REMOVED = `
-device="$1"; shift
-find -L "$@" -maxdepth 1 -type f -links 0 -printf '%D %i %b\\n' 2>/dev/null |
-  sort -u | awk -v device="$device" '$1 == device { blocks += $3; files += 1 } END { printf "%.0f %d", blocks * 512, files }'`;
 
 /** What only an open descriptor still holds. Not seen: what is only mapped into memory, or on its way through a socket. */
 async function removedFiles(

@@ -1,5 +1,4 @@
-import { newSpanId } from "./random-ids.ts";
-import { toTraceparent, type TraceContext } from "./trace-context.ts";
+import { toTraceparent, type TraceContext, newSpanId } from "./trace-context.ts";
 
 export type SpanKind = "internal" | "server" | "client";
 export type AttributeValue = string | number | boolean;

@@ -1,6 +1,5 @@
-import { newRandomTraceId } from "./random-ids.ts";
+import { type TraceContext, newRandomTraceId } from "./trace-context.ts";
 import { Span, type SpanOptions, type SpanSink } from "./span.ts";
-import type { TraceContext } from "./trace-context.ts";
 
 export interface TracerOptions {
   readonly sink: SpanSink;

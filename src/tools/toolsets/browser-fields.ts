@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { GuestResult } from "../../sandbox/guest-methods.ts";
+import type { GuestResult } from "../../../contract/guest.ts";
 import type { JsonObject } from "../fit-value.ts";
 import { type Outcome, type ToolLimits, toParams } from "../sandbox-tool.ts";
 

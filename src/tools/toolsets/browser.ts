@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { GuestResult } from "../../sandbox/guest-methods.ts";
+import type { GuestResult } from "../../../contract/guest.ts";
 import { networkNote } from "../network-note.ts";
 import { defineSandboxTool, type Outcome, type SandboxTool, type ToolLimits } from "../sandbox-tool.ts";
 import {

@@ -10,7 +10,7 @@ import {
   type ToolLimits,
   timeoutField,
 } from "../sandbox-tool.ts";
-import type { GuestResult, Language } from "../../sandbox/guest-methods.ts";
+import type { GuestResult, Language } from "../../../contract/guest.ts";
 import type { ContentBlock } from "../../capability/content.ts";
 import { sandboxUri } from "../workspace-files.ts";
 

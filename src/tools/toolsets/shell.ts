@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { GuestResult } from "../../sandbox/guest-methods.ts";
+import type { GuestResult } from "../../../contract/guest.ts";
 import { leftRunning, outputChars, outputFields, outputShape, processesShape } from "../bounded-output.ts";
 import { networkNote } from "../network-note.ts";
 import {

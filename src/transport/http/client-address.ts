@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { BlockList, isIP } from "node:net";
-import { parseAddressRange } from "../../config/address-range.ts";
+import { parseAddressRange } from "../../config/value-rules.ts";
 
 /** What tells where a request comes from. */
 export interface Arrival {

@@ -4,9 +4,13 @@ import type { Authenticator } from "../../auth/authenticator.ts";
 import { ADMIN_SCOPE, type Principal } from "../../auth/principal.ts";
 import { requireScope } from "../../auth/protected-resource.ts";
 import type { LoginFacts, SessionAnswer } from "../../operator/contract.ts";
-import type { LoginBrake } from "../../operator/login-brake.ts";
-import type { OneTimeLinks } from "../../operator/one-time-links.ts";
-import { isSameSecret, type OperatorSession, type OperatorSessions } from "../../operator/operator-sessions.ts";
+import {
+  isSameSecret,
+  type OperatorSession,
+  type OperatorSessions,
+  type OneTimeLinks,
+  type LoginLimiter,
+} from "../../operator/operator-sessions.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { OperatorActs } from "../../call/operator-acts.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -18,7 +22,7 @@ import { readBody } from "./read-body.ts";
 export interface DashboardLoginParts {
   readonly sessions: OperatorSessions;
   readonly links: OneTimeLinks;
-  readonly brake: LoginBrake;
+  readonly brake: LoginLimiter;
   readonly authenticator: Authenticator | undefined;
   readonly addresses: ClientAddresses;
   readonly isTls: boolean;

@@ -1,5 +1,5 @@
 import type { Principal } from "../../auth/principal.ts";
-import { MAX_TIMER_MS } from "../../config/timer-limit.ts";
+import { MAX_TIMER_MS } from "../../config/value-rules.ts";
 import { type AnswerSink, onClose } from "./exchange-io.ts";
 
 /** A client that reads this much too slowly is cut off: its memory is ours. */

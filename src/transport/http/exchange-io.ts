@@ -3,8 +3,7 @@ import type { Principal } from "../../auth/principal.ts";
 import { ERROR_KINDS } from "../../errors/kinds.ts";
 import type { OwlError } from "../../errors/owl-error.ts";
 import { Lifeline } from "../../call/lifeline.ts";
-import type { RequestId } from "../../mcp/json-rpc.ts";
-import { toJsonParts } from "../../mcp/json-text.ts";
+import { type RequestId, toJsonParts } from "../../mcp/json-rpc.ts";
 import { PLAIN_VERSION } from "../../mcp/versions.ts";
 import { errorAnswer } from "../../mcp/wire-error.ts";
 

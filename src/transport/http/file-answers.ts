@@ -1,22 +1,11 @@
 import { Readable } from "node:stream";
 import { finished, pipeline } from "node:stream/promises";
 import { byteRange } from "../../capability/content.ts";
+import type { OpenFiles } from "../../call/workspace-files.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { bytesOfDigest } from "./content-digest.ts";
 import { type HttpExchange, sendJson } from "./exchange-io.ts";
 import { steadyBody } from "./steady-body.ts";
-
-export interface OpenFiles {
-  readonly name: string;
-  readonly wasCreated: boolean;
-  readonly maxBytes: number;
-  read(path: string): Promise<{
-    readonly sizeBytes: number;
-    bytes(start: number, end: number): AsyncIterable<Uint8Array>;
-  }>;
-  write(path: string, chunks: AsyncIterable<Uint8Array>): Promise<{ sizeBytes: number; isNew: boolean }>;
-  release(): void;
-}
 
 /** What became of a file, while the client cannot know it yet. */
 export interface FileAnswer {

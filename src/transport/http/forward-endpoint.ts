@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { ForwardDoor } from "../../cluster/forward-door.ts";
-import { FORWARD_HEADER } from "../../cluster/forward-line.ts";
+import type { ForwardReceiver } from "../../cluster/forward-receiver.ts";
+import { FORWARD_HEADER } from "../../cluster/forward-connection.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { header, lifeOf } from "./exchange-io.ts";
 import { readBytes } from "./read-body.ts";
 
 export interface ForwardEndpointOptions {
-  readonly door: ForwardDoor;
+  readonly door: ForwardReceiver;
   readonly maxBodyBytes: number;
 }
 

@@ -1,8 +1,8 @@
 import type { Server } from "node:http";
 import type { Server as HttpsServer } from "node:https";
 import type { Authenticator } from "../../auth/authenticator.ts";
-import type { ForwardDoor } from "../../cluster/forward-door.ts";
-import type { SessionHomes } from "../../cluster/session-homes.ts";
+import type { ForwardReceiver } from "../../cluster/forward-receiver.ts";
+import type { SessionOwners } from "../../cluster/session-owners.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Ledger } from "../../governance/ledger/ledger.ts";
 import type { OperatorActs } from "../../call/operator-acts.ts";
@@ -15,14 +15,16 @@ import { type HttpDoor, type HttpHandler, openHttpDoor } from "./http-door.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
 import type { MetricsDoor } from "./metrics-route.ts";
-import { OperatorApi, type OperatorDesk } from "./operator-api.ts";
+import { OperatorApi, type OperatorService } from "./operator-api.ts";
 import type { PeerUsers } from "./peer-users.ts";
 import { RelayedRequests } from "./relayed-requests.ts";
 import { RemoteSessions } from "./remote-sessions.ts";
 import { Router } from "./router.ts";
 import { type OperatorDoor, OperatorSandboxesEndpoint } from "./operator-sandboxes.ts";
-import { type FileDoor, SandboxFilesEndpoint } from "./sandbox-files.ts";
-import { type CertificateInUse, type TlsPair, TlsWatcher, toContext } from "./tls.ts";
+import type { WorkspaceFiles } from "../../call/workspace-files.ts";
+import { SandboxFilesEndpoint } from "./sandbox-files.ts";
+import type { CertificateInUse } from "../../operator/health-checks.ts";
+import { type TlsPair, TlsWatcher, toContext } from "./tls.ts";
 
 export interface HttpTransportOptions {
   readonly mcp: Mcp;
@@ -31,19 +33,19 @@ export interface HttpTransportOptions {
   /** Where only the server's own user may connect. */
   readonly peers?: PeerUsers | undefined;
   /** The files of sandboxes; without it there is no door to them. */
-  readonly files?: FileDoor | undefined;
+  readonly files?: WorkspaceFiles | undefined;
   /** The record of calls, for operators; without it there is no door to it. */
   readonly ledger?: Ledger | undefined;
   /** Where it is on record what operators do. */
   readonly acts?: OperatorActs | undefined;
   /** Statistics and approvals; without it there is no door to them. */
-  readonly desk?: OperatorDesk | undefined;
+  readonly desk?: OperatorService | undefined;
   /** Everybody's sandboxes, for operators. */
   readonly operator?: OperatorDoor | undefined;
   /** Calls of other servers; without it none are taken. */
-  readonly forwards?: ForwardDoor | undefined;
+  readonly forwards?: ForwardReceiver | undefined;
   /** Sessions of other servers, and the way to those of this one. */
-  readonly homes?: SessionHomes | undefined;
+  readonly homes?: SessionOwners | undefined;
   /** How everything is that the server depends on. */
   readonly health?: HealthDoor | undefined;
   readonly metrics?: MetricsDoor | undefined;
@@ -93,7 +95,7 @@ export class HttpTransport {
     if (homes !== undefined) this.#serveRelayed(homes);
     const guard = guardOf(http);
     const stallMs = http.requestTimeoutSeconds * 1000;
-    this.#files = options.files && new SandboxFilesEndpoint({ mcp, door: options.files, stallMs });
+    this.#files = options.files && new SandboxFilesEndpoint({ mcp, files: options.files, stallMs });
     this.#router = new Router({
       mcp,
       config,
@@ -115,7 +117,7 @@ export class HttpTransport {
   }
 
   /** Takes what clients of this server's sessions have sent to others. */
-  #serveRelayed(homes: SessionHomes): void {
+  #serveRelayed(homes: SessionOwners): void {
     const requests = new RelayedRequests({
       authenticator: this.#options.authenticator,
       beatMs: homes.leaseMs / BEATS_PER_LEASE,

@@ -1,6 +1,6 @@
-import type { SessionHomes } from "../../cluster/session-homes.ts";
+import type { SessionOwners } from "../../cluster/session-owners.ts";
 import { OwlError } from "../../errors/owl-error.ts";
-import type { Caller } from "../../call/caller.ts";
+import type { Caller } from "../../call/call.ts";
 import { Connection } from "../../mcp/connection.ts";
 import {
   type Incoming,
@@ -25,7 +25,7 @@ export interface LegacySseOptions {
   readonly keepAliveMs: number;
   readonly maxStreams: number;
   /** Other servers that share the load. */
-  readonly cluster?: { readonly homes: SessionHomes; readonly remote: RemoteSessions } | undefined;
+  readonly cluster?: { readonly homes: SessionOwners; readonly remote: RemoteSessions } | undefined;
 }
 
 interface Line {

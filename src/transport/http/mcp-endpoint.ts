@@ -1,4 +1,4 @@
-import type { SessionHomes } from "../../cluster/session-homes.ts";
+import type { SessionOwners } from "../../cluster/session-owners.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import { Connection } from "../../mcp/connection.ts";
 import { type JsonRpcRequest, type Parsed, parseMessages } from "../../mcp/json-rpc.ts";
@@ -31,7 +31,7 @@ export interface EndpointOptions {
   readonly sessionIdleMs: number;
   readonly keepAliveMs: number;
   /** Other servers that share the load. */
-  readonly cluster?: { readonly homes: SessionHomes; readonly remote: RemoteSessions } | undefined;
+  readonly cluster?: { readonly homes: SessionOwners; readonly remote: RemoteSessions } | undefined;
 }
 
 /** `POST`, `GET` and `DELETE /mcp`: finds out which era a request belongs to and hands it over. */

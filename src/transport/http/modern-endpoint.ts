@@ -1,7 +1,7 @@
 import { PROTOCOL_VERSION_META_KEY } from "@modelcontextprotocol/server";
 import type { IncomingMessage } from "node:http";
 import { toOwlError } from "../../errors/owl-error.ts";
-import type { Caller } from "../../call/caller.ts";
+import type { Caller } from "../../call/call.ts";
 import { Connection } from "../../mcp/connection.ts";
 import { isObject, type JsonRpcNotification, type JsonRpcRequest, type JsonRpcResponse } from "../../mcp/json-rpc.ts";
 import type { Mcp } from "../../mcp/mcp.ts";

@@ -12,7 +12,7 @@ import { readBody } from "./read-body.ts";
 import type { RequestTarget } from "./request-target.ts";
 
 /** What this door needs of those who know. */
-export interface OperatorDesk {
+export interface OperatorService {
   stats(filter: {
     readonly principal?: string;
     readonly fromMs?: number;
@@ -41,9 +41,9 @@ const decisionSchema = z.strictObject({
 /** `/api/stats` for everybody about themselves, and `/api/approvals` for operators. */
 export class OperatorApi {
   readonly #mcp: Mcp;
-  readonly #desk: OperatorDesk;
+  readonly #desk: OperatorService;
 
-  constructor({ mcp, desk }: { readonly mcp: Mcp; readonly desk: OperatorDesk }) {
+  constructor({ mcp, desk }: { readonly mcp: Mcp; readonly desk: OperatorService }) {
     this.#mcp = mcp;
     this.#desk = desk;
   }

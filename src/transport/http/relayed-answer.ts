@@ -1,4 +1,4 @@
-import type { ForwardLine } from "../../cluster/forward-door.ts";
+import type { ForwardedRequest } from "../../cluster/forward-receiver.ts";
 import type { AnswerSink } from "./exchange-io.ts";
 
 /** Writes an answer on the line of another server, which has the client. */
@@ -8,11 +8,11 @@ export class RelayedAnswer implements AnswerSink {
   writableEnded = false;
   /** Resolves when the answer is complete, or nobody is there for it any more. */
   readonly closed: Promise<void>;
-  readonly #line: ForwardLine;
+  readonly #line: ForwardedRequest;
   readonly #listeners: (() => void)[] = [];
   #resolveClosed: () => void = () => undefined;
 
-  constructor(line: ForwardLine) {
+  constructor(line: ForwardedRequest) {
     this.#line = line;
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;

@@ -1,5 +1,5 @@
 import type { Authenticator } from "../../auth/authenticator.ts";
-import type { ForwardLine } from "../../cluster/forward-door.ts";
+import type { ForwardedRequest } from "../../cluster/forward-receiver.ts";
 import type { SessionMessage } from "../../cluster/forward-message.ts";
 import type { SessionExchange } from "./exchange-io.ts";
 import { RelayedAnswer } from "./relayed-answer.ts";
@@ -23,7 +23,7 @@ export class RelayedRequests {
   }
 
   /** Resolves when the answer is complete. @throws OwlError for the other server to tell the client. */
-  async serve(message: SessionMessage, line: ForwardLine): Promise<null> {
+  async serve(message: SessionMessage, line: ForwardedRequest): Promise<null> {
     const { authenticator, beatMs, doors } = this.#options;
     const { door, method, sessionId, body, headers, label, traceId, authorization } = message;
     const principal = await authenticator.authenticate(authorization);

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { LineFailure } from "../../cluster/forward-line.ts";
+import { ForwardFailure } from "../../cluster/forward-connection.ts";
 import { type ForwardOutcome, type SessionMessage, valueOf } from "../../cluster/forward-message.ts";
-import type { ServerPlace } from "../../cluster/forwarder.ts";
-import type { SessionHomes } from "../../cluster/session-homes.ts";
+import type { ServerAddress } from "../../cluster/forwarder.ts";
+import type { SessionOwners } from "../../cluster/session-owners.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { Lifeline } from "../../call/lifeline.ts";
 import { isObject } from "../../mcp/json-rpc.ts";
@@ -26,11 +26,11 @@ export interface RelayOptions {
 
 /** Requests to sessions of other servers: each goes to the server that has its session, and its answer comes back as it is told. */
 export class RemoteSessions {
-  readonly #homes: SessionHomes;
+  readonly #homes: SessionOwners;
   readonly #lines = new Set<RelayLine>();
   #isClosing = false;
 
-  constructor(homes: SessionHomes) {
+  constructor(homes: SessionOwners) {
     this.#homes = homes;
   }
 
@@ -74,7 +74,7 @@ export class RemoteSessions {
   }
 
   /** Says no when nothing was done there, so that it can be tried again. */
-  async #try(place: ServerPlace, relayed: Relayed): Promise<boolean> {
+  async #try(place: ServerAddress, relayed: Relayed): Promise<boolean> {
     const { gone, message } = relayed;
     const { response, principal } = relayed.exchange;
     const line = new RelayLine({ response, principal, gone, silenceMs: this.#homes.leaseMs });
@@ -106,7 +106,7 @@ export class RemoteSessions {
       return true;
     }
     if (this.#isClosing) throw new OwlError("shutting_down", "the server is stopping", { cause: error });
-    if (error instanceof LineFailure && (!error.wasSent || isRepeatable(message))) return false;
+    if (error instanceof ForwardFailure && (!error.wasSent || isRepeatable(message))) return false;
     throw unreachable("does not answer; whether it has done what was asked is not known", undefined, error);
   }
 }

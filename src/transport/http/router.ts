@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Authenticator } from "../../auth/authenticator.ts";
-import { protectedResourceMetadata, requireScope, challenge } from "../../auth/protected-resource.ts";
+import { challenge, protectedResourceMetadata, requireScope } from "../../auth/protected-resource.ts";
 import { ADMIN_SCOPE, ANONYMOUS, type Principal } from "../../auth/principal.ts";
-import { FORWARD_PATH } from "../../cluster/forward-line.ts";
+import { FORWARD_PATH } from "../../cluster/forward-connection.ts";
 import type { Config } from "../../config/schema.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { Ledger } from "../../governance/ledger/ledger.ts";
 import type { OperatorActs } from "../../call/operator-acts.ts";
 import type { Mcp } from "../../mcp/mcp.ts";
-import { traceIdFrom } from "../../mcp/trace-id.ts";
+import { traceIdFrom } from "../../mcp/request-observer.ts";
 import { SUPPORTED_VERSIONS } from "../../mcp/versions.ts";
 import { OpenRequests } from "../open-requests.ts";
 import { ClientConnections, noConnectionLeft } from "./client-connections.ts";

@@ -1,5 +1,4 @@
 import type { Duplex } from "node:stream";
-import type { Principal } from "../../auth/principal.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import { quotaHeaders } from "../../governance/quota.ts";
 import { UNAPPROVED_MESSAGE } from "../../governance/refusal.ts";
@@ -9,21 +8,14 @@ import type { Mcp } from "../../mcp/mcp.ts";
 import { PLAIN_VERSION } from "../../mcp/versions.ts";
 import { announcedSha256 } from "./content-digest.ts";
 import { type HttpExchange, lifeOf, sendError } from "./exchange-io.ts";
-import { type FileAnswer, type OpenFiles, receiveFile, sendFile } from "./file-answers.ts";
+import type { OpenFiles, WorkspaceFiles } from "../../call/workspace-files.ts";
+import { type FileAnswer, receiveFile, sendFile } from "./file-answers.ts";
 import { refusalHeaders } from "./quota-headers.ts";
 import type { RequestTarget } from "./request-target.ts";
 
-/** What this door needs of sandboxes. */
-export interface FileDoor {
-  /** Throws as for an unknown sandbox when it is not the principal's own. */
-  open(principal: Principal, id: string): Promise<OpenFiles>;
-  /** The same, and throws as for an unknown one when it has ended: there is nothing to read in a new one. */
-  openLive(principal: Principal, id: string): Promise<OpenFiles>;
-}
-
 export interface SandboxFilesOptions {
   readonly mcp: Mcp;
-  readonly door: FileDoor;
+  readonly files: WorkspaceFiles;
   /** A client that is silent for so long in the middle of its file is cut off. */
   readonly stallMs: number;
 }
@@ -61,20 +53,20 @@ export class SandboxFilesEndpoint {
   }
 
   get(exchange: HttpExchange, target: RequestTarget): Promise<void> {
-    const { door } = this.#options;
+    const { files } = this.#options;
     return this.#serve(exchange, target, {
-      open: (id) => door.openLive(exchange.principal, id),
+      open: (id) => files.openLive(exchange.principal, id),
       act: (files, { path }) => sendFile(exchange, files, path),
     });
   }
 
   async put(exchange: HttpExchange, target: RequestTarget): Promise<void> {
-    const { door, stallMs } = this.#options;
+    const { files, stallMs } = this.#options;
     const { socket } = exchange.request;
     this.#receiving.add(socket);
     try {
       await this.#serve(exchange, target, {
-        open: (id) => door.open(exchange.principal, id),
+        open: (id) => files.open(exchange.principal, id),
         act: (files, { path, sha256 }) => receiveFile(exchange, { files, path, stallMs, sha256 }),
       });
     } finally {

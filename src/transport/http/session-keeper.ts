@@ -1,4 +1,4 @@
-import type { SessionHomes } from "../../cluster/session-homes.ts";
+import type { SessionOwners } from "../../cluster/session-owners.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { HttpExchange } from "./exchange-io.ts";
 import type { Session } from "./session.ts";
@@ -6,7 +6,7 @@ import type { Sessions } from "./sessions.ts";
 
 export interface SessionKeeperOptions {
   readonly sessions: Sessions;
-  readonly homes: SessionHomes;
+  readonly homes: SessionOwners;
   readonly logger: Logger;
 }
 

@@ -2,7 +2,7 @@ import type { SessionLog } from "../../cluster/session-log.ts";
 import type { TakenSession } from "../../cluster/session-state.ts";
 import type { SessionStore } from "../../cluster/session-store.ts";
 import { OwlError } from "../../errors/owl-error.ts";
-import type { Caller } from "../../call/caller.ts";
+import type { Caller } from "../../call/call.ts";
 import { Connection } from "../../mcp/connection.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../mcp/json-rpc.ts";
 import type { Mcp } from "../../mcp/mcp.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Config } from "../../config/schema.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
-import { traceIdFrom } from "../../mcp/trace-id.ts";
+import { traceIdFrom } from "../../mcp/request-observer.ts";
 import { sendError, sendJson } from "./exchange-io.ts";
 import { guardOf } from "./guards.ts";
 import type { HttpHandler } from "./http-door.ts";

@@ -1,3 +1,4 @@
+import type { CertificateInUse } from "../../operator/health-checks.ts";
 import { readFileSync } from "node:fs";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -31,13 +32,6 @@ export interface TlsWatcherOptions {
   readonly inUse: TlsPair;
   readonly logger: Logger;
   readonly onChange: (pair: TlsPair) => void;
-}
-
-/** What clients are shown. */
-export interface CertificateInUse {
-  readonly cert: Buffer;
-  /** The files hold something else, which cannot be used. */
-  readonly isRefused: boolean;
 }
 
 /** Calls back with each new certificate. A pair that does not fit is left alone: the one in use stays. */

@@ -1,5 +1,5 @@
 import { type IncomingMessage, type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { traceIdFrom } from "../../mcp/trace-id.ts";
+import { traceIdFrom } from "../../mcp/request-observer.ts";
 
 const TRACE_HEADER = "x-trace-id";
 

@@ -2,7 +2,7 @@ import { PROTOCOL_VERSION_META_KEY } from "@modelcontextprotocol/server";
 import type { Readable, Writable } from "node:stream";
 import type { Principal } from "../../auth/principal.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
-import type { Caller } from "../../call/caller.ts";
+import type { Caller } from "../../call/call.ts";
 import { Connection } from "../../mcp/connection.ts";
 import {
   type Incoming,
@@ -15,7 +15,7 @@ import {
   serializeMessage,
 } from "../../mcp/json-rpc.ts";
 import type { Mcp } from "../../mcp/mcp.ts";
-import { newTraceId } from "../../mcp/trace-id.ts";
+import { newTraceId } from "../../mcp/request-observer.ts";
 import { hasBatches, isModern, isSupported } from "../../mcp/versions.ts";
 import { errorAnswer } from "../../mcp/wire-error.ts";
 import { decodeUtf8 } from "../decode-utf8.ts";

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import Database from "libsql";
 import { describe, expect, test } from "vitest";
-import { displayWidth } from "../../../src/cli/display-width.ts";
+import { displayWidth } from "../../../src/cli/text.ts";
 import { run } from "../../../src/cli/run.ts";
 import { formatHead } from "../../../src/governance/ledger/checkpoint.ts";
 import { ENTRY, entry } from "../governance/ledger/ledger-entry.ts";

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { displayWidth } from "../../../src/cli/display-width.ts";
+import { toLine, withoutTerminalControls, displayWidth } from "../../../src/cli/text.ts";
 import { renderTable } from "../../../src/cli/table.ts";
-import { toLine, withoutTerminalControls } from "../../../src/cli/text.ts";
 
 const columns = ["NAME", "DESCRIPTION"];
 

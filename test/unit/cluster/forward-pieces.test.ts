@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { PieceReader, PieceWriter } from "../../../src/cluster/forward-pieces.ts";
+import { PieceReader, PieceWriter } from "../../../src/cluster/forward-connection.ts";
 import { ForwardSeal } from "../../../src/cluster/forward-seal.ts";
 
 const seal = new ForwardSeal("the servers of these tests share this key of theirs");

@@ -1,19 +1,18 @@
 import { createServer, type Server } from "node:http";
 import { once } from "node:events";
 import { afterEach, expect, test, vi } from "vitest";
-import { type Tool, Changes } from "../../../src/capability/registry.ts";
+import { Changes, type Tool } from "../../../src/capability/registry.ts";
 import type { CallContext } from "../../../src/capability/context.ts";
 import { compileTool } from "../../../src/capability/define-tool.ts";
-import { ForwardDoor } from "../../../src/cluster/forward-door.ts";
+import { ForwardReceiver } from "../../../src/cluster/forward-receiver.ts";
 import type { ForwardMessage, SandboxMessage } from "../../../src/cluster/forward-message.ts";
 import { ForwardSeal } from "../../../src/cluster/forward-seal.ts";
 import { Forwarder } from "../../../src/cluster/forwarder.ts";
 import { ServerRegistry } from "../../../src/cluster/server-registry.ts";
-import { type Call, contextOf } from "../../../src/call/call.ts";
-import { EgressMeter } from "../../../src/call/egress-meter.ts";
+import { type Call, contextOf, EgressMeter } from "../../../src/call/call.ts";
 import { Lifeline } from "../../../src/call/lifeline.ts";
 import { silentConversation } from "../../../src/mcp/conversations/silent.ts";
-import { SandboxHomes } from "../../../src/server/sandbox-homes.ts";
+import { SandboxOwners } from "../../../src/cluster/sandbox-owners.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 import { ForwardEndpoint } from "../../../src/transport/http/forward-endpoint.ts";
 
@@ -49,10 +48,14 @@ async function twoServers(run: Run): Promise<{ readonly tool: Tool; readonly doo
   };
   const registry = new ServerRegistry({ database, serverId: HOME, leaseMs: 60_000 });
   const forwarder = new Forwarder({ seal, registry, logger: SILENT_LOGGER });
-  const near = new SandboxHomes({ serverId: "BBBBBBBBBBBB", forwarder, changes, timeoutMs });
-  const home = new SandboxHomes({ serverId: HOME, forwarder, changes, timeoutMs });
+  const near = new SandboxOwners({ serverId: "BBBBBBBBBBBB", forwarder, changes, timeoutMs });
+  const home = new SandboxOwners({ serverId: HOME, forwarder, changes, timeoutMs });
   const endpoint = new ForwardEndpoint({
-    door: new ForwardDoor({ seal, serverId: HOME, run: (message, line) => home.run(sandboxMessage(message), line) }),
+    door: new ForwardReceiver({
+      seal,
+      serverId: HOME,
+      run: (message, line) => home.run(sandboxMessage(message), line),
+    }),
     maxBodyBytes: 1_000_000,
   });
   const door = createServer((request, response) => void endpoint.post(request, response)).listen(0, "127.0.0.1");

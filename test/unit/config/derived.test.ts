@@ -3,12 +3,14 @@ import { Ajv } from "ajv";
 import fc from "fast-check";
 import { parse } from "yaml";
 import { describe, expect, test } from "vitest";
-import { effectiveValues } from "../../../src/config/describe.ts";
-import { configJsonSchema } from "../../../src/config/json-schema.ts";
+import {
+  effectiveValues,
+  configJsonSchema,
+  renderSampleYaml,
+  configReference,
+} from "../../../src/config/render-config.ts";
 import { CONFIG_KEYS, envName, type ConfigKey } from "../../../src/config/keys.ts";
 import { loadConfig } from "../../../src/config/load.ts";
-import { configReference } from "../../../src/config/reference.ts";
-import { renderSampleYaml } from "../../../src/config/render-yaml.ts";
 import { DEFAULT_CONFIG } from "../../../src/config/schema.ts";
 import { selfSignedCertificatePem } from "../auth/self-signed-certificate.ts";
 import { temporaryFolder } from "./temporary-folder.ts";

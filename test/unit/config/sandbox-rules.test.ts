@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ConfigError, type ConfigIssue } from "../../../src/config/config-error.ts";
-import { effectiveValues } from "../../../src/config/describe.ts";
+import { effectiveValues } from "../../../src/config/render-config.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 

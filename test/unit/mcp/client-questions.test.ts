@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Lifeline } from "../../../src/call/lifeline.ts";
-import { ClientQuestions } from "../../../src/mcp/conversations/client-questions.ts";
+import { ClientQuestions } from "../../../src/mcp/peer.ts";
 import type { Question } from "../../../src/mcp/conversations/questions.ts";
 
 const QUESTION: Question = { method: "roots/list", params: {} };

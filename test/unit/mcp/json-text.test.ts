@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { markImmutable } from "../../../src/capability/content.ts";
-import { toJsonParts } from "../../../src/mcp/json-text.ts";
+import { toJsonParts } from "../../../src/mcp/json-rpc.ts";
 
 function toJsonText(body: unknown): string {
   return Buffer.concat(toJsonParts(body).map((part) => Buffer.from(part))).toString();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Caller } from "../../../src/call/caller.ts";
+import type { Caller } from "../../../src/call/call.ts";
 import { Lifeline } from "../../../src/call/lifeline.ts";
 import { Subscriptions } from "../../../src/mcp/subscriptions.ts";
 

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { RequestStates } from "../../../src/mcp/request-state.ts";
-import { KeptStates } from "../../../src/mcp/used-states.ts";
+import { RequestStates, KeptStates } from "../../../src/mcp/request-state.ts";
 
 test("a state is used once, until it would have ended by itself", () => {
   let nowMs = 0;

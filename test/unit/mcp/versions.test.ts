@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ERROR_KINDS, type ErrorKind } from "../../../src/errors/kinds.ts";
 import { OwlError } from "../../../src/errors/owl-error.ts";
-import { traceIdFrom } from "../../../src/mcp/trace-id.ts";
+import { traceIdFrom } from "../../../src/mcp/request-observer.ts";
 import { assertNegotiable, unsupportedVersion } from "../../../src/mcp/versions.ts";
 import { errorAnswer, isToolError, kindOfCode, toWireError, wireCode } from "../../../src/mcp/wire-error.ts";
 

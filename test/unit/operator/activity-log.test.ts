@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { Activity } from "../../../src/operator/activity.ts";
-import { ActivityLog } from "../../../src/operator/activity-log.ts";
+import { ActivityLog, type Activity } from "../../../src/operator/activity-log.ts";
 
 const USE = {
   instanceId: "owl-1",

@@ -1,7 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { LoginBrake } from "../../../src/operator/login-brake.ts";
-import { OneTimeLinks } from "../../../src/operator/one-time-links.ts";
-import { OperatorSessions } from "../../../src/operator/operator-sessions.ts";
+import { OperatorSessions, OneTimeLinks, LoginLimiter } from "../../../src/operator/operator-sessions.ts";
 import { isOwlError } from "../../../src/errors/owl-error.ts";
 
 beforeEach(() => vi.useFakeTimers());
@@ -83,7 +81,7 @@ describe("a link", () => {
 });
 
 describe("the brake", () => {
-  function waitOf(brake: LoginBrake, peer: string): unknown {
+  function waitOf(brake: LoginLimiter, peer: string): unknown {
     try {
       brake.check(peer);
       return 0;
@@ -93,7 +91,7 @@ describe("the brake", () => {
   }
 
   test("doubles the wait with each failure up to a minute, for this address alone", () => {
-    const brake = new LoginBrake();
+    const brake = new LoginLimiter();
     const waits: unknown[] = [];
     for (let failure = 0; failure < 11; failure += 1) {
       brake.failed("a");

@@ -1,7 +1,7 @@
 import { duplexPair } from "node:stream";
 import { expect, test } from "vitest";
 import { ActivityLog } from "../../../src/operator/activity-log.ts";
-import { SandboxDesk } from "../../../src/operator/sandbox-desk.ts";
+import { OperatorSandboxService } from "../../../src/operator/sandbox-service.ts";
 import { sandboxRoutes } from "../../../src/operator/sandbox-routes.ts";
 import { GuestClient } from "../../../src/sandbox/guest-client.ts";
 import type { ConnectedInstance, InstanceStarter } from "../../../src/sandbox/instance-starter.ts";
@@ -37,7 +37,7 @@ function lab(placeEndsInMs: number | undefined) {
     startTexts: undefined,
   });
   const recorded: unknown[] = [];
-  const desk = new SandboxDesk({
+  const desk = new OperatorSandboxService({
     sandboxes: { findByInstance: () => sandbox } as unknown as Sandboxes,
     activity: new ActivityLog(),
     record: async ({ name, args }) => void recorded.push([name, args]),

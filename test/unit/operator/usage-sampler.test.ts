@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { UsageSampler } from "../../../src/operator/usage-sampler.ts";
+import { UsageSampler } from "../../../src/operator/current-state.ts";
 
 afterEach(() => vi.useRealTimers());
 

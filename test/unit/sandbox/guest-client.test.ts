@@ -1,33 +1,29 @@
+import { once } from "node:events";
 import { duplexPair, type Duplex } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
-import {
-  createMessageConnection,
-  type MessageConnection,
-  ResponseError,
-  StreamMessageReader,
-  StreamMessageWriter,
-} from "vscode-jsonrpc/node";
+import { type Handlers, ServerConnection } from "../../../guest/connection.ts";
+import { Failure } from "../../../guest/failure.ts";
 import { GuestClient, GuestLost } from "../../../src/sandbox/guest-client.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 
 const NO_LIMIT = { timeoutMs: 60_000 };
 
-interface Line {
+interface Opened {
   readonly client: GuestClient;
   /** The other end of the stream, for a guest that user code has taken over. */
   readonly inside: Duplex;
 }
 
-function open(maxFrameBytes = 100_000): Line {
+function open(maxFrameBytes = 100_000): Opened {
   const [host, inside] = duplexPair();
   const client = new GuestClient({ stream: host, maxFrameBytes, logger: SILENT_LOGGER });
   onTestFinished(() => client.fail("the test is over"));
   return { client, inside };
 }
 
-function guestOn(inside: Duplex): MessageConnection {
-  const guest = createMessageConnection(new StreamMessageReader(inside), new StreamMessageWriter(inside));
-  guest.listen();
+function serve(inside: Duplex, handlers: Partial<Handlers>): ServerConnection {
+  const guest = new ServerConnection(inside, inside);
+  guest.serve(handlers);
   return guest;
 }
 
@@ -47,20 +43,21 @@ async function firstRequest(inside: Duplex): Promise<{ id: string; method: strin
 
 test("an answer in the agreed form comes back", async () => {
   const { client, inside } = open();
-  guestOn(inside).onRequest("guest.hello", () => ({ version: "1", languages: ["python"] }));
+  serve(inside, { "guest.hello": () => ({ version: "1", languages: ["python"] }) });
   expect(await client.request("guest.hello", {}, NO_LIMIT)).toEqual({ version: "1", languages: ["python"] });
 });
 
-test("an answer with more than was agreed ends the line", async () => {
+test("an answer with more than was agreed ends the connection", async () => {
   const { client, inside } = open();
-  guestOn(inside).onRequest("guest.hello", () => ({ version: "1", languages: ["python"], extra: 1 }));
+  const answer = { version: "1", languages: ["python"], extra: 1 } as const;
+  serve(inside, { "guest.hello": () => answer });
   await expect(client.request("guest.hello", {}, NO_LIMIT)).rejects.toThrow(
     "its answer to guest.hello is not as agreed",
   );
   expect(client.isLost).toBe(true);
 });
 
-test("request ids on the wire are random, not the library's numbers", async () => {
+test("request ids are random", async () => {
   const ids = await Promise.all(
     [1, 2].map(async () => {
       const { client, inside } = open();
@@ -80,7 +77,7 @@ test.each([
   ["an output that is not as agreed", { jsonrpc: "2.0", method: "output", params: { callId: 7 } }],
   ["something that is no message", [1, 2, 3]],
   ["null", null],
-])("%s ends the line and everything that waits on it", async (_what, message) => {
+])("%s ends the connection and every request on it", async (_what, message) => {
   const { client, inside } = open();
   const waiting = client.request("guest.hello", {}, NO_LIMIT);
   send(inside, message);
@@ -96,21 +93,21 @@ test("a guest that ends in the middle of a frame has violated nothing", async ()
   expect(client.hasViolated).toBe(false);
 });
 
-test("bytes that are no JSON end the line", async () => {
+test("bytes that are not JSON end the connection", async () => {
   const { client, inside } = open();
   inside.write("Content-Length: 3\r\n\r\n{]}");
   expect(await client.lost).toMatch(/malformed frame/);
 });
 
-test("a frame over the limit ends the line before its body is read", async () => {
+test("a frame over the limit ends the connection before its body is read", async () => {
   const { client, inside } = open(1024);
   inside.write("Content-Length: 1025\r\n\r\n");
   expect(await client.lost).toBe("malformed frame: 1025 bytes are announced, and guest.maxFrameBytes is 1024");
 });
 
-test("an answer that breaks the schema ends the line", async () => {
+test("an answer that breaks the schema ends the connection", async () => {
   const { client, inside } = open();
-  guestOn(inside).onRequest("file.write", () => ({ path: 1 }));
+  serve(inside, { "file.write": () => ({ path: 1 }) as never });
   const params = { path: "a", content: "", encoding: "utf-8", mode: "overwrite" } as const;
   await expect(client.request("file.write", params, NO_LIMIT)).rejects.toThrow(
     "its answer to file.write is not as agreed",
@@ -120,8 +117,10 @@ test("an answer that breaks the schema ends the line", async () => {
 
 test("a failure that the caller can repair keeps its reason and its hint, cut to a bearable length", async () => {
   const { client, inside } = open();
-  guestOn(inside).onRequest("file.list", () => {
-    throw new ResponseError(-32050, "x", { kind: "not_found", message: "m".repeat(9000), hint: "look elsewhere" });
+  serve(inside, {
+    "file.list": () => {
+      throw new Failure("not_found", "m".repeat(9000), "look elsewhere");
+    },
   });
   const params = { path: ".", recursive: false, includeHidden: false, maxEntries: 1 };
   await expect(client.request("file.list", params, NO_LIMIT)).rejects.toMatchObject({
@@ -136,10 +135,12 @@ test("a failure that the caller can repair keeps its reason and its hint, cut to
 test("the guest is told to stop when the caller goes away, and its answer still counts", async () => {
   const { client, inside } = open();
   const abort = new AbortController();
-  guestOn(inside).onRequest("shell.output", async (_params: unknown, token) => {
-    abort.abort();
-    await new Promise((resolve) => token.onCancellationRequested(resolve));
-    return { text: "so far", cursor: 6, skippedChars: 0, isRunning: true, exitCode: null, signal: null };
+  serve(inside, {
+    "shell.output": async (_params, signal) => {
+      abort.abort();
+      if (!signal.aborted) await once(signal, "abort");
+      return { text: "so far", cursor: 6, skippedChars: 0, isRunning: true, exitCode: null, signal: null };
+    },
   });
   const params = { processId: "1", cursor: 0, maxChars: 10, waitMs: 0 };
   const answer = await client.request("shell.output", params, { ...NO_LIMIT, signal: abort.signal });
@@ -150,13 +151,38 @@ test("output is routed by call, and output of no call is dropped", async () => {
   const { client, inside } = open();
   const heard: string[] = [];
   const { callId, stop } = client.listen(({ text }) => heard.push(text));
-  const guest = guestOn(inside);
-  guest.onRequest("guest.hello", async () => {
-    await guest.sendNotification("output", { callId, stream: "stdout", text: "mine" });
-    await guest.sendNotification("output", { callId: "another", stream: "stdout", text: "not mine" });
-    return { version: "1", languages: [] };
+  const guest = serve(inside, {
+    "guest.hello": () => {
+      guest.sendOutput({ callId, stream: "stdout", text: "mine" });
+      guest.sendOutput({ callId: "another", stream: "stdout", text: "not mine" });
+      return { version: "1", languages: [] };
+    },
   });
   await client.request("guest.hello", {}, NO_LIMIT);
   stop();
   expect(heard).toEqual(["mine"]);
+});
+
+test("a request whose caller is gone already is not sent", async () => {
+  const { client, inside } = open();
+  serve(inside, { "guest.hello": () => Promise.reject(new Error("it was sent")) });
+  await expect(client.request("guest.hello", {}, { ...NO_LIMIT, signal: AbortSignal.abort() })).rejects.toMatchObject({
+    kind: "cancelled",
+  });
+});
+
+test("after a flood of frames the sandbox waits, not the server", async () => {
+  const { client, inside } = open(32 * 1024 * 1024);
+  let chars = 0;
+  const { callId } = client.listen(({ text }) => (chars += text.length), Number.POSITIVE_INFINITY);
+  const text = "x".repeat(200_000);
+  let isTaken = true;
+  for (let sent = 0; sent < 300 && isTaken; sent += 1) {
+    send(inside, { jsonrpc: "2.0", method: "output", params: { callId, stream: "stdout", text } });
+    await new Promise((resolve) => setImmediate(resolve));
+    isTaken = !inside.writableNeedDrain;
+  }
+  expect(isTaken).toBe(false);
+  expect(chars).toBeGreaterThan(10_000_000);
+  expect(chars).toBeLessThan(40_000_000);
 });

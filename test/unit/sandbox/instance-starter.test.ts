@@ -1,7 +1,7 @@
 import { Templates } from "../../../src/sandbox/templates.ts";
 import { duplexPair, PassThrough } from "node:stream";
-import { createMessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { ServerConnection } from "../../../guest/connection.ts";
 import { OwlError } from "../../../src/errors/owl-error.ts";
 import type { Instance, InstanceExit, Runtime, RuntimeTrouble } from "../../../src/sandbox/runtimes/runtime.ts";
 import {
@@ -12,7 +12,7 @@ import {
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 import { PLAN } from "./instance-plan.ts";
 
-const HELLO = { version: "1", languages: ["python"] };
+const HELLO = { version: "1", languages: ["python"] } as const;
 
 interface Fixture {
   readonly instance: ConnectedInstance;
@@ -21,18 +21,16 @@ interface Fixture {
   silence(): void;
 }
 
-/** A cell that lives until it is stopped, whatever its guest does. */
+/** An instance that lives until it is stopped, whatever its guest does. */
 async function open(exit: InstanceExit): Promise<Fixture> {
   const [host, inside] = duplexPair();
-  const guest = createMessageConnection(new StreamMessageReader(inside), new StreamMessageWriter(inside));
-  guest.onRequest("guest.hello", () => HELLO);
-  guest.listen();
+  new ServerConnection(inside, inside).serve({ "guest.hello": () => HELLO });
   let stop: (exit: InstanceExit) => void = () => undefined;
   const exited = new Promise<InstanceExit>((resolve) => {
     stop = resolve;
   });
   const cell: Instance = {
-    id: "cell",
+    id: "owl-test",
     stream: host,
     diagnostics: new PassThrough(),
     exited,
@@ -85,7 +83,7 @@ test("a guest that was taken over is ended at once, and the reason is what it sa
   expect(await instance.ended).toContain("malformed frame");
 });
 
-test("why a guest fell silent is asked after its cell was stopped", async () => {
+test("why a guest fell silent is asked after its instance was stopped", async () => {
   const { instance, silence } = await open({ code: 137, signal: null, reason: "memory" });
   stopTheClock();
   silence();

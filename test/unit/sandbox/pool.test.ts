@@ -1,6 +1,6 @@
 import { duplexPair } from "node:stream";
-import { createMessageConnection, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { ServerConnection } from "../../../guest/connection.ts";
 import { GuestClient } from "../../../src/sandbox/guest-client.ts";
 import type { ConnectedInstance } from "../../../src/sandbox/instance-starter.ts";
 import { Pool, type WarmInstance, type PoolOptions } from "../../../src/sandbox/pool.ts";
@@ -10,12 +10,12 @@ import { PLAN } from "./instance-plan.ts";
 /** A place whose guest knows how to warm up and nothing else. */
 function makePlace(warmed: unknown[]): ConnectedInstance {
   const [host, inside] = duplexPair();
-  const guest = createMessageConnection(new StreamMessageReader(inside), new StreamMessageWriter(inside));
-  guest.onRequest("code.warm", (params: unknown) => {
-    warmed.push(params);
-    return {};
+  new ServerConnection(inside, inside).serve({
+    "code.warm": (params) => {
+      warmed.push(params);
+      return {};
+    },
   });
-  guest.listen();
   const client = new GuestClient({ stream: host, maxFrameBytes: 10_000, logger: SILENT_LOGGER });
   return {
     client,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SerialQueue } from "../../../src/sandbox/serial-queue.ts";
+import { SerialQueue } from "../../../src/sandbox/sandbox.ts";
 
 test("tasks run one after the other, in order, whatever becomes of them", async () => {
   const queue = new SerialQueue();

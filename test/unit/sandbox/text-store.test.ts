@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TextStore } from "../../../src/sandbox/text-store.ts";
+import { TextStore } from "../../../src/sandbox/workspace-start.ts";
 
 test("a text that several have is kept once, until the last of them has dropped it", () => {
   const store = new TextStore(100);

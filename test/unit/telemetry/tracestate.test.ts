@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { readTraceContext } from "../../../src/telemetry/tracing/trace-context.ts";
-import { readTracestate } from "../../../src/telemetry/tracing/tracestate.ts";
+import { readTraceContext, readTracestate } from "../../../src/telemetry/tracing/trace-context.ts";
 
 const TRACEPARENT = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { activeSpan, runInSpan, traced, untraced } from "../../../src/telemetry/tracing/active-span.ts";
-import { toOtlpJson } from "../../../src/telemetry/tracing/otlp-json.ts";
+import { toOtlpJson } from "../../../src/telemetry/tracing/otlp-exporter.ts";
 import { centred, clockMs, type SpanRecord } from "../../../src/telemetry/tracing/span.ts";
 import { Tracer } from "../../../src/telemetry/tracing/tracer.ts";
 

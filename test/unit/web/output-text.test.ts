@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Activity } from "../../../src/operator/activity.ts";
+import type { Activity } from "../../../src/operator/activity-log.ts";
 import { OutputText, plainLines } from "../../../web/src/views/sandbox/output-text.ts";
 import { PrintedText } from "../../../web/src/views/sandbox/printed-text.ts";
 

@@ -1,15 +1,16 @@
 import type { Logger } from "../../../telemetry/logger.ts";
-import type { ControlGroupTree } from "./cgroups/control-group.ts";
+import type { ControlGroupTree } from "./cgroups/limited-groups.ts";
 import type { InstanceFolders } from "./instance-folders.ts";
-import type { Controls } from "./controls.ts";
 import type { DiskImages } from "./disk-image.ts";
 import type { GuestCopies } from "./guest-copy.ts";
 import type { Interpreter } from "./interpreters.ts";
 import type { Records } from "./records.ts";
 import type { UidRange } from "./uid-range.ts";
-import type { EmptyPaths } from "../empty-paths.ts";
+import type { EmptyPaths } from "../instance-mounts.ts";
 import type { TemplateTree } from "../runtime.ts";
 import type { WorkspaceWatch } from "../workspace-watch.ts";
+
+export const NONE_OFF: Controls = new Set();
 
 /** What all cells of one server share. */
 export interface BubblewrapHost {
@@ -37,3 +38,21 @@ export interface BubblewrapHost {
   readonly logger: Logger;
   readonly controlsOff: Controls;
 }
+
+/** The controls that tests switch off one by one, to show that each attack would succeed without them. No setting reaches this. */
+export type Control =
+  | "seccomp"
+  | "network"
+  | "processes"
+  | "system-tree"
+  | "nested-namespaces"
+  | "environment"
+  | "control-groups"
+  | "disk-image"
+  | "own-uid"
+  | "tmp-size"
+  | "terminal-limit"
+  | "descriptor-limit"
+  | "inherited-descriptors";
+
+export type Controls = ReadonlySet<Control>;

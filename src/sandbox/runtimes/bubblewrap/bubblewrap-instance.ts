@@ -1,16 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../../../errors/owl-error.ts";
 import type { Instance, InstanceExit } from "../runtime.ts";
-import type { InstanceMount } from "../instance-mounts.ts";
-import { checkMounts } from "../check-mounts.ts";
+import { type InstanceMount, checkMounts } from "../instance-mounts.ts";
 import type { BubblewrapHost } from "./bubblewrap-host.ts";
-import type { ControlGroup } from "./cgroups/control-group.ts";
-import { endGroups, tryKill } from "./end-groups.ts";
-import { LET_GO_TIMEOUT_MS } from "./loop-devices.ts";
-import { type LaunchedProcess, readBounded } from "./launched-process.ts";
+import { type ControlGroup, endGroups, tryKill } from "./cgroups/limited-groups.ts";
+import { LET_GO_TIMEOUT_MS } from "./disk-image.ts";
+import { type LaunchedProcess, readBounded } from "./launch.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "../../../platform/process-identity.ts";
-import { processTree } from "../process-tree.ts";
-import { processTreeUsage } from "./process-usage.ts";
+import { processTree, processTreeUsage } from "../process-tree.ts";
 import type { InstanceRecord } from "./records.ts";
 
 const MAX_ERROR_CHARS = 4096;

@@ -1,10 +1,8 @@
 import { dirname } from "node:path";
-import { instanceEnvironment } from "../instance-environment.ts";
+import { instanceEnvironment, temporarySpace } from "../start-request.ts";
 import type { InstanceSpec } from "../runtime.ts";
-import { temporarySpace } from "../temporary-space.ts";
 import type { BubblewrapHost } from "./bubblewrap-host.ts";
 import { type InstanceMount, EGRESS_SOCKET } from "../instance-mounts.ts";
-import { limitEnvironment } from "./process-limits.ts";
 import { INSIDE_GID, INSIDE_UID, maskedProcArguments, systemTreeArguments } from "./system-tree.ts";
 
 /** Descriptors that the launcher hands to bwrap. */
@@ -16,6 +14,9 @@ const IDENTITY = ["--uid", String(INSIDE_UID), "--gid", String(INSIDE_GID), "--h
 const IDENTITY_ARGUMENTS = [...IDENTITY, "--cap-drop", "ALL", "--die-with-parent", "--new-session"];
 
 const SYSTEM_PATH = ["/usr/local/bin", "/usr/bin", "/bin"];
+const MIB = 1024 * 1024;
+/** The first line of Node that makes all its room for compiled code writable when it starts. */
+const RESERVING_NODE = 23;
 
 export interface BwrapPlan {
   readonly spec: InstanceSpec;
@@ -99,4 +100,38 @@ export function insideEnvironment(host: BubblewrapHost, spec: InstanceSpec): Rec
     ...limitEnvironment(host, spec),
   };
   return instanceEnvironment(spec, { template, path: [...interpreterFolders, ...SYSTEM_PATH], own });
+}
+
+/**
+ * That room is half a gigabyte for each thread that runs JavaScript. Next to nothing of it is used, and no option of Node
+ * makes it smaller; the kernel counts it as data all the same.
+ */
+const RESERVED_BY_NODE_BYTES = Number.parseInt(process.versions.node, 10) >= RESERVING_NODE ? 512 * MIB : 0;
+
+type Request = Pick<InstanceSpec, "resources">;
+
+/**
+ * Without control groups the kernel can still count processes (inside the user namespace, so per cell) and cap what one
+ * process allocates and writes. `RLIMIT_AS` would stop Node, which reserves far more than it uses.
+ */
+export function limitedCommand(
+  host: BubblewrapHost,
+  { resources }: Request,
+  command: readonly string[],
+): readonly string[] {
+  if (!isLimitedByProcess(host)) return command;
+  const { maxPids, memoryBytes, diskBytes } = resources;
+  const dataBytes = memoryBytes + (command[0] === host.node.executable ? RESERVED_BY_NODE_BYTES : 0);
+  const limits = [`--nproc=${maxPids}`, `--data=${dataBytes}`, `--fsize=${diskBytes}`];
+  return ["/usr/bin/prlimit", ...limits, "--", ...command];
+}
+
+/** Where the guest, which is Node, has more than its programs are to have, it is told what they are to have. */
+export function limitEnvironment(host: BubblewrapHost, { resources }: Request): Readonly<Record<string, string>> {
+  if (!isLimitedByProcess(host) || RESERVED_BY_NODE_BYTES === 0) return {};
+  return { OWLCLAW_DATA_BYTES: String(resources.memoryBytes) };
+}
+
+function isLimitedByProcess({ controlGroups, controlsOff }: BubblewrapHost): boolean {
+  return controlGroups === undefined && !controlsOff.has("control-groups");
 }

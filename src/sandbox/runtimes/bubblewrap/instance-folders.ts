@@ -1,9 +1,9 @@
 import type { Logger } from "../../../telemetry/logger.ts";
-import { removeTree } from "../remove-tree.ts";
+import { removeTree } from "../host-files.ts";
 
 const TRY_AGAIN_MS = 10_000;
 
-export interface InstanceFoldersOptions {
+interface InstanceFoldersOptions {
   readonly logger: Logger;
   readonly remove?: (folder: string) => Promise<void>;
   readonly tryAgainMs?: number;

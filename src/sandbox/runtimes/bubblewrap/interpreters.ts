@@ -2,11 +2,16 @@ import { realpath } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { z } from "zod";
 import { OwlError } from "../../../errors/owl-error.ts";
-import { isThere } from "../is-there.ts";
+import { isThere } from "../host-files.ts";
 import { runTool, TOOL_FOLDERS } from "../run-tool.ts";
 
+const VISIBLE = /^\/(usr|bin|sbin|lib|lib32|lib64|libx32)\//;
+const PYTHON_QUESTION = "import sys,json;print(json.dumps([sys.executable,sys.prefix,sys.base_prefix]))";
+/** Long, since a server that gets no answer has no Python for its whole life. */
+const PYTHON_TIMEOUT_MS = 30_000;
+
 /** A part of the host that an interpreter needs and that is not in the system tree; it appears inside at the same path. */
-export interface InterpreterTree {
+interface InterpreterTree {
   readonly hostPath: string;
   readonly kind: "folder" | "file";
 }
@@ -15,13 +20,7 @@ export interface Interpreter {
   readonly executable: string;
   readonly trees: readonly InterpreterTree[];
 }
-
-const VISIBLE = /^\/(usr|bin|sbin|lib|lib32|lib64|libx32)\//;
-
-const PYTHON_QUESTION = "import sys,json;print(json.dumps([sys.executable,sys.prefix,sys.base_prefix]))";
 const pythonAnswerSchema = z.tuple([z.string(), z.string(), z.string()]);
-/** Long, since a server that gets no answer has no Python for its whole life. */
-const PYTHON_TIMEOUT_MS = 30_000;
 
 /** The Node that runs the server also runs the guest, wherever a version manager put it. */
 export async function findNode(executable: string): Promise<Interpreter> {

@@ -1,8 +1,8 @@
-import { spawn } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { InstanceSpec } from "../runtime.ts";
-import { ARGUMENTS_FD, bwrapArguments } from "./bwrap-arguments.ts";
+import type { InstanceSpec, InstanceExit } from "../runtime.ts";
+import { ARGUMENTS_FD, bwrapArguments, INFO_FD, limitedCommand } from "./bwrap-arguments.ts";
 import type { BubblewrapHost } from "./bubblewrap-host.ts";
 import type { InstanceMount } from "../instance-mounts.ts";
 import {
@@ -12,11 +12,13 @@ import {
   withInheritedDescriptors,
   withInheritedEnvironment,
   withoutDescriptorLimit,
+  VOLUME_MAPPER,
 } from "./launch-script.ts";
-import { followChild, type LaunchedProcess } from "./launched-process.ts";
-import { limitedCommand } from "./process-limits.ts";
 import { TOOL_FOLDERS } from "../run-tool.ts";
-import { VOLUME_MAPPER } from "./volume-mapper.ts";
+import { PassThrough, type Readable } from "node:stream";
+import { z } from "zod";
+import { OwlError } from "../../../errors/owl-error.ts";
+import { GuestStream } from "../guest-stream.ts";
 
 /** Debian's bash reads the user's start files when its input is a socket, as the streams of a child process are. */
 const SHELL = ["/bin/bash", "--norc", "--noprofile", "-c"];
@@ -36,6 +38,14 @@ const STAGED_ETC = `${STAGE_FOLDER}/etc`;
 const STAGED_TERMINALS = `${STAGE_FOLDER}/pts`;
 /** Of the 3,072 that the kernel has for all sandboxes together by default (`kernel.pty.max` less `kernel.pty.reserve`). */
 const MAX_TERMINALS = 48;
+/** bwrap makes terminals for each sandbox as well, but without a maximum: only root can mount them with one. */
+const TERMINALS: TableEntry = [
+  "devpts",
+  STAGED_TERMINALS,
+  "devpts",
+  `newinstance,max=${MAX_TERMINALS},mode=620,ptmxmode=666,nosuid,noexec,X-mount.mkdir`,
+];
+const MAX_INFO_CHARS = 4096;
 
 export interface Launch {
   readonly spec: InstanceSpec;
@@ -145,14 +155,6 @@ function bindEntry(hostPath: string, target: string): TableEntry {
   return [hostPath, target, "none", "rbind,rprivate,X-mount.mkdir"];
 }
 
-/** bwrap makes terminals for each sandbox as well, but without a maximum: only root can mount them with one. */
-const TERMINALS: TableEntry = [
-  "devpts",
-  STAGED_TERMINALS,
-  "devpts",
-  `newinstance,max=${MAX_TERMINALS},mode=620,ptmxmode=666,nosuid,noexec,X-mount.mkdir`,
-];
-
 function hasOwnTerminals(host: BubblewrapHost, uid: number | undefined): boolean {
   return uid !== undefined && !host.controlsOff.has("terminal-limit");
 }
@@ -170,4 +172,75 @@ function script(host: BubblewrapHost, text: string): string {
 
 function workspaceFolder(request: Launch): string {
   return "folder" in request.workspace ? join(request.workspace.folder, "workspace") : "";
+}
+
+const infoSchema = z.object({ "child-pid": z.number().int().positive() });
+
+/** A started launcher, with everything it says and how it ends. */
+export interface LaunchedProcess {
+  readonly child: ChildProcess;
+  readonly stream: GuestStream;
+  readonly diagnostics: Readable;
+  /** The first process inside, as the host numbers it; `undefined` when it came to none. */
+  readonly initPid: Promise<number | undefined>;
+  readonly end: Promise<Pick<InstanceExit, "code" | "signal">>;
+}
+
+/** Must be called in the same turn as the start: what nobody listens to when a child ends, Node throws away. */
+function followChild(child: ChildProcess, args: Buffer): LaunchedProcess {
+  const { stdin, stdout, stderr } = child;
+  const argsPipe = child.stdio[ARGUMENTS_FD];
+  const infoPipe = child.stdio[INFO_FD];
+  const isWhole = stdin !== null && stdout !== null && stderr !== null && isWritable(argsPipe) && isReadable(infoPipe);
+  if (!isWhole) throw new OwlError("internal", "the sandbox has no streams");
+  // It may fail before it has read them: its exit tells.
+  argsPipe.on("error", () => undefined);
+  argsPipe.end(args);
+  return {
+    child,
+    stream: new GuestStream(stdin, stdout),
+    diagnostics: stderr.pipe(new PassThrough()),
+    initPid: readInitPid(infoPipe),
+    end: childEnd(child),
+  };
+}
+
+export async function readBounded(stream: Readable, maxChars: number): Promise<string> {
+  let text = "";
+  for await (const chunk of stream) {
+    text += String(chunk);
+    if (text.length > maxChars) break;
+  }
+  return text.slice(0, maxChars);
+}
+
+/** bwrap names it when the namespaces exist, and then closes the pipe. */
+async function readInitPid(pipe: Readable): Promise<number | undefined> {
+  try {
+    const info = await readBounded(pipe, MAX_INFO_CHARS);
+    return infoSchema.parse(JSON.parse(info))["child-pid"];
+  } catch {
+    // It ended before it came so far: its exit and what it said tell why.
+    return undefined;
+  }
+}
+
+async function childEnd(child: ChildProcess): Promise<Pick<InstanceExit, "code" | "signal">> {
+  return await new Promise((resolve) => {
+    child.once("exit", (code, signal) => resolve({ code, signal }));
+    // It could not even be started.
+    child.once("error", () => {
+      if (child.pid === undefined) resolve({ code: null, signal: null });
+    });
+  });
+}
+
+type Pipe = ChildProcess["stdio"][number];
+
+function isWritable(pipe: Pipe): pipe is Extract<Pipe, NodeJS.WritableStream> {
+  return pipe !== null && pipe !== undefined && "write" in pipe;
+}
+
+function isReadable(pipe: Pipe): pipe is Readable {
+  return pipe !== null && pipe !== undefined && "read" in pipe;
 }

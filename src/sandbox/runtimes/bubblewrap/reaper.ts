@@ -1,14 +1,14 @@
 import type { Logger } from "../../../telemetry/logger.ts";
 import { isBelow } from "../start-request.ts";
 import type { InstanceFolders } from "./instance-folders.ts";
-import { endGroups, endServerGroups, tryKill } from "./end-groups.ts";
+import { endGroups, endServerGroups, tryKill } from "./cgroups/limited-groups.ts";
 import type { GuestCopies } from "./guest-copy.ts";
-import { waitUntilDetached } from "./loop-devices.ts";
+import { waitUntilDetached } from "./disk-image.ts";
 import { isAlive } from "../../../platform/process-identity.ts";
 import type { InstanceRecord, Records, ServerRecord } from "./records.ts";
 import { readUid, type UidRange } from "./uid-range.ts";
 
-export interface ReaperOptions {
+interface ReaperOptions {
   readonly records: Records;
   readonly folders: InstanceFolders;
   readonly guestCopies: GuestCopies;

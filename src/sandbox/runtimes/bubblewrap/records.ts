@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { type ProcessIdentity, processIdentitySchema } from "../../../platform/process-identity.ts";
-import { replaceFile, sweepDrafts } from "../replace-file.ts";
+import { replaceFile, sweepDrafts } from "../host-files.ts";
 
 /** What a server wrote down about itself or one of its cells, so that another can clear up after it. */
 const serverRecordSchema = z.object({
@@ -21,12 +21,11 @@ const instanceRecordSchema = z.object({
   /** The first process inside, as the host sees it. */
   init: processIdentitySchema.optional(),
 });
+/** Names become file names: they were made by us, and are checked all the same. */
+const RECORD_NAME = /^[A-Za-z0-9_-]{1,200}$/;
 
 export type ServerRecord = z.infer<typeof serverRecordSchema>;
 export type InstanceRecord = z.infer<typeof instanceRecordSchema>;
-
-/** Names become file names: they were made by us, and are checked all the same. */
-const RECORD_NAME = /^[A-Za-z0-9_-]{1,200}$/;
 
 export interface Records {
   readonly owner: ProcessIdentity;

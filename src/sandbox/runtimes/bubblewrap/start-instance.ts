@@ -5,8 +5,7 @@ import { adoptInstance, type BubblewrapInstance, type LaunchedInstance } from ".
 import type { BubblewrapHost } from "./bubblewrap-host.ts";
 import { type InstanceMount, EGRESS_SOCKET, GUEST_FOLDER, volumeMounts } from "../instance-mounts.ts";
 import { checkSpec, type StartRequest } from "../start-request.ts";
-import type { ControlGroup } from "./cgroups/control-group.ts";
-import { endGroups } from "./end-groups.ts";
+import { type ControlGroup, endGroups } from "./cgroups/limited-groups.ts";
 import { launch, type Launch } from "./launch.ts";
 import { noteUid, readUid } from "./uid-range.ts";
 

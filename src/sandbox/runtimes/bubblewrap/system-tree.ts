@@ -1,6 +1,6 @@
 import { lstat, mkdir, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
-import { replaceFile } from "../replace-file.ts";
+import { replaceFile } from "../host-files.ts";
 
 /** Who the user inside is, whatever the kernel calls it outside. */
 export const INSIDE_UID = 1000;

@@ -1,12 +1,15 @@
 import { type Duplex, PassThrough, Writable } from "node:stream";
 import { GuestStream } from "../guest-stream.ts";
+import { EGRESS_RELAY } from "../instance-mounts.ts";
+import { createdSchema } from "./engine-client.ts";
+import type { DockerHost } from "./docker-host.ts";
 
 const HEADER_BYTES = 8;
 const STDERR = 2;
 /** Pieces are counted by their bytes, and one of a single byte takes hundreds: a guest may write that way. */
 const BUFFERED_BYTES = 4096;
 
-export interface AttachedStream {
+interface AttachedStream {
   readonly stream: GuestStream;
   readonly diagnostics: PassThrough;
   /** The container said its last, or the engine is gone. */
@@ -85,4 +88,27 @@ function untilDrained(output: PassThrough, done: () => void): void {
     done();
   };
   output.on("drain", go).on("close", go);
+}
+
+/** Starts the relay beside the guest; its input and output carry the sandbox's connections. */
+export async function openEgressStream(
+  { engine }: DockerHost,
+  { containerId, node, signal }: { readonly containerId: string; readonly node: string; readonly signal: AbortSignal },
+): Promise<GuestStream> {
+  const json = {
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+    Tty: false,
+    // What programs inside are told about the proxy is not for the relay itself.
+    Env: ["NODE_OPTIONS="],
+    Cmd: [node, ...EGRESS_RELAY],
+  };
+  const made = await engine.call({ method: "POST", path: `/containers/${containerId}/exec`, json });
+  const path = `/exec/${createdSchema.parse(made.json).Id}/start`;
+  const { stream, diagnostics } = splitAttached(
+    await engine.hijack({ path, json: { Detach: false, Tty: false }, signal }),
+  );
+  diagnostics.resume();
+  return stream;
 }

@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto";
-import { instanceEnvironment } from "../instance-environment.ts";
+import { instanceEnvironment, temporarySpace } from "../start-request.ts";
 import { type InstanceMount, EGRESS_SOCKET, GUEST_FOLDER } from "../instance-mounts.ts";
 import type { InstanceSpec } from "../runtime.ts";
-import { temporarySpace } from "../temporary-space.ts";
 import type { DockerHost } from "./docker-host.ts";
 import type { SandboxImage } from "./images.ts";
-import { ULIMITS, ulimit } from "./ulimits.ts";
+import { ULIMITS, ulimit } from "./containers.ts";
 
 const FIRST_UID = 1_000_000_000;
 const UID_COUNT = 500_000_000;
@@ -16,7 +15,7 @@ function firstProcess({ python }: SandboxImage): readonly string[] {
   return [python, "-I", "-S", `${GUEST_FOLDER}/container_init.py`];
 }
 
-export interface ContainerParts {
+interface ContainerParts {
   readonly spec: InstanceSpec;
   readonly image: SandboxImage;
   readonly mounts: readonly InstanceMount[];

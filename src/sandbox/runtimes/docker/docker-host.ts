@@ -1,5 +1,5 @@
 import type { Logger } from "../../../telemetry/logger.ts";
-import type { EmptyPaths } from "../empty-paths.ts";
+import type { EmptyPaths } from "../instance-mounts.ts";
 import type { TemplateTree } from "../runtime.ts";
 import type { WorkspaceWatch } from "../workspace-watch.ts";
 import type { EngineClient } from "./engine-client.ts";

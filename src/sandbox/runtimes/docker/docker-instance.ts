@@ -1,13 +1,12 @@
 import type { PassThrough } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import type { InstanceMount } from "../instance-mounts.ts";
-import { checkMounts } from "../check-mounts.ts";
+import { type InstanceMount, checkMounts } from "../instance-mounts.ts";
 import type { GuestStream } from "../guest-stream.ts";
 import type { Instance, InstanceExit, InstanceUsage } from "../runtime.ts";
 import type { DockerHost } from "./docker-host.ts";
-import { stateSchema, statsSchema, waitSchema } from "./engine-answers.ts";
+import { stateSchema, statsSchema, waitSchema } from "./engine-client.ts";
 import { processTree } from "../process-tree.ts";
-import { removeContainer } from "./remove-container.ts";
+import { removeContainer } from "./containers.ts";
 
 /** How a shell tells that a program was ended by SIGKILL. */
 const KILLED_CODE = 128 + 9;
@@ -15,7 +14,7 @@ const KILLED_CODE = 128 + 9;
 const OWN_END_MS = 2000;
 const NANOSECONDS_PER_MS = 1e6;
 
-export interface DockerInstanceOptions {
+interface DockerInstanceOptions {
   readonly host: DockerHost;
   readonly instanceId: string;
   readonly containerId: string;

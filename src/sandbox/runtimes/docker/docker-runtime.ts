@@ -1,9 +1,9 @@
 import { access, constants, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { OwlError } from "../../../errors/owl-error.ts";
+import { OwlError, toOwlError } from "../../../errors/owl-error.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
-import { provideEmptyPaths } from "../empty-paths.ts";
-import { replaceFile } from "../replace-file.ts";
+import { provideEmptyPaths } from "../instance-mounts.ts";
+import { replaceFile } from "../host-files.ts";
 import type { Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
 import { StartTrouble } from "../start-trouble.ts";
@@ -12,20 +12,24 @@ import type { DockerInstance } from "./docker-instance.ts";
 import type { DockerHost } from "./docker-host.ts";
 import { parseEngineAddress } from "./engine-address.ts";
 import { EngineClient } from "./engine-client.ts";
-import { type EngineFacts, readEngineFacts } from "./engine-facts.ts";
-import { watchEngine } from "./engine-watch.ts";
+import {
+  type EngineFacts,
+  readEngineFacts,
+  isRemote,
+  refuseRemotePodman,
+  refuseRemoteVolumes,
+  refuseIgnoredOciRuntime,
+} from "./engine-facts.ts";
 import { Images } from "./images.ts";
-import { Leftovers } from "./leftovers.ts";
+import { discardVolume, reapDeadServers, removeStrays, Leftovers } from "./reap.ts";
 import { openOwnership } from "./ownership.ts";
-import { probeDocker } from "./probe.ts";
-import { discardVolume, reapDeadServers, removeStrays } from "./reap.ts";
-import { refuseIgnoredOciRuntime } from "./oci-runtime.ts";
-import { isRemote, refuseRemotePodman, refuseRemoteVolumes } from "./remote-engine.ts";
+import { probeDocker, tryContainer } from "./probe.ts";
 import { seccompProfile } from "./seccomp-profile.ts";
 import { startContainer } from "./start-container.ts";
-import { tryContainer } from "./probe-instance.ts";
 
 const CONTACT_TIMEOUT_MS = 30_000;
+const INTERVAL_MS = 2000;
+const TIMEOUT_MS = 10_000;
 
 export interface DockerOptions {
   readonly dataFolder: string;
@@ -149,4 +153,47 @@ async function canReadVolumes(engine: EngineClient, { rootFolder }: EngineFacts)
     () => true,
     () => false,
   );
+}
+
+export interface EngineWatch {
+  /** Why the engine cannot be used now. */
+  readonly trouble: OwlError | undefined;
+  /** Resolves when nothing of it goes on. */
+  close(): Promise<void>;
+}
+
+export interface EngineWatchOptions {
+  readonly onLost: (error: OwlError) => void;
+  readonly onBack: () => Promise<void>;
+  /** At every look that finds it. */
+  readonly onThere: () => Promise<void>;
+}
+
+/** Asks the engine now and then whether it is there, and says when it is back. */
+export function watchEngine(engine: EngineClient, { onLost, onBack, onThere }: EngineWatchOptions): EngineWatch {
+  let trouble: OwlError | undefined;
+  let asking: Promise<void> | undefined;
+  const ask = async (): Promise<void> => {
+    try {
+      await engine.call({ method: "GET", path: "/_ping", timeoutMs: TIMEOUT_MS });
+      if (trouble !== undefined) await onBack();
+      trouble = undefined;
+      await onThere();
+    } catch (thrown) {
+      if (trouble === undefined) onLost(toOwlError(thrown, "sandbox_unavailable"));
+      trouble = toOwlError(thrown, "sandbox_unavailable");
+    }
+  };
+  const timer = setInterval(() => {
+    asking ??= ask().finally(() => (asking = undefined));
+  }, INTERVAL_MS).unref();
+  return {
+    get trouble() {
+      return trouble;
+    },
+    close: async () => {
+      clearInterval(timer);
+      await asking;
+    },
+  };
 }

@@ -3,6 +3,10 @@ import { join } from "node:path";
 import type { SecureContextOptions } from "node:tls";
 import { OwlError } from "../../../errors/owl-error.ts";
 
+const DEFAULT_SOCKET = "/var/run/docker.sock";
+const TLS_PORT = 2376;
+const PLAIN_PORT = 2375;
+
 /** Where an engine listens. */
 export type EngineAddress =
   | { readonly kind: "socket"; readonly path: string }
@@ -12,10 +16,6 @@ export type EngineAddress =
       readonly port: number;
       readonly tls: SecureContextOptions | undefined;
     };
-
-const DEFAULT_SOCKET = "/var/run/docker.sock";
-const TLS_PORT = 2376;
-const PLAIN_PORT = 2375;
 
 /** Reads what `DOCKER_HOST` and `DOCKER_CERT_PATH` hold. Whoever reaches an engine owns its machine: no TLS, no network. */
 export function parseEngineAddress(host: string, certFolder: string): EngineAddress {

@@ -3,11 +3,12 @@ import { request as httpsRequest } from "node:https";
 import type { Duplex } from "node:stream";
 import { describeAddress, type EngineAddress } from "./engine-address.ts";
 import { EngineError, engineUnreachable } from "./engine-failure.ts";
+import { z } from "zod";
 
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const DEFAULT_TIMEOUT_MS = 30_000;
 
-export interface EngineCall {
+interface EngineCall {
   readonly method: "GET" | "POST" | "PUT" | "DELETE" | "HEAD";
   /** As in `/containers/json`, with its query. */
   readonly path: string;
@@ -21,11 +22,11 @@ export interface EngineCall {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface HijackCall extends Pick<EngineCall, "path" | "query" | "json"> {
+interface HijackCall extends Pick<EngineCall, "path" | "query" | "json"> {
   readonly signal: AbortSignal;
 }
 
-export interface EngineAnswer {
+interface EngineAnswer {
   readonly status: number;
   readonly json: unknown;
 }
@@ -148,3 +149,47 @@ function messageOf(text: string): string {
   const message = typeof parsed === "object" && parsed !== null && "message" in parsed ? parsed.message : text;
   return String(message).trim().slice(0, 1000);
 }
+
+export const createdSchema = z.object({ Id: z.string().regex(/^[0-9a-f]{12,128}$/) });
+
+export const stateSchema = z.object({
+  State: z.object({
+    Running: z.boolean(),
+    ExitCode: z.number().int(),
+    OOMKilled: z.boolean(),
+    Pid: z.number().int().default(0),
+  }),
+});
+
+export const waitSchema = z.object({ StatusCode: z.number().int() });
+
+const labels = z
+  .record(z.string(), z.string())
+  .nullish()
+  .transform((found) => found ?? {});
+
+export const labelledSchema = z.object({ Id: z.string(), Config: z.object({ Labels: labels }) });
+
+const names = z
+  .array(z.string())
+  .nullish()
+  .transform((found) => found ?? []);
+
+export const containersSchema = z.array(
+  z.object({ Id: z.string(), Names: names, Labels: labels, State: z.string().default("") }),
+);
+
+export const volumesSchema = z.object({
+  Volumes: z
+    .array(z.object({ Name: z.string(), Labels: labels }))
+    .nullish()
+    .transform((found) => found ?? []),
+});
+
+export const volumeSchema = z.object({ Mountpoint: z.string().default("") });
+
+export const statsSchema = z.object({
+  memory_stats: z.object({ usage: z.number().default(0) }).default({ usage: 0 }),
+  pids_stats: z.object({ current: z.number().default(0) }).default({ current: 0 }),
+  cpu_stats: z.object({ cpu_usage: z.object({ total_usage: z.number().default(0) }) }),
+});

@@ -2,6 +2,9 @@ import { z } from "zod";
 import type { Architecture } from "../seccomp/syscall-numbers.ts";
 import { OwlError } from "../../../errors/owl-error.ts";
 import type { EngineClient } from "./engine-client.ts";
+import type { InstanceSpec } from "../runtime.ts";
+import type { DockerHost } from "./docker-host.ts";
+import { basename } from "node:path";
 
 const versionSchema = z.object({
   Version: z.string().default(""),
@@ -14,6 +17,11 @@ const infoSchema = z.object({
   DockerRootDir: z.string().default(""),
   DefaultRuntime: z.string().default(""),
 });
+const ARCHITECTURES: Readonly<Record<string, Architecture>> = { amd64: "x64", arm64: "arm64" };
+/** An engine that does not even say that it is there is not waited for longer. */
+const PING_TIMEOUT_MS = 10_000;
+/** A path means another folder on another machine, and whatever lies there would be shown in its place. */
+const OTHER_MACHINE = "is reached over the network, so it does not have the folders of this machine";
 
 /** What must be known of an engine before anything is started on it. */
 export interface EngineFacts {
@@ -27,11 +35,6 @@ export interface EngineFacts {
   /** The OCI runtime of containers that name none. */
   readonly ociRuntime: string;
 }
-
-const ARCHITECTURES: Readonly<Record<string, Architecture>> = { amd64: "x64", arm64: "arm64" };
-
-/** An engine that does not even say that it is there is not waited for longer. */
-const PING_TIMEOUT_MS = 10_000;
 
 /** All that is asked has to be answered within the one time: an engine may greet at once and then hang. */
 export async function readEngineFacts(engine: EngineClient, contactTimeoutMs: number): Promise<EngineFacts> {
@@ -62,4 +65,49 @@ export async function readEngineFacts(engine: EngineClient, contactTimeoutMs: nu
     rootFolder: info.DockerRootDir,
     ociRuntime: info.DefaultRuntime,
   };
+}
+
+export function isRemote({ address }: EngineClient): boolean {
+  return address.kind !== "socket";
+}
+
+/** What no sandbox could be started with is said before the first one. */
+export function refuseRemoteVolumes(engine: EngineClient): void {
+  if (!isRemote(engine)) return;
+  throw new OwlError("sandbox_unavailable", `the engine at ${engine.name} ${OTHER_MACHINE}: it cannot show volumes`, {
+    facts: { reason: "engine_remote" },
+    hint: "Empty sandbox.volumes, and do not run handlers with handlers.isolation: sandbox; or use an engine on the server's own machine by its unix socket.",
+  });
+}
+
+export function refuseRemotePodman(engine: EngineClient, { kind }: EngineFacts): void {
+  if (kind !== "podman" || !isRemote(engine)) return;
+  const reason = "Podman reads the filter of system calls from a file of its own machine";
+  throw new OwlError("sandbox_unavailable", `the engine at ${engine.name} ${OTHER_MACHINE}: ${reason}`, {
+    facts: { reason: "engine_remote" },
+    hint: "Use Podman on the server's own machine by its unix socket, or Docker over TLS.",
+  });
+}
+
+export function refuseRemoteFolders({ engine, templates }: DockerHost, { template, volumes }: InstanceSpec): void {
+  if (volumes.length > 0) refuseRemoteVolumes(engine);
+  if ((templates[template]?.folders ?? []).length === 0 || !isRemote(engine)) return;
+  const message = `the engine at ${engine.name} ${OTHER_MACHINE}: it cannot show the template ${template}, which was built here`;
+  throw new OwlError("sandbox_unavailable", message, {
+    facts: { reason: "engine_remote" },
+    hint: `Put its packages into an image and name that in sandbox.templates.${template}.image, or use an engine on the server's own machine.`,
+  });
+}
+
+/** Podman takes no word on it from those who start containers, and does not say so: whoever wants gVisor would get runc. */
+export function refuseIgnoredOciRuntime(wanted: string, { kind, ociRuntime }: EngineFacts): void {
+  if (kind !== "podman" || wanted === "" || basename(wanted) === basename(ociRuntime)) return;
+  throw new OwlError(
+    "sandbox_unavailable",
+    `Podman runs containers with ${ociRuntime === "" ? "a runtime that it does not name" : basename(ociRuntime)}, not with ${wanted}`,
+    {
+      facts: { reason: "oci_runtime" },
+      hint: `Start its service with it (\`podman --runtime ${wanted} system service …\`), or leave sandbox.docker.runtime empty.`,
+    },
+  );
 }

@@ -1,6 +1,20 @@
 import { OwlError } from "../../../errors/owl-error.ts";
 import { describeAddress, type EngineAddress } from "./engine-address.ts";
 
+const CODE_REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "nothing listens there",
+  ECONNREFUSED: "nothing listens there",
+  EACCES: "this user may not use it",
+  ABORT_ERR: "it does not answer",
+  TimeoutError: "it does not answer",
+};
+const START_HINT =
+  "Start Docker or Podman, or set sandbox.docker.host (DOCKER_HOST); the server goes on by itself when the engine is back.";
+const ACCESS_HINT =
+  "Add the server's user to the group of the socket, or point sandbox.docker.host (DOCKER_HOST) at an engine of his own.";
+const TLS_HINT =
+  "Look at sandbox.docker.certFolder (DOCKER_CERT_PATH): ca.pem must have signed the engine's certificate, which must name the host; the engine must know who signed cert.pem.";
+
 /** What an engine answered in place of doing it. */
 export class EngineError extends Error {
   readonly status: number;
@@ -11,21 +25,6 @@ export class EngineError extends Error {
     this.status = status;
   }
 }
-
-const CODE_REASONS: Readonly<Record<string, string>> = {
-  ENOENT: "nothing listens there",
-  ECONNREFUSED: "nothing listens there",
-  EACCES: "this user may not use it",
-  ABORT_ERR: "it does not answer",
-  TimeoutError: "it does not answer",
-};
-
-const START_HINT =
-  "Start Docker or Podman, or set sandbox.docker.host (DOCKER_HOST); the server goes on by itself when the engine is back.";
-const ACCESS_HINT =
-  "Add the server's user to the group of the socket, or point sandbox.docker.host (DOCKER_HOST) at an engine of his own.";
-const TLS_HINT =
-  "Look at sandbox.docker.certFolder (DOCKER_CERT_PATH): ca.pem must have signed the engine's certificate, which must name the host; the engine must know who signed cert.pem.";
 
 /** The engine is down or out of reach; it may come back at any time. */
 export function engineUnreachable(address: EngineAddress, error: unknown): OwlError {
@@ -82,7 +81,7 @@ export function isNoRoom(message: string): boolean {
   return /no space left on device|disk quota exceeded/i.test(message);
 }
 
-export function engineDiskFull(cause?: unknown): OwlError {
+function engineDiskFull(cause?: unknown): OwlError {
   return new OwlError("sandbox_unavailable", "the disk of the container engine is full", {
     retryable: true,
     facts: { reason: "disk_full" },

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../../../errors/owl-error.ts";
-import { labelledSchema } from "./engine-answers.ts";
+import { labelledSchema } from "./engine-client.ts";
 import { EngineError } from "./engine-failure.ts";
-import { type ContainerHost, makeContainer } from "./make-container.ts";
+import { type ContainerHost, makeContainer } from "./containers.ts";
 import { isOrphan, LABELS } from "./ownership.ts";
 import { packTar, type TarEntry } from "./tar-archive.ts";
 
@@ -14,7 +14,7 @@ const TURN_TIMEOUT_MS = 60_000;
 const POLL_MS = 100;
 const UPLOAD_TIMEOUT_MS = 300_000;
 
-export interface VolumeContent {
+interface VolumeContent {
   /** Any image of the engine: nothing of it is run. */
   readonly id: string;
   readonly kind: "guest" | "node";

@@ -2,7 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { link, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { identifyProcess, isAlive, processIdentitySchema } from "../../../platform/process-identity.ts";
-import { draftName } from "../replace-file.ts";
+import { draftName } from "../host-files.ts";
 
 /**
  * Labels by which containers and volumes of ours are known; nothing without them is ever touched. A container has those of its
@@ -18,6 +18,10 @@ export const LABELS = {
   /** `cell`, `workspace`, `guest` or `image`. */
   kind: "owlclaw.kind",
 } as const;
+const ID_BYTES = 8;
+const KEY_BYTES = 32;
+const PROOF_CHARS = 32;
+const CONTAINER_NAME = /^\/?owlclaw-([0-9a-f]{16})-([0-9a-f]{32})$/;
 
 export interface Ownership {
   readonly dataId: string;
@@ -59,11 +63,6 @@ export async function openOwnership(stateFolder: string, serverId: string): Prom
     },
   };
 }
-
-const ID_BYTES = 8;
-const KEY_BYTES = 32;
-const PROOF_CHARS = 32;
-const CONTAINER_NAME = /^\/?owlclaw-([0-9a-f]{16})-([0-9a-f]{32})$/;
 
 /** Whether the server that made it is gone for good. What cannot be read is not ours to judge. */
 export function isOrphan(labels: Readonly<Record<string, string>>): boolean {

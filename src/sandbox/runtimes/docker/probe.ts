@@ -1,16 +1,25 @@
 import { basename, join } from "node:path";
 import { OwlError } from "../../../errors/owl-error.ts";
 import { GUEST_FOLDER } from "../instance-mounts.ts";
-import { type Answer, type FilledDisks, PROBE_RESOURCES, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
+import {
+  type Answer,
+  type FilledDisks,
+  PROBE_RESOURCES,
+  readAnswer,
+  triedSyscalls,
+  openBait,
+  serverProcess,
+} from "../probe/attack.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
-import { openBait } from "../probe/bait.ts";
-import { serverProcess } from "../probe/server-process.ts";
-import type { Cause, CheckName } from "../probe/checks.ts";
-import { attackReport, failedStart, isTimeout } from "../probe/report.ts";
-import type { ProbeReport } from "../runtime.ts";
+import { type Cause, type CheckName, attackReport, failedStart, isTimeout } from "../probe/checks.ts";
+import type { ProbeReport, InstanceSpec, Resources } from "../runtime.ts";
 import { insideEnvironment } from "./container-request.ts";
 import type { DockerHost } from "./docker-host.ts";
-import { withProbeInstance } from "./probe-instance.ts";
+import { randomBytes } from "node:crypto";
+import type { TestStart } from "../start-trouble.ts";
+import type { DockerInstance } from "./docker-instance.ts";
+import { discardVolume } from "./reap.ts";
+import { startContainer } from "./start-container.ts";
 
 const TIMEOUT_MS = 55_000;
 
@@ -47,6 +56,7 @@ const CAUSES: Partial<Record<CheckName, Cause>> = {
     fix: "Use bubblewrap as root or microVMs, or accept weaker limits with --set sandbox.limits=best-effort.",
   },
 };
+const PROBE_WORKSPACE = "/workspace";
 
 /** May pass: the machine has much to do, or another server that fills the volumes has died over it. */
 function stuck(): OwlError {
@@ -118,5 +128,50 @@ async function attackCpuLimit(host: DockerHost, signal: AbortSignal): Promise<An
     const { python } = await host.images.get(host.imageOf(""));
     const answer = await readAnswer(await probe.start(host, [python, "-I", "-S", "-c", CPU_SCRIPT]));
     return answer["cpu-limit"] ?? [true, "the attack gave no answer"];
+  });
+}
+
+interface ProbeInstance {
+  readonly spec: InstanceSpec;
+  start(host: DockerHost, command: readonly string[]): Promise<DockerInstance>;
+}
+
+interface ProbeInstanceOptions {
+  readonly resources: Resources;
+  readonly signal: AbortSignal;
+  /** Whose image is used; absent: the usual one. */
+  readonly template?: string;
+}
+
+/** Gives a container to try something in, and leaves nothing of it. */
+async function withProbeInstance<T>(
+  host: DockerHost,
+  { resources, signal, template = "" }: ProbeInstanceOptions,
+  attempt: (probe: ProbeInstance) => Promise<T>,
+): Promise<T> {
+  const id = `probe-${randomBytes(8).toString("hex")}`;
+  const folder = join(host.stateFolder, id);
+  const spec = { id, folder, template, resources, workspacePath: PROBE_WORKSPACE, volumes: [], env: {} };
+  const instances: DockerInstance[] = [];
+  const stop = (): void => instances.forEach((instance) => instance.end("stopped"));
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    const start: ProbeInstance["start"] = async (at, command) => {
+      const instance = await startContainer(at, { spec, command, signal });
+      instances.push(instance);
+      return instance;
+    };
+    return await attempt({ spec, start });
+  } finally {
+    signal.removeEventListener("abort", stop);
+    await Promise.all(instances.map(async (instance) => await instance.stop()));
+    await discardVolume(host, host.ownership.volumeName(folder));
+  }
+}
+
+/** Whether one starts from a template's image. */
+export async function tryContainer(host: DockerHost, trial: TestStart): Promise<void> {
+  await withProbeInstance(host, { resources: PROBE_RESOURCES, ...trial }, async (probe) => {
+    await probe.start(host, ["/bin/true"]);
   });
 }

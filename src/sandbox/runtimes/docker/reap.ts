@@ -1,15 +1,18 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { containersSchema, volumesSchema } from "./engine-answers.ts";
+import { containersSchema, volumesSchema } from "./engine-client.ts";
 import type { DockerHost } from "./docker-host.ts";
 import { EngineError, isUnreachable } from "./engine-failure.ts";
-import type { ContainerHost } from "./make-container.ts";
+import { type ContainerHost, removeContainer } from "./containers.ts";
 import { isOrphan, LABELS } from "./ownership.ts";
-import { removeContainer } from "./remove-container.ts";
 
 /** Containers through which volumes are filled have names of their own, for all servers. */
 const FILLING = /^\/?owlclaw-(?:guest|node)-[0-9a-f]{16}-fill$/;
 const VOLUME_TIMEOUT_MS = 10_000;
 const VOLUME_PAUSE_MS = 100;
+const FIRST_PAUSE_MS = 2000;
+const MAX_PAUSE_MS = 60_000;
+/** A server that stops does not wait longer for an engine: the next one removes the rest. */
+const LAST_TRY_MS = 5000;
 
 /** All that is known of containers and workspaces. */
 export type CleanupHost = ContainerHost & Pick<DockerHost, "prepared" | "leftVolumes">;
@@ -48,7 +51,7 @@ export async function removeStrays(host: CleanupHost): Promise<void> {
 }
 
 /** Containers first: a workspace cannot go before the last one that uses it. */
-export async function removeLeftovers(host: CleanupHost): Promise<void> {
+async function removeLeftovers(host: CleanupHost): Promise<void> {
   for (const id of host.leftovers) await removeContainer(host, id);
   for (const name of host.leftVolumes) await discardVolume(host, name);
 }
@@ -91,4 +94,43 @@ async function workspacesOf({ engine, ownership }: DockerHost): Promise<Found[]>
   const filters = JSON.stringify({ label: [`${LABELS.data}=${ownership.dataId}`] });
   const { json } = await engine.call({ method: "GET", path: "/volumes", query: { filters } });
   return volumesSchema.parse(json).Volumes.map(({ Name: id, Labels: labels }) => ({ id, labels }));
+}
+
+/** Tries to remove what an engine refused to, at growing distances: it may refuse for long. */
+export class Leftovers {
+  readonly #host: DockerHost;
+  #pauseMs = FIRST_PAUSE_MS;
+  #nextAtMs = 0;
+  #trying: Promise<void> | undefined;
+
+  constructor(host: DockerHost) {
+    this.#host = host;
+  }
+
+  /** Waits for nothing: an engine that takes its time to remove things is not away. */
+  tryAgain(): void {
+    if (this.#isEmpty) this.#pauseMs = FIRST_PAUSE_MS;
+    else if (performance.now() >= this.#nextAtMs) void this.#try();
+  }
+
+  async tryForTheLastTime(): Promise<void> {
+    const finished = (async () => {
+      await this.#trying;
+      if (!this.#isEmpty) await this.#try();
+    })();
+    await Promise.race([finished, delay(LAST_TRY_MS, undefined, { ref: false })]);
+  }
+
+  get #isEmpty(): boolean {
+    return this.#host.leftovers.size === 0 && this.#host.leftVolumes.size === 0;
+  }
+
+  #try(): Promise<void> {
+    this.#trying ??= removeLeftovers(this.#host).finally(() => {
+      this.#trying = undefined;
+      this.#nextAtMs = performance.now() + this.#pauseMs;
+      this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_PAUSE_MS);
+    });
+    return this.#trying;
+  }
 }

@@ -4,7 +4,7 @@ import { OwlError } from "../../../errors/owl-error.ts";
 const KVM = "/dev/kvm";
 
 /** Opens the door to the processor's virtualisation, or throws as the system does. */
-export type OpenKvm = () => void;
+type OpenKvm = () => void;
 
 /** What microsandbox said, in terms of what an operator can do. */
 export function explainMachineError(error: unknown, image: string, openKvm: OpenKvm = openKvmDevice): unknown {

@@ -15,7 +15,7 @@ const NANOSECONDS_PER_MS = 1e6;
 /** What nobody reads is not kept. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 
-export interface MachineInstanceOptions {
+interface MachineInstanceOptions {
   readonly instanceId: string;
   readonly machine: Machine;
   readonly stream: GuestStream;

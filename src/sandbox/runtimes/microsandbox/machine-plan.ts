@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { instanceEnvironment } from "../instance-environment.ts";
+import { instanceEnvironment, temporarySpace } from "../start-request.ts";
 import { type InstanceMount, EGRESS_SOCKET, GUEST_FOLDER, NODE_FOLDER } from "../instance-mounts.ts";
 import type { InstanceSpec } from "../runtime.ts";
 import { encodeProgram } from "../seccomp/bpf-program.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
-import { temporarySpace } from "../temporary-space.ts";
-import { CREDIT_STEP_BYTES, CREDIT_WINDOW_BYTES } from "./credited-stream.ts";
+import { CREDIT_STEP_BYTES, CREDIT_WINDOW_BYTES } from "./host-socket.ts";
 import { LAUNCH_SCRIPT } from "./launch-script.ts";
 import type { MachineHost } from "./machine-host.ts";
 import type { MachineBuilder, MachineMount } from "./sdk.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { chmod, copyFile, mkdir, rename } from "node:fs/promises";
+import { chmod, copyFile, mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { OwlError } from "../../../errors/owl-error.ts";
 import { identifyProcess } from "../../../platform/process-identity.ts";
@@ -8,18 +8,16 @@ import { createDiskImages } from "../bubblewrap/disk-image.ts";
 import { createGuestCopies } from "../bubblewrap/guest-copy.ts";
 import { openRecords } from "../bubblewrap/records.ts";
 import { openOwnership } from "../docker/ownership.ts";
-import { isThere } from "../is-there.ts";
-import { draftName } from "../replace-file.ts";
+import { draftName, isThere } from "../host-files.ts";
 import type { Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
 import { StartTrouble } from "../start-trouble.ts";
-import { MachineInstances } from "./machine-instances.ts";
 import { type MachineHost, serverFolders } from "./machine-host.ts";
-import { probeMachine } from "./probe.ts";
+import { probeMachine, tryMachine } from "./probe.ts";
 import { reapDeadServers, removeServerFolders } from "./reap.ts";
 import type { MicrosandboxSdk } from "./sdk.ts";
 import { startMachine } from "./start-machine.ts";
-import { tryMachine } from "./probe-machine.ts";
+import type { MachineInstance } from "./machine-instance.ts";
 
 /** A machine outlives the longest sandbox by this: it is for servers that forgot it. */
 const BACKSTOP_SECONDS = 3600;
@@ -148,4 +146,65 @@ async function provideNode(parent: string): Promise<string> {
   await chmod(draft, 0o755);
   await rename(draft, join(folder, "node"));
   return folder;
+}
+
+/** The machines of this server by the folder of their workspace, for as long as that one is there. */
+export class MachineInstances {
+  readonly #host: MachineHost;
+  readonly #instances = new Map<string, MachineInstance>();
+  /** Workspaces that could not be removed: their machine must go before. */
+  readonly #unwanted = new Set<string>();
+
+  constructor(host: MachineHost) {
+    this.#host = host;
+  }
+
+  /** Two machines on one disk would destroy it: rejects while the one before is still there. */
+  async clear(folder: string): Promise<void> {
+    const instance = this.#instances.get(folder);
+    instance?.end("stopped");
+    try {
+      await instance?.remove();
+      await instance?.stop();
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new OwlError("sandbox_unavailable", `the microVM of this workspace cannot be removed: ${reason}`, {
+        retryable: true,
+        hint: "Call again in a moment; microsandbox keeps its logs in ~/.microsandbox.",
+        cause,
+      });
+    }
+  }
+
+  add(folder: string, instance: MachineInstance): void {
+    this.#instances.set(folder, instance);
+  }
+
+  /** Removes the workspace with everything that belongs to it. What rejects is tried again. */
+  async discard(folder: string): Promise<boolean> {
+    try {
+      await this.clear(folder);
+      await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+      await this.#host.records.removeInstancesOf(folder);
+      this.#instances.delete(folder);
+      this.#unwanted.delete(folder);
+      return true;
+    } catch (error) {
+      this.#unwanted.add(folder);
+      throw error;
+    }
+  }
+
+  /** Whatever could not be removed before. What cannot now has been told of, and is tried the next time. */
+  async tryAgain(): Promise<void> {
+    await Promise.allSettled([...this.#host.left].map((machine) => machine.remove()));
+    await Promise.allSettled([...this.#unwanted].map((folder) => this.discard(folder)));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#instances.values()].map((instance) => instance.stop()));
+    await this.tryAgain();
+    const { left, logger } = this.#host;
+    if (left.size > 0) logger.error("microVMs are left for the next server to remove", { machines: left.size });
+  }
 }

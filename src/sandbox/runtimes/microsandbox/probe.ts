@@ -1,14 +1,28 @@
 import { join } from "node:path";
 import { GUEST_FOLDER } from "../instance-mounts.ts";
-import { type Answer, type FilledDisks, readAnswer, triedSyscalls } from "../probe/attack-answer.ts";
+import {
+  type Answer,
+  type FilledDisks,
+  readAnswer,
+  triedSyscalls,
+  openBait,
+  serverProcess,
+  PROBE_RESOURCES,
+} from "../probe/attack.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
-import { openBait } from "../probe/bait.ts";
-import { attackReport, failedStart } from "../probe/report.ts";
-import { serverProcess } from "../probe/server-process.ts";
-import type { InstanceSpec, ProbeReport } from "../runtime.ts";
+import { attackReport, failedStart } from "../probe/checks.ts";
+import type { InstanceSpec, ProbeReport, Resources } from "../runtime.ts";
 import type { MachineHost } from "./machine-host.ts";
 import { insideEnvironment, nodeInside, PYTHON } from "./machine-plan.ts";
-import { MACHINE_PROBE_RESOURCES, PROBE_WORKSPACE, withProbeMachine } from "./probe-machine.ts";
+import { randomBytes } from "node:crypto";
+import { rm } from "node:fs/promises";
+import type { TestStart } from "../start-trouble.ts";
+import type { MachineInstance } from "./machine-instance.ts";
+import { startMachine } from "./start-machine.ts";
+
+const PROBE_WORKSPACE = "/workspace";
+/** A machine needs some for its kernel. */
+const MACHINE_PROBE_RESOURCES: Resources = { ...PROBE_RESOURCES, cpus: 1, memoryBytes: 256 * 1024 * 1024 };
 
 /** The common attacks, and one of its own: a machine has no more processors than it was given. */
 const SCRIPT = `
@@ -70,4 +84,45 @@ function attackArguments(host: MachineHost, spec: InstanceSpec, listeners: unkno
     disks: DISKS,
     ...MACHINE_PROBE_RESOURCES,
   };
+}
+
+interface ProbeMachine {
+  readonly spec: InstanceSpec;
+  readonly start: (command: readonly string[]) => Promise<MachineInstance>;
+}
+
+/** Gives a machine to try something in, and leaves nothing of it. */
+async function withProbeMachine<T>(
+  host: MachineHost,
+  { template, signal }: TestStart,
+  attempt: (machine: ProbeMachine) => Promise<T>,
+): Promise<T> {
+  const id = `probe-${randomBytes(8).toString("hex")}`;
+  const folder = join(host.stateFolder, id);
+  const common = { id, folder, template, resources: MACHINE_PROBE_RESOURCES, workspacePath: PROBE_WORKSPACE };
+  const spec: InstanceSpec = { ...common, volumes: [], env: {} };
+  let instance: MachineInstance | undefined;
+  const stop = (): void => instance?.end("stopped");
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    return await attempt({
+      spec,
+      start: async (command) => {
+        instance = await startMachine(host, { spec, command, signal });
+        return instance;
+      },
+    });
+  } finally {
+    signal.removeEventListener("abort", stop);
+    await instance?.stop();
+    await rm(folder, { recursive: true, force: true });
+    await host.records.removeInstancesOf(folder);
+  }
+}
+
+/** Whether one starts from a template's image. */
+export async function tryMachine(host: MachineHost, trial: TestStart): Promise<void> {
+  await withProbeMachine(host, trial, async (machine) => {
+    await machine.start(["/bin/sh", "-c", ":"]);
+  });
 }

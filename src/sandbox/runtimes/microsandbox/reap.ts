@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { z } from "zod";
 import { isAlive } from "../../../platform/process-identity.ts";
 import { isOrphan, LABELS } from "../docker/ownership.ts";
-import { removeTree } from "../remove-tree.ts";
+import { removeTree } from "../host-files.ts";
 import { isBelow } from "../start-request.ts";
 import { destroyMachine } from "./machine-instance.ts";
 import { type MachineHost, serverFolders } from "./machine-host.ts";

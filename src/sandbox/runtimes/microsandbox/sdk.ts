@@ -1,5 +1,10 @@
 import { OwlError } from "../../../errors/owl-error.ts";
 
+const PACKAGE = "microsandbox";
+const MIN_NODE = 22;
+const INSTALL =
+  "Install it beside OwlClaw: `npm install microsandbox` (with --global when OwlClaw is installed so), with the npm of Node 22 or newer, which also installs the package for this kind of machine (docs/runtimes.md).";
+
 /** The part of the npm package `microsandbox` that is used. It is never a dependency: the operator installs it. */
 export interface MicrosandboxSdk {
   setDefaultBackend(backend: "local"): void;
@@ -86,11 +91,6 @@ export interface SdkSurroundings {
   readonly nodeVersion: string;
   readonly load: () => Promise<unknown>;
 }
-
-const PACKAGE = "microsandbox";
-const MIN_NODE = 22;
-const INSTALL =
-  "Install it beside OwlClaw: `npm install microsandbox` (with --global when OwlClaw is installed so), with the npm of Node 22 or newer, which also installs the package for this kind of machine (docs/runtimes.md).";
 
 /** Loads the operator's package, or says what to install. */
 export async function loadMicrosandbox(around: SdkSurroundings = ownSurroundings()): Promise<MicrosandboxSdk> {

@@ -1,4 +1,4 @@
-import { mkdir } from "node:fs/promises";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { OwlError } from "../../../errors/owl-error.ts";
@@ -6,15 +6,16 @@ import { type InstanceMount, volumeMounts } from "../instance-mounts.ts";
 import { GuestStream } from "../guest-stream.ts";
 import type { InstanceSpec, Volume } from "../runtime.ts";
 import { checkSpec, type StartRequest } from "../start-request.ts";
-import { creditedStream } from "./credited-stream.ts";
-import { openEgressBridge } from "./egress-bridge.ts";
-import { type GuestSocket, openGuestSocket } from "./host-socket.ts";
+import { type GuestSocket, openGuestSocket, creditedStream, openEgressBridge } from "./host-socket.ts";
 import { destroyMachine, followLauncher, type LaunchedProgram, MachineInstance } from "./machine-instance.ts";
 import { explainFullDisk, explainMachineError } from "./machine-failure.ts";
 import type { MachineHost } from "./machine-host.ts";
 import { launchArguments, newMachineName, type MachineParts, planMachine, PYTHON } from "./machine-plan.ts";
 import type { Machine } from "./sdk.ts";
-import { provideDisk } from "./workspace-disk.ts";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import type { DiskImages } from "../bubblewrap/disk-image.ts";
+import { runTool } from "../run-tool.ts";
 
 /** It is part of a machine's name, which is short. */
 const MAX_ID_CHARS = 80;
@@ -22,6 +23,8 @@ const MAX_COMPLAINT_CHARS = 500;
 const DISK_TIMEOUT_MS = 30_000;
 const DISK_PAUSE_MS = 100;
 const NO_EMPTY_PATHS = { file: "", folder: "" };
+const COPY_TIMEOUT_MS = 300_000;
+const DISK = /^workspace-[0-9a-f]{8}\.img$/;
 
 /** Boots a machine and starts the guest in it; leaves nothing when that fails. */
 export async function startMachine(host: MachineHost, request: StartRequest): Promise<MachineInstance> {
@@ -211,4 +214,31 @@ async function provideWorkspace(
   await mkdir(spec.folder, { recursive: true, mode: 0o700 });
   if (mounts.some(({ guestPath }) => guestPath === spec.workspacePath)) return undefined;
   return await provideDisk(host.disks, spec.folder, spec.resources.diskBytes);
+}
+
+/**
+ * The disk of a workspace, under a new name for each machine: microsandbox keeps its hold on a disk for as long as the
+ * server runs, even when the machine on it is gone. What was on the one before is copied; empty space takes no time.
+ */
+async function provideDisk(disks: DiskImages, folder: string, sizeBytes: number): Promise<string> {
+  const before = (await readdir(folder)).find((name) => DISK.test(name));
+  const path = join(folder, `workspace-${randomBytes(4).toString("hex")}.img`);
+  if (before === undefined) {
+    await disks.provide(path, sizeBytes);
+    return path;
+  }
+  const draft = `${path}.new`;
+  const args = ["--reflink=auto", "--sparse=always", "--", join(folder, before), draft];
+  const { code, stderr } = await runTool({ command: "cp", args, timeoutMs: COPY_TIMEOUT_MS });
+  if (code !== 0) {
+    await rm(draft, { force: true });
+    throw new OwlError("sandbox_unavailable", `cannot copy the disk of a workspace: ${stderr.trim()}`, {
+      retryable: true,
+      hint: "Free space in the data folder; then call again.",
+    });
+  }
+  // In this order, a crash leaves one of them whole.
+  await rename(draft, path);
+  await rm(join(folder, before), { force: true });
+  return path;
 }

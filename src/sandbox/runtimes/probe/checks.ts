@@ -1,16 +1,6 @@
-import type { ProbeCheck } from "../runtime.ts";
-
-/** What is wrong when an attack succeeds, and the repair. */
-export type Cause = Pick<CheckFacts, "problem" | "fix">;
-
-interface CheckFacts {
-  readonly severity: ProbeCheck["severity"];
-  /** What holds when the attack fails. */
-  readonly promise: string;
-  /** What is wrong when it succeeds. */
-  readonly problem: string;
-  readonly fix: string;
-}
+import type { ProbeCheck, ProbeReport, Runtime } from "../runtime.ts";
+import { toOwlError } from "../../../errors/owl-error.ts";
+import type { Answer } from "./attack.ts";
 
 const REPORT =
   "This is a fault of the machine's configuration or of OwlClaw: do not run untrusted code here; report it.";
@@ -25,8 +15,20 @@ const DISK: Cause = {
   fix: `Start the server as root where loop devices can be used, with coreutils and e2fsprogs; ${ACCEPT}`,
 };
 
+/** What is wrong when an attack succeeds, and the repair. */
+export type Cause = Pick<CheckFacts, "problem" | "fix">;
+
+interface CheckFacts {
+  readonly severity: ProbeCheck["severity"];
+  /** What holds when the attack fails. */
+  readonly promise: string;
+  /** What is wrong when it succeeds. */
+  readonly problem: string;
+  readonly fix: string;
+}
+
 /** One entry for each attack of the script, under the same name. */
-export const CHECKS = {
+const CHECKS = {
   guest: {
     severity: "isolation",
     promise: "Node and the guest can be read inside.",
@@ -56,11 +58,7 @@ export type CheckName = keyof typeof CHECKS;
 export const CHECK_NAMES: readonly CheckName[] = Object.keys(CHECKS).filter(isCheckName);
 
 /** Runtimes may have causes of their own. */
-export function toCheck(
-  name: CheckName,
-  attack: readonly [succeeded: boolean, detail: string],
-  cause?: Cause,
-): ProbeCheck {
+function toCheck(name: CheckName, attack: readonly [succeeded: boolean, detail: string], cause?: Cause): ProbeCheck {
   const facts: CheckFacts = { ...CHECKS[name], ...cause };
   const [succeeded, detail] = attack;
   const check = { name, holds: !succeeded, severity: facts.severity, detail: `${facts.promise} Tried: ${detail}.` };
@@ -77,4 +75,37 @@ function isolation(promise: string): CheckFacts {
 
 function limit(promise: string, cause: Cause): CheckFacts {
   return { severity: "limit", promise, ...cause };
+}
+
+interface Attacked {
+  readonly runtime: Runtime["name"];
+  /** What started, as a sentence. */
+  readonly started: string;
+  readonly answer: Answer;
+  /** Where the runtime knows better what is wrong. */
+  readonly causes?: Partial<Record<CheckName, Cause>>;
+}
+
+/** What was not tried, or gave no answer, does not hold. */
+export function attackReport({ runtime, started, answer, causes = {} }: Attacked): ProbeReport {
+  const untried: Answer[string] = [true, "the attack gave no answer"];
+  return {
+    runtime,
+    checks: [
+      { name: "start", holds: true, severity: "isolation", detail: started },
+      ...CHECK_NAMES.map((name) => toCheck(name, answer[name] ?? untried, causes[name])),
+    ],
+  };
+}
+
+/** Why nothing started. What may pass by itself, as a missing image, says nothing about the isolation: it is thrown. */
+export function failedStart(runtime: Runtime["name"], error: unknown): ProbeReport {
+  const { kind, message, hint, retryable } = toOwlError(error);
+  if (kind === "sandbox_unavailable" && retryable) throw error;
+  return { runtime, checks: [{ name: "start", holds: false, severity: "isolation", detail: message, fix: hint }] };
+}
+
+/** Whether a signal says that the time is over, and not that nobody wants to know any more. */
+export function isTimeout({ aborted, reason }: AbortSignal): boolean {
+  return aborted && reason instanceof Error && reason.name === "TimeoutError";
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { classifyAddress } from "../../../../src/config/hosts/address-class.ts";
-import { AllowList } from "../../../../src/sandbox/network/allow-list.ts";
+import { AllowList } from "../../../../src/sandbox/network/admission.ts";
 import { type HostRule, parseAllowRule } from "../../../../src/config/hosts/allow-rule.ts";
 import { parseHost } from "../../../../src/config/hosts/host.ts";
 import { OwlError } from "../../../../src/errors/owl-error.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { OutputRing } from "../../../../guest/output/output-ring.ts";
+import { OutputRing } from "../../../../guest/shell/background.ts";
 
 test("reading on from each cursor gives everything, or says how much is gone", () => {
   const pieces = fc.array(fc.string({ minLength: 1, maxLength: 30 }), { maxLength: 40 });

@@ -2,9 +2,12 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { duplexPair } from "./duplex-pair.ts";
 import { afterEach, expect, test } from "vitest";
-import { relayEgress } from "../../../../src/sandbox/network/relay/relay-egress.ts";
-import { encodeCredit, encodeFrame } from "../../../../src/sandbox/network/relay/frames.ts";
-import { RelayMultiplexer } from "../../../../src/sandbox/network/relay/multiplexer.ts";
+import {
+  RelayMultiplexer,
+  encodeCredit,
+  encodeFrame,
+  relayEgress,
+} from "../../../../src/sandbox/network/relay/multiplexer.ts";
 import { temporaryFolder } from "../../config/temporary-folder.ts";
 
 const closers: (() => unknown)[] = [];

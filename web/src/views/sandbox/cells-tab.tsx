@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { Activity } from "../../../../src/operator/activity.ts";
+import type { Activity } from "../../../../src/operator/activity-log.ts";
 import { CodeBlock } from "../../parts/code-block.tsx";
 import { visibleText } from "../../parts/format.ts";
 import { Empty } from "../../parts/problem.tsx";

@@ -1,4 +1,4 @@
-import type { Activity } from "../../../../src/operator/activity.ts";
+import type { Activity } from "../../../../src/operator/activity-log.ts";
 import { timeOf, visibleText } from "../../parts/format.ts";
 import { PrintedText } from "./printed-text.ts";
 

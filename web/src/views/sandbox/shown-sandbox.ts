@@ -1,4 +1,4 @@
-import type { Activity } from "../../../../src/operator/activity.ts";
+import type { Activity } from "../../../../src/operator/activity-log.ts";
 import type { SandboxDetail, SandboxNow } from "../../../../src/operator/contract.ts";
 
 /** What the page knows of a sandbox. One that has ended can still be read, and nothing is asked of it. */

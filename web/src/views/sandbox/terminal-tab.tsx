@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
-import type { Activity } from "../../../../src/operator/activity.ts";
+import type { Activity } from "../../../../src/operator/activity-log.ts";
 import { fromAnswer } from "../../server/answer-text.ts";
 import { useStream } from "../../server/use-stream.ts";
 import { OperatorShell } from "./operator-shell.tsx";

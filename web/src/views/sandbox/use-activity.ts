@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Activity } from "../../../../src/operator/activity.ts";
+import type { Activity } from "../../../../src/operator/activity-log.ts";
 import { fromAnswer } from "../../server/answer-text.ts";
 import type { StreamState } from "../../server/event-stream.ts";
 import { isLast, pathOf, type ShownSandbox } from "./shown-sandbox.ts";

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { BudgetState, NearLimit } from "../../../../src/operator/contract-spend.ts";
+import type { BudgetState, NearLimit } from "../../../../src/operator/contract.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { countOf, moneyOf, visibleText } from "../../parts/format.ts";
 import { Meter } from "../../parts/meter.tsx";

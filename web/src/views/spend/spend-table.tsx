@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { SpendCount } from "../../../../src/operator/contract-spend.ts";
+import type { SpendCount } from "../../../../src/operator/contract.ts";
 import { countOf, moneyOf, visibleText } from "../../parts/format.ts";
 import { href } from "../../routing/router.ts";
 import { end, TableHead, unseen } from "../../parts/table-head.tsx";

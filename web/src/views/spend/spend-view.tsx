@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { Spend } from "../../../../src/operator/contract-spend.ts";
+import type { Spend } from "../../../../src/operator/contract.ts";
 import { BarChart } from "../../parts/bar-chart.tsx";
 import { countOf, dayOf, moneyOf } from "../../parts/format.ts";
 import { Empty, Loading, Problem } from "../../parts/problem.tsx";

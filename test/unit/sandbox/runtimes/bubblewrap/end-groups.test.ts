@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { endGroups } from "../../../../../src/sandbox/runtimes/bubblewrap/end-groups.ts";
+import { endGroups } from "../../../../../src/sandbox/runtimes/bubblewrap/cgroups/limited-groups.ts";
 
 let folder = "";
 let children: ChildProcess[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseHierarchies } from "../../../../../src/sandbox/runtimes/bubblewrap/cgroups/mounted-hierarchies.ts";
+import { parseHierarchies } from "../../../../../src/sandbox/runtimes/bubblewrap/cgroups/control-groups.ts";
 
 describe("the process's place in the cgroup tree", () => {
   it("is found in each hierarchy of version 1, joined controllers included", () => {

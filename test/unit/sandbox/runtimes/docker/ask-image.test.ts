@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { askImage } from "../../../../../src/sandbox/runtimes/docker/ask-image.ts";
+import { askImage } from "../../../../../src/sandbox/runtimes/docker/images.ts";
 import { fakeEngine } from "./fake-engine.ts";
 
 const ID = "a".repeat(64);

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { expect, test, vi } from "vitest";
-import { makeContainer } from "../../../../../src/sandbox/runtimes/docker/make-container.ts";
+import { makeContainer } from "../../../../../src/sandbox/runtimes/docker/containers.ts";
 import { removeStrays } from "../../../../../src/sandbox/runtimes/docker/reap.ts";
 import { fakeEngine } from "./fake-engine.ts";
 

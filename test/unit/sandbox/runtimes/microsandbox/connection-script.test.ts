@@ -5,9 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
-import { creditedStream } from "../../../../../src/sandbox/runtimes/microsandbox/credited-stream.ts";
-import { openGuestSocket } from "../../../../../src/sandbox/runtimes/microsandbox/host-socket.ts";
-import { CONNECTION_SCRIPT } from "../../../../../src/sandbox/runtimes/microsandbox/connection-script.ts";
+import { openGuestSocket, creditedStream } from "../../../../../src/sandbox/runtimes/microsandbox/host-socket.ts";
+import { CONNECTION_SCRIPT } from "../../../../../src/sandbox/runtimes/microsandbox/launch-script.ts";
 
 /**
  * The launcher's own line over a real socket of this machine. The kernel of a microVM gives a call up when its time is

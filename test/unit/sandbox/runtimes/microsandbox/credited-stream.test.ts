@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { afterEach, expect, test } from "vitest";
-import { CREDIT_STEP_BYTES, creditedStream } from "../../../../../src/sandbox/runtimes/microsandbox/credited-stream.ts";
+import { CREDIT_STEP_BYTES, creditedStream } from "../../../../../src/sandbox/runtimes/microsandbox/host-socket.ts";
 
 const cleanups: (() => void)[] = [];
 

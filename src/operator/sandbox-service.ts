@@ -1,0 +1,134 @@
+import { OwlError } from "../errors/owl-error.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { Sandboxes } from "../sandbox/sandboxes.ts";
+import { sessionDigest } from "../telemetry/redact.ts";
+import type { ActivityLog } from "./activity-log.ts";
+import type { Operator } from "./operator-sessions.ts";
+import type { OperatorAct } from "../call/operator-acts.ts";
+import type { SandboxHealth } from "../sandbox/sandbox-health.ts";
+
+/** Something an operator does in or with a sandbox, for the ledger. */
+export interface SandboxAct {
+  readonly by: string;
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly sandbox: string;
+}
+
+export interface OperatorSandboxServiceOptions {
+  readonly sandboxes: Sandboxes;
+  readonly activity: ActivityLog;
+  /** Rejects when it cannot be written: then nothing is done. */
+  readonly record: (act: SandboxAct) => Promise<void>;
+}
+
+/** Sandboxes as operators get at them: by the name of their cell, on the record, whoever owns them. */
+export class OperatorSandboxService {
+  readonly activity: ActivityLog;
+  readonly #options: OperatorSandboxServiceOptions;
+
+  constructor(options: OperatorSandboxServiceOptions) {
+    this.#options = options;
+    this.activity = options.activity;
+  }
+
+  /** @throws OwlError when there is none of this name. */
+  get(instanceId: string): Sandbox {
+    const sandbox = this.#options.sandboxes.findByInstance(instanceId);
+    if (sandbox !== undefined) return sandbox;
+    throw new OwlError("session_not_found", "there is no such sandbox: it has ended, or never was", {
+      hint: "go back to the list of sandboxes",
+    });
+  }
+
+  /** Keeps it from ending for want of use while somebody works with it. */
+  async use<T>(instanceId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T> {
+    const sandbox = this.get(instanceId);
+    sandbox.acquire();
+    try {
+      await sandbox.ready();
+      return await work(sandbox);
+    } finally {
+      sandbox.release();
+    }
+  }
+
+  async record(operator: Operator, instanceId: string, { name, args = {} }: Wish): Promise<Sandbox> {
+    const sandbox = this.get(instanceId);
+    await this.#options.record({
+      by: operator.id,
+      name: `operator.${name}`,
+      args: { sandbox: instanceId, ...args },
+      sandbox: sessionDigest(sandbox.facts.id),
+    });
+    return sandbox;
+  }
+
+  /** On the record, and before the eyes of whoever looks on. */
+  async act(operator: Operator, instanceId: string, wish: Wish): Promise<Sandbox> {
+    const { name, args = {} } = wish;
+    const sandbox = await this.record(operator, instanceId, wish);
+    const said = Object.values(args).map(String).join(" ").slice(0, 200);
+    this.activity.add(instanceId, { kind: "state", text: `${name} ${said}`.trimEnd(), by: operator.id });
+    return sandbox;
+  }
+
+  end(instanceId: string, how: "destroyed" | "stopped"): Promise<boolean> {
+    return this.#options.sandboxes.endInstance(instanceId, how);
+  }
+}
+
+interface Wish {
+  readonly name: string;
+  readonly args?: Readonly<Record<string, unknown>>;
+}
+
+/** What the operator sees of a sandbox, over HTTP and on the command line: never its id, which would open it. */
+export interface OperatorView {
+  readonly name: string;
+  readonly owner: string;
+  readonly state: string;
+  readonly template: string;
+  readonly flavor: string;
+  readonly runtime: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly created_at: string;
+  readonly last_used_at: string;
+  readonly ends_at: string;
+}
+
+/** Everybody's sandboxes, by name. Who may ask is decided by the door in front: the control socket or the admin scope. */
+export class OperatorSandboxes {
+  readonly #sandboxes: Sandboxes;
+  /** Whether sandboxes can run at all. */
+  readonly health: () => SandboxHealth;
+  /** Rejects when it cannot be written. Set once there is a ledger. */
+  record: ((act: OperatorAct) => Promise<void>) | undefined;
+
+  constructor(sandboxes: Sandboxes, health: () => SandboxHealth) {
+    this.#sandboxes = sandboxes;
+    this.health = health;
+  }
+
+  list(): OperatorView[] {
+    return this.#sandboxes.listAll().map((each) => ({
+      name: each.instanceId,
+      owner: each.ownerId,
+      state: each.state,
+      template: each.template,
+      flavor: each.flavor,
+      runtime: each.runtime,
+      labels: each.labels,
+      created_at: new Date(each.createdAtMs).toISOString(),
+      last_used_at: new Date(each.lastUsedAtMs).toISOString(),
+      ends_at: new Date(each.endsAtMs).toISOString(),
+    }));
+  }
+
+  /** Says whether there was one. It is on record before it is done. */
+  async destroy(name: string, by: Pick<OperatorAct, "by" | "transport" | "traceId">): Promise<boolean> {
+    if (!this.#sandboxes.listAll().some(({ instanceId }) => instanceId === name)) return false;
+    await this.record?.({ ...by, name: "operator.destroy", args: { sandbox: name }, sandbox: name });
+    return this.#sandboxes.endInstance(name, "destroyed");
+  }
+}

@@ -1,0 +1,90 @@
+import type { Readable } from "node:stream";
+import { z } from "zod";
+import { type Architecture, type SyscallName, syscallNumber } from "../seccomp/syscall-numbers.ts";
+import type { Instance, Resources } from "../runtime.ts";
+import type { CheckName } from "./checks.ts";
+import { createServer, type Server } from "node:net";
+
+const MIB = 1024 * 1024;
+const MAX_ANSWER_CHARS = 64 * 1024;
+
+/** Small, so that going beyond them takes no time. */
+export const PROBE_RESOURCES: Resources = { cpus: 2, memoryBytes: 64 * MIB, maxPids: 32, diskBytes: 16 * MIB };
+
+const TRIED_SYSCALLS: readonly SyscallName[] = [
+  ...(["keyctl", "add_key", "bpf", "perf_event_open", "userfaultfd", "io_uring_setup"] as const),
+  ...(["ptrace", "process_vm_readv", "setns", "open_tree", "fsopen", "kcmp", "syslog"] as const),
+];
+
+const answerSchema = z.record(z.string(), z.tuple([z.boolean(), z.string().max(1000)]));
+/** Cells number their own processes from 1 on: so does a container, in which the server itself may run. */
+const DISTINCT_PID = 1000;
+const NO_PID = 2 ** 22 - 1;
+/** Name of an attack to whether it succeeded, and what happened. */
+export type Answer = z.infer<typeof answerSchema>;
+
+/** The numbers of calls that must be refused. */
+export function triedSyscalls(architecture: Architecture): Readonly<Record<string, number | null>> {
+  return Object.fromEntries(TRIED_SYSCALLS.map((name) => [name, syscallNumber(name, architecture)]));
+}
+
+/** Folders that the script fills, by the check that shows whether they have a size of their own. */
+export type FilledDisks = Readonly<Partial<Record<CheckName, string>>>;
+
+/** What the attack script printed. */
+export async function readAnswer(instance: Pick<Instance, "stream" | "diagnostics" | "exited">): Promise<Answer> {
+  const [said, told] = await Promise.all([readAll(instance.stream), readAll(instance.diagnostics)]);
+  if (said !== "") return answerSchema.parse(JSON.parse(said));
+  const { code, signal, reason } = await instance.exited;
+  const end = reason ?? signal ?? `code ${code}`;
+  throw new Error(`the probe's cell ended (${end}) without an answer: ${told.trim().slice(-500)}`);
+}
+
+async function readAll(stream: Readable): Promise<string> {
+  let text = "";
+  for await (const chunk of stream) {
+    text += String(chunk);
+    if (text.length > MAX_ANSWER_CHARS) throw new Error("the probe's cell answers too much");
+  }
+  return text;
+}
+
+interface Bait {
+  readonly listeners: ReadonlyArray<readonly [family: string, address: string, port: number]>;
+  close(): void;
+}
+
+/** Services of the host that must be out of reach. */
+export async function openBait(abstractSocket: string): Promise<Bait> {
+  const servers: Server[] = [];
+  const listen = async (options: { host: string; port: number } | { path: string }): Promise<number | undefined> =>
+    await new Promise((resolve) => {
+      const server = createServer((socket) => socket.destroy()).unref();
+      servers.push(server);
+      // A machine without IPv6 has no such bait.
+      server.once("error", () => resolve(undefined));
+      server.listen(options, () => {
+        const address = server.address();
+        resolve(address !== null && typeof address === "object" ? address.port : 0);
+      });
+    });
+  const port4 = await listen({ host: "127.0.0.1", port: 0 });
+  const port6 = await listen({ host: "::1", port: 0 });
+  await listen({ path: `\0${abstractSocket}` });
+  return {
+    listeners: [
+      ...(port4 === undefined ? [] : [["AF_INET", "127.0.0.1", port4] as const]),
+      ...(port6 === undefined ? [] : [["AF_INET6", "::1", port6] as const]),
+    ],
+    close: () => servers.forEach((server) => server.close()),
+  };
+}
+
+/**
+ * What to signal and to read of the server itself. Where its number may be that of a process inside, neither would say
+ * anything: that no foreign process is visible, whatever its number, is tried as well.
+ */
+export function serverProcess(): { readonly serverPid: number; readonly files: readonly string[] } {
+  const { pid } = process;
+  return pid > DISTINCT_PID ? { serverPid: pid, files: [`/proc/${pid}/environ`] } : { serverPid: NO_PID, files: [] };
+}
