@@ -16,7 +16,7 @@ import { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { OperatorService } from "../transport/http/operator-api.ts";
 import type { WorkspaceFiles } from "../call/workspace-files.ts";
 import type { DashboardSources } from "./dashboard-routes.ts";
-import type { EarlyWorker } from "../handlers/workers/early-worker.ts";
+import type { EarlyWorker } from "../handlers/workers/launch-process.ts";
 import { Operations } from "./operations.ts";
 import { openObservation, type OpenTracing, type TracingParts } from "./observation.ts";
 import type { Governance } from "../call/governed-work.ts";

@@ -6,7 +6,7 @@ import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
 import type { HttpDoor } from "../transport/http/http-door.ts";
 import type { PeerUsers } from "../transport/http/peer-users.ts";
 import type { Assembly, AssembleOptions } from "./assemble.ts";
-import { EarlyWorker } from "../handlers/workers/early-worker.ts";
+import { EarlyWorker } from "../handlers/workers/launch-process.ts";
 import type { DashboardAddress } from "../operator/operator-sessions.ts";
 import type { OpenRuntime } from "../sandbox/open-runtime.ts";
 import type { SandboxHealth } from "../sandbox/sandbox-health.ts";
