@@ -70,7 +70,7 @@ class SkillRegistration {
   readonly #definitions = new WeakMap<Skill, ResourceDefinition>();
   readonly #template: ResourceDefinition;
   readonly #tool;
-  #told: ReadonlySet<string> = new Set();
+  #logged: ReadonlySet<string> = new Set();
 
   constructor(library: SkillLibrary, options: ServeSkillsOptions) {
     this.#options = options;
@@ -105,17 +105,17 @@ class SkillRegistration {
   logProblems(): void {
     const { logger } = this.#options;
     const problems = new Map(this.#library.problems.map((problem) => [describeProblem(problem), problem]));
-    const news = [...problems].filter(([line]) => !this.#told.has(line)).map(([, problem]) => problem);
-    for (const { path, line, severity, message, fix } of news.slice(0, MAX_LOGGED_PROBLEMS)) {
+    const added = [...problems].filter(([line]) => !this.#logged.has(line)).map(([, problem]) => problem);
+    for (const { path, line, severity, message, fix } of added.slice(0, MAX_LOGGED_PROBLEMS)) {
       const facts = { file: join(this.#library.root, path), line, reason: message, fix };
       if (severity === "error") logger.error("skill cannot be used", facts);
       else logger.warning("skill should be corrected", facts);
     }
-    if (news.length > MAX_LOGGED_PROBLEMS)
+    if (added.length > MAX_LOGGED_PROBLEMS)
       logger.warning("skills have more problems: owlclaw mcp-server skills validate lists them", {
-        count: news.length,
+        count: added.length,
       });
-    this.#told = new Set(problems.keys());
+    this.#logged = new Set(problems.keys());
   }
 
   #definitionOf(skill: Skill): ResourceDefinition {
