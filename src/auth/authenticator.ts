@@ -1,34 +1,30 @@
 import { hash } from "node:crypto";
 import { OwlError, isOwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { AuthConfig } from "./auth-config.ts";
 import { bearerToken, MAX_HEADER_CHARS } from "./bearer-token.ts";
-import { parseJwksUrl } from "./fetch-key-set.ts";
-import type { KeySource } from "./key-source.ts";
+import { RemoteKeys, parseJwksUrl } from "./remote-keys.ts";
+import { publicKeys, secretKeys, type KeySource } from "./key-source.ts";
 import { ANONYMOUS, type Principal } from "./principal.ts";
-import { RemoteKeys } from "./remote-keys.ts";
-import { publicKeys, secretKeys } from "./static-keys.ts";
-import { VerifiedTokens } from "./verified-tokens.ts";
-import { verifyToken } from "./verify-token.ts";
+import { verifyToken, VerifiedTokens } from "./verify-token.ts";
 
 const MAX_CACHED_TOKENS = 10_000;
-/** As clients write it. Whatever else may stand there is read sign by sign. */
+/** The usual spelling of the scheme. `bearerToken` parses every other header. */
 const PLAIN_SCHEME = "Bearer ";
 
 export interface Authenticator {
   /**
-   * Says who sent an `Authorization` header: at once for a token it knows, otherwise by promise.
+   * The principal of an `Authorization` header: synchronously for a cached token, otherwise as a promise.
    * Throws (or rejects with) `unauthorized`, or `overloaded` when the keys cannot be fetched.
    */
   authenticate(authorization: string | undefined): Principal | Promise<Principal>;
   close(): void;
 }
 
-export interface AuthenticatorOptions {
+interface AuthenticatorOptions {
   readonly auth: AuthConfig;
   /** Milliseconds since the epoch. Default: the system's clock. */
   readonly clock?: () => number;
-  /** Milliseconds of a clock that nobody sets. Default: that of the process. */
+  /** Milliseconds of a monotonic clock. Default: that of the process. */
   readonly steadyClock?: () => number;
   /** The claim that names groups, in the policy in force. */
   readonly groupsClaim?: () => string;
@@ -36,7 +32,7 @@ export interface AuthenticatorOptions {
   readonly logger: Logger;
 }
 
-/** With auth off, everybody is `anonymous` whatever they send. */
+/** With auth disabled, every caller is `anonymous`. */
 export async function createAuthenticator(options: AuthenticatorOptions): Promise<Authenticator> {
   if (!options.auth.enabled) return { authenticate: () => ANONYMOUS, close: () => {} };
   const { auth, clock = Date.now, logger, groupsClaim = () => "groups" } = options;
@@ -63,7 +59,7 @@ class TokenAuthenticator implements Authenticator {
   }
 
   authenticate(authorization: string | undefined): Principal | Promise<Principal> {
-    // What was read once need not be read again: only a token that passed has its digest here.
+    // Skips parsing for a known token: only verified tokens have their digest in the cache.
     const plain = authorization?.startsWith(PLAIN_SCHEME) === true && authorization.length <= MAX_HEADER_CHARS;
     const known = plain ? this.#known(digestOf(authorization.slice(PLAIN_SCHEME.length))) : undefined;
     if (known !== undefined) return known;
@@ -86,7 +82,7 @@ class TokenAuthenticator implements Authenticator {
   async #verify(token: string, digest: string): Promise<Principal> {
     const { auth, clock, keys, logger } = this.#options;
     const { issuer, audience } = auth.jwt;
-    // Taken before the keys are asked: if they change meanwhile, the next call verifies again.
+    // Read before the verification: if the keys change meanwhile, the next call verifies again.
     const keyGeneration = keys.generation;
     const groupsClaim = this.#options.groupsClaim();
     try {
@@ -131,7 +127,19 @@ async function openKeys(options: Required<Omit<AuthenticatorOptions, "groupsClai
 }
 
 function warnAboutMissingAudience({ jwt }: AuthConfig, logger: Logger): void {
-  // A secret belongs to this server alone; an issuer's key signs for many services.
+  // A secret belongs to this server alone; an issuer's key signs tokens for many services.
   if (jwt.secret !== "" || jwt.audience !== "") return;
   logger.warning("auth.jwt.audience is empty: tokens that the issuer made for other services are accepted.");
+}
+
+/** The `auth` part of the configuration. An empty string means: not set. */
+export interface AuthConfig {
+  readonly enabled: boolean;
+  readonly jwt: {
+    readonly secret: string;
+    readonly publicKey: string;
+    readonly jwksUrl: string;
+    readonly audience: string;
+    readonly issuer: string;
+  };
 }

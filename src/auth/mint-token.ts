@@ -3,7 +3,7 @@ import { SignJWT } from "jose";
 import { OwlError } from "../errors/owl-error.ts";
 import { isScope, principalIdProblem } from "./principal-from-claims.ts";
 
-export interface MintTokenOptions {
+interface MintTokenOptions {
   readonly secret: string;
   /** Becomes the principal's id. */
   readonly subject: string;

@@ -1,6 +1,6 @@
 import type { Principal } from "./principal.ts";
 import { ANONYMOUS } from "./principal.ts";
-import { refuseToken } from "./token-refusal.ts";
+import { refuseToken } from "./bearer-token.ts";
 
 export type Claims = Readonly<Record<string, unknown>>;
 
@@ -27,14 +27,14 @@ const RESERVED_IDS = new Set([
 ]);
 const RESERVED_BEGINNINGS: readonly string[] = ["local:", "("];
 
-/** Scripts with letters that look like Latin ones. Words of one of them each may stand beside each other, as in addresses. */
+/** Scripts with letters that look like Latin ones. A word must not mix them; separate words may. */
 const LOOK_ALIKE_SCRIPTS = ["Latin", "Greek", "Cyrillic", "Armenian", "Cherokee", "Coptic", "Lisu", "Deseret"];
 const MIXED_WORD = mixedWord(LOOK_ALIKE_SCRIPTS);
 
 /** RFC 6749: printable ASCII without space, quote and backslash. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
-/** The one place that decides who a verified token speaks for. */
+/** The principal of verified claims. */
 export function principalFromClaims(claims: Claims, groupsClaim: string): Principal {
   const id = principalId(claims);
   checkGroups(claims[groupsClaim], groupsClaim);
@@ -51,14 +51,15 @@ export function principalFromClaims(claims: Claims, groupsClaim: string): Princi
 function principalId(claims: Claims): string {
   const claim = claims["sub"] === undefined ? "client_id" : "sub";
   const id = claims[claim];
-  if (id === undefined) throw refuseToken("token_claims", "The token names nobody: it has neither sub nor client_id.");
+  if (id === undefined)
+    throw refuseToken("token_claims", "The token names no principal: it has neither sub nor client_id.");
   if (typeof id !== "string") throw refuseToken("token_claims", `The token's ${claim} is not a string.`);
   const problem = principalIdProblem(id);
   if (problem !== undefined) throw refuseToken("token_claims", `The token's ${claim} ${problem}.`);
   return id;
 }
 
-/** A layer of the policy for a group must not be lost because the claim cannot be read. */
+/** Refuses a token with invalid groups: ignoring them would skip the policy of those groups. */
 function checkGroups(groups: unknown, claim: string): void {
   if (groups === undefined || typeof groups === "string") return;
   if (Array.isArray(groups) && groups.every((group) => typeof group === "string")) return;
@@ -85,7 +86,7 @@ export function principalIdProblem(id: string): string | undefined {
   return undefined;
 }
 
-/** Also for characters that look the same, such as full-width letters. */
+/** Compares after normalization, so that look-alike characters such as full-width letters are reserved too. */
 function isReserved(id: string): boolean {
   const name = id.normalize("NFKC").toLowerCase().trim();
   return RESERVED_IDS.has(name) || RESERVED_BEGINNINGS.some((beginning) => name.startsWith(beginning));

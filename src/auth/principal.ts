@@ -1,11 +1,11 @@
-/** Who is calling. Everything that is owned (sessions, streams, tasks, sandboxes) is owned by a principal's `id`. */
+/** The authenticated caller. The owner of a session, stream, task or sandbox is a principal's `id`. */
 export interface Principal {
   /** `sub` or `client_id` of the token (with `iss|` in front when several issuers are trusted), `anonymous`, or the stdio client id. */
   readonly id: string;
   readonly scopes: readonly string[];
   /** Verified claims of the token; empty when there is none. */
   readonly claims: Readonly<Record<string, unknown>>;
-  /** When the token behind this principal ends, in seconds since the epoch. */
+  /** When its token expires, in seconds since the epoch. */
   readonly expiresAt?: number;
 }
 

@@ -1,21 +1,20 @@
 import { createLocalJWKSet, errors, type CryptoKey, type JSONWebKeySet, type JWSHeaderParameters } from "jose";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { fetchKeySet } from "./fetch-key-set.ts";
 import type { KeySource } from "./key-source.ts";
-import { refuseToken } from "./token-refusal.ts";
+import { refuseToken } from "./bearer-token.ts";
 
-/** From this age on, traffic refreshes the keys in the background: nobody waits, and a short outage goes unnoticed. */
+/** From this age on, a request starts a refresh in the background: no request waits, and a short outage has no effect. */
 const REFRESH_AFTER_MS = 5 * 60_000;
-/** Older keys are not used: the issuer may have withdrawn one of them since. */
+/** Older keys are not used: the issuer may have revoked one of them. */
 const MAX_AGE_MS = 15 * 60_000;
-/** Tokens with invented key ids must not turn this server into a load generator. */
+/** Tokens with unknown key ids must not cause a fetch each. */
 const COOLDOWN_MS = 30_000;
 const COOLDOWN_AFTER_FAILURE_MS = 5_000;
 const FETCH_TIMEOUT_MS = 5_000;
 const MAX_KEYS = 100;
 
-/** Only public-key algorithms: a key set is public, so nothing in it can be a secret. */
+/** Only asymmetric algorithms: a key set is public. */
 const ALGORITHMS = [
   "RS256",
   "RS384",
@@ -30,11 +29,11 @@ const ALGORITHMS = [
   "Ed25519",
 ];
 
-export interface RemoteKeysOptions {
+interface RemoteKeysOptions {
   readonly url: URL;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
-  /** Milliseconds of a clock that is never set, but may stand still while the machine sleeps. */
+  /** Milliseconds of a monotonic clock, which may stop while the machine is suspended. */
   readonly steadyClock: () => number;
   readonly fetch: typeof fetch;
   readonly logger: Logger;
@@ -46,7 +45,7 @@ interface Moment {
   readonly steadyMs: number;
 }
 
-/** The keys of a JWKS URL, kept up to date by the traffic that uses them. */
+/** The keys of a JWKS URL, refreshed by the requests that use them. */
 export class RemoteKeys implements KeySource {
   readonly algorithms: readonly string[] = ALGORITHMS;
   readonly #options: RemoteKeysOptions;
@@ -83,7 +82,7 @@ export class RemoteKeys implements KeySource {
     throw refuseToken("token_key_unknown", "The token's key is not among the issuer's keys.");
   }
 
-  /** Never rejects. Does nothing while the last attempt is too recent; joins one that is under way. */
+  /** Never rejects. Does nothing during the cooldown; joins a fetch that is in flight. */
   async refresh(): Promise<void> {
     if (this.#pending === undefined) {
       if (this.#closed.signal.aborted || this.#options.steadyClock() < this.#nextFetchAtMs) return;
@@ -103,7 +102,7 @@ export class RemoteKeys implements KeySource {
     return { wallMs: clock(), steadyMs: steadyClock() };
   }
 
-  /** By the clock that says more: one can be set back, the other stands still while the machine sleeps. */
+  /** The larger age of the two clocks: one can be set back, the other stops while the machine is suspended. */
   #ageMs(): number {
     const { wallMs, steadyMs } = this.#now();
     return Math.max(wallMs - this.#fetchedAt.wallMs, steadyMs - this.#fetchedAt.steadyMs);
@@ -156,7 +155,7 @@ export class RemoteKeys implements KeySource {
   }
 }
 
-/** The keys themselves are checked by jose, each when it is first used. */
+/** jose checks each key when it is first used. */
 function isKeySet(value: unknown): value is JSONWebKeySet {
   return (
     typeof value === "object" &&
@@ -167,8 +166,54 @@ function isKeySet(value: unknown): value is JSONWebKeySet {
   );
 }
 
-/** `fetch` hides what happened (refused, redirected, name unknown) in the cause. */
+/** The reason of a failed `fetch` (connection refused, redirect, unknown host) is in its cause. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+}
+
+/** Large issuers publish a few dozen keys in a few tens of kilobytes. */
+const MAX_KEY_SET_BYTES = 256 * 1024;
+
+interface FetchKeySetOptions {
+  readonly url: URL;
+  readonly signal: AbortSignal;
+  readonly fetch: typeof fetch;
+}
+
+/** The text of a JWKS. Any answer but a 200 within the size limit is an error; redirects are not followed. */
+async function fetchKeySet({ url, signal, fetch }: FetchKeySetOptions): Promise<string> {
+  const response = await fetch(url, {
+    signal,
+    redirect: "error",
+    headers: { accept: "application/jwk-set+json, application/json" },
+  });
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new Error(`the answer has status ${response.status}`);
+  }
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  const body: AsyncIterable<Uint8Array> | readonly Uint8Array[] = response.body ?? [];
+  for await (const chunk of body) {
+    bytes += chunk.byteLength;
+    if (bytes > MAX_KEY_SET_BYTES) throw new Error(`the answer is longer than ${MAX_KEY_SET_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** Over plain HTTP, an attacker on the network could replace the keys; only loopback is exempt. */
+export function parseJwksUrl(value: string): URL {
+  const hint = "Use an https:// URL without user and password; http:// is for loopback only.";
+  if (!URL.canParse(value))
+    throw new OwlError("internal", "auth.jwt.jwksUrl is not a URL.", { hint, retryable: false });
+  const url = new URL(value);
+  const isSafe = url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url.hostname));
+  if (isSafe && url.username === "" && url.password === "") return url;
+  throw new OwlError("internal", "auth.jwt.jwksUrl is not safe to fetch keys from.", { hint, retryable: false });
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }

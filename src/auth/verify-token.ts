@@ -3,11 +3,13 @@ import { isOwlError, type OwlError } from "../errors/owl-error.ts";
 import type { KeySource } from "./key-source.ts";
 import type { Principal } from "./principal.ts";
 import { principalFromClaims, type Claims } from "./principal-from-claims.ts";
-import { checkTokenHeader, checkUniqueClaims } from "./token-header.ts";
-import { refuseToken } from "./token-refusal.ts";
+import { refuseToken, checkTokenHeader, checkUniqueClaims } from "./bearer-token.ts";
 
-/** Clocks of servers that take their time from the network differ by less. */
+/** Clocks of servers with NTP differ by less. */
 const CLOCK_SKEW_SECONDS = 30;
+
+/** A full cache evicts a tenth of its entries. */
+const EVICTED_SHARE = 10;
 
 /** The end of year 9999. A larger value is milliseconds by mistake, or `1e999`, which JSON parsers read as infinity. */
 const LATEST_TIME_SECONDS = 253_402_300_799;
@@ -21,7 +23,7 @@ export interface VerifyOptions {
   readonly nowMs: number;
 }
 
-/** Says who a token speaks for, or throws `unauthorized`. */
+/** The principal of a token, or throws `unauthorized`. */
 export async function verifyToken(token: string, options: VerifyOptions): Promise<Principal> {
   checkTokenHeader(token);
   const claims = await verifiedClaims(token, options);
@@ -52,7 +54,7 @@ async function verifiedClaims(token: string, { keys, issuer, audience, nowMs }: 
   }
 }
 
-/** jose's errors carry the claims, and a JSON error quotes them: they do not go along as causes. */
+/** Errors of jose contain the claims, and a JSON error quotes them: they are not passed on as causes. */
 function toRefusal(error: unknown): OwlError {
   if (isOwlError(error)) return error;
   if (error instanceof errors.JWTExpired) return refuseToken("token_expired", "The token has expired.");
@@ -75,7 +77,7 @@ function claimRefusal(claim: string, reason: string): OwlError {
   return refuseToken("token_claims", `The token's ${claim} ${reason === "missing" ? "is missing" : "is not valid"}.`);
 }
 
-/** What jose leaves open: absurd numbers, and tokens that claim to come from the future. */
+/** Checks that jose does not make: the range of the numbers, and an `iat` in the future. */
 function checkTimes(claims: Claims, nowSeconds: number): void {
   for (const claim of ["exp", "nbf", "iat"]) {
     const value = claims[claim];
@@ -89,7 +91,73 @@ function checkTimes(claims: Claims, nowSeconds: number): void {
   }
 }
 
-/** RFC 7800: `cnf` names the key that the sender must prove to hold. A stolen copy comes without that proof, as this one does. */
+/** RFC 7800: `cnf` names the key that the sender must prove to hold. A bearer token carries no such proof. */
 function isSenderConstrained(claims: Claims): boolean {
   return claims["cnf"] !== undefined;
+}
+
+interface VerifiedToken {
+  readonly principal: Principal;
+  readonly expiresAtMs: number;
+  /** The generation of the keys that were in force when verification began. */
+  readonly keyGeneration: number;
+  /** The claim that named groups at that time. */
+  readonly groupsClaim: string;
+}
+
+interface VerificationMoment {
+  readonly nowMs: number;
+  readonly keyGeneration: number;
+  readonly groupsClaim: string;
+}
+
+interface Entry extends VerifiedToken {
+  usedAt: number;
+}
+
+/**
+ * A cache of the principals of verified tokens, by the token's digest; tokens are not stored. The least recently used
+ * entries are evicted first. Entries of an older key generation are not used.
+ */
+export class VerifiedTokens {
+  readonly #entries = new Map<string, Entry>();
+  readonly #maxEntries: number;
+  /** Counts uses. Moving an entry to the end of the map would rebuild the map every few calls. */
+  #uses = 0;
+
+  constructor(maxEntries: number) {
+    this.#maxEntries = maxEntries;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get(digest: string, { nowMs, keyGeneration, groupsClaim }: VerificationMoment): Principal | undefined {
+    const entry = this.#entries.get(digest);
+    if (entry === undefined) return undefined;
+    const isOutdated = keyGeneration !== entry.keyGeneration || groupsClaim !== entry.groupsClaim;
+    if (nowMs >= entry.expiresAtMs || isOutdated) {
+      this.#entries.delete(digest);
+      return undefined;
+    }
+    entry.usedAt = this.#nextUse();
+    return entry.principal;
+  }
+
+  set(digest: string, entry: VerifiedToken): void {
+    if (!this.#entries.has(digest) && this.#entries.size >= this.#maxEntries) this.#evictOldest();
+    this.#entries.set(digest, { ...entry, usedAt: this.#nextUse() });
+  }
+
+  #nextUse(): number {
+    this.#uses += 1;
+    return this.#uses;
+  }
+
+  #evictOldest(): void {
+    const byUse = [...this.#entries].toSorted(([, a], [, b]) => a.usedAt - b.usedAt);
+    // Evicts several at once, so that many new tokens do not cause a sort each.
+    for (const [digest] of byUse.slice(0, Math.ceil(this.#maxEntries / EVICTED_SHARE))) this.#entries.delete(digest);
+  }
 }

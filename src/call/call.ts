@@ -1,4 +1,4 @@
-import type { CallContext, ReadWish, UsedSandbox } from "../capability/context.ts";
+import type { CallContext, ReadOptions, UsedSandbox } from "../capability/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Lifeline } from "./lifeline.ts";
 import type { Principal } from "../auth/principal.ts";
@@ -20,7 +20,7 @@ export interface Call {
   readonly requestId?: string | number | undefined;
   readonly life: Lifeline;
   readonly conversation: Conversation;
-  readonly wish?: ReadWish | undefined;
+  readonly wish?: ReadOptions | undefined;
   /** Hears, once or twice, that rules and limits let the call through: it runs now, or waits for somebody's yes. */
   readonly onPassed?: (() => void) | undefined;
   /** Takes what the capability says it cost, where somebody keeps count. */
@@ -71,7 +71,7 @@ class Context implements CallContext {
   readonly traceId: string;
   readonly sessionId: CallContext["sessionId"];
   readonly protocolVersion: CallContext["protocolVersion"];
-  readonly wish?: ReadWish;
+  readonly readOptions?: ReadOptions;
 
   constructor(call: Call, life: Lifeline, sight: Sight | undefined) {
     this.#call = call;
@@ -83,7 +83,7 @@ class Context implements CallContext {
     this.traceId = traceId;
     this.sessionId = caller.sessionId;
     this.protocolVersion = caller.protocolVersion;
-    if (wish !== undefined) this.wish = wish;
+    if (wish !== undefined) this.readOptions = wish;
   }
 
   get signal(): AbortSignal {

@@ -1,5 +1,4 @@
-import type { ResourceContents } from "../capability/content.ts";
-import { isSteady } from "../capability/steady-contents.ts";
+import { type ResourceContents, isImmutable } from "../capability/content.ts";
 import type { ErrorKind } from "../errors/kinds.ts";
 import { isOwlError, toOwlError } from "../errors/owl-error.ts";
 import type { LedgerDecision, LedgerEntry, LedgerOutcome } from "../governance/ledger/ledger.ts";
@@ -63,7 +62,7 @@ export function contentsByDigest(contents: readonly ResourceContents[]): unknown
 function recordOf(content: ResourceContents): unknown {
   const { uri, mimeType, _meta } = content;
   const record = { uri, mimeType, _meta };
-  if (isSteady(content)) records.set(content, record);
+  if (isImmutable(content)) records.set(content, record);
   return record;
 }
 

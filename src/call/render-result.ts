@@ -10,7 +10,7 @@ import {
 import type { HandlerOutput, PromptDefinition, ResourceDefinition } from "../capability/define.ts";
 import type { Tool } from "../capability/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import { describeIssues } from "../capability/bad-arguments.ts";
+import { describeIssues } from "../capability/define-tool.ts";
 
 /** Makes MCP content of what a capability returned: text for the model first, the value itself beside it. */
 export async function renderResult(tool: Tool, output: HandlerOutput, maxChars: number): Promise<ToolResult> {

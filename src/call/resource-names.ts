@@ -8,7 +8,7 @@ import {
   parseSkillUri,
   spellSkillUri,
 } from "../capability/skill-uri.ts";
-import { SPELLINGS } from "../capability/uri-spelling.ts";
+import { SPELLINGS } from "../capability/uri-pattern.ts";
 import type { Subject } from "../governance/subject.ts";
 
 export type ResourceNames = Pick<Subject, "name" | "names" | "spellings" | "calledAs">;

@@ -1,4 +1,4 @@
-import { badArguments, describeIssues } from "../capability/bad-arguments.ts";
+import { badArguments, describeIssues } from "../capability/define-tool.ts";
 import type { FoundResource, Prompt, Tool } from "../capability/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { withSent } from "../governance/policy/sent-arguments.ts";

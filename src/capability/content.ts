@@ -1,4 +1,4 @@
-/** What a handler may put in front of a model. The shapes are MCP's own, so that nothing is lost on the way. */
+import { isRecord } from "../platform/records.ts";
 
 interface Annotated {
   readonly annotations?: {
@@ -9,26 +9,26 @@ interface Annotated {
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
-export interface TextBlock extends Annotated {
+interface TextBlock extends Annotated {
   readonly type: "text";
   readonly text: string;
 }
 
 /** `data` is base64. */
-export interface ImageBlock extends Annotated {
+interface ImageBlock extends Annotated {
   readonly type: "image";
   readonly data: string;
   readonly mimeType: string;
 }
 
 /** `data` is base64. */
-export interface AudioBlock extends Annotated {
+interface AudioBlock extends Annotated {
   readonly type: "audio";
   readonly data: string;
   readonly mimeType: string;
 }
 
-export interface ResourceLinkBlock extends Annotated {
+interface ResourceLinkBlock extends Annotated {
   readonly type: "resource_link";
   readonly uri: string;
   readonly name: string;
@@ -38,7 +38,7 @@ export interface ResourceLinkBlock extends Annotated {
   readonly size?: number;
 }
 
-export interface EmbeddedResourceBlock extends Annotated {
+interface EmbeddedResourceBlock extends Annotated {
   readonly type: "resource";
   readonly resource: ResourceContents;
 }
@@ -67,19 +67,37 @@ export interface ToolResult {
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
+/** What `resources/read` returns for a file. */
+export interface ContentFacts {
+  readonly digest: string;
+  readonly size: number;
+  readonly lastModified: string;
+  readonly range?: ByteRange;
+  readonly notModified?: true;
+}
+
+/** Keys of `_meta` of resources. `docs/skills.md` describes their values. */
+export const META = {
+  /** In `resources/list`: which resources to list. */
+  filter: "io.owlclaw/filter",
+  /** In `resources/read`: the wanted range, and the digests that the client has. */
+  read: "io.owlclaw/read",
+  /** On contents: `ContentFacts`. */
+  content: "io.owlclaw/content",
+  /** On a resource that is a skill: its frontmatter. */
+  skill: "io.owlclaw/skill",
+} as const;
+
 export interface PromptMessage {
   readonly role: "user" | "assistant";
   readonly content: ContentBlock;
 }
 
-/** Whether a handler's return value is a whole MCP result and not a value to be rendered. */
-export function isToolResult(value: unknown): value is ToolResult {
-  if (typeof value !== "object" || value === null || !("content" in value)) return false;
-  const { content } = value;
-  return Array.isArray(content) && content.every(isContentBlock);
+function isToolResult(value: unknown): value is ToolResult {
+  return isRecord(value) && Array.isArray(value["content"]) && value["content"].every(isContentBlock);
 }
 
-/** The whole result that an output is, or that its blocks make. */
+/** The MCP result that a handler returned whole or as its content blocks; undefined for any other value. */
 export function wholeResult(output: unknown): ToolResult | undefined {
   if (isToolResult(output)) return output;
   if (!Array.isArray(output) || output.length === 0) return undefined;
@@ -88,7 +106,7 @@ export function wholeResult(output: unknown): ToolResult | undefined {
 }
 
 export function isContentBlock(value: unknown): value is ContentBlock {
-  if (!isObject(value)) return false;
+  if (!isRecord(value)) return false;
   switch (value["type"]) {
     case "text":
       return typeof value["text"] === "string";
@@ -105,10 +123,39 @@ export function isContentBlock(value: unknown): value is ContentBlock {
 }
 
 export function isResourceContents(value: unknown): value is ResourceContents {
-  if (!isObject(value) || typeof value["uri"] !== "string") return false;
+  if (!isRecord(value) || typeof value["uri"] !== "string") return false;
   return typeof value["text"] === "string" || typeof value["blob"] === "string";
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+const immutableContents = new WeakSet<object>();
+
+/** Marks an object that is never changed after this: what is computed from it may be cached. */
+export function markImmutable(contents: ResourceContents): ResourceContents {
+  immutableContents.add(contents);
+  return contents;
+}
+
+export function isImmutable(contents: object): boolean {
+  return immutableContents.has(contents);
+}
+
+/** `end` is exclusive. */
+interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The one range of a `Range` header. Undefined for several ranges or an invalid header: the answer is then the whole. */
+export function byteRange(header: string | undefined, sizeBytes: number): ByteRange | "unsatisfiable" | undefined {
+  const [, first = "", last = ""] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? "") ?? [];
+  if (first === "") return last === "" ? undefined : lastBytes(Number(last), sizeBytes);
+  const start = Number(first);
+  const end = last === "" ? sizeBytes : Number(last) + 1;
+  if (end <= start && last !== "") return undefined;
+  return start >= sizeBytes ? "unsatisfiable" : { start, end: Math.min(end, sizeBytes) };
+}
+
+function lastBytes(count: number, sizeBytes: number): ByteRange | "unsatisfiable" {
+  if (count === 0 || sizeBytes === 0) return "unsatisfiable";
+  return { start: Math.max(0, sizeBytes - count), end: sizeBytes };
 }

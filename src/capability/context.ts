@@ -40,7 +40,7 @@ export interface Root {
 }
 
 export interface AskOptions {
-  /** Names the question, so that its answer is found again when the call is retried. Default: its place in the order of questions. */
+  /** Identifies the question when the call is retried with its answer. Default: its position among the call's questions. */
   readonly key?: string;
 }
 
@@ -55,7 +55,7 @@ export interface SandboxRun {
   readonly exitCode?: number;
 }
 
-/** The caller's own sandbox: the same that the built-in tools use, made when it is first needed. */
+/** The caller's sandbox, which the built-in tools use too. It is created when it is first used. */
 export interface HandlerSandbox {
   run(
     code: string,
@@ -66,43 +66,43 @@ export interface HandlerSandbox {
   writeFile(path: string, content: string): Promise<void>;
 }
 
-/** How a client wants a resource, in the words of HTTP. */
-export interface ReadWish {
+/** Which part of a resource a client requests, with the semantics of HTTP. */
+export interface ReadOptions {
   /** `bytes=0-99`. */
   readonly range?: string;
-  /** Digests or entity tags that the client has: what has not changed is not sent again. */
+  /** Digests or entity tags of the client's copies: unchanged contents are not sent again. */
   readonly ifNoneMatch?: string;
   /** The range counts only while this is still the entity tag. */
   readonly ifRange?: string;
 }
 
-/** A sandbox as the log and the bill of a call know it. */
+/** The sandbox of a call, for its log line and its cost. */
 export interface UsedSandbox {
-  /** What operators call it; absent where it is on another server. */
+  /** Shown to operators; absent when the sandbox is on another server. */
   readonly name?: string | undefined;
-  /** Where it is a container. */
+  /** Set when it runs in a container. */
   readonly containerId?: string | undefined;
-  /** Over its network so far, both ways. */
+  /** Network traffic so far, both directions. */
   readonly bytesMoved: number;
 }
 
-/** What a capability sees of the call it serves. Nothing of MCP, of governance or of the transport shows through. */
+/** The call that a capability serves. It exposes nothing of MCP, of governance or of the transport. */
 export interface CallContext {
   readonly principal: Principal;
-  /** What the client calls itself (`X-MCP-Client-ID`); it proves nothing. */
+  /** The client's label (`X-MCP-Client-ID`). It does not prove an identity. */
   readonly label?: string | undefined;
   readonly traceId: string;
-  /** By W3C Trace Context, for requests to other services; handlers have it while somebody traces. */
+  /** W3C Trace Context for requests to other services; set when the call is traced. */
   readonly traceparent?: string | undefined;
-  /** What belongs to it and goes on with it, where the client sent any. */
+  /** The client's `tracestate`, to be passed on with `traceparent`. */
   readonly tracestate?: string | undefined;
-  /** The MCP session, where the transport has one; calls of stateless clients have none. */
+  /** The MCP session; undefined for stateless clients. */
   readonly sessionId: string | undefined;
-  /** For a resource that is being read: which part of it is wanted, and what the client has already. */
-  readonly wish?: ReadWish;
-  /** The protocol revision that this client speaks. */
+  /** Set while a resource is read. */
+  readonly readOptions?: ReadOptions;
+  /** The client's protocol revision. */
   readonly protocolVersion: string;
-  /** Aborts when the client cancels or goes away, the time-out passes, or the server stops. */
+  /** Aborts when the client cancels or disconnects, the timeout passes, or the server stops. */
   readonly signal: AbortSignal;
 
   /** Reports progress to clients that asked for it; does nothing for others. */
@@ -111,42 +111,42 @@ export interface CallContext {
   log(level: LogLevel, data: unknown, logger?: string): void;
 
   /**
-   * Asks the person at the client. On revisions without server requests the call ends with the question and
-   * runs again **from its start** when the answer has come: do what must happen once after the last question.
+   * Asks the user of the client. On revisions without server requests the call ends with the question and
+   * runs again **from its start** with the answer: put side effects that must happen once after the last question.
    */
   elicit(request: ElicitForm | ElicitUrl, options?: AskOptions): Promise<ElicitAnswer>;
-  /** Asks the client's model. The same rule about running again holds as for `elicit`. */
+  /** Asks the client's model. The call may run again, as with `elicit`. */
   sample(request: SampleRequest, options?: AskOptions): Promise<SampleAnswer>;
-  /** Asks for the client's root folders. The same rule about running again holds as for `elicit`. */
+  /** Asks for the client's root folders. The call may run again, as with `elicit`. */
   roots(options?: AskOptions): Promise<readonly Root[]>;
 
   /**
-   * For tools with `task: { start: "explicit" }`: answers the client with a task now and goes on in the background.
+   * For tools with `task: { start: "explicit" }`: answers the client with a task and continues in the background.
    * Questions asked before this call are asked on the call itself, later ones on the task.
    */
   startTask(): Promise<void>;
 
-  /** Whether the caller may know of a resource: what a tool tells of resources must be true to the policy. */
+  /** Whether policy lets the caller see a resource. Tools must not mention others. */
   seesResource?(this: void, uri: string): boolean;
 
-  /** Adds to what this call costs, in the unit that budgets are given in. */
+  /** Adds to the cost of this call, in the unit of budgets. */
   charge(amount: number): void;
 
-  /** Says which sandbox the call uses; what it moves until the call ends is paid as egress. */
+  /** Names the sandbox of the call. Its network traffic until the call ends is part of the call's cost. */
   meter?(used: UsedSandbox): void;
 
-  /** Says that the call was ended by force, and that nobody knows what it would still have charged. */
+  /** Says that the call was killed, so that its full cost is unknown: the reserved amount is charged. */
   forfeit?(): void;
 
-  /** Tells clients to ask for a list again; for definitions that depend on something outside. */
+  /** Tells clients to request a list again, for definitions that depend on external state. */
   listChanged(kind: "tools" | "resources" | "prompts"): void;
 
-  /** A place to run things in, isolated from the server and from the handler itself. */
+  /** Isolated from the server and from the handler. */
   readonly sandbox?: HandlerSandbox | undefined;
 
-  /** Calls back when `signal` would abort, and costs less than making one. Gives a function that takes it back. */
+  /** Calls back when `signal` would abort, without creating a signal. Returns a function that removes the listener. */
   onEnd?(listener: () => void): () => void;
 
-  /** Ends the client's event stream early, so that it comes back for the rest; only where the revision resumes streams. */
+  /** Closes the client's event stream, so that the client reconnects for the rest; only on revisions with resumable streams. */
   closeStream(): void;
 }

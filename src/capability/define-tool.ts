@@ -1,13 +1,14 @@
 import type { Effect, HandlerDefinition, Price, TaskOptions } from "./define.ts";
 import type { Operation, Tool } from "./registry.ts";
-import { compileSchema, type CompiledSchema, type JsonSchema } from "./schema.ts";
+import { compileSchema, type CompiledSchema, type JsonSchema, type SchemaIssue } from "./schema.ts";
+import { OwlError } from "../errors/owl-error.ts";
 
 /** Clients add a prefix to names and some cap the whole at 64 characters. */
 export const TOOL_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 const EMPTY_OBJECT: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
 const ONE_HOUR_MS = 3_600_000;
 
-/** Makes a tool ready to run of what its author wrote. Throws a `TypeError` that says what to change. */
+/** Checks a definition and compiles its schemas. Throws a `TypeError` that says what to change. */
 export function compileTool(definition: HandlerDefinition, operation?: Operation): Tool {
   assertUsable(definition);
   const { name, description, version = "1.0.0", title, scope = "exec", icons, timeoutMs } = definition;
@@ -17,7 +18,7 @@ export function compileTool(definition: HandlerDefinition, operation?: Operation
     version,
     title,
     effect: fullEffect(definition.effect),
-    // A handler is code of the operator that runs beside the server: without a word about its reach, it is "exec".
+    // A handler runs beside the server: "exec" is the default, since it can reach everything that the server can.
     scope,
     icons,
     meta: definition._meta,
@@ -33,7 +34,7 @@ export function compileTool(definition: HandlerDefinition, operation?: Operation
   };
 }
 
-/** Definitions may come from plain JavaScript, where no compiler has looked. */
+/** Definitions may come from JavaScript, without type checks. */
 function assertUsable({ name, description, run }: Partial<HandlerDefinition>): void {
   if (typeof name !== "string" || !TOOL_NAME.test(name)) {
     throw new TypeError(`the tool name ${JSON.stringify(name)} must be 1 to 64 letters, digits, "_", "-" or "."`);
@@ -69,4 +70,20 @@ function fullPrice(cost: HandlerDefinition["cost"] = {}): Price {
 
 function taskOptions({ support, start = "at-once", ttlMs = ONE_HOUR_MS }: TaskOptions): Required<TaskOptions> {
   return { support, start, ttlMs };
+}
+
+export function describeIssues(issues: readonly SchemaIssue[]): string {
+  return issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
+}
+
+export function badArguments({ name, input }: Pick<Tool, "name" | "input">, issues: readonly SchemaIssue[]): OwlError {
+  const known = Object.keys(input.json["properties"] ?? {});
+  const hint =
+    known.length === 0
+      ? "this tool takes no arguments: remove them and call it again"
+      : `the arguments are ${known.join(", ")}; correct the ones named above and call it again`;
+  return new OwlError("invalid_arguments", `invalid arguments for "${name}": ${describeIssues(issues)}`, {
+    facts: { issues },
+    hint,
+  });
 }

@@ -3,10 +3,10 @@ import type { CallContext } from "./context.ts";
 import type { SchemaSource, SchemaValue } from "./schema.ts";
 import type { SkillFacts } from "./skill.ts";
 
-/** What a tool reaches, as `mcp.capabilities` shows it. */
+/** What a tool can reach; `mcp.capabilities` shows it. */
 export type PermissionScope = "workspace" | "network" | "exec";
 
-/** MCP's four hints. They are shown to clients as they stand here, so each one must be said. */
+/** MCP's four annotation hints. All four are sent to clients. */
 export interface Effect {
   readonly readOnly: boolean;
   readonly destructive: boolean;
@@ -21,7 +21,7 @@ export interface Icon {
 }
 
 export interface TaskOptions {
-  /** `required`: clients without the tasks extension are refused. `optional`: they are answered when the call is done. */
+  /** `required`: clients without the tasks extension are refused. `optional`: they get the result when the call ends. */
   readonly support: "optional" | "required";
   /** `at-once`: the task starts with the call. `explicit`: when the handler calls `context.startTask()`. Default `at-once`. */
   readonly start?: "at-once" | "explicit";
@@ -29,7 +29,7 @@ export interface TaskOptions {
   readonly ttlMs?: number;
 }
 
-/** What a call costs, in the unit that budgets are given in. */
+/** The cost of a call, in the unit of budgets. */
 export interface Price {
   readonly fixed: number;
   readonly perSecond: number;
@@ -38,12 +38,12 @@ export interface Price {
   readonly max: number | undefined;
 }
 
-/** `operator`: somebody who runs the server. `client`: the person at the client, which is a convenience and no boundary. */
+/** `operator`: an operator of the server. `client`: the user of the client, which is a convenience and no security boundary. */
 export type Confirmation = "operator" | "client";
 
-export type Awaitable<T> = T | Promise<T>;
+type Awaitable<T> = T | Promise<T>;
 
-/** What a handler may return: a whole result, a list of content blocks, or any value that JSON can express. */
+/** What a handler may return: an MCP result, a list of content blocks, or any JSON value. */
 export type HandlerOutput =
   | ToolResult
   | readonly ContentBlock[]
@@ -61,14 +61,14 @@ export interface HandlerDefinition<I extends SchemaSource = SchemaSource, O exte
   readonly version?: string;
   readonly input?: I;
   readonly output?: O;
-  /** Default: nothing is promised (not read-only, destructive, not idempotent, open world). */
+  /** Default: not read-only, destructive, not idempotent, open world. */
   readonly effect?: Partial<Effect>;
   readonly scope?: PermissionScope;
   readonly timeoutMs?: number;
-  /** What a call costs: a number is the fixed part. `context.charge` adds what is known only when it ran. */
+  /** A number is the fixed part. `context.charge` adds costs that are known only during the call. */
   readonly cost?: number | Partial<Price>;
   readonly confirm?: Confirmation;
-  /** The skill that says how to use it, as `category/name`. */
+  /** The skill that explains its use, as `category/name`. */
   readonly skill?: string;
   readonly icons?: readonly Icon[];
   readonly task?: TaskOptions;
@@ -82,22 +82,22 @@ export type Completer = (
   context: CallContext,
 ) => Awaitable<readonly string[]>;
 
-export type ResourceOutput = string | Uint8Array | ResourceContents | readonly ResourceContents[];
+type ResourceOutput = string | Uint8Array | ResourceContents | readonly ResourceContents[];
 
-export interface Annotations {
+interface Annotations {
   readonly audience?: readonly ("user" | "assistant")[];
-  /** From 0, can be left out, to 1, must be there. */
+  /** From 0 (optional) to 1 (required). */
   readonly priority?: number;
   /** ISO 8601. */
   readonly lastModified?: string;
 }
 
-export interface SameTool {
+interface SameTool {
   readonly name: string;
-  /** All names of the tool, its own among them. */
+  /** All names of the tool, including `name`. */
   readonly names: readonly string[];
   readonly scope: PermissionScope;
-  /** The same as arguments of the tool; throws where they are none. */
+  /** The arguments of the equivalent tool call. Throws for invalid variables. */
   toArgs(variables: Readonly<Record<string, string>>): Readonly<Record<string, unknown>>;
 }
 
@@ -114,22 +114,22 @@ export interface ResourceDefinition {
   /** Suggestions for the variables of a template, by name. */
   readonly complete?: Readonly<Record<string, Completer>>;
   readonly _meta?: Readonly<Record<string, unknown>>;
-  /** For a template whose variables can be written in several ways for one thing, `a/../b` for `b`: the one to judge by. */
+  /** The normal form of variables that have several spellings (`a/../b` for `b`); policy rules see this form. */
   normalize?(variables: Readonly<Record<string, string>>): Readonly<Record<string, string>>;
-  /** The tool that gives the same: what the policy says of it holds for the resource. */
+  /** The tool that returns the same data: the policy for that tool applies to the resource. */
   readonly sameAs?: SameTool;
-  /** Set on users' resources: they can report costs while they are read. */
+  /** Set on users' resources: they can call `context.charge`. */
   readonly mayCharge?: boolean;
   read(uri: string, variables: Readonly<Record<string, string>>, context: CallContext): Awaitable<ResourceOutput>;
-  /** For a template over things that are listed one by one: the one that a URI belongs to. Policy judges by that one. */
+  /** For a template over resources that are listed individually: the one that a URI belongs to. Its policy applies. */
   resolve?(uri: string): ResourceDefinition | undefined;
   /** Set on the resource that is a skill. */
   readonly skill?: SkillFacts;
-  /** Called once when the server starts; call `changed` whenever subscribers should read again. */
+  /** Called once when the server starts. Call `changed` when subscribers should read again. */
   watch?(changed: () => void, signal: AbortSignal): void;
 }
 
-export type PromptOutput =
+type PromptOutput =
   | string
   | readonly PromptMessage[]
   | { readonly description?: string; readonly messages: readonly PromptMessage[] };
@@ -153,24 +153,24 @@ export type Definition =
   | { readonly [DEFINITION]: true; readonly kind: "resource"; readonly definition: ResourceDefinition }
   | { readonly [DEFINITION]: true; readonly kind: "prompt"; readonly definition: PromptDefinition };
 
-/** Makes a tool of a function and its schemas. Export the result from a file under `handlers.paths`. */
+/** Defines a tool. Export the result from a file under `handlers.paths`. */
 export function defineHandler<I extends SchemaSource, O extends SchemaSource>(
   definition: HandlerDefinition<I, O>,
 ): Definition {
   return { [DEFINITION]: true, kind: "handler", definition };
 }
 
-/** Makes a resource, or a resource template, that clients can list and read. */
+/** Defines a resource, or a resource template, that clients can list and read. */
 export function defineResource(definition: ResourceDefinition): Definition {
   return { [DEFINITION]: true, kind: "resource", definition };
 }
 
-/** Makes a prompt that clients can offer to their users. */
+/** Defines a prompt that clients can offer to their users. */
 export function definePrompt<A extends SchemaSource>(definition: PromptDefinition<A>): Definition {
   return { [DEFINITION]: true, kind: "prompt", definition };
 }
 
-/** Recognises what a module exported; the symbol is shared, so that two copies of the package understand each other. */
+/** The symbol is global: definitions of another copy of the package are recognised too. */
 export function isDefinition(value: unknown): value is Definition {
   return typeof value === "object" && value !== null && DEFINITION in value;
 }

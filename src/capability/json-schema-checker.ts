@@ -1,32 +1,30 @@
-import { createRequire } from "node:module";
-import { setImmediate } from "node:timers/promises";
 import type * as formatsModule from "ajv-formats";
 import type * as ajvModule from "ajv/dist/2020.js";
-import type { Ajv2020, ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
+import { createRequire } from "node:module";
+import { setImmediate } from "node:timers/promises";
+import type { Ajv2020, ErrorObject, ValidateFunction, FuncKeywordDefinition } from "ajv/dist/2020.js";
 import { TimeExceeded, withinTime } from "../platform/within-time.ts";
-import { copyJson } from "./copy-json.ts";
 import { toIssues } from "./schema-issues.ts";
 import type { JsonSchema, SchemaVerdict } from "./schema.ts";
-import { uniqueItems } from "./unique-items.ts";
 
-/** The event loop does nothing else while a value is checked. */
+/** Checking blocks the event loop. */
 const LONGEST_MS = 25;
 const ALL_ISSUES_MS = 15;
 const MAX_ATTEMPTS = 3;
 const TOO_SLOW = `checking them takes longer than ${LONGEST_MS} ms: send fewer values, or nest them less deeply`;
-/** What can take more time than the value has parts: a member of a union that holds the union again, and texts. */
+/** Keywords whose check can take longer than linear time: references (a union that contains itself) and regular expressions. */
 const NOT_SIMPLE = /"(?:\$\w*[rR]ef|pattern|patternProperties|format)":/;
 const SMALL_PARTS = 1000;
-/** Each part can be held against each part of the schema, whose size its text tells. */
+/** Parts of the value times characters of the schema. */
 const SMALL_WORK = 2_000_000;
-/** Checking the length of a text takes time for each character. */
+/** `minLength` and `maxLength` count characters. */
 const CHARS_OF_A_PART = 100;
 
 /** Checks values against a JSON Schema, in bounded time. */
 export class JsonSchemaChecker {
   readonly #json: JsonSchema;
   readonly #hasDefaults: boolean;
-  /** How many parts a value may have to be checked without a limit of time. */
+  /** Up to so many parts, a value is checked without a time limit. */
   readonly #smallParts: number;
   #all: ValidateFunction | undefined;
   #first: ValidateFunction | undefined;
@@ -43,10 +41,10 @@ export class JsonSchemaChecker {
     return this.#checkLarge(sent) ?? this.#checkAgain(sent);
   }
 
-  /** Code is several times slower when it runs for the first time, and when the machine is busy: more attempts are fair. */
+  /** Retries, since code is several times slower when it runs for the first time or on a busy machine. */
   async #checkAgain(sent: unknown): Promise<SchemaVerdict> {
     for (let attempt = 2; attempt <= MAX_ATTEMPTS; attempt += 1) {
-      // Between two attempts the event loop serves others.
+      // Lets the event loop serve other calls.
       await setImmediate();
       const verdict = this.#checkLarge(sent);
       if (verdict !== undefined) return verdict;
@@ -54,7 +52,7 @@ export class JsonSchemaChecker {
     return { ok: false, issues: [{ path: "", message: TOO_SLOW }] };
   }
 
-  /** Up to the first issue, then for all of them in the time that is left. Undefined when it takes too long. */
+  /** Stops at the first issue, then collects all issues if there is time. Undefined on timeout. */
   #checkLarge(sent: unknown): SchemaVerdict | undefined {
     const first = (this.#first ??= validators().first.compile(this.#json));
     const verdict = inTime(LONGEST_MS, () => this.#verdict(sent, first));
@@ -68,11 +66,11 @@ export class JsonSchemaChecker {
   }
 
   #verdict(sent: unknown, validate: ValidateFunction): SchemaVerdict {
-    // Defaults are filled in where they are missing, which must not change what the caller sent.
+    // The validator writes defaults into the value, which must not change the caller's object.
     const value: unknown = this.#hasDefaults ? copyJson(sent) : sent;
     if (validate(value)) return { ok: true, value };
     const errors: readonly ErrorObject[] = validate.errors ?? [];
-    // The function would hold them, and the value, until the next check.
+    // Frees the errors and the value, which the function would hold until the next check.
     validate.errors = null;
     return { ok: false, issues: toIssues(errors, this.#json) };
   }
@@ -87,7 +85,6 @@ function inTime<T>(limitMs: number, run: () => T): T | undefined {
   }
 }
 
-/** Whether a value has so few parts that no check of them takes long. */
 function isSmall(value: unknown, maxParts: number): boolean {
   let parts = 0;
   const waiting: unknown[] = [value];
@@ -113,13 +110,14 @@ interface Validators {
 
 let shared: Validators | undefined;
 
-/** Loaded when the first plain JSON Schema is checked: the validator would take a tenth of every start. */
+/** Loaded with the first JSON Schema: loading the validator takes a tenth of the server's start. */
 function validators(): Validators {
   if (shared === undefined) {
     const load: (name: string) => unknown = createRequire(import.meta.url);
     const ajv = load("ajv/dist/2020.js");
     const formats = load("ajv-formats");
-    if (!isAjvModule(ajv) || !isFormatsModule(formats)) throw new Error("the JSON Schema validator is not what it was");
+    if (!isAjvModule(ajv) || !isFormatsModule(formats))
+      throw new Error("the JSON Schema validator has an unexpected API");
     const make = (allErrors: boolean): Ajv2020 => {
       const made = new ajv.Ajv2020({ allErrors, strict: false, useDefaults: true, verbose: true });
       formats.default(made);
@@ -137,4 +135,59 @@ function isAjvModule(value: unknown): value is typeof ajvModule {
 
 function isFormatsModule(value: unknown): value is typeof formatsModule.default {
   return typeof value === "function" && "default" in value;
+}
+
+/** A copy of a value that came from JSON. Unlike `structuredClone`, it can be ended when it takes too long. */
+function copyJson(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(copyJson);
+  const copy: Record<string, unknown> = {};
+  for (const [name, member] of Object.entries(value)) {
+    if (name === "__proto__") Object.defineProperty(copy, name, { ...OWN, value: copyJson(member) });
+    else copy[name] = copyJson(member);
+  }
+  return copy;
+}
+
+const OWN = { configurable: true, enumerable: true, writable: true };
+
+/**
+ * `uniqueItems` in time that grows with the value and not with its square. The validator's own compares every item with every
+ * other.
+ */
+export function uniqueItems(): FuncKeywordDefinition {
+  const validate: NonNullable<FuncKeywordDefinition["validate"]> = (wanted: unknown, items: unknown): boolean => {
+    if (wanted !== true || !Array.isArray(items)) return true;
+    const double = firstDouble(items);
+    if (double === undefined) return true;
+    const { i, j } = double;
+    validate.errors = [
+      {
+        keyword: "uniqueItems",
+        params: { i, j },
+        message: `must NOT have duplicate items (items ## ${j} and ${i} are identical)`,
+      },
+    ];
+    return false;
+  };
+  return { keyword: "uniqueItems", type: "array", schemaType: "boolean", errors: true, validate };
+}
+
+function firstDouble(items: readonly unknown[]): { readonly i: number; readonly j: number } | undefined {
+  const seen = new Map<string, number>();
+  for (const [i, item] of items.entries()) {
+    const text = canonical(item);
+    const j = seen.get(text);
+    if (j !== undefined) return { i, j };
+    seen.set(text, i);
+  }
+  return undefined;
+}
+
+/** The same text for values that JSON Schema calls equal: the order of members does not count. */
+function canonical(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "undefined";
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(",")}}`;
 }

@@ -1,11 +1,19 @@
 import type { CallContext } from "./context.ts";
-import type { PromptDefinition, ResourceDefinition } from "./define.ts";
-import { Shelf, type ShelfChange } from "./shelf.ts";
+import type {
+  PromptDefinition,
+  ResourceDefinition,
+  Confirmation,
+  Effect,
+  HandlerOutput,
+  Icon,
+  PermissionScope,
+  Price,
+  TaskOptions,
+} from "./define.ts";
 import { UriPattern } from "./uri-pattern.ts";
 import type { CompiledSchema } from "./schema.ts";
-import type { Confirmation, Effect, HandlerOutput, Icon, PermissionScope, Price, TaskOptions } from "./define.ts";
 
-/** A tool as the pipeline runs it and as clients see it. Built-in tools and users' handlers are the same thing here. */
+/** A tool as the pipeline runs it and as clients see it: a built-in tool or a user's handler. */
 export interface Tool {
   readonly name: string;
   readonly version: string;
@@ -16,17 +24,17 @@ export interface Tool {
   readonly icons: readonly Icon[] | undefined;
   readonly meta: Readonly<Record<string, unknown>> | undefined;
   readonly timeoutMs: number | undefined;
-  /** Where its own time-out stands, for who wants to raise it: `@timeout in its doc comment`. */
+  /** Where its author set `timeoutMs`, for error messages: `@timeout in its doc comment`. */
   readonly timeoutSetBy?: string | undefined;
   readonly task: Required<TaskOptions> | undefined;
   readonly price: Price;
-  /** Set on users' handlers: they can report costs while they run. */
+  /** Set on users' handlers: they can call `context.charge`. */
   readonly mayCharge?: boolean;
-  /** What it does, where several tools do the same under other names: rules on any of the names hold for all. */
+  /** Set when several names stand for one operation: a policy rule on one of them holds for all. */
   readonly operation?: Operation;
-  /** Who must say yes before it runs, as its author wants it; policy may ask for more. */
+  /** The approval that its author requires; policy may require more. */
   readonly confirm: Confirmation | undefined;
-  /** URI of the skill that says how to use it. */
+  /** URI of the skill that explains its use. */
   readonly skill: string | undefined;
   readonly input: CompiledSchema;
   readonly output: CompiledSchema | undefined;
@@ -36,11 +44,11 @@ export interface Tool {
 export interface Operation {
   readonly name: string;
   readonly names: readonly string[];
-  /** For arguments that can be written in several ways for one thing, `a/../b` for `b`: the one that rules see. */
+  /** The normal form of arguments that have several spellings (`a/../b` for `b`); policy rules see this form. */
   normalize?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
 }
 
-/** Longer than any path of a file with all of it escaped. Everybody can send more, and everything that looks at it takes its time. */
+/** Longer than any escaped file path. Bounds the time that matching a URI against the templates takes. */
 const MAX_URI_CHARS = 16_384;
 
 export interface Resource {
@@ -68,25 +76,24 @@ interface Lists {
   readonly prompts: readonly Prompt[];
 }
 
-/** All that one place brings: the users' handlers, say, or the skills. */
-export interface Contribution {
+/** Everything that one source adds, such as the users' handlers or the skills. */
+interface Contribution {
   readonly tools?: readonly Tool[];
   readonly resources?: readonly ResourceDefinition[];
   readonly prompts?: readonly Prompt[];
 }
 
 export interface Replaced {
-  /** Lists that are not what they were. */
   readonly changed: readonly ListKind[];
-  /** What was left out, since its name is another's. */
+  /** Left out, because another source has the name. */
   readonly refused: readonly { readonly list: ListKind; readonly name: string }[];
 }
 
 /** Everything that can be listed, called, read or got. Lists are sorted by name: prompt caches depend on a stable order. */
 export class Registry {
-  readonly #tools = new Shelf<Tool>("tool", ({ name }) => name);
-  readonly #resources = new Shelf<Resource>("resource", ({ definition }) => definition.uri);
-  readonly #prompts = new Shelf<Prompt>("prompt", ({ definition }) => definition.name);
+  readonly #tools = new ItemsBySource<Tool>("tool", ({ name }) => name);
+  readonly #resources = new ItemsBySource<Resource>("resource", ({ definition }) => definition.uri);
+  readonly #prompts = new ItemsBySource<Prompt>("prompt", ({ definition }) => definition.name);
   readonly #unlisted = new Map<string, Tool>();
   #lists: Lists | undefined;
 
@@ -95,7 +102,7 @@ export class Registry {
     this.#lists = undefined;
   }
 
-  /** A tool that can be called by who knows its name, as long as no listed one has it. */
+  /** Adds a tool that is not listed, but can be called. A listed tool of the same name comes first. */
   addUnlisted(tool: Tool): void {
     this.#unlisted.set(tool.name, tool);
   }
@@ -110,9 +117,9 @@ export class Registry {
     this.#lists = undefined;
   }
 
-  /** Puts all of what `source` brings in place of all it brought before, at once. Names of others stay theirs. */
+  /** Replaces everything that `source` added before. Names of other sources are refused. */
   replace(source: string, { tools = [], resources = [], prompts = [] }: Contribution): Replaced {
-    const outcomes: readonly (ShelfChange & { readonly list: ListKind })[] = [
+    const outcomes: readonly (ItemsChange & { readonly list: ListKind })[] = [
       { list: "tools", ...this.#tools.replace(source, tools) },
       { list: "resources", ...this.#resources.replace(source, resources.map(toResource)) },
       { list: "prompts", ...this.#prompts.replace(source, prompts) },
@@ -136,7 +143,6 @@ export class Registry {
     return this.#sorted().tools;
   }
 
-  /** Those that one source brought. */
   toolsFrom(source: string): readonly Tool[] {
     return this.#tools.from(source);
   }
@@ -193,7 +199,7 @@ function prefixOf(template: string): string {
 
 const patterned = new WeakMap<ResourceDefinition, Resource>();
 
-/** The same definition gives the same resource, so that a list that did not change is seen not to have changed. */
+/** Returns the same object for the same definition: `replace` compares by identity. */
 function toResource(definition: ResourceDefinition): Resource {
   let resource = patterned.get(definition);
   if (resource === undefined) {
@@ -202,4 +208,82 @@ function toResource(definition: ResourceDefinition): Resource {
     patterned.set(definition, resource);
   }
   return resource;
+}
+
+interface ItemsChange {
+  readonly isChanged: boolean;
+  /** Names that another source has. */
+  readonly refused: readonly string[];
+}
+
+/** Items by name, each with the source that added it. */
+class ItemsBySource<T> {
+  readonly #kind: string;
+  readonly #nameOf: (item: T) => string;
+  #items = new Map<string, { readonly item: T; readonly source: string | undefined }>();
+
+  constructor(kind: string, nameOf: (item: T) => string) {
+    this.#kind = kind;
+    this.#nameOf = nameOf;
+  }
+
+  add(item: T): void {
+    const name = this.#nameOf(item);
+    if (this.#items.has(name)) throw new Error(`there is already a ${this.#kind} named "${name}"`);
+    this.#items.set(name, { item, source: undefined });
+  }
+
+  get(name: string): T | undefined {
+    return this.#items.get(name)?.item;
+  }
+
+  /** Readers see either all of the old items or all of the new ones. */
+  replace(source: string, items: readonly T[]): ItemsChange {
+    const before = this.#items;
+    const after = new Map([...before].filter(([, entry]) => entry.source !== source));
+    const refused: string[] = [];
+    for (const item of items) {
+      const name = this.#nameOf(item);
+      if (after.has(name)) refused.push(name);
+      else after.set(name, { item, source });
+    }
+    this.#items = after;
+    const isSame =
+      after.size === before.size && [...after].every(([name, { item }]) => before.get(name)?.item === item);
+    return { isChanged: !isSame, refused };
+  }
+
+  from(source: string): readonly T[] {
+    return this.sorted().filter((item) => this.#items.get(this.#nameOf(item))?.source === source);
+  }
+
+  sorted(): readonly T[] {
+    return [...this.#items].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { item }]) => item);
+  }
+}
+
+export type Change =
+  | { readonly kind: "list"; readonly list: ListKind }
+  | { readonly kind: "resource"; readonly uri: string };
+
+/** Tells open connections that a list or a resource changed. */
+export class Changes {
+  #listeners = new Set<(change: Change) => void>();
+
+  listChanged(list: ListKind): void {
+    this.#publish({ kind: "list", list });
+  }
+
+  resourceUpdated(uri: string): void {
+    this.#publish({ kind: "resource", uri });
+  }
+
+  subscribe(listener: (change: Change) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #publish(change: Change): void {
+    for (const listener of this.#listeners) listener(change);
+  }
 }

@@ -1,10 +1,11 @@
+import { isRecord } from "../platform/records.ts";
 import { JsonSchemaChecker } from "./json-schema-checker.ts";
-import { assertSafePatterns } from "./schema-patterns.ts";
+import { isLinear } from "../config/redact-rule.ts";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The part of Standard Schema (and its JSON Schema side) that we use: zod 4.2+, ArkType, Valibot and others have it. */
-export interface SchemaLibrary<Output = unknown> {
+/** The part of Standard Schema and Standard JSON Schema that is used here: zod 4.2+, ArkType, Valibot and others have it. */
+interface SchemaLibrary<Output = unknown> {
   readonly "~standard": {
     readonly version: 1;
     readonly vendor: string;
@@ -26,13 +27,13 @@ interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What may stand as `input` or `output` of a definition: a schema of a library, or JSON Schema itself. */
+/** `input` or `output` of a definition: a schema of a library, or a JSON Schema. */
 export type SchemaSource<Value = unknown> = SchemaLibrary<Value> | JsonSchema;
 
 export type SchemaValue<S> = S extends SchemaLibrary<infer Value> ? Value : Record<string, unknown>;
 
 export interface SchemaIssue {
-  /** Where, as in `items[0].name`; empty for the whole value. */
+  /** `items[0].name`; empty for the whole value. */
   readonly path: string;
   readonly message: string;
 }
@@ -41,7 +42,7 @@ export type SchemaVerdict =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly issues: readonly SchemaIssue[] };
 
-/** A schema ready for use: what clients see, and a function that checks. */
+/** A schema as clients see it, and the function that checks values against it. */
 export interface CompiledSchema {
   readonly json: JsonSchema;
   check(value: unknown): SchemaVerdict | Promise<SchemaVerdict>;
@@ -53,7 +54,7 @@ export function compileSchema(source: SchemaSource, side: "input" | "output"): C
   return isSchemaLibrary(source) ? fromLibrary(source, side) : fromJsonSchema(source);
 }
 
-/** A schema that clients see, and whose values are checked elsewhere. */
+/** A schema that clients see and that accepts every value: another process checks. */
 export function shownSchema(json: JsonSchema): SchemaLibrary {
   const show = (): Record<string, unknown> => json;
   return {
@@ -106,4 +107,50 @@ function fromJsonSchema(json: JsonSchema): CompiledSchema {
   assertSafePatterns(json);
   const checker = new JsonSchemaChecker(json);
   return { json, check: (value) => checker.check(value) };
+}
+
+/** Keywords whose value is data and holds no schemas. */
+const DATA = new Set(["const", "enum", "default", "examples", "example"]);
+/** Keywords whose value has a schema under each name. */
+const NAMED = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
+/** A list with a separator, such as `(?:-[a-z0-9]+)*`: safe, because each part begins with a character that no part contains. */
+const SEPARATED = /\((?:\?:)?(\\[-./_]|[-_/,:;@ ])(\\[dw]|\[[^\]\\]*\]|\[(?:[^\]\\]|\\[dws.-])*\])\+?\)[*+]/gu;
+
+/**
+ * Rejects patterns with catastrophic backtracking: callers choose the texts that patterns are matched with.
+ *
+ * @throws TypeError that names the pattern and its position.
+ */
+function assertSafePatterns(schema: JsonSchema): void {
+  walk(schema, "");
+}
+
+function walk(schema: unknown, at: string): void {
+  if (typeof schema !== "object" || schema === null) return;
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (DATA.has(keyword)) continue;
+    const here = `${at}/${keyword}`;
+    if (keyword === "pattern" && typeof value === "string") assertSafe(value, here);
+    if (NAMED.has(keyword) && isRecord(value)) {
+      for (const [name, below] of Object.entries(value)) {
+        if (keyword === "patternProperties") assertSafe(name, here);
+        walk(below, `${here}/${name}`);
+      }
+    } else walk(value, here);
+  }
+}
+
+function assertSafe(pattern: string, at: string): void {
+  if (isSafePattern(pattern)) return;
+  throw new TypeError(
+    `the pattern ${JSON.stringify(pattern)} at ${at.slice(1)} can take exponential time: write it without a repetition or alternative inside a repeated group, without back references, and with at most three repetitions`,
+  );
+}
+
+function isSafePattern(pattern: string): boolean {
+  return isLinear(
+    pattern.replaceAll(SEPARATED, (whole, separator: string, part: string) =>
+      new RegExp(`^${part}$`, "u").test(separator.at(-1) ?? "") ? whole : "(?:a)*",
+    ),
+  );
 }

@@ -1,32 +1,32 @@
 import { OwlError } from "../errors/owl-error.ts";
-import { readable } from "./uri-spelling.ts";
+import { readable } from "./uri-pattern.ts";
 
 /** The file that makes a folder a skill. */
 export const MANIFEST = "SKILL.md";
-/** No skill is in more folders than these, its own among them. */
+/** How deep a skill may be nested, its own folder included. */
 export const MAX_SKILL_DEPTH = 16;
 
 const SCHEME = "skill://";
 const MAX_URI_CHARS = 4096;
-/** What `encodeURIComponent` leaves alone, but a reader may take for something else: `*` is a wildcard here. */
-const LEFT_ALONE = /[!'()*]/g;
+/** Characters that `encodeURIComponent` does not escape; `*` is a wildcard here. */
+const UNESCAPED = /[!'()*]/g;
 
-/** `ecommerce/returns/refund`: the place of a skill or file below `skills.dir`, as its segments. */
+/** The path of a skill or file below `skills.dir`, by segments. */
 export type SkillPath = readonly string[];
 
-/** The URI of a place below `skills.dir`. The same place always has the same URI. */
+/** The one normal URI of a path. */
 export function formatSkillUri(path: SkillPath): string {
   for (const segment of path) assertSegment(segment, path.join("/"));
   if (path.length === 0) throw invalid("", "it names nothing");
   return SCHEME + path.map(encodeSegment).join("/");
 }
 
-/** As it is listed, and as people write it who do not escape. */
+/** The normal URI, and the URI without percent-encoding. */
 export function spellSkillUri(path: SkillPath): readonly string[] {
   return [formatSkillUri(path), SCHEME + path.map(readable).join("/")];
 }
 
-/** The place that a URI names, whichever way its characters are escaped. */
+/** The path that a URI names, in any spelling. */
 export function parseSkillUri(uri: string): SkillPath {
   const path = splitUri(uri).map((segment) => decodeSegment(segment, uri));
   if (path.some((segment) => segment === undefined))
@@ -36,7 +36,7 @@ export function parseSkillUri(uri: string): SkillPath {
   return path.filter((segment) => segment !== undefined);
 }
 
-/** Where a skill stands in the tree: all but the last segment is its category. */
+/** All but the last segment. */
 export function categoryOf(path: SkillPath): string {
   return path.slice(0, -1).join("/");
 }
@@ -45,7 +45,7 @@ export function isSkillUri(uri: string): boolean {
   return uri.startsWith(SCHEME);
 }
 
-/** Whether a place fits `skill://ecommerce/*`: a star stands for anything inside one segment, `**` for any segments. */
+/** Compiles a pattern such as `skill://ecommerce/*`: a star matches inside one segment, `**` matches any number of segments. */
 export function skillMatcher(pattern: string): (path: SkillPath) => boolean {
   const segments = splitUri(pattern);
   for (const segment of segments) if (segment !== "**") decodeSegment(segment.replaceAll("*", "x"), pattern);
@@ -68,7 +68,7 @@ function matches(tests: readonly (SegmentTest | undefined)[], path: SkillPath): 
   return reachable.has(path.length);
 }
 
-/** Each part between stars is looked for once, from left to right: no pattern can make that slow. */
+/** Finds each part between stars once, from left to right, so that no pattern causes backtracking. */
 function segmentTest(segment: string): SegmentTest {
   const [first = "", ...rest] = segment.split("*").map((part) => decodeURIComponent(part).normalize("NFC"));
   const last = rest.pop();
@@ -99,7 +99,7 @@ function decodeSegment(segment: string, uri: string): string | undefined {
   try {
     decoded = decodeURIComponent(segment);
   } catch {
-    throw invalid(uri, `"${segment}" is no percent-encoded UTF-8`, { hint: "write % itself as %25" });
+    throw invalid(uri, `"${segment}" is not percent-encoded UTF-8`, { hint: "write % itself as %25" });
   }
   assertSegment(decoded, uri);
   return decoded;
@@ -110,27 +110,27 @@ function assertSegment(segment: string, uri: string): void {
   if (problem !== undefined) throw invalid(uri, problem);
 }
 
-/** Why a name cannot be part of a skill's URI; nothing when it can. */
+/** Why a name cannot be a segment of a skill's URI; undefined when it can. */
 export function segmentProblem(segment: string): string | undefined {
   if (segment === "") return "it has an empty segment";
   if (segment === "." || segment === "..") return `it has the segment "${segment}", which leads elsewhere`;
-  if (/[/\\]/.test(segment)) return "a segment holds a slash or backslash";
-  if (/[\u0000-\u001f\u007f-\u009f]/.test(segment)) return "a segment holds a control character";
-  if (/\p{Surrogate}/u.test(segment)) return "a segment holds half a character";
+  if (/[/\\]/.test(segment)) return "a segment contains a slash or backslash";
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(segment)) return "a segment contains a control character";
+  if (/\p{Surrogate}/u.test(segment)) return "a segment has a lone surrogate";
   if (segment.normalize("NFC") !== segment) return "a segment is not in Unicode's normal form NFC";
   return undefined;
 }
 
 function encodeSegment(segment: string): string {
   return encodeURIComponent(segment).replace(
-    LEFT_ALONE,
+    UNESCAPED,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 }
 
 function invalid(uri: string, reason: string, { hint }: { readonly hint?: string } = {}): OwlError {
   const shown = uri.slice(0, 256);
-  return new OwlError("invalid_params", `"${shown}" is no URI of a skill: ${reason}`, {
+  return new OwlError("invalid_params", `"${shown}" is not a skill URI: ${reason}`, {
     facts: { uri: shown },
     hint: hint ?? "write skill://category/name, or skill://category/name/file for a file of the skill",
   });

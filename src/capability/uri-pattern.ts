@@ -1,22 +1,21 @@
 import { TimeExceeded, withinTime } from "../platform/within-time.ts";
-import type { Spelling } from "./uri-spelling.ts";
 
-/** A URI that takes longer to be divided into variables is one that does not fit. */
+/** A URI whose match takes longer does not match. */
 const LONGEST_MS = 5;
 const QUICK_CHARS = 200;
 const EXPRESSION = /\{([^{}]+)\}/g;
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /**
- * An RFC 6570 template such as `orders://{region}/{id}`. Beside plain variables it knows
- * `{+path}`, which may hold slashes, and `{?offset,length}` at the end, of which each may be left out.
+ * An RFC 6570 template such as `orders://{region}/{id}`. It supports plain variables, `{+path}`, which may contain
+ * slashes, and optional query parameters at the end, such as `{?offset,length}`.
  */
 export class UriPattern {
   readonly template: string;
   readonly variables: readonly string[];
   readonly #regex: RegExp;
   readonly #queryNames: readonly string[];
-  /** What stands between the variables: before the first, then behind each. */
+  /** The literal text before the first variable, then behind each variable. */
   readonly #between: readonly string[];
   readonly #pathNames: ReadonlySet<string>;
 
@@ -53,7 +52,7 @@ export class UriPattern {
     );
   }
 
-  /** The decoded variables, or `undefined` when the URI does not fit. */
+  /** The decoded variables, or `undefined` when the URI does not match. */
   match(uri: string): Record<string, string> | undefined {
     const match = this.#exec(uri);
     if (match === null) return undefined;
@@ -67,7 +66,7 @@ export class UriPattern {
     return query === undefined ? values : this.#withQuery(values, query);
   }
 
-  /** Several variables in one part of a URI multiply the ways to divide it. */
+  /** Several variables in one segment can cause backtracking, so a long URI is matched with a time limit. */
   #exec(uri: string): RegExpExecArray | null {
     if (uri.length <= QUICK_CHARS || this.variables.length < 2) return this.#regex.exec(uri);
     try {
@@ -78,7 +77,7 @@ export class UriPattern {
     }
   }
 
-  /** The URI with these variables, up to its query: the same for the same variables. Undefined as long as one is missing. */
+  /** The normal URI of these variables, without the query. Undefined when a variable is missing. */
   write(values: Readonly<Record<string, string>>, spell: Spelling): string | undefined {
     return this.#written(values, (value, isPath) => (isPath ? value.split("/").map(spell).join("/") : spell(value)));
   }
@@ -97,19 +96,19 @@ export class UriPattern {
     return uri;
   }
 
-  /** As a client makes a URI of it: what stands in a path is taken as it is, since it may be escaped already. */
+  /** The URI as clients build it: a path variable is taken as it is, since it may be escaped already. */
   expand(values: Readonly<Record<string, string>>): string | undefined {
     return this.#written(values, (value, isPath) => (isPath ? value : encodeURIComponent(value)));
   }
 
-  /** What follows, in the order of the template; nothing when none of it is given. */
+  /** The query part, in the order of the template. */
   query(values: Readonly<Record<string, string>>): string {
     const given = this.#queryNames.filter((name) => Object.hasOwn(values, name));
     const pairs = given.map((name) => `${name}=${encodeURIComponent(values[name] ?? "")}`);
     return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
   }
 
-  /** A parameter that the template does not name, or one given twice, fits nothing. */
+  /** An unknown or repeated parameter does not match. */
   #withQuery(values: Record<string, string>, query: string): Record<string, string> | undefined {
     for (const [name, value] of new URLSearchParams(query)) {
       if (!this.#queryNames.includes(name) || name in values) return undefined;
@@ -137,12 +136,12 @@ function decode(text: string): string | undefined {
   try {
     return isBroken(text) ? undefined : decodeURIComponent(text);
   } catch {
-    // A broken percent sequence fits no resource.
+    // An invalid percent sequence matches no resource.
     return undefined;
   }
 }
 
-/** Half a character: no URI can hold it. */
+/** A lone surrogate cannot be encoded in a URI. */
 function isBroken(text: string): boolean {
   return /\p{Surrogate}/u.test(text);
 }
@@ -150,3 +149,15 @@ function isBroken(text: string): boolean {
 function escapeRegex(text: string): string {
   return text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
+
+/** Escapes a text as one segment of a URI. */
+type Spelling = (text: string) => string;
+
+/** By RFC 3986: escapes only the characters that must be escaped. */
+const normal: Spelling = (text) => encodeURI(text).replace(/[/?#]/g, encodeURIComponent);
+
+/** Escapes only characters with a meaning in URIs. */
+export const readable: Spelling = (text) => text.replace(/[%/?#]/g, encodeURIComponent);
+
+/** The spellings of a URI that clients use; the first one is the normal form. */
+export const SPELLINGS: readonly Spelling[] = [normal, readable, encodeURIComponent];

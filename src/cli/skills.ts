@@ -1,6 +1,6 @@
 import { loadConfig } from "../config/load.ts";
 import { SkillLibrary } from "../skills/skill-library.ts";
-import { type SkillProblem, describeProblem } from "../skills/skill-problem.ts";
+import { type SkillProblem, describeProblem } from "../skills/scan-skills.ts";
 import { type CommandCall, UsageError, EXIT } from "./command.ts";
 import { toLoadOptions } from "./config-flags.ts";
 import type { Terminal } from "./terminal.ts";

@@ -1,8 +1,7 @@
-import type { Changes } from "../capability/changes.ts";
+import type { Changes, Tool } from "../capability/registry.ts";
 import { isResourceContents, type ResourceContents } from "../capability/content.ts";
 import type { CallContext } from "../capability/context.ts";
 import type { ResourceDefinition } from "../capability/define.ts";
-import type { Tool } from "../capability/registry.ts";
 import type { ForwardedRequest } from "./forward-receiver.ts";
 import type { ForwardNews, SandboxMessage } from "./forward-message.ts";
 import type { ForwardCall, Forwarder } from "./forwarder.ts";
@@ -17,7 +16,7 @@ import { runAndEnd, traced } from "../telemetry/tracing/active-span.ts";
 import type { Span } from "../telemetry/tracing/span.ts";
 import { readTraceContext } from "../telemetry/tracing/trace-context.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
-import { sessionIdOf } from "../tools/session-id.ts";
+import { sessionIdOf } from "../tools/serve-sandbox-tool.ts";
 
 export interface SandboxOwnersOptions {
   readonly serverId: string;

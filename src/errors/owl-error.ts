@@ -33,8 +33,11 @@ export class OwlError extends Error {
 /** Wraps whatever was thrown; an `OwlError` stays itself. */
 export function toOwlError(thrown: unknown, kind: ErrorKind = "internal"): OwlError {
   if (isOwlError(thrown)) return thrown;
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
-  return new OwlError(kind, message, { cause: thrown });
+  return new OwlError(kind, messageOf(thrown), { cause: thrown });
+}
+
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
 /** The same for what clients are told of the machine. */

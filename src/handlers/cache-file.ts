@@ -2,10 +2,10 @@ import { createHash, randomUUID } from "node:crypto";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** What stands in the file; nothing where it is absent or broken. */
+/** The parsed contents; undefined when the file is absent or damaged. */
 export async function readCacheFile(path: string): Promise<unknown> {
   const text = await readFile(path, "utf8").catch(() => "");
-  // The first line is the digest of the rest: half a file, or one that somebody touched, is no cache.
+  // The first line is the digest of the rest: a truncated or edited file is not used.
   const end = text.indexOf("\n");
   const body = text.slice(end + 1);
   if (end === -1 || digestOf(body) !== text.slice(0, end)) return undefined;
@@ -13,7 +13,7 @@ export async function readCacheFile(path: string): Promise<unknown> {
   return contents;
 }
 
-/** Replaces the file in one step. A cache that cannot be written costs time, not correctness. */
+/** Replaces the file atomically. Write errors are ignored: without a cache the next start is only slower. */
 export async function writeCacheFile(path: string, contents: unknown): Promise<void> {
   const body = JSON.stringify(contents);
   const fresh = `${path}.${randomUUID()}`;

@@ -1,46 +1,45 @@
-import { OwlError } from "../errors/owl-error.ts";
+import { OwlError, messageOf } from "../errors/owl-error.ts";
 import type { FileDescription, HandlerDescription, HandlerProblem } from "./handler-description.ts";
-import { LoadInputs } from "./load-inputs.ts";
-import type { LoadedReport, ReportCache } from "./report-cache.ts";
+import { type LoadedReport, type ReportCache, ImportInputs } from "./report-cache.ts";
 import type { Runner } from "./served-file.ts";
 import { SourceTexts } from "./source-texts.ts";
 import type { RefuseFile } from "./writable-imports.ts";
 import { type FileReport, SANDBOXED_FILES, type WireDefinition } from "./workers/worker-protocol.ts";
 
-/** Everything that one file brings. */
+/** The handlers and definitions of one file. */
 export interface DescribedFile {
   readonly file: string;
   readonly handlers: readonly HandlerDescription[];
   readonly definitions: readonly WireDefinition[];
   readonly problems: readonly HandlerProblem[];
   readonly dependencies: readonly string[];
-  /** Its own code and that of what it imports, by path, as it was read. */
+  /** The source of the file and of its imports, by path, as it was read. */
   readonly sources: ReadonlyMap<string, string>;
-  /** It could not be imported at all: what it brought before stays. */
+  /** It could not be imported: what it served before stays. */
   readonly isBroken: boolean;
-  /** Set when no process has loaded it: what it brought earlier, from the same texts. */
+  /** The cached report, when the file was not loaded. */
   readonly kept: FileReport | undefined;
 }
 
 export interface DescribeOptions {
   readonly runnerFor: (file: string) => Runner;
   readonly describeTypes: (files: readonly string[]) => Promise<readonly FileDescription[]>;
-  /** Where what was loaded is kept for the next start. */
+  /** Keeps reports for the next start. */
   readonly cache?: ReportCache | undefined;
-  /** Whether what is kept will do; otherwise every file is loaded. */
+  /** Whether cached reports are used; otherwise every file is loaded. */
   readonly mayUseCache?: boolean;
-  /** What the processes that load the files inherit. */
+  /** The environment of the processes that load the files. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Asked before a file is loaded. */
+  /** Called before a file is loaded. */
   readonly refuse?: RefuseFile | undefined;
 }
 
-/** An export that is a function, or of which the text alone does not say what it is. */
+/** An exported function, or an export whose text does not show whether it is one. */
 const MAY_HAVE_FUNCTIONS =
   /^\s*export\s+(?:default\b|\*|\{|(?:async\s+)?function\b|(?:const|let|var)\s+\w+\s*(?::|=\s*(?:async\b|function\b|\(|<|\w+\s*=>)))/m;
 
 /**
- * Looks at files: what loading them brought, now or when they were the same, and, where there may be plain functions, what
+ * Describes files: the report of loading them, or the cached one, and for files that may export plain functions what
  * their types say.
  */
 export async function describeFiles(
@@ -49,7 +48,7 @@ export async function describeFiles(
 ): Promise<readonly DescribedFile[]> {
   const texts = new SourceTexts();
   const scripts = files.filter((file) => !file.endsWith(".py"));
-  // Before they are imported: what changes from here on is another change.
+  // Read before the import: a later change is reported as another change.
   await Promise.all(files.map((file) => texts.read(file)));
   const [reports, typed] = await Promise.all([
     reportFiles(files, texts, options),
@@ -68,8 +67,8 @@ async function reportFiles(
   texts: SourceTexts,
   { runnerFor, cache, mayUseCache = false, environment, refuse }: DescribeOptions,
 ): Promise<readonly Imported[]> {
-  // What the files import is read for itself here: what is kept of it for later is read when it has been loaded.
-  const inputs = new LoadInputs({ texts: new SourceTexts(texts), environment });
+  // Reads the imports again, so that the texts that `merge` uses are those after loading.
+  const inputs = new ImportInputs({ texts: new SourceTexts(texts), environment });
   const loaded: LoadedReport[] = [];
   const reports = await Promise.all(
     files.map(async (file): Promise<Imported> => {
@@ -87,14 +86,14 @@ async function reportFiles(
   return reports;
 }
 
-/** Loads the file, and says what it brought. */
+/** Loads the file in a worker. */
 export async function importReport(file: string, runner: Runner): Promise<FileReport> {
   try {
     const report = await runner.run({ job: { op: "describe", file } });
     if (isReport(report)) return outside(report);
-    return broken(file, "the worker described it in a way that nobody understands");
+    return broken(file, "the worker sent an invalid description");
   } catch (thrown) {
-    return broken(file, thrown instanceof Error ? thrown.message : String(thrown));
+    return broken(file, messageOf(thrown));
   }
 }
 
@@ -102,7 +101,7 @@ function broken(file: string, message: string): FileReport {
   return { definitions: [], problems: [{ file, message }], isBroken: true };
 }
 
-/** A worker in a sandbox knows its files by other paths. */
+/** Removes the path prefix of a worker in a sandbox. */
 function outside(report: FileReport): FileReport {
   return {
     ...report,
@@ -116,7 +115,7 @@ function toOutside(file: string): string {
   return file.startsWith(`${SANDBOXED_FILES}/`) ? file.slice(SANDBOXED_FILES.length) : file;
 }
 
-/** The compiler takes seconds when it has to look: files in which it can find nothing are kept from it. */
+/** Starting the compiler takes seconds: only files that may export documented functions are passed to it. */
 async function withFunctions(files: readonly string[], sources: SourceTexts): Promise<readonly string[]> {
   const texts = await Promise.all(files.map((file) => sources.read(file)));
   return files.filter((_file, index) => {
@@ -135,7 +134,7 @@ async function typesOf(
     return new Map(described.map((description) => [description.file, description]));
   } catch (thrown) {
     if (thrown instanceof OwlError && thrown.kind === "shutting_down") throw thrown;
-    const message = `its types could not be read: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+    const message = `its types could not be read: ${messageOf(thrown)}`;
     return new Map(
       files.map((file) => [file, { file, handlers: [], problems: [{ file, message }], dependencies: [] }] as const),
     );
@@ -148,7 +147,7 @@ async function merge(
   typed: FileDescription | undefined,
 ): Promise<DescribedFile> {
   const { handlers = [], problems = [], dependencies: typesOfFiles = [] } = typed ?? {};
-  const { report, isKept } = imported ?? { report: broken(file, "nobody looked at it"), isKept: false };
+  const { report, isKept } = imported ?? { report: broken(file, "it was not loaded"), isKept: false };
   const { functions = [], dependencies: reported = [] } = report;
   const read = file.endsWith(".py") ? [] : await texts.importsOf(file);
   const dependencies = [...new Set([...read, ...typesOfFiles, ...reported])];

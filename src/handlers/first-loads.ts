@@ -2,22 +2,22 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Runner } from "./served-file.ts";
 import type { FileReport } from "./workers/worker-protocol.ts";
 
-/** Clients that come with the start of the server have their first answers by then. */
+/** Clients that connect at the start of the server get their first answers before this. */
 const BEGIN_AFTER_MS = 1000;
 
-export interface FirstLoadsOptions {
-  /** Loads a file where its calls run. */
+interface FirstLoadsOptions {
+  /** Loads a file in the process that runs its calls. */
   readonly load: (file: string) => Promise<FileReport>;
-  /** Whether it is another file by now: then whoever watches it looks at it. */
+  /** Whether the file changed on disk: then the watcher loads it. */
   readonly hasChanged: (file: string) => boolean;
-  /** It brings something else than it brought before, or cannot be loaded. */
+  /** Called when the report differs from the cached one, or the file cannot be loaded. */
   readonly onDifferent: (file: string) => Promise<void>;
 }
 
 /**
- * Files that are served as they were described earlier, and that nobody has loaded yet. A call loads its file; when the
- * server has started, the others are loaded one by one, to see whether they still are what they were: the texts are
- * the same, but a service that they ask, or a file that they read, may be another.
+ * Files that are served from a cached report and that were not loaded yet. A call loads its file; the others are loaded one
+ * by one after the start, to compare their reports with the cached ones: the sources are the same, but a service or a
+ * data file that they read while loading may have changed.
  */
 export class FirstLoads {
   readonly #options: FirstLoadsOptions;
@@ -41,7 +41,7 @@ export class FirstLoads {
     if (this.#reports.size > 0) void this.#queue(() => this.#loadAll());
   }
 
-  /** The first call may be what loads the file. When it fails, whether the file is to blame is seen at once. */
+  /** A failed call may be the first load of the file: the file is checked at once. */
   runner(file: string, runner: Runner): Runner {
     return {
       run: (options) => {
@@ -68,7 +68,7 @@ export class FirstLoads {
       if (this.#end.signal.aborted) return;
       const startedAt = performance.now();
       await this.#check(file);
-      // Half of the time is left to calls.
+      // Leaves half of the time to calls.
       await this.#pause(performance.now() - startedAt);
     }
   }
@@ -85,7 +85,7 @@ export class FirstLoads {
   }
 
   async #pause(milliseconds: number): Promise<void> {
-    // It only ends early when the server does.
+    // Rejects only when the server stops.
     await pause(milliseconds, undefined, { ref: false, signal: this.#end.signal }).catch(() => undefined);
   }
 }

@@ -1,18 +1,18 @@
 import type { Logger } from "../telemetry/logger.ts";
 import type { Runner } from "./served-file.ts";
 import { InlineRunner } from "./workers/inline-runner.ts";
-import type { LaunchWorker } from "./workers/launched-worker.ts";
+import type { LaunchWorker } from "./workers/launch-process.ts";
 import type { RemoteTarget, UseSandbox } from "./workers/remote-call.ts";
 import { WorkerPool } from "./workers/worker-pool.ts";
 
 export type HandlerLanguage = "node" | "python";
 
-export function languageOf(file: string): HandlerLanguage {
+function languageOf(file: string): HandlerLanguage {
   return file.endsWith(".py") ? "python" : "node";
 }
 
 export interface GenerationOptions {
-  /** How a worker is started. Nothing for a language whose handlers run in the server's own process. */
+  /** Starts a worker; undefined for a language whose handlers run in the server's own process. */
   readonly launch: Readonly<Record<HandlerLanguage, LaunchWorker | undefined>>;
   readonly cacheFolder: string;
   readonly maxWorkers: number;
@@ -26,10 +26,10 @@ export interface GenerationOptions {
   readonly onLead: (generation: Generation) => void;
 }
 
-/** A blocked Node worker takes everything with it, so that a second one stands by; Python's run one call at a time. */
+/** A blocked Node worker blocks all of its calls, so a second one is on standby; Python workers run one call at a time. */
 const KEPT: Readonly<Record<HandlerLanguage, number>> = { node: 2, python: 1 };
 
-/** All processes that run the files as they were at one moment. A change of a file starts the next one. */
+/** The processes that run one version of the files. A change of a file starts the next generation. */
 export class Generation {
   readonly #options: GenerationOptions;
   readonly #pools = new Map<HandlerLanguage, WorkerPool>();
@@ -39,7 +39,7 @@ export class Generation {
     this.#options = options;
   }
 
-  /** Whoever runs this file; started with its first use. */
+  /** The runner of a file; it is started when it is first used. */
   runnerFor(file: string): Runner {
     const language = languageOf(file);
     const launch = this.#options.launch[language];
@@ -66,17 +66,17 @@ export class Generation {
     return pool;
   }
 
-  /** The file is broken on the disk, and goes on here as it was: its processes may come and go. */
+  /** Serves the old code of a file that is broken on disk, in processes that start later too. */
   keep(file: string, sources: ReadonlyMap<string, string>): void {
     this.#pools.get(languageOf(file))?.keep(sources);
   }
 
-  /** Calls that run may finish; then the processes end. */
+  /** Running calls may finish; then the processes end. */
   retire(): void {
     for (const pool of this.#pools.values()) pool.retire();
   }
 
-  /** Retired, and all of its processes are gone. */
+  /** Retired, and all of its processes have exited. */
   get isOver(): boolean {
     return [...this.#pools.values()].every(({ isOver }) => isOver);
   }

@@ -1,24 +1,20 @@
-import type { Changes } from "../capability/changes.ts";
-import type { ListKind, Registry } from "../capability/registry.ts";
+import type { ListKind, Registry, Changes } from "../capability/registry.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FileWatch, watchFiles } from "../platform/watch-files.ts";
 import { type DescribedFile, describeFiles, type DescribeOptions, importReport } from "./describe-file.ts";
-import { FileShelf } from "./file-shelf.ts";
-import { FileStates } from "./file-states.ts";
-import { findHandlerFiles } from "./find-files.ts";
+import { type Runner, ServedFile } from "./served-file.ts";
+import { findHandlerFiles, FileStates } from "./handler-files.ts";
 import { FirstLoads } from "./first-loads.ts";
 import { Generation, type GenerationOptions } from "./generation.ts";
 import type { HandlerProblem } from "./handler-description.ts";
-import { nameClashes } from "./name-clashes.ts";
-import { ProblemReports } from "./problem-reports.ts";
+import { ProblemReports, nameClashes } from "./problem-reports.ts";
 import type { ReportCache } from "./report-cache.ts";
-import type { Runner } from "./served-file.ts";
 import type { RemoteTarget } from "./workers/remote-call.ts";
 
-/** Whose tools they are in the registry. */
+/** The source of handlers in the registry. */
 export const HANDLER_SOURCE = "handlers";
 
-export interface HandlerLibraryOptions extends Pick<
+interface HandlerLibraryOptions extends Pick<
   GenerationOptions,
   "launch" | "cacheFolder" | "maxWorkers" | "isPerClient" | "maxLineChars" | "useSandbox"
 > {
@@ -33,10 +29,10 @@ export interface HandlerLibraryOptions extends Pick<
   readonly refuse?: DescribeOptions["refuse"];
 }
 
-/** Everything that the operator's files bring, kept as the files are. */
+/** The operator's handler files: loads, serves, watches and reloads them. */
 export class HandlerLibrary {
   readonly #options: HandlerLibraryOptions;
-  readonly #shelves = new Map<string, FileShelf>();
+  readonly #served = new Map<string, ServedFile>();
   readonly #generationOf = new Map<string, Generation>();
   readonly #problems: ProblemReports;
   readonly #firstLoads: FirstLoads;
@@ -61,19 +57,19 @@ export class HandlerLibrary {
     this.#current = this.#newGeneration();
   }
 
-  /** Calls back with the files that were loaded again, or are gone. */
+  /** Called with the files that were reloaded or removed. */
   onChanged(listener: (files: readonly string[]) => void): void {
     this.#listeners.add(listener);
   }
 
-  /** What keeps handlers from being served. */
+  /** Why handlers are not served. */
   get problems(): readonly HandlerProblem[] {
     return this.#problems.all;
   }
 
   /**
-   * Finds and registers everything. A file that fails is reported and takes no other with it. One that is as it was at
-   * an earlier start is not loaded: `loadRest`, or its first call, does that.
+   * Finds and registers all handlers. A file that fails is reported and does not affect others. An unchanged file with a
+   * cached report is not loaded here: `loadRest`, or its first call, loads it.
    */
   async load({ mayUseCache = true }: { readonly mayUseCache?: boolean } = {}): Promise<void> {
     const { paths } = this.#options;
@@ -86,7 +82,7 @@ export class HandlerLibrary {
     this.#watchResources(this.#current);
   }
 
-  /** Loads what nobody has called yet, in the time that calls leave. */
+  /** Loads the files that no call has loaded yet. */
   loadRest(): void {
     this.#firstLoads.start();
   }
@@ -100,18 +96,18 @@ export class HandlerLibrary {
     }
   }
 
-  /** Follows the files from now on. */
+  /** Watches the files from now on. */
   watch(): void {
     if (this.#watch !== undefined || this.#options.launch.node === undefined) return;
     this.#watch = watchFiles({ paths: this.#watchedPaths() }, (files) => {
       for (const file of files) this.#changed.add(file);
       this.#reloading ??= this.#reloadAll();
     });
-    // What changed between the first look and the first watch.
+    // Changes between the load and the start of the watch.
     void this.#watch.ready.then(() => this.refresh());
   }
 
-  /** Looks at the files now, whether they are watched or not. */
+  /** Checks the files now, also when they are not watched. */
   async refresh(): Promise<void> {
     if (this.#isClosed || this.#options.launch.node === undefined) return;
     for (const file of this.#states.changed()) this.#changed.add(file);
@@ -126,7 +122,7 @@ export class HandlerLibrary {
     await this.#reloading;
   }
 
-  /** What changes while files are being read is read in the next round. */
+  /** Changes during a reload are handled in the next round. */
   async #reloadAll(): Promise<void> {
     do {
       const changed = new Set(this.#changed);
@@ -143,7 +139,7 @@ export class HandlerLibrary {
   async #reload(changed: ReadonlySet<string>): Promise<void> {
     const files = await findHandlerFiles(this.#options.paths);
     this.#problems.keepOnly(files);
-    const gone = [...this.#shelves.keys()].filter((file) => !files.includes(file));
+    const gone = [...this.#served.keys()].filter((file) => !files.includes(file));
     const affected = files.filter((file) => this.#isAffected(file, changed));
     if (affected.length === 0 && gone.length === 0) return;
     for (const file of gone) this.#forget(file);
@@ -155,14 +151,14 @@ export class HandlerLibrary {
 
   #isAffected(file: string, changed: ReadonlySet<string>): boolean {
     if (changed.has(file)) return true;
-    const shelf = this.#shelves.get(file);
-    // A file that nobody knew, or that failed before: what it waits for may have come.
-    if (shelf === undefined) return changed.size > 0 || !this.#states.has(file);
-    for (const dependency of shelf.dependencies) if (changed.has(dependency)) return true;
+    const served = this.#served.get(file);
+    // A new file, or one that failed before: the change may fix it.
+    if (served === undefined) return changed.size > 0 || !this.#states.has(file);
+    for (const dependency of served.dependencies) if (changed.has(dependency)) return true;
     return false;
   }
 
-  /** New processes with the new code. Files that are broken now stay with the processes that have their old code. */
+  /** Starts processes with the new code. Files that are broken now stay with the processes that have their old code. */
   async #replaceCode(affected: readonly string[]): Promise<void> {
     const next = this.#newGeneration();
     const described = await this.#describe(affected, next);
@@ -170,29 +166,29 @@ export class HandlerLibrary {
     const kept = new Set<string>();
     for (const description of described) {
       const { file, problems } = description;
-      const shelf = this.#shelves.get(file);
-      if (shelf === undefined || !shelf.isBetterThan(description)) this.#settle(description, next);
+      const served = this.#served.get(file);
+      if (served === undefined || !served.isBetterThan(description)) this.#settle(description, next);
       else {
-        this.#keep(shelf, kept);
+        this.#keep(served, kept);
         this.#problems.report(file, { problems, isServed: false });
       }
     }
-    for (const [file, shelf] of this.#shelves) {
+    for (const [file, served] of this.#served) {
       if (kept.has(file) || this.#isPinned(file, affected)) continue;
-      shelf.runBy(next.runnerFor(file));
+      served.runBy(next.runnerFor(file));
       this.#generationOf.set(file, next);
     }
     this.#current = next;
     this.#retireUnused();
   }
 
-  /** Broken since an earlier change: its code is not on disk any more. */
+  /** Broken since an earlier change: only its old processes have its code. */
   #isPinned(file: string, affected: readonly string[]): boolean {
     return !affected.includes(file) && this.#problems.has(file) && this.#generationOf.get(file) !== this.#current;
   }
 
-  /** Its processes have the old code, and whichever replaces one of them gets it too. */
-  #keep({ file, sources }: FileShelf, kept: Set<string>): void {
+  /** Its processes have the old code; processes that replace them get it too. */
+  #keep({ file, sources }: ServedFile, kept: Set<string>): void {
     kept.add(file);
     this.#generationOf.get(file)?.keep(file, sources);
   }
@@ -209,25 +205,25 @@ export class HandlerLibrary {
   }
 
   #forget(file: string): void {
-    this.#shelves.delete(file);
+    this.#served.delete(file);
     this.#generationOf.delete(file);
     this.#problems.forget(file);
     this.#firstLoads.forget(file);
     this.#states.forget(file);
   }
 
-  /** Serves what the file brings, or says why not. */
+  /** Serves the file's handlers, or reports why not. */
   #settle(described: DescribedFile, generation: Generation): void {
     const { file, isBroken, problems, kept } = described;
     if (!isBroken) {
       const runner = generation.runnerFor(file);
-      const shelf = new FileShelf(described, runner, this.#shelves.get(file));
-      this.#shelves.set(file, shelf);
+      const served = new ServedFile(described, runner, this.#served.get(file));
+      this.#served.set(file, served);
       this.#generationOf.set(file, generation);
       if (kept !== undefined) this.#firstLoads.add(file, kept);
-      shelf.runBy(kept === undefined ? runner : this.#firstLoads.runner(file, runner));
+      served.runBy(kept === undefined ? runner : this.#firstLoads.runner(file, runner));
     }
-    const served = isBroken ? undefined : this.#shelves.get(file);
+    const served = isBroken ? undefined : this.#served.get(file);
     this.#problems.report(file, { problems: served?.problems ?? problems, isServed: served !== undefined });
   }
 
@@ -236,11 +232,11 @@ export class HandlerLibrary {
   }
 
   #hasChanged(file: string): boolean {
-    const files = [file, ...(this.#shelves.get(file)?.dependencies ?? [])];
+    const files = [file, ...(this.#served.get(file)?.dependencies ?? [])];
     return this.#isClosed || files.some((path) => this.#states.hasChanged(path));
   }
 
-  /** What was kept of it no longer holds. It is served, or not, as at a start that keeps nothing. */
+  /** The cached report is outdated: describes the file as at a start without a cache. */
   async #describeAgain(file: string): Promise<void> {
     await this.#reloading;
     const generation = this.#generationOf.get(file);
@@ -248,7 +244,7 @@ export class HandlerLibrary {
     for (const described of await this.#describe([file], generation)) {
       if (this.#isClosed || this.#generationOf.get(file) !== generation) return;
       if (described.isBroken) {
-        this.#shelves.delete(file);
+        this.#served.delete(file);
         this.#generationOf.delete(file);
       }
       this.#settle(described, generation);
@@ -274,19 +270,19 @@ export class HandlerLibrary {
 
   #publish(): void {
     const { registry, changes } = this.#options;
-    const shelves = [...this.#shelves].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, shelf]) => shelf);
+    const servedFiles = [...this.#served].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, served]) => served);
     const { changed, refused } = registry.replace(HANDLER_SOURCE, {
-      tools: shelves.flatMap(({ tools }) => tools),
-      resources: shelves.flatMap(({ resources }) => resources.map(({ definition }) => definition)),
-      prompts: shelves.flatMap(({ prompts }) => prompts),
+      tools: servedFiles.flatMap(({ tools }) => tools),
+      resources: servedFiles.flatMap(({ resources }) => resources.map(({ definition }) => definition)),
+      prompts: servedFiles.flatMap(({ prompts }) => prompts),
     });
-    this.#problems.reportClashes(nameClashes(refused, shelves));
+    this.#problems.reportClashes(nameClashes(refused, servedFiles));
     for (const list of changed) changes.listChanged(list);
   }
 
-  /** One worker of each generation tells about changes; another takes over when it is gone. */
+  /** One worker of each generation watches; another takes over when it ends. */
   #watchResources(generation: Generation): void {
-    for (const [file, { resources, runner }] of this.#shelves) {
+    for (const [file, { resources, runner }] of this.#served) {
       if (this.#generationOf.get(file) !== generation) continue;
       for (const { definition, watch } of resources) {
         if (watch === undefined) continue;
@@ -303,7 +299,7 @@ export class HandlerLibrary {
     let leads = 0;
     const generation = new Generation({
       ...this.#options,
-      sourcesOf: (file) => this.#shelves.get(file)?.sources,
+      sourcesOf: (file) => this.#served.get(file)?.sources,
       onChanged: ({ target }: RemoteTarget) => {
         if (target.kind === "definition") changes.resourceUpdated(target.name);
       },
@@ -312,7 +308,7 @@ export class HandlerLibrary {
       },
       onLead: (led) => {
         leads += 1;
-        // The first is asked when everything is described.
+        // The first worker is asked after all files are described.
         if (leads > 1) this.#watchResources(led);
       },
     });
@@ -321,7 +317,7 @@ export class HandlerLibrary {
   }
 
   #watchedPaths(): readonly string[] {
-    const dependencies = [...this.#shelves.values()].flatMap(({ dependencies: files }) => [...files]);
+    const dependencies = [...this.#served.values()].flatMap(({ dependencies: files }) => [...files]);
     return [...new Set([...this.#options.paths.filter((path) => !path.startsWith("!")), ...dependencies])];
   }
 }

@@ -1,14 +1,15 @@
 import type { Logger } from "../telemetry/logger.ts";
 import type { HandlerProblem } from "./handler-description.ts";
-import type { NameClash } from "./name-clashes.ts";
+import type { ListKind, Replaced } from "../capability/registry.ts";
+import type { ServedFile } from "./served-file.ts";
 
 interface Reported {
   readonly problems: readonly HandlerProblem[];
-  /** A problem of one function keeps only that from being served. */
+  /** A problem of one function does not affect the rest of the file. */
   readonly isServed: boolean;
 }
 
-/** What keeps handlers from being served, told once: an editor saves a broken file many times. */
+/** Logs each problem once: an editor may save a broken file many times. */
 export class ProblemReports {
   readonly #logger: Logger;
   readonly #files = new Map<string, Reported>();
@@ -18,7 +19,7 @@ export class ProblemReports {
     this.#logger = logger;
   }
 
-  /** All that holds now. */
+  /** All current problems. */
   get all(): readonly HandlerProblem[] {
     const clashes = this.#clashes.map(({ file, name, reason, fix }) => ({
       file,
@@ -62,4 +63,38 @@ export class ProblemReports {
       if (!known.has(JSON.stringify(clash))) this.#logger.error("handler cannot be used", { ...clash });
     }
   }
+}
+
+interface NameClash {
+  readonly file: string;
+  readonly list: ListKind;
+  readonly name: string;
+  readonly reason: string;
+  readonly fix: string;
+}
+
+/** The files that lost a name to another one. The first file, sorted by path, keeps the name. */
+export function nameClashes(refused: Replaced["refused"], servedFiles: readonly ServedFile[]): readonly NameClash[] {
+  const names = new Map(refused.map(({ list, name }) => [`${list} ${name}`, { list, name }]));
+  return [...names].flatMap(([key, { list, name }]) => {
+    const files = servedFiles.flatMap((served) =>
+      namesIn(served, list)
+        .filter((own) => own === name)
+        .map(() => served.file),
+    );
+    const isAllRefused = refused.filter((each) => `${each.list} ${each.name}` === key).length === files.length;
+    const [owner = ""] = files;
+    const losers = isAllRefused ? files : files.slice(1);
+    const what = list.slice(0, -1);
+    const reason = isAllRefused
+      ? `the server has a ${what} "${name}" of its own`
+      : `${owner} has a ${what} "${name}" already`;
+    return losers.map((file) => ({ file, list, name, reason, fix: "rename one of them" }));
+  });
+}
+
+function namesIn({ tools, resources, prompts }: ServedFile, list: ListKind): readonly string[] {
+  if (list === "tools") return tools.map(({ name }) => name);
+  if (list === "prompts") return prompts.map(({ definition }) => definition.name);
+  return resources.map(({ definition }) => definition.uri);
 }

@@ -1,26 +1,27 @@
-import { badArguments, describeIssues } from "../capability/bad-arguments.ts";
+import { compileTool, badArguments, describeIssues } from "../capability/define-tool.ts";
 import type { CallContext } from "../capability/context.ts";
 import type { Completer, HandlerDefinition, PromptDefinition, ResourceDefinition } from "../capability/define.ts";
-import { compileTool } from "../capability/define-tool.ts";
 import type { Prompt, Tool } from "../capability/registry.ts";
 import { compileSchema, type SchemaIssue, type SchemaSource, shownSchema } from "../capability/schema.ts";
-import { OwlError } from "../errors/owl-error.ts";
-import type { HandlerDescription } from "./handler-description.ts";
+import { OwlError, messageOf } from "../errors/owl-error.ts";
+import { withoutUndefined } from "../platform/records.ts";
+import type { HandlerDescription, HandlerProblem } from "./handler-description.ts";
 import type { RemoteCallOptions, RemoteTarget } from "./workers/remote-call.ts";
 import type { WireDefinition, WireSchema } from "./workers/worker-protocol.ts";
+import type { DescribedFile } from "./describe-file.ts";
 
-/** Whoever runs the jobs of a file: workers, or this very process. */
+/** Runs the jobs of a file: a worker pool, or the server's own process. */
 export interface Runner {
   run(options: Pick<RemoteCallOptions, "job" | "context" | "refused">): Promise<unknown>;
 }
 
-/** A file whose handlers are served. Who runs it may change under the tools that were made of it. */
-export interface ServedFile {
+/** The runner of a file. It is replaced when the code changes; tools that exist already use the new one. */
+interface FileRunner {
   readonly file: string;
   runner: Runner;
 }
 
-export function toolOfFunction(served: ServedFile, description: HandlerDescription): Tool {
+function toolOfFunction(served: FileRunner, description: HandlerDescription): Tool {
   const { name, title, version, effect, scope, timeoutMs, cost, confirm, skill, outputSchema, examples } = description;
   const { exportName, call, dates, isGenerator } = description;
   const remote: RemoteTarget = {
@@ -33,29 +34,21 @@ export function toolOfFunction(served: ServedFile, description: HandlerDescripti
     name,
     description: description.description,
     input,
-    ...(title !== undefined && { title }),
-    ...(version !== undefined && { version }),
-    ...(outputSchema !== undefined && { output: outputSchema }),
-    ...(effect !== undefined && { effect }),
-    ...(scope !== undefined && { scope }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(cost !== undefined && { cost }),
-    ...(confirm !== undefined && { confirm }),
-    ...(skill !== undefined && { skill }),
+    ...withoutUndefined({ title, version, output: outputSchema, effect, scope, timeoutMs, cost, confirm, skill }),
     run: (value, context) => {
       const output = callRemote({ served, remote, input: value, context });
-      // JSON has no undefined: a type that allows it is described as one that may be null.
+      // JSON has no undefined: the schema of a type that includes it allows null.
       return toOutput(outputSchema === undefined ? output : output.then((made) => made ?? null));
     },
   };
   return { ...compileTool(definition), timeoutSetBy: timeoutPlace(served), mayCharge: true };
 }
 
-function timeoutPlace({ file }: ServedFile): string {
+function timeoutPlace({ file }: FileRunner): string {
   return file.endsWith(".py") ? "timeout of its @handler" : "@timeout in its doc comment";
 }
 
-export function toolOfDefinition(served: ServedFile, { name, fields, input, output }: WireDefinition): Tool {
+function toolOfDefinition(served: FileRunner, { name, fields, input, output }: WireDefinition): Tool {
   const remote = definitionTarget(served, { kind: "handler", name, what: `the tool "${name}"` });
   const refused = (side: "input" | "output", issues: readonly SchemaIssue[]): Error =>
     side === "input" ? badArguments(tool, issues) : badOutput(tool, issues);
@@ -71,13 +64,13 @@ export function toolOfDefinition(served: ServedFile, { name, fields, input, outp
   return tool;
 }
 
-export interface ServedResource {
+interface ServedResource {
   readonly definition: ResourceDefinition;
-  /** Set when the resource can say that it changed. */
+  /** Set when the resource reports changes. */
   readonly watch: RemoteTarget | undefined;
 }
 
-export function resourceOf(served: ServedFile, wire: WireDefinition): ServedResource {
+function resourceOf(served: FileRunner, wire: WireDefinition): ServedResource {
   const { fields } = wire;
   if (!isResourceFields(fields)) throw unusable(wire.name);
   const remote = definitionTarget(served, { kind: "resource", name: wire.name, what: `the resource "${fields.name}"` });
@@ -93,7 +86,7 @@ export function resourceOf(served: ServedFile, wire: WireDefinition): ServedReso
   return { definition, watch: wire.isWatchable === true ? remote : undefined };
 }
 
-export function promptOf(served: ServedFile, wire: WireDefinition): Prompt {
+function promptOf(served: FileRunner, wire: WireDefinition): Prompt {
   const { name, input, fields } = wire;
   if (!isPromptFields(fields)) throw unusable(name);
   const remote = definitionTarget(served, { kind: "prompt", name, what: `the prompt "${name}"` });
@@ -112,7 +105,7 @@ export function promptOf(served: ServedFile, wire: WireDefinition): Prompt {
 }
 
 interface RemoteUse {
-  readonly served: ServedFile;
+  readonly served: FileRunner;
   readonly remote: RemoteTarget;
   readonly op?: "run" | "read" | "complete";
   readonly input: unknown;
@@ -125,14 +118,14 @@ function callRemote({ served, remote, op = "run", input, context, refused }: Rem
 }
 
 function definitionTarget(
-  { file }: ServedFile,
+  { file }: FileRunner,
   { kind, name, what }: { readonly kind: WireDefinition["kind"]; readonly name: string; readonly what: string },
 ): RemoteTarget {
   return { target: { kind: "definition", file, of: kind, name }, what, isExclusive: false };
 }
 
 function completersOf(
-  served: ServedFile,
+  served: FileRunner,
   remote: RemoteTarget,
   names: readonly string[] | undefined,
 ): Readonly<Record<string, Completer>> | undefined {
@@ -144,7 +137,7 @@ function completersOf(
   return Object.fromEntries(names.map((name) => [name, completer(name)]));
 }
 
-/** A schema of a library is shown here and checked where the library is. */
+/** A schema of a library is shown to clients here and checked in the worker. */
 function sourceOf({ json, isCheckedInWorker }: WireSchema): SchemaSource {
   return isCheckedInWorker ? shownSchema(json) : json;
 }
@@ -156,7 +149,7 @@ function badOutput({ name }: Tool, issues: readonly SchemaIssue[]): OwlError {
   );
 }
 
-/** What comes back is judged by the pipeline, as whatever plain JavaScript returns. */
+/** The pipeline checks the output, as it does for plain JavaScript. */
 function toOutput<T>(output: Promise<unknown>): Promise<T> {
   // oxlint-disable-next-line typescript/consistent-type-assertions -- the pipeline checks the shape of every output
   return output as Promise<T>;
@@ -166,7 +159,7 @@ type HandlerFields = Omit<HandlerDefinition, "name" | "input" | "output" | "run"
 type ResourceFields = Omit<ResourceDefinition, "uri" | "complete" | "read" | "watch">;
 type PromptFields = Omit<PromptDefinition, "name" | "arguments" | "complete" | "run">;
 
-/** Each was a definition that `compileTool`, or a compiler, has judged in the worker. */
+/** The worker has checked each definition with `compileTool`, or the compiler has. */
 function isHandlerFields(fields: unknown): fields is HandlerFields {
   return typeof fields === "object" && fields !== null && "description" in fields;
 }
@@ -180,5 +173,82 @@ function isPromptFields(fields: unknown): fields is PromptFields {
 }
 
 function unusable(name: string): TypeError {
-  return new TypeError(`the definition of "${name}" lacks what it must have`);
+  return new TypeError(`the definition of "${name}" lacks required members`);
+}
+
+/** The tools, resources and prompts of a file. Unchanged ones keep their object, by which the registry compares. */
+export class ServedFile {
+  readonly file: string;
+  readonly problems: readonly HandlerProblem[];
+  readonly dependencies: ReadonlySet<string>;
+  /** The code that it runs, by path; the files on disk may differ by now. */
+  readonly sources: ReadonlyMap<string, string>;
+  /** Shared by all versions of the file, so that tools made earlier use the current runner. */
+  readonly #runner: FileRunner;
+  readonly #made = {
+    tools: new Map<string, Tool>(),
+    resources: new Map<string, ServedResource>(),
+    prompts: new Map<string, Prompt>(),
+  };
+
+  constructor(described: DescribedFile, runner: Runner, before?: ServedFile) {
+    const { file, handlers, definitions, dependencies, sources } = described;
+    const served = before === undefined ? { file, runner } : before.#runner;
+    const old = before === undefined ? undefined : before.#made;
+    const problems = [...described.problems];
+    const add = <T>(made: Map<string, T>, { source, earlier, make }: Item<T>): void => {
+      const key = JSON.stringify(source);
+      try {
+        made.set(key, earlier?.get(key) ?? make());
+      } catch (error) {
+        problems.push({ file, message: messageOf(error) });
+      }
+    };
+    for (const source of handlers)
+      add(this.#made.tools, { source, earlier: old?.tools, make: () => toolOfFunction(served, source) });
+    for (const source of definitions) {
+      if (source.kind === "handler")
+        add(this.#made.tools, { source, earlier: old?.tools, make: () => toolOfDefinition(served, source) });
+      else if (source.kind === "resource")
+        add(this.#made.resources, { source, earlier: old?.resources, make: () => resourceOf(served, source) });
+      else add(this.#made.prompts, { source, earlier: old?.prompts, make: () => promptOf(served, source) });
+    }
+    this.file = file;
+    this.#runner = served;
+    this.problems = problems;
+    this.dependencies = new Set(dependencies);
+    this.sources = sources;
+  }
+
+  get tools(): readonly Tool[] {
+    return [...this.#made.tools.values()];
+  }
+
+  get resources(): readonly ServedResource[] {
+    return [...this.#made.resources.values()];
+  }
+
+  get prompts(): readonly Prompt[] {
+    return [...this.#made.prompts.values()];
+  }
+
+  get runner(): Runner {
+    return this.#runner.runner;
+  }
+
+  runBy(runner: Runner): void {
+    this.#runner.runner = runner;
+  }
+
+  /** Whether the new version of the file has a problem that this one does not have. */
+  isBetterThan({ isBroken, problems }: DescribedFile): boolean {
+    const known = new Set(this.problems.map(({ message }) => message));
+    return isBroken || problems.some(({ message }) => !known.has(message));
+  }
+}
+
+interface Item<T> {
+  readonly source: unknown;
+  readonly earlier: ReadonlyMap<string, T> | undefined;
+  readonly make: () => T;
 }

@@ -3,10 +3,9 @@ import { isBuiltin } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isBelow, type PlannedVolume, resolveLinks } from "../config/plan-volumes.ts";
-import { pythonPlaces } from "./python/python-imports.ts";
-import { importPlaces, type SourceTexts } from "./source-texts.ts";
+import { importCandidates, type SourceTexts, pythonCandidates } from "./source-texts.ts";
 
-/** Says why a file must not be loaded: code that a sandbox may write would run as the server's user. */
+/** Says why a file must not be loaded: code that a sandbox can write would run as the server's user. */
 export type RefuseFile = (file: string, texts: SourceTexts) => Promise<string | undefined>;
 
 type IsWritable = (path: string) => boolean;
@@ -14,14 +13,14 @@ type IsWritable = (path: string) => boolean;
 const FIX =
   "keep handlers and what they import out of folders that sandboxes may write, or mount those read-only with :ro";
 const SPECIFIER = /\b(?:from|import|require)\s*\(?\s*(["'])([^"'\n]*)\1/g;
-/** Imports of which the text does not say what they load. */
+/** Imports whose module is computed. */
 const UNREADABLE = /\bcreateRequire\b|\b(?:import|require)\s*\(\s*[^"'\s]|\b(?:from|import)\s*(?:`|\/[*/])/;
 const UNREADABLE_PYTHON =
   /\bsys\s*\.\s*path\b|\bimportlib\b|\b__import__\b|\brunpy\b|\baddsitedir\b|\b(?:exec|eval)\s*\(/;
 
 /**
- * For folders that sandboxes may write. What is protected in them is safe, as handlers' own folders are. The check reads texts: what
- * it cannot read for certain is refused.
+ * For folders that sandboxes can write. Protected paths in them, such as the handlers' own folders, are safe. The check reads
+ * the sources and refuses what it cannot resolve for certain.
  */
 export function refuseWritableImports(volumes: readonly PlannedVolume[]): RefuseFile {
   const writable = volumes.filter(({ isReadOnly }) => !isReadOnly);
@@ -54,7 +53,7 @@ function importProblem(path: string, text: string, isWritable: IsWritable): stri
   const specifiers = [...text.matchAll(SPECIFIER)].map(([, , specifier = ""]) => specifier);
   const unsafe = specifiers.find((specifier) => !isSafe(specifier, path, isWritable));
   if (unsafe !== undefined) return `${path} imports ${JSON.stringify(unsafe)}, which sandboxes may write or decide on`;
-  // Where Node looks for packages, and for what decides which of their files an import means.
+  // Where Node looks for packages, and for the package.json that decides how imports resolve.
   const searched = foldersAbove(path).flatMap((folder) => [join(folder, "node_modules"), join(folder, "package.json")]);
   const open = searched.find(isWritable);
   return open === undefined ? undefined : `sandboxes may make ${open}, until the server is started again`;
@@ -62,12 +61,12 @@ function importProblem(path: string, text: string, isWritable: IsWritable): stri
 
 function pythonProblem(path: string, text: string, isWritable: IsWritable): string | undefined {
   if (UNREADABLE_PYTHON.test(text)) return `the text of ${path} does not say which modules it loads`;
-  const unsafe = pythonPlaces(path, text).find((place) => !isSafePlace(place, isWritable));
+  const unsafe = pythonCandidates(path, text).find((place) => !isSafePath(place, isWritable));
   return unsafe === undefined ? undefined : `${path} may import ${unsafe}, which sandboxes may write`;
 }
 
-/** Also a file that is not there yet, where a link leads to it. */
-function isSafePlace(path: string, isWritable: IsWritable): boolean {
+/** Also checks a file that does not exist yet, through links. */
+function isSafePath(path: string, isWritable: IsWritable): boolean {
   return !isWritable(path) && !isWritable(resolveLinks(path).real);
 }
 
@@ -75,14 +74,14 @@ function isSafe(specifier: string, from: string, isWritable: IsWritable): boolea
   if (specifier === "owlclaw" || isBuiltin(specifier) || specifier.startsWith("data:")) return true;
   if (specifier.startsWith("#")) return false;
   if (specifier.startsWith("file:")) return URL.canParse(specifier) && !isWritable(fileURLToPath(specifier));
-  // Also a file that is not there yet, and whatever a folder says that it means.
+  // Also a file that does not exist yet, and the entry point of a folder.
   if (/^(?:\.{0,2}\/|\.{1,2}$)/.test(specifier))
-    return importPlaces(resolve(dirname(from), specifier)).every((place) => isSafePlace(place, isWritable));
+    return importCandidates(resolve(dirname(from), specifier)).every((place) => isSafePath(place, isWritable));
   const name = specifier
     .split("/")
     .slice(0, specifier.startsWith("@") ? 2 : 1)
     .join("/");
-  // A package may import itself by its name, and its exports say which file that is.
+  // A package may import itself by its name, and its exports decide which file that is.
   const scope = foldersAbove(from)
     .map((folder) => join(folder, "package.json"))
     .find((file) => existsSync(file));
@@ -95,12 +94,12 @@ interface PackageWalk {
   readonly seen: Set<string>;
 }
 
-/** The package, and those that its manifest says that it imports: in a workspace, one of them may be a link to a folder of the project. */
+/** The package and its declared dependencies. In a workspace, one of them may be a link to a folder of the project. */
 function isSafePackage(name: string, from: string, walk: PackageWalk): boolean {
   const { isWritable, seen } = walk;
   const found = packageAt(name, from);
-  // What is not installed is not loaded, as long as no sandbox can make it.
-  if (found === undefined) return !packagePlaces(name, from).some(isWritable);
+  // A package that is not installed is safe as long as no sandbox can create it.
+  if (found === undefined) return !packageCandidates(name, from).some(isWritable);
   const real = realpathSync(found);
   if (isWritable(found) || isWritable(real)) return false;
   if (seen.has(real)) return true;
@@ -110,10 +109,10 @@ function isSafePackage(name: string, from: string, walk: PackageWalk): boolean {
 }
 
 function packageAt(name: string, from: string): string | undefined {
-  return packagePlaces(name, from).find((place) => existsSync(place));
+  return packageCandidates(name, from).find((place) => existsSync(place));
 }
 
-function packagePlaces(name: string, from: string): readonly string[] {
+function packageCandidates(name: string, from: string): readonly string[] {
   return foldersAbove(from).map((folder) => join(folder, "node_modules", name));
 }
 
@@ -129,7 +128,7 @@ function manifestAt(file: string): Readonly<Record<string, unknown>> {
     const parsed: unknown = JSON.parse(readFileSync(file, "utf8"));
     return typeof parsed === "object" && parsed !== null ? { ...parsed } : {};
   } catch {
-    // Node refuses a manifest that cannot be read, and with it every import.
+    // Node rejects an invalid manifest, and every import through it.
     return {};
   }
 }

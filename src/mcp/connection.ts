@@ -1,4 +1,4 @@
-import type { Change } from "../capability/changes.ts";
+import type { Change } from "../capability/registry.ts";
 import { Slots } from "../platform/slots.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Caller } from "../call/call.ts";

@@ -1,6 +1,6 @@
 import { OwlError } from "../errors/owl-error.ts";
 import { findJsonFault } from "./json-fault.ts";
-import { isSteady } from "../capability/steady-contents.ts";
+import { isImmutable } from "../capability/content.ts";
 
 export type RequestId = string | number;
 
@@ -221,7 +221,7 @@ export function toJsonParts(body: unknown): JsonParts {
 function onlyContent(contents: unknown): object | undefined {
   if (!Array.isArray(contents) || contents.length !== 1) return undefined;
   const content: unknown = contents[0];
-  return isObject(content) && isSteady(content) ? content : undefined;
+  return isObject(content) && isImmutable(content) ? content : undefined;
 }
 
 function bytesOf(content: object): Buffer {

@@ -1,4 +1,4 @@
-import type { Changes } from "../capability/changes.ts";
+import type { Changes } from "../capability/registry.ts";
 import type { Pipeline } from "../call/pipeline.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { RequestWatch, RequestTracing } from "./request-observer.ts";

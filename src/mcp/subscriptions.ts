@@ -1,5 +1,5 @@
 import { SUBSCRIPTION_ID_META_KEY, type SubscriptionFilter, specTypeSchemas } from "@modelcontextprotocol/server";
-import type { Change } from "../capability/changes.ts";
+import type { Change } from "../capability/registry.ts";
 import { Slots } from "../platform/slots.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Caller } from "../call/call.ts";

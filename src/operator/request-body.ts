@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import { describeIssues } from "../capability/bad-arguments.ts";
+import { describeIssues } from "../capability/define-tool.ts";
 import { OwlError } from "../errors/owl-error.ts";
 
 /** What the page sent, as agreed. @throws OwlError that says what is wrong with it. */

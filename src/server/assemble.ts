@@ -1,5 +1,4 @@
-import { Changes } from "../capability/changes.ts";
-import { Registry } from "../capability/registry.ts";
+import { Registry, Changes } from "../capability/registry.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Changes } from "../capability/changes.ts";
+import type { Changes } from "../capability/registry.ts";
 import { ForwardReceiver, type ForwardReceiverOptions } from "../cluster/forward-receiver.ts";
 import { ForwardSeal } from "../cluster/forward-seal.ts";
 import { Forwarder } from "../cluster/forwarder.ts";

@@ -1,7 +1,6 @@
 import { join } from "node:path";
-import type { Changes } from "../capability/changes.ts";
+import type { Changes, Registry } from "../capability/registry.ts";
 import type { CallContext, HandlerSandbox } from "../capability/context.ts";
-import type { Registry } from "../capability/registry.ts";
 import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import { workerEnvironment } from "../config/environment.ts";
@@ -9,12 +8,11 @@ import { OwlError } from "../errors/owl-error.ts";
 import type { HandlerLanguage } from "../handlers/generation.ts";
 import { HandlerLibrary } from "../handlers/handler-library.ts";
 import { ReportCache } from "../handlers/report-cache.ts";
-import type { LaunchWorker } from "../handlers/workers/launched-worker.ts";
+import { type LaunchWorker, launchProcess } from "../handlers/workers/launch-process.ts";
 import { refuseWritableImports } from "../handlers/writable-imports.ts";
 import type { UseSandbox } from "../handlers/workers/remote-call.ts";
-import { launchProcess } from "../handlers/workers/launch-process.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { ToolServices } from "../tools/tool-services.ts";
+import type { ToolServices } from "../tools/sandbox-tool.ts";
 import { type EarlyWorker, launchNodeWorker } from "../handlers/workers/early-worker.ts";
 import type { SandboxLayer } from "./sandbox-layer.ts";
 

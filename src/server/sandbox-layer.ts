@@ -14,7 +14,7 @@ import type { SandboxObserver } from "../sandbox/sandbox-observer.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
-import type { ToolLimits, ToolServices } from "../tools/tool-services.ts";
+import type { ToolLimits, ToolServices } from "../tools/sandbox-tool.ts";
 import { chooseRuntimes, type Hopeless } from "../sandbox/choose-runtime.ts";
 import { type Closers, SandboxRuntimeOpener } from "../sandbox/sandbox-runtime-opener.ts";
 import { LateVolumes } from "../sandbox/late-volumes.ts";

@@ -1,12 +1,11 @@
-import type { Changes } from "../capability/changes.ts";
-import type { Registry } from "../capability/registry.ts";
+import type { Changes, Registry } from "../capability/registry.ts";
 import type { PlannedVolume } from "../config/plan-volumes.ts";
 import type { Config } from "../config/schema.ts";
 import type { HandlerProblem } from "../handlers/handler-description.ts";
 import type { HandlerLibrary } from "../handlers/handler-library.ts";
 import type { SandboxObserver } from "../sandbox/sandbox-observer.ts";
 import type { SkillTexts } from "../capability/skill.ts";
-import type { SkillProblem } from "../skills/skill-problem.ts";
+import type { SkillProblem } from "../skills/scan-skills.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { EarlyWorker } from "../handlers/workers/early-worker.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";

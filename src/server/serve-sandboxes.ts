@@ -12,9 +12,8 @@ import type { SandboxOwners } from "../cluster/sandbox-owners.ts";
 import { createSandboxLayer, type SandboxLayer } from "./sandbox-layer.ts";
 import { compileTool } from "../capability/define-tool.ts";
 import { builtInTools } from "../tools/built-in-tools.ts";
-import type { Toolset } from "../tools/sandbox-tool.ts";
+import type { Toolset, ToolServices } from "../tools/sandbox-tool.ts";
 import { sandboxFiles } from "../tools/sandbox-files.ts";
-import type { ToolServices } from "../tools/tool-services.ts";
 
 export interface SandboxPart {
   readonly layer: SandboxLayer;

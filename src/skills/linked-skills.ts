@@ -1,5 +1,4 @@
-import type { Changes } from "../capability/changes.ts";
-import type { Registry } from "../capability/registry.ts";
+import type { Changes, Registry } from "../capability/registry.ts";
 import type { SkillTexts } from "../capability/skill.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ServedSkills } from "./served-skills.ts";

@@ -1,15 +1,14 @@
-import { readFrontmatter } from "./frontmatter.ts";
+import { messageOf } from "../errors/owl-error.ts";
+import { readFrontmatter, readMetadata, type SkillMetadata } from "./frontmatter.ts";
 import { readHeadInside } from "./read-inside.ts";
-import type { FoundSkill, SkillFile } from "./scan-skills.ts";
+import type { FoundSkill, SkillFile, SkillProblem } from "./scan-skills.ts";
 import { decode } from "./skill-contents.ts";
-import { readMetadata, type SkillMetadata } from "./skill-metadata.ts";
-import type { SkillProblem } from "./skill-problem.ts";
 import { categoryOf, formatSkillUri, MANIFEST } from "../capability/skill-uri.ts";
 
-/** Longer instructions than this fit into no model. */
+/** A longer SKILL.md does not fit into a model's context. */
 export const MAX_MANIFEST_BYTES: number = 1024 * 1024;
 
-/** The frontmatter, four bytes to a character, and a first paragraph. */
+/** The longest frontmatter, at four bytes per character, and a first paragraph. */
 const HEAD_BYTES = 4 * 65_536 + 8192;
 
 export interface Skill extends FoundSkill {
@@ -18,28 +17,28 @@ export interface Skill extends FoundSkill {
   readonly uri: string;
   readonly category: string;
   readonly metadata: SkillMetadata;
-  /** Of all files together. */
+  /** Of all files. */
   readonly fingerprint: string;
-  /** When any of its files was written last. */
+  /** Of the newest file. */
   readonly modifiedMs: number;
   readonly manifestBytes: number;
 }
 
-export interface LoadedSkill {
+interface LoadedSkill {
   /** Undefined when it cannot be served. */
   readonly skill: Skill | undefined;
   readonly problems: readonly SkillProblem[];
-  /** Its SKILL.md as it was read, unless that is too long to be held in memory. */
+  /** Its SKILL.md with its bytes, unless it is too long to be kept in memory. */
   readonly manifest?: SkillFile | undefined;
-  /** What SKILL.md says is broken, as after a save in the middle of the work: what it said before may stay. */
+  /** SKILL.md is invalid, for example after a save during an edit: the last valid one may be served instead. */
   readonly isUnfinished?: boolean;
 }
 
-/** Reads a skill's own words about itself. Whatever is wrong with it is told, and harms no other skill. */
+/** Reads a skill's metadata. Its errors are reported and do not affect other skills. */
 export function loadSkill(root: string, found: FoundSkill): LoadedSkill {
   const path = `${found.path.join("/")}/${MANIFEST}`;
   const manifest = found.files.get(MANIFEST);
-  // What keeps the file itself from being served was told by the scan.
+  // The scan has reported why the file is not served.
   if (manifest === undefined) return { skill: undefined, problems: [] };
   const refuse = (message: string, fix: string, line?: number): LoadedSkill => ({
     skill: undefined,
@@ -52,12 +51,12 @@ export function loadSkill(root: string, found: FoundSkill): LoadedSkill {
   try {
     head = readHeadInside(root, manifest.diskPath, { maxBytes: HEAD_BYTES });
   } catch (error) {
-    const reason = `it cannot be read: ${error instanceof Error ? error.message : String(error)}`;
-    // Whoever takes away the right to read it does not want it to be served.
+    const reason = `it cannot be read: ${messageOf(error)}`;
+    // Removing the read permission is taken as a wish not to serve it: no earlier version is used.
     return { ...refuse(reason, "make it readable"), isUnfinished: false };
   }
   const text = decodeHead(head);
-  if (text === undefined) return refuse("it is no UTF-8 text", "save it as UTF-8");
+  if (text === undefined) return refuse("it is not UTF-8 text", "save it as UTF-8");
   const frontmatter = readFrontmatter(text);
   if (!frontmatter.ok) return refuse(frontmatter.message, frontmatter.fix, frontmatter.line);
   const { values, body } = frontmatter;
@@ -74,12 +73,12 @@ export function loadSkill(root: string, found: FoundSkill): LoadedSkill {
   return { skill: toSkill(withManifest(found, kept), metadata), problems, manifest: kept };
 }
 
-/** The skill with this SKILL.md in place of the one on the disk. */
-export function withManifest(found: FoundSkill, manifest: SkillFile | undefined): FoundSkill {
+/** The skill with this SKILL.md instead of the one on disk. */
+function withManifest(found: FoundSkill, manifest: SkillFile | undefined): FoundSkill {
   return manifest === undefined ? found : { ...found, files: new Map([...found.files, [MANIFEST, manifest]]) };
 }
 
-/** The last character may be cut in the middle. */
+/** The head may end in the middle of a character. */
 function decodeHead(head: Buffer): string | undefined {
   if (head.length < HEAD_BYTES) return decode(head);
   for (let cut = 0; cut < 4; cut += 1) {
@@ -89,8 +88,7 @@ function decodeHead(head: Buffer): string | undefined {
   return undefined;
 }
 
-/** A skill whose SKILL.md says what it said before. */
-export function toSkill(found: FoundSkill, metadata: SkillMetadata): Skill {
+function toSkill(found: FoundSkill, metadata: SkillMetadata): Skill {
   const files = [...found.files.values()];
   return {
     ...found,
@@ -104,7 +102,41 @@ export function toSkill(found: FoundSkill, metadata: SkillMetadata): Skill {
   };
 }
 
-export function fingerprintOf({ files, folders }: FoundSkill): string {
+function fingerprintOf({ files, folders }: FoundSkill): string {
   const states = [...files.values()].map(({ name, fingerprint }) => `${name}\n${fingerprint}`);
   return [...states.sort(), ...folders].join("\n");
+}
+
+/** A skill on disk, and what is served of it. */
+export interface SkillState {
+  readonly found: FoundSkill;
+  readonly loaded: LoadedSkill;
+  /** The last valid SKILL.md. */
+  readonly good?: SkillFile | undefined;
+}
+
+/** The state after a new SKILL.md was read. While that is invalid, the skill is served with the last valid one. */
+export function withNewManifest(before: SkillState | undefined, found: FoundSkill, loaded: LoadedSkill): SkillState {
+  const { skill, isUnfinished = false } = loaded;
+  if (skill !== undefined) return { found, loaded, good: loaded.manifest };
+  const served = before?.loaded.skill;
+  if (!isUnfinished || served === undefined || before?.good === undefined) return { found, loaded };
+  const problems = loaded.problems.map((problem) => ({
+    ...problem,
+    message: `${problem.message}; the skill is served as it was`,
+  }));
+  const { good } = before;
+  return { found, good, loaded: { ...loaded, problems, skill: renewed(served, withManifest(found, good)) } };
+}
+
+/** The state after files of the skill other than SKILL.md may have changed. */
+export function withChangedFiles(before: SkillState, found: FoundSkill): SkillState {
+  const { loaded, good } = before;
+  if (loaded.skill === undefined) return { ...before, found };
+  return { ...before, found, loaded: { ...loaded, skill: renewed(loaded.skill, withManifest(found, good)) } };
+}
+
+/** Returns the same object when nothing changed. */
+function renewed(skill: Skill, found: FoundSkill): Skill {
+  return skill.fingerprint === fingerprintOf(found) ? skill : toSkill(found, skill.metadata);
 }

@@ -13,7 +13,7 @@ export interface ReadFile extends FileState {
   readonly bytes: Buffer;
 }
 
-/** A link to elsewhere cannot be opened, and a pipe without a writer does not hold the server up. */
+/** Links are not followed, and opening a pipe without a writer does not block. */
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 interface Stats {
@@ -34,9 +34,8 @@ export function stateOf({ dev, ino, size, mtimeMs, mtimeNs, ctimeNs }: Stats): F
 }
 
 /**
- * Reads a regular file that stands below `root` without a link anywhere on the way. Folders can be swapped for links
- * while the file is being opened, so the question is asked afterwards: what is open must be the very file that
- * stands at its own, link-free path.
+ * Reads a regular file below `root` whose path contains no links. A folder can be replaced by a link while the file is
+ * opened, so the check follows: the open file must be the one at its link-free path.
  */
 export async function readInside(
   root: string,
@@ -47,7 +46,7 @@ export async function readInside(
   const handle = await open(file, FLAGS);
   try {
     const opened = await handle.stat({ bigint: true });
-    if (!opened.isFile()) throw new Error("it is no regular file");
+    if (!opened.isFile()) throw new Error("it is not a regular file");
     const [real, standing] = await Promise.all([realpath(file), lstat(file, { bigint: true })]);
     if (real !== file || !isSameFile(standing, opened)) throw new Error("a link on the way leads elsewhere");
     if (opened.size > BigInt(maxBytes)) throw new Error(`it is larger than ${maxBytes} bytes`);
@@ -57,13 +56,13 @@ export async function readInside(
   }
 }
 
-/** The beginning of such a file: a short look at many files, which is not worth a thread each. */
+/** The beginning of such a file, read synchronously: faster for short reads of many files. */
 export function readHeadInside(root: string, path: string, { maxBytes }: { readonly maxBytes: number }): Buffer {
   const file = join(root, path);
   const descriptor = openSync(file, FLAGS);
   try {
     const opened = fstatSync(descriptor, { bigint: true });
-    if (!opened.isFile()) throw new Error("it is no regular file");
+    if (!opened.isFile()) throw new Error("it is not a regular file");
     if (realpathSync.native(file) !== file || !isSameFile(lstatSync(file, { bigint: true }), opened))
       throw new Error("a link on the way leads elsewhere");
     const buffer = Buffer.allocUnsafe(Math.min(Number(opened.size), maxBytes));

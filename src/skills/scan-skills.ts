@@ -1,33 +1,49 @@
 import { type Dirent, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Breather } from "./breather.ts";
 import { stateOf, type FileState } from "./read-inside.ts";
-import type { SkillProblem } from "./skill-problem.ts";
 import { MANIFEST, MAX_SKILL_DEPTH, segmentProblem, type SkillPath } from "../capability/skill-uri.ts";
+import { setImmediate } from "node:timers/promises";
 
-/** What hosts of the skills extension must accept, and so the most that is served of one skill. */
-export const MAX_FILES_PER_SKILL = 512;
+export interface SkillProblem {
+  /** Relative to `skills.dir`. */
+  readonly path: string;
+  readonly line?: number;
+  /** `error`: the skill, or the file, is not served. `warning`: it is. */
+  readonly severity: "error" | "warning";
+  readonly message: string;
+  readonly fix: string;
+}
+
+/** `ecommerce/refund/SKILL.md:3: error: …; …`: editors link this format to the file. */
+export function describeProblem({ path, line, severity, message, fix }: SkillProblem): string {
+  return `${path}${line === undefined ? "" : `:${line}`}: ${severity}: ${message}; ${fix}`;
+}
+
+/** Limits that hosts of the skills extension must support. */
+const MAX_FILES_PER_SKILL = 512;
 export const MAX_FILE_BYTES: number = 16 * 1024 * 1024;
-/** Folders that tools leave behind. */
+/** The scan blocks the event loop for at most so long at a time. */
+const SLICE_MS = 5;
+/** Folders that tools create. */
 const IGNORED = new Set(["node_modules", "__pycache__"]);
 
 export interface SkillFile extends FileState {
-  /** Below the skill's folder: `references/limits.md`. */
+  /** Relative to the skill's folder: `references/limits.md`. */
   readonly name: string;
   readonly path: SkillPath;
-  /** As the disk writes it, below `skills.dir`: names there need not be in normal form. */
+  /** The path below `skills.dir` on disk, whose names may be in another Unicode normal form. */
   readonly diskPath: string;
-  /** Held in memory: what stands on the disk may be something else by now. */
+  /** The contents that were read with this state; set for SKILL.md only. */
   readonly bytes?: Buffer;
 }
 
-/** A folder with a SKILL.md, as it stands on the disk. */
+/** A folder with a SKILL.md. */
 export interface FoundSkill {
   readonly path: SkillPath;
-  /** As the disk writes it. */
+  /** The path on disk. */
   readonly disk: readonly string[];
   readonly files: ReadonlyMap<string, SkillFile>;
-  /** Folders below the skill's own, by name: `references`. Those of a skill inside this one are that skill's. */
+  /** Folders below the skill's own: `references`. A folder of a nested skill belongs to that skill. */
   readonly folders: readonly string[];
 }
 
@@ -37,10 +53,10 @@ export interface Scan {
 }
 
 /**
- * Finds the skills at and below a folder. Nothing is read but names and sizes, and no link is followed. Asking the
- * disk without threads costs a tenth; the breather keeps the server answering meanwhile.
+ * Finds the skills at and below a folder. It reads names and sizes only and follows no links. Synchronous calls take a
+ * tenth of the time of asynchronous ones; the time slice keeps the event loop running.
  */
-export async function scanSkills(root: string, disk: readonly string[], breather: Breather): Promise<Scan> {
+export async function scanSkills(root: string, disk: readonly string[], breather: TimeSlice): Promise<Scan> {
   const walk = new Walk(root, breather);
   await walk.folder({ path: disk.map((name) => name.normalize("NFC")), disk, owner: undefined });
   return { skills: walk.skills, problems: walk.problems };
@@ -61,18 +77,18 @@ class Walk {
   readonly skills: OpenSkill[] = [];
   readonly problems: SkillProblem[] = [];
   readonly #root: string;
-  readonly #breather: Breather;
+  readonly #breather: TimeSlice;
   readonly #overfull = new Set<OpenSkill>();
 
-  constructor(root: string, breather: Breather) {
+  constructor(root: string, breather: TimeSlice) {
     this.#root = root;
     this.#breather = breather;
   }
 
-  /** Whether there is anything inside that looks as if somebody meant a skill. */
+  /** Reports whether the folder contains a skill, or files that belong to none. */
   async folder(folder: Folder): Promise<{ readonly hasSkill: boolean; readonly hasFiles: boolean }> {
     const { path, disk } = folder;
-    await this.#breather.breathe();
+    await this.#breather.yieldIfUsedUp();
     const entries = this.#entries(folder);
     const manifest = entries.find(({ name }) => name === MANIFEST);
     const owner = manifest === undefined ? folder.owner : this.#open(folder, manifest);
@@ -105,23 +121,23 @@ class Walk {
       if (!isGone)
         this.#report(path, `the folder cannot be read: ${reasonOf(error)}`, "make it readable for the server");
       else if (owner === undefined && path.length === 0)
-        this.#report(["."], "the folder of skills is not there", "make it, or correct skills.dir");
+        this.#report(["."], "the skills folder does not exist", "create it, or correct skills.dir");
       return [];
     }
   }
 
-  /** Two names that a disk tells apart and a reader does not cannot both have the one URI. */
+  /** Two names that differ only in their Unicode normal form would have the same URI. */
   #distinct(path: SkillPath, entries: readonly Dirent[]): readonly Dirent[] {
     const seen = new Set<string>();
     return entries.filter(({ name }) => {
       const normal = name.normalize("NFC");
       if (seen.has(normal))
-        this.#report([...path, normal], "its name is there twice, spelled differently", "rename one");
+        this.#report([...path, normal], "the name occurs twice, in different Unicode spellings", "rename one");
       return seen.size !== seen.add(normal).size;
     });
   }
 
-  /** A SKILL.md makes the folder a skill, unless it is no plain file. */
+  /** A folder is a skill when its SKILL.md is a regular file. */
   #open({ path, disk, owner }: Folder, manifest: Dirent): OpenSkill | undefined {
     if (path.length === 0) {
       this.#report([MANIFEST], "a SKILL.md in the folder of all skills has no name", "put it in a folder of its own");
@@ -144,7 +160,7 @@ class Walk {
     }
     if (entry.isDirectory()) return this.folder({ path: here, disk: [...disk, entry.name], owner });
     if (!entry.isFile()) {
-      const what = entry.isSymbolicLink() ? "a link, and links are not followed" : "no regular file";
+      const what = entry.isSymbolicLink() ? "a link, and links are not followed" : "not a regular file";
       this.#report(here, `it is ${what}`, "put a copy of the file in its place");
       return { hasSkill: name === MANIFEST, hasFiles: true };
     }
@@ -164,7 +180,7 @@ class Walk {
         this.#report(path, `it is larger than ${MAX_FILE_BYTES} bytes`, "keep large data elsewhere and link to it");
       else skill.files.set(name, file);
     } catch (error) {
-      this.#report(path, `it cannot be looked at: ${reasonOf(error)}`, "make it readable for the server");
+      this.#report(path, `its attributes cannot be read: ${reasonOf(error)}`, "make it readable for the server");
     }
   }
 
@@ -194,5 +210,16 @@ class Walk {
 
 function reasonOf(error: unknown): string {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return code === "EACCES" ? "this user may not" : code || String(error);
+  return code === "EACCES" ? "permission denied" : code || String(error);
+}
+
+/** Yields to the event loop when synchronous work has used up its slice of time. */
+export class TimeSlice {
+  #sinceMs = performance.now();
+
+  async yieldIfUsedUp(): Promise<void> {
+    if (performance.now() - this.#sinceMs < SLICE_MS) return;
+    await setImmediate();
+    this.#sinceMs = performance.now();
+  }
 }

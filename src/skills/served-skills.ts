@@ -1,14 +1,13 @@
 import { join } from "node:path";
-import type { Changes } from "../capability/changes.ts";
+import type { Changes, Registry } from "../capability/registry.ts";
 import type { ResourceDefinition } from "../capability/define.ts";
 import { compileTool } from "../capability/define-tool.ts";
-import type { Registry } from "../capability/registry.ts";
 import type { Config } from "../config/schema.ts";
 import type { Skill } from "./load-skill.ts";
 import { SkillLibrary } from "./skill-library.ts";
-import { describeProblem, type SkillProblem } from "./skill-problem.ts";
+import { describeProblem, type SkillProblem } from "./scan-skills.ts";
 import { describeSkill, skillTemplate, toResourceDefinition } from "./skill-resource.ts";
-import { skillSearch } from "./skill-search-tool.ts";
+import { skillSearch } from "./skill-search.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FileWatch, watchFiles } from "../platform/watch-files.ts";
 

@@ -1,18 +1,22 @@
 import { createHash } from "node:crypto";
 import type { ReadFile } from "./read-inside.ts";
+import { type ResourceContents, markImmutable, type ContentFacts, META, byteRange } from "../capability/content.ts";
+import type { ReadOptions } from "../capability/context.ts";
+import { OwlError } from "../errors/owl-error.ts";
+import { extname } from "node:path";
 
-/** One file's bytes as clients get them. */
+/** The contents of one file. */
 export interface SkillContent {
   readonly fingerprint: string;
   readonly modifiedMs: number;
   readonly bytes: Buffer;
-  /** Undefined when the bytes are no UTF-8. */
+  /** Undefined when the bytes are not UTF-8. */
   readonly text: string | undefined;
-  /** `sha256:` and 64 hexadecimal digits, as the skills extension writes it. */
+  /** `sha256:` and 64 hexadecimal digits, the format of the skills extension. */
   readonly digest: string;
 }
 
-/** A byte order mark is part of the file and stays. */
+/** Keeps a byte order mark: it is part of the file. */
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export function toContent({ bytes, fingerprint, modifiedMs }: ReadFile): SkillContent {
@@ -24,12 +28,12 @@ export function decode(bytes: Uint8Array): string | undefined {
   try {
     return UTF8.decode(bytes);
   } catch {
-    // No text: it travels as base64.
+    // Binary: it is sent as base64.
     return undefined;
   }
 }
 
-/** What was read lately, up to a number of bytes; the longest unused goes first. */
+/** An LRU cache of contents, bounded in bytes. */
 export class ContentCache {
   readonly #maxBytes: number;
   readonly #contents = new Map<string, SkillContent>();
@@ -66,7 +70,102 @@ export class ContentCache {
   }
 }
 
-/** The text is kept beside the bytes, in at most two bytes a character; so is, once it was read, the JSON of both. */
+/** Bytes and text, and the same again for the JSON that is cached when they are sent. */
 function costOf({ bytes, text = "" }: SkillContent): number {
   return 2 * bytes.length + 2 * text.length;
+}
+
+export interface RenderOptions {
+  readonly uri: string;
+  readonly mimeType: string;
+  readonly wish: ReadOptions | undefined;
+}
+
+/** A file as MCP contents: whole, a range of it, or "not modified". */
+export function renderContent(content: SkillContent, { uri, mimeType, wish }: RenderOptions): ResourceContents {
+  if (wish === undefined) return whole(content, { uri, mimeType });
+  const { bytes, digest, text } = content;
+  const facts = factsOf(content);
+  const common = { uri, mimeType };
+  if (matches(wish.ifNoneMatch, digest))
+    return { ...common, text: "", _meta: { [META.content]: { ...facts, notModified: true } } };
+  const isStillMeant = wish.ifRange === undefined || wish.ifRange.trim() === entityTag(digest);
+  const range = isStillMeant ? byteRange(wish.range, bytes.length) : undefined;
+  if (range === undefined) return { ...common, ...asBody(bytes, text), _meta: { [META.content]: facts } };
+  if (range === "unsatisfiable") throw unsatisfiable(wish.range, bytes.length);
+  const part = bytes.subarray(range.start, range.end);
+  return { ...common, ...asBody(part, decode(part)), _meta: { [META.content]: { ...facts, range } } };
+}
+
+const rendered = new WeakMap<SkillContent, ResourceContents>();
+
+/** Most reads request the same few files by the same URI: the rendered object is cached. */
+function whole(content: SkillContent, common: Pick<RenderOptions, "uri" | "mimeType">): ResourceContents {
+  const known = rendered.get(content);
+  if (known !== undefined && known.uri === common.uri && known.mimeType === common.mimeType) return known;
+  const { bytes, text } = content;
+  const contents = { ...common, ...asBody(bytes, text), _meta: { [META.content]: factsOf(content) } };
+  rendered.set(content, markImmutable(contents));
+  return contents;
+}
+
+function factsOf({ bytes, digest, modifiedMs }: SkillContent): ContentFacts {
+  return { digest, size: bytes.length, lastModified: new Date(modifiedMs).toISOString() };
+}
+
+/** The digest as HTTP's strong validator. */
+function entityTag(digest: string): string {
+  return `"${digest}"`;
+}
+
+/** `If-None-Match`: a list of tags, or a star; a digest without quotes is accepted too. */
+function matches(header: string | undefined, digest: string): boolean {
+  if (header === undefined) return false;
+  return header.split(",").some((each) => {
+    const tag = each.trim().replace(/^W\//, "");
+    return tag === "*" || tag === entityTag(digest) || tag === digest;
+  });
+}
+
+function asBody(bytes: Buffer, text: string | undefined) {
+  return text === undefined ? { blob: bytes.toString("base64") } : { text };
+}
+
+function unsatisfiable(range: string | undefined, size: number): OwlError {
+  return new OwlError("invalid_params", `the file has ${size} bytes, and none of them are in the range`, {
+    facts: { reason: "range", range, size },
+    hint: "ask for a range inside the file, or for the whole of it",
+  });
+}
+
+const BY_EXTENSION: ReadonlyMap<string, string> = new Map([
+  [".md", "text/markdown"],
+  [".markdown", "text/markdown"],
+  [".txt", "text/plain"],
+  [".json", "application/json"],
+  [".yaml", "application/yaml"],
+  [".yml", "application/yaml"],
+  [".toml", "application/toml"],
+  [".py", "text/x-python"],
+  [".sh", "application/x-sh"],
+  [".bash", "application/x-sh"],
+  [".js", "text/javascript"],
+  [".mjs", "text/javascript"],
+  [".ts", "text/typescript"],
+  [".sql", "application/sql"],
+  [".html", "text/html"],
+  [".css", "text/css"],
+  [".csv", "text/csv"],
+  [".xml", "application/xml"],
+  [".svg", "image/svg+xml"],
+  [".png", "image/png"],
+  [".jpg", "image/jpeg"],
+  [".jpeg", "image/jpeg"],
+  [".gif", "image/gif"],
+  [".webp", "image/webp"],
+  [".pdf", "application/pdf"],
+]);
+
+export function mimeTypeOf(name: string): string {
+  return BY_EXTENSION.get(extname(name).toLowerCase()) ?? "application/octet-stream";
 }

@@ -1,24 +1,27 @@
 import { realpath } from "node:fs/promises";
 import { relative } from "node:path";
-import { Breather } from "./breather.ts";
-import { type SkillState, stateAfter, stateBeside } from "./last-good.ts";
-import { loadSkill, type Skill } from "./load-skill.ts";
+import {
+  type FoundSkill,
+  MAX_FILE_BYTES,
+  scanSkills,
+  type SkillFile,
+  type SkillProblem,
+  TimeSlice,
+} from "./scan-skills.ts";
+import { loadSkill, type Skill, type SkillState, withNewManifest, withChangedFiles } from "./load-skill.ts";
 import { readInside } from "./read-inside.ts";
-import { type FoundSkill, MAX_FILE_BYTES, scanSkills, type SkillFile } from "./scan-skills.ts";
 import { ContentCache, type SkillContent, toContent } from "./skill-contents.ts";
-import { changedUris, settleNames } from "./skill-changes.ts";
-import type { SkillProblem } from "./skill-problem.ts";
-import { MANIFEST, type SkillPath } from "../capability/skill-uri.ts";
+import { MANIFEST, type SkillPath, formatSkillUri } from "../capability/skill-uri.ts";
 
 const CACHE_BYTES = 64 * 1024 * 1024;
 
-export interface LibraryChange {
+interface LibraryChange {
   readonly isChanged: boolean;
-  /** URIs whose content is not what it was. */
+  /** URIs whose content changed. */
   readonly updated: readonly string[];
 }
 
-/** The skills below one folder, held in memory and renewed as far as the disk changed. */
+/** The skills below one folder, in memory; `refresh` reads what changed on disk. */
 export class SkillLibrary {
   readonly dir: string;
   readonly #cache = new ContentCache(CACHE_BYTES);
@@ -34,12 +37,12 @@ export class SkillLibrary {
     this.#root = dir;
   }
 
-  /** `skills.dir` without links, which is what is watched. */
+  /** The real path of `skills.dir`, which is watched. */
   get root(): string {
     return this.#root;
   }
 
-  /** By path, in the order of their URIs. The same object until something changed. */
+  /** By path, sorted by URI. The same object until something changes. */
   get skills(): ReadonlyMap<string, Skill> {
     return this.#skills;
   }
@@ -48,14 +51,14 @@ export class SkillLibrary {
     return this.#problems;
   }
 
-  /** Looks at the disk: all of it, or where these files are. One look at a time. */
+  /** Scans the whole folder, or only around these files. Scans run one at a time. */
   refresh(files?: ReadonlySet<string>): Promise<LibraryChange> {
     const run = this.#queue.then(() => this.#refresh(files));
     this.#queue = run.catch(() => undefined);
     return run;
   }
 
-  /** The skill that a place belongs to: the longest part of the path that holds a SKILL.md; and the file in it. */
+  /** The innermost skill that contains the path, and the file in it. */
   find(path: SkillPath): { readonly skill: Skill; readonly name: string } | undefined {
     for (let length = path.length; length > 0; length -= 1) {
       const skill = this.#skills.get(path.slice(0, length).join("/"));
@@ -83,25 +86,25 @@ export class SkillLibrary {
       !scopes.some((scope) => isWithin(path, scope.join("/").normalize("NFC")));
     const entries = new Map([...this.#entries].filter(([key]) => isOutside(key)));
     const problems = this.#scanProblems.filter(({ path }) => isOutside(path));
-    const breather = new Breather();
+    const breather = new TimeSlice();
     for (const scope of scopes) {
       const scan = await scanSkills(root, scope, breather);
       problems.push(...scan.problems);
       for (const found of scan.skills) {
-        await breather.breathe();
+        await breather.yieldIfUsedUp();
         entries.set(found.path.join("/"), this.#load(found));
       }
     }
     return this.#settle(entries, problems);
   }
 
-  /** Only what changed is read again. */
+  /** Reads a SKILL.md only when it changed. */
   #load(found: FoundSkill): SkillState {
     const before = this.#entries.get(found.path.join("/"));
     const manifest = found.files.get(MANIFEST);
     return before !== undefined && manifest?.fingerprint === before.found.files.get(MANIFEST)?.fingerprint
-      ? stateBeside(before, found)
-      : stateAfter(before, found, loadSkill(this.#root, found));
+      ? withChangedFiles(before, found)
+      : withNewManifest(before, found, loadSkill(this.#root, found));
   }
 
   #settle(entries: ReadonlyMap<string, SkillState>, scanProblems: readonly SkillProblem[]): LibraryChange {
@@ -118,7 +121,7 @@ export class SkillLibrary {
     return { isChanged: !isSame, updated: isSame ? [] : changedUris(before, named.skills) };
   }
 
-  /** For each file the folder to look at again: the outermost skill around it, or the folder it stands in. */
+  /** The folders to scan again: for each file the outermost skill that contains it, or else its folder. */
   #scopesOf(files: ReadonlySet<string>): readonly (readonly string[])[] {
     const scopes = new Map<string, readonly string[]>();
     for (const file of files) {
@@ -142,4 +145,58 @@ export class SkillLibrary {
 
 function isWithin(path: string, scope: string): boolean {
   return scope === "" || path === scope || path.startsWith(`${scope}/`);
+}
+
+/** Sorts the skills and leaves out those whose name is taken by another skill of the category. */
+function settleNames(all: readonly Skill[]): {
+  readonly skills: ReadonlyMap<string, Skill>;
+  readonly problems: readonly SkillProblem[];
+} {
+  const folders = new Set(all.map(({ key }) => key));
+  const problems: SkillProblem[] = [];
+  const claimed = new Map<string, string>();
+  const kept = all
+    .toSorted((a, b) => (a.uri < b.uri ? -1 : 1))
+    .filter((skill) => {
+      const { key, category, metadata } = skill;
+      const named = category === "" ? metadata.name : `${category}/${metadata.name}`;
+      if (named === key) return true;
+      const holder = folders.has(named) ? named : claimed.get(named);
+      if (holder === undefined) {
+        claimed.set(named, key);
+        return true;
+      }
+      problems.push({
+        path: `${key}/${MANIFEST}`,
+        line: 1,
+        severity: "error",
+        message: `its name "${metadata.name}" is that of the skill in ${holder}`,
+        fix: "name it as its folder is named",
+      });
+      return false;
+    });
+  return { skills: new Map(kept.map((skill) => [skill.key, skill])), problems };
+}
+
+/** URIs of files that were created, changed or removed. A SKILL.md has two URIs. */
+function changedUris(before: ReadonlyMap<string, Skill>, after: ReadonlyMap<string, Skill>): readonly string[] {
+  const keys = new Set([...before.keys(), ...after.keys()]);
+  return [...keys].flatMap((key) => changedFiles(before.get(key), after.get(key)));
+}
+
+function changedFiles(old: Skill | undefined, now: Skill | undefined): readonly string[] {
+  const skill = now ?? old;
+  if (old === now || skill === undefined) return [];
+  const [oldFiles, nowFiles] = [filesOf(old), filesOf(now)];
+  const names = new Set([...oldFiles.keys(), ...nowFiles.keys()]);
+  return [...names]
+    .filter((name) => oldFiles.get(name)?.fingerprint !== nowFiles.get(name)?.fingerprint)
+    .flatMap((name) => {
+      const uri = formatSkillUri([...skill.path, ...name.split("/")]);
+      return name === MANIFEST ? [skill.uri, uri] : [uri];
+    });
+}
+
+function filesOf(skill: Skill | undefined): Skill["files"] {
+  return skill?.files ?? new Map();
 }

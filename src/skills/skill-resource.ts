@@ -1,20 +1,19 @@
-import type { ResourceContents } from "../capability/content.ts";
+import { type ResourceContents, META } from "../capability/content.ts";
 import type { CallContext } from "../capability/context.ts";
 import type { ResourceDefinition } from "../capability/define.ts";
-import { META } from "../capability/meta-keys.ts";
 import type { SkillEntry, SkillFacts } from "../capability/skill.ts";
 import { OwlError } from "../errors/owl-error.ts";
+import { withoutUndefined } from "../platform/records.ts";
 import { MAX_MANIFEST_BYTES, type Skill } from "./load-skill.ts";
-import { mimeTypeOf } from "./mime-type.ts";
-import { renderContent } from "./render-content.ts";
+import { renderContent, mimeTypeOf } from "./skill-contents.ts";
 import type { SkillLibrary } from "./skill-library.ts";
 import { formatSkillUri, MANIFEST, parseSkillUri } from "../capability/skill-uri.ts";
 
-export const SKILL_TEMPLATE = "skill://{+path}";
+const SKILL_TEMPLATE = "skill://{+path}";
 const FOLDER_TYPE = "inode/directory";
 const MAX_COMPLETIONS = 1000;
 
-/** A skill as the resource that clients list and read; its files are read through it. */
+/** The resource of a skill; its files are read through it too. */
 export function toResourceDefinition(library: SkillLibrary, skill: Skill): ResourceDefinition {
   const { uri, path, metadata, category, manifestBytes, modifiedMs } = skill;
   return {
@@ -34,7 +33,7 @@ export function toResourceDefinition(library: SkillLibrary, skill: Skill): Resou
   };
 }
 
-/** The one template: leads every URI of a skill or of one of its files to the skill that holds it. */
+/** The template of all skill URIs: resolves the URI of a skill or of one of its files to the skill. */
 export function skillTemplate(
   library: SkillLibrary,
   definitionOf: (skill: Skill) => ResourceDefinition,
@@ -65,10 +64,10 @@ async function readSkillFile(
   if (file === undefined) throw notFound(uri);
   try {
     const content = await library.content(file);
-    return renderContent(content, { uri, mimeType: mimeTypeOf(name), wish: context.wish });
+    return renderContent(content, { uri, mimeType: mimeTypeOf(name), wish: context.readOptions });
   } catch (error) {
     if (error instanceof OwlError) throw error;
-    // The disk's own words name folders of this machine.
+    // The message of the system error would reveal paths of the server.
     throw new OwlError("resource_not_found", `"${uri.slice(0, 256)}" cannot be read any more`, {
       facts: { uri: uri.slice(0, 256) },
       cause: error,
@@ -113,19 +112,12 @@ function entriesOf(skill: Skill, folder: string): readonly SkillEntry[] | undefi
 function shownMetadata({ metadata }: Skill): Record<string, unknown> {
   const { tags, version, license, compatibility, allowedTools, riskLevel, requiresConfirmation, constraints } =
     metadata;
-  return {
-    tags,
-    ...(version !== undefined && { version }),
-    ...(license !== undefined && { license }),
-    ...(compatibility !== undefined && { compatibility }),
-    ...(allowedTools.length > 0 && { allowedTools }),
-    ...(riskLevel !== undefined && { riskLevel }),
-    ...(requiresConfirmation !== undefined && { requiresConfirmation }),
-    ...(constraints !== undefined && { constraints }),
-  };
+  const tools = allowedTools.length === 0 ? undefined : allowedTools;
+  const shown = { tags, version, license, compatibility, allowedTools: tools };
+  return withoutUndefined({ ...shown, riskLevel, requiresConfirmation, constraints });
 }
 
-/** Skills that begin so; once a skill is written out, its files. */
+/** Skills with this prefix; behind a complete skill path, its files. */
 function completePath(library: SkillLibrary, value: string): readonly string[] {
   const found: string[] = [];
   for (const skill of library.skills.values()) {
@@ -156,7 +148,7 @@ function lastOf(name: string): string {
   return name.slice(name.lastIndexOf("/") + 1);
 }
 
-/** Part of a tool's description: what its skill is about and where to read it, or the whole of it. */
+/** Text for a tool's description: the skill's summary and URI, or with `inline` all of SKILL.md. */
 export async function describeSkill(
   library: SkillLibrary,
   uri: string,

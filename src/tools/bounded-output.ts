@@ -1,11 +1,11 @@
 import type { GuestResult } from "../../contract/guest.ts";
 import * as z from "zod";
 import type { JsonObject } from "./fit-value.ts";
-import { sandboxUri } from "./sandbox-uri.ts";
+import { sandboxUri } from "./workspace-files.ts";
 
 type BoundedText = GuestResult<"shell.exec">["stdout"];
 
-/** Of the result's characters, what stdout and stderr may each have; the rest is for everything else and for escapes. */
+/** How many of the result's characters stdout and stderr may each use; the rest is for other members and for escapes. */
 export function outputChars(maxResultChars: number): number {
   return Math.floor(maxResultChars * 0.35);
 }

@@ -1,99 +1,62 @@
 import type { HandlerDefinition } from "../capability/define.ts";
 import type { Operation } from "../capability/registry.ts";
-import { browserTools } from "./browser/browser-tools.ts";
-import { codeRun } from "./code/code-run.ts";
-import { executeCode, executeCommand } from "./dialects/microsandbox.ts";
-import { getSessions, getVolumePath, stopSession } from "./dialects/microsandbox-sessions.ts";
-import { fileList } from "./files/file-list.ts";
-import { fileRead } from "./files/file-read.ts";
-import { fileReplace } from "./files/file-replace.ts";
-import { fileSearch } from "./files/file-search.ts";
-import { fileWrite } from "./files/file-write.ts";
-import { sandboxCreate } from "./sandbox/sandbox-create.ts";
-import { sandboxDestroy } from "./sandbox/sandbox-destroy.ts";
-import { sandboxList } from "./sandbox/sandbox-list.ts";
-import type { SandboxTool, Toolset } from "./sandbox-tool.ts";
+import type { SandboxTool, ToolLimits, ToolServices, Toolset } from "./sandbox-tool.ts";
 import { serveSandboxTool } from "./serve-sandbox-tool.ts";
-import { shellExec } from "./shell/shell-exec.ts";
-import { shellKill } from "./shell/shell-kill.ts";
-import { shellOutput } from "./shell/shell-output.ts";
-import type { ToolServices } from "./tool-services.ts";
-import { withRelativePaths } from "./workspace-path.ts";
+import { browserExtraTools } from "./toolsets/browser-extra.ts";
+import { browserTools } from "./toolsets/browser.ts";
+import { codeTools } from "./toolsets/code.ts";
+import { fileTools } from "./toolsets/files.ts";
+import { microsandboxTools } from "./toolsets/microsandbox.ts";
+import { sandboxTools } from "./toolsets/sandbox.ts";
+import { shellTools } from "./toolsets/shell.ts";
+import { withRelativePaths } from "./workspace-files.ts";
 
-export type Dialect = "native" | "microsandbox" | "open-sandbox";
+type Dialect = "native" | "microsandbox" | "open-sandbox";
 
-export interface BuiltInTool {
+/** A tool under one of its names. */
+interface BuiltInTool {
   readonly dialect: Dialect;
   readonly toolset: Toolset;
   readonly definition: HandlerDefinition;
-  /** Under which names the same thing can be called. */
+  /** A dialect's name stands for the native operation, so that a policy rule on one name holds for all of them. */
   readonly operation: Operation;
 }
 
-/** Every tool of ours under every name it has. */
-export function builtInTools(services: ToolServices): BuiltInTool[] {
-  const { limits } = services;
-  const inSandbox: readonly (readonly [native: string, openSandbox: string | undefined, tool: SandboxTool])[] = [
-    ["code_run", "code.exec", codeRun(limits)],
-    ["shell_exec", "shell.exec", shellExec(limits)],
-    ["shell_output", undefined, shellOutput(limits)],
-    ["shell_kill", undefined, shellKill()],
-    ["file_read", "file.read", fileRead(limits)],
-    ["file_write", "file.write", fileWrite(limits)],
-    ["file_list", "file.list", fileList()],
-    ["file_search", "file.search", fileSearch()],
-    ["file_replace", "file.replace", fileReplace()],
-    ...browserTools(limits),
-  ];
-  const serve = (dialect: Dialect, name: string | undefined, tool: SandboxTool): NamedTool[] =>
-    name === undefined
-      ? []
-      : [{ dialect, toolset: tool.toolset, paths: tool.paths, definition: serveSandboxTool(name, tool, services) }];
-  const tools: readonly NamedTool[] = [
-    ...inSandbox.flatMap(([native, , tool]) => serve("native", native, tool)),
-    ...inSandbox.flatMap(([, openSandbox, tool]) => serve("open-sandbox", openSandbox, tool)),
-    { dialect: "native", toolset: "sandbox", definition: sandboxCreate(services) },
-    { dialect: "native", toolset: "sandbox", definition: sandboxList(services) },
-    { dialect: "native", toolset: "sandbox", definition: sandboxDestroy(services) },
-    { dialect: "microsandbox", toolset: "code", definition: executeCode(services) },
-    { dialect: "microsandbox", toolset: "shell", definition: executeCommand(services) },
-    { dialect: "microsandbox", toolset: "sandbox", definition: getSessions(services) },
-    { dialect: "microsandbox", toolset: "sandbox", definition: stopSession(services) },
-    { dialect: "microsandbox", toolset: "files", definition: getVolumePath(services) },
-  ];
-  const names = new Map(inSandbox.map(([native, openSandbox]) => [openSandbox, native] as const));
-  return withOperations(tools, names, limits.workspacePath);
-}
-
 interface NamedTool extends Omit<BuiltInTool, "operation"> {
+  readonly nativeName: string;
   readonly paths?: readonly string[];
 }
 
-const MICROSANDBOX_OPERATIONS: ReadonlyMap<string, string> = new Map([
-  ["execute_code", "code_run"],
-  ["execute_command", "shell_exec"],
-  ["get_sessions", "sandbox_list"],
-  ["stop_session", "sandbox_destroy"],
-]);
+/** docs/adding-a-tool.md: a tool of one of these files needs no other change here. */
+const TOOLSETS: readonly ((limits: ToolLimits) => readonly SandboxTool[])[] = [
+  codeTools,
+  shellTools,
+  fileTools,
+  browserTools,
+  browserExtraTools,
+];
 
-/** A dialect's name stands for the native operation, so that no rule is passed by under another name. */
-function withOperations(
-  tools: readonly NamedTool[],
-  openSandbox: ReadonlyMap<string | undefined, string>,
-  workspacePath: string,
-): BuiltInTool[] {
-  const nativeOf = ({ name }: HandlerDefinition): string =>
-    MICROSANDBOX_OPERATIONS.get(name) ?? openSandbox.get(name) ?? name;
-  const names = new Map<string, string[]>();
-  for (const { definition } of tools) {
-    const native = nativeOf(definition);
-    names.set(native, [...(names.get(native) ?? []), definition.name]);
-  }
-  return tools.map((tool) => {
-    const name = nativeOf(tool.definition);
-    const operation: Operation = { name, names: names.get(name) ?? [name] };
-    const { paths = [] } = tool;
-    if (paths.length === 0) return { ...tool, operation };
-    return { ...tool, operation: { ...operation, normalize: withRelativePaths(paths, workspacePath) } };
+/** Every built-in tool under every name it has. */
+export function builtInTools(services: ToolServices): BuiltInTool[] {
+  const { limits } = services;
+  const inSandbox = TOOLSETS.flatMap((toolsOf) => toolsOf(limits));
+  const served = (dialect: Dialect, name: string, tool: SandboxTool): NamedTool => {
+    const { name: nativeName, toolset, paths } = tool;
+    return { dialect, toolset, nativeName, paths, definition: serveSandboxTool(name, tool, services) };
+  };
+  const tools: readonly NamedTool[] = [
+    ...inSandbox.map((tool) => served("native", tool.name, tool)),
+    ...inSandbox.flatMap((tool) =>
+      tool.openSandboxName === undefined ? [] : [served("open-sandbox", tool.openSandboxName, tool)],
+    ),
+    ...sandboxTools(services).map((definition): NamedTool => {
+      return { dialect: "native", toolset: "sandbox", nativeName: definition.name, definition };
+    }),
+    ...microsandboxTools(services).map((tool): NamedTool => ({ dialect: "microsandbox", ...tool })),
+  ];
+  return tools.map(({ nativeName, paths = [], ...tool }) => {
+    const names = tools.filter((other) => other.nativeName === nativeName).map(({ definition }) => definition.name);
+    const normalize = paths.length === 0 ? {} : { normalize: withRelativePaths(paths, limits.workspacePath) };
+    return { ...tool, operation: { name: nativeName, names, ...normalize } };
   });
 }

@@ -1,5 +1,3 @@
-import { cutText } from "./cut-text.ts";
-
 const SHORTEST_CUT = 80;
 const MAX_ROUNDS = 200;
 
@@ -25,47 +23,40 @@ export function fitValue(original: JsonObject, maxChars: number): Fitted {
   return { value, json };
 }
 
-interface Place {
+/** A text or a list that can be shortened. */
+interface Member {
   readonly size: number;
   readonly cut: (excess: number) => void;
 }
 
 function shorten(root: JsonObject, excess: number): boolean {
-  const places: Place[] = [];
-  collect(root, root, places);
-  const longest = places.toSorted((a, b) => b.size - a.size)[0];
-  if (longest === undefined) return false;
-  longest.cut(excess);
-  return true;
+  const members: Member[] = [];
+  collect(root, root, members);
+  const longest = members.toSorted((a, b) => b.size - a.size)[0];
+  longest?.cut(excess);
+  return longest !== undefined;
 }
 
-function collect(node: object, root: JsonObject, places: Place[]): void {
-  for (const [key, child] of entriesOf(node)) {
+function collect(node: object, root: JsonObject, members: Member[]): void {
+  const entries: readonly [string, unknown][] = Object.entries(node);
+  for (const [key, child] of entries) {
     if (typeof child === "string" && child.length > SHORTEST_CUT) {
       const cut = (excess: number): void => {
-        // An escaped character may take six in JSON, so a cut by the excess alone could be far too much.
+        // An escaped character takes up to six characters of JSON: cutting the whole excess could remove too much.
         const keep = Math.max(SHORTEST_CUT, Math.min(child.length - 1, child.length - Math.ceil(excess / 2)));
         Reflect.set(node, key, cutText(child, keep));
       };
-      places.push({ size: JSON.stringify(child).length, cut });
+      members.push({ size: JSON.stringify(child).length, cut });
     }
     if (typeof child !== "object" || child === null) continue;
-    collect(child, root, places);
-    if (isLongList(child)) places.push(listPlace(child, root));
+    collect(child, root, members);
+    if (Array.isArray(child) && child.length > 1) members.push(listMember(child, root));
   }
 }
 
-function entriesOf(node: object): [string, unknown][] {
-  return Object.entries(node);
-}
-
-function isLongList(value: unknown): value is unknown[] {
-  return Array.isArray(value) && value.length > 1;
-}
-
-function listPlace(list: unknown[], root: JsonObject): Place {
+function listMember(list: unknown[], root: JsonObject): Member {
   return {
-    // A list counts less than a text of the same length: entries that are whole say more than a long text.
+    // Half the weight of a text: whole entries are worth more to a model than a long text.
     size: JSON.stringify(list).length / 2,
     cut: (excess) => {
       const average = JSON.stringify(list).length / list.length;
@@ -75,4 +66,14 @@ function listPlace(list: unknown[], root: JsonObject): Place {
       root["note"] = `${dropped} entries were left out to keep the result short; ask for less at once`;
     },
   };
+}
+
+/** Keeps the head and the tail of a text, and says between them how much is missing. */
+export function cutText(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  const notice = `\n[... ${text.length - maxChars} characters cut ...]\n`;
+  const room = Math.max(0, maxChars - notice.length);
+  const head = text.slice(0, Math.ceil(room / 2)).replace(/[\uD800-\uDBFF]$/, "");
+  const tail = text.slice(text.length - Math.floor(room / 2)).replace(/^[\uDC00-\uDFFF]/, "");
+  return `${head}${notice}${tail}`;
 }

@@ -1,11 +1,9 @@
-import type { GuestResult } from "../../contract/guest.ts";
 import type { CallContext, HandlerSandbox, SandboxRun } from "../capability/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import { runCode } from "./code/run-code.ts";
-import { FILE_TIMEOUT_MS } from "./files/file-time.ts";
-import type { SandboxCall } from "./sandbox-tool.ts";
+import type { GuestResult } from "../../contract/guest.ts";
+import { runCode } from "./toolsets/code.ts";
+import { type SandboxCall, type ToolServices, FILE_TIMEOUT_MS } from "./sandbox-tool.ts";
 import { inSandbox } from "./serve-sandbox-tool.ts";
-import type { ToolServices } from "./tool-services.ts";
 
 /** A handler reads what came out with its own code, not with a model's window. */
 const MAX_OUTPUT_CHARS = 1_000_000;
@@ -89,7 +87,7 @@ function toShellRun({ status, stdout, stderr, exitCode }: GuestResult<"shell.exe
 
 function text(value: unknown): string {
   if (typeof value === "string") return value;
-  throw new OwlError("execution_error", "a sandbox wants its code, command, path and content as text");
+  throw new OwlError("execution_error", "a sandbox needs code, command, path and content as text");
 }
 
 function toFields(value: unknown): Record<string, unknown> {

@@ -2,16 +2,16 @@ import type { Outcome } from "./sandbox-tool.ts";
 
 const MAX_HOSTS = 20;
 
-/** How programs say that a name leads nowhere: curl, Python, Node, git and wget each in their own words. */
+/** The messages of curl, Python, Node, git and wget for a host name that does not resolve. */
 const NO_SUCH_NAME =
   /could not resolve|unable to resolve|name resolution|name or service not known|nodename nor servname|ENOTFOUND|EAI_AGAIN/i;
 
-/** Names that programs inside use without the proxy, for servers in the sandbox itself. */
+/** Hosts that programs in the sandbox reach without the proxy: servers in the sandbox itself. */
 const OWN_LOOPBACK = /^(?:127\.0\.0\.1|localhost|\[?::1\]?)(?:[:/]|$)/;
 const LOOPBACK_NOTE =
   "127.0.0.1 and localhost are the sandbox itself, unless a program is told to use the proxy for them too, as with curl --noproxy ''.";
 
-/** Tells a model what it would otherwise find out by trying. */
+/** Says in a tool's description which hosts can be reached. */
 export function networkNote(allow: readonly string[]): string {
   if (allow.length === 0) return "There is no network inside: nothing can be downloaded or called.";
   const note = `Of the network only these hosts can be reached, through the proxy that HTTP_PROXY names: ${hostList(allow)}.`;
@@ -24,7 +24,7 @@ export function networkNotes(allow: readonly string[], templates: Readonly<Recor
   return own.length === 0 ? networkNote(allow) : `${networkNote(allow)} In sandboxes of a template: ${own.join("; ")}.`;
 }
 
-/** A failure to find a host says what can be reached. */
+/** Adds the list of reachable hosts to a failure that is caused by an unresolved host name. */
 export function withNetworkHint(outcome: Outcome, allow: readonly string[]): Outcome {
   const { failure, value } = outcome;
   const hint = failure && networkHint(`${failure.reason} ${JSON.stringify(value)}`, allow);

@@ -3,10 +3,8 @@ import type { ResourceContents } from "../capability/content.ts";
 import type { ResourceDefinition } from "../capability/define.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { FILE_TIMEOUT_MS } from "./files/file-time.ts";
-import { sandboxUri } from "./sandbox-uri.ts";
-import type { ToolServices } from "./tool-services.ts";
-import { workspaceRelative } from "./workspace-path.ts";
+import { type ToolServices, FILE_TIMEOUT_MS } from "./sandbox-tool.ts";
+import { workspaceRelative, sandboxUri } from "./workspace-files.ts";
 
 const PAGE_BYTES = 65_536;
 const MAX_PAGE_BYTES = 1024 * 1024;

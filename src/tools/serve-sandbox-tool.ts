@@ -1,25 +1,25 @@
-import type { GuestOutput } from "../../contract/guest.ts";
 import type { ContentBlock, ToolResult } from "../capability/content.ts";
 import type { CallContext } from "../capability/context.ts";
 import type { HandlerDefinition } from "../capability/define.ts";
-import { type OwlError, toOwlError } from "../errors/owl-error.ts";
+import { toOwlError } from "../errors/owl-error.ts";
 import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { sessionDigest } from "../telemetry/redact.ts";
+import type { GuestOutput, OnOutput } from "../../contract/guest.ts";
 import type { SandboxUse } from "../sandbox/sandboxes.ts";
 import type { SandboxRequest } from "../sandbox/sandbox-request.ts";
 import type { ObservedCall } from "../sandbox/sandbox-observer.ts";
 import { withoutControls } from "../telemetry/plain-fields.ts";
 import { type JsonObject, fitValue } from "./fit-value.ts";
 import { withNetworkHint } from "./network-note.ts";
-import { progressOf } from "./output-progress.ts";
-import type { Outcome, SandboxCall, SandboxTool } from "./sandbox-tool.ts";
-import { sessionIdOf } from "./session-id.ts";
-import type { ToolServices } from "./tool-services.ts";
+import type { Outcome, SandboxCall, SandboxTool, ToolServices } from "./sandbox-tool.ts";
 
 const MAX_LINE_CHARS = 300;
 const MAX_HINT_CHARS = 1000;
+const PROGRESS_INTERVAL_MS = 200;
+/** Of the output between two notifications the end is sent; the result has all of it. */
+const MAX_PROGRESS_CHARS = 2000;
 
-/** Puts a tool on the wire under a name. */
+/** The tool under one of its names, as the registry takes it. */
 export function serveSandboxTool(name: string, tool: SandboxTool, services: ToolServices): HandlerDefinition {
   const { title, description, effect, scope, input, output } = tool;
   return {
@@ -50,18 +50,18 @@ interface SandboxCallOptions {
   readonly context: CallContext;
   readonly sessionId: string | undefined;
   readonly request?: SandboxRequest;
-  /** What it is wanted for, as people who look on are told. */
+  /** Shown to operators who watch the sandbox. */
   readonly use: Pick<ObservedCall, "tool" | "input">;
 }
 
-/** Finds or makes the sandbox, keeps it busy while `use` runs, and lets it go. */
+/** Finds or creates the sandbox, keeps it busy while `use` runs, and releases it. */
 export async function inSandbox<T>(
   { sandboxes, limits, sandboxObserver }: ToolServices,
   { context, sessionId, request, use: wanted }: SandboxCallOptions,
   use: (call: SandboxCall, sandboxUse: SandboxUse) => Promise<T>,
 ): Promise<T> {
   const open = (): Promise<SandboxUse> => sandboxes.open(context, sessionId, request);
-  const sandboxUse = activeSpan() === undefined ? await open() : await tracedLease(open);
+  const sandboxUse = activeSpan() === undefined ? await open() : await tracedOpen(open);
   context.meter?.(sandboxUse.sandbox);
   const { instanceId, language } = sandboxUse.sandbox.plan;
   const { traceId, principal } = context;
@@ -79,7 +79,7 @@ export async function inSandbox<T>(
   }
 }
 
-function tracedLease(open: () => Promise<SandboxUse>): Promise<SandboxUse> {
+function tracedOpen(open: () => Promise<SandboxUse>): Promise<SandboxUse> {
   return traced({ name: "sandbox open" }, async (span) => {
     const sandboxUse = await open();
     const { facts, plan, runtime } = sandboxUse.sandbox;
@@ -91,7 +91,7 @@ function tracedLease(open: () => Promise<SandboxUse>): Promise<SandboxUse> {
   });
 }
 
-/** What every result says about its sandbox. */
+/** Members of every result that name its sandbox. */
 export function sessionFacts({ sandbox, wasCreated, note }: SandboxUse): JsonObject {
   const isRestarted = sandbox.takeRestart();
   return {
@@ -102,31 +102,24 @@ export function sessionFacts({ sandbox, wasCreated, note }: SandboxUse): JsonObj
   };
 }
 
-/** A request that the sandbox refused is an outcome too: the caller learns which sandbox it was. */
+/** A request that the sandbox refused becomes an outcome, so that the result names the sandbox. */
 async function attempt(tool: SandboxTool, call: SandboxCall, input: unknown): Promise<Outcome> {
   try {
     return await tool.run(call, input);
   } catch (thrown) {
     const error = toOwlError(thrown);
     if (error.kind !== "tool_failure") throw error;
-    return failureOutcome(error);
+    return { summary: "", value: { ...error.facts }, failure: { reason: error.message, hint: error.hint } };
   }
 }
 
-export function failureOutcome({ message, hint, facts }: OwlError): Outcome {
-  return { summary: "", value: { ...facts }, failure: { reason: message, hint } };
-}
-
-interface RenderOptions {
-  readonly name: string;
-  readonly sandboxUse: SandboxUse;
-  readonly maxChars: number;
-}
-
-/** One line for a quick look, then everything as JSON; on failure a line with the next step between them. */
-function renderOutcome({ name, sandboxUse, maxChars }: RenderOptions, outcome: Outcome): ToolResult {
+/** A first line with the key facts, then all of it as JSON; on failure a line with the next step between them. */
+function renderOutcome(
+  { name, sandboxUse, maxChars }: { readonly name: string; readonly sandboxUse: SandboxUse; readonly maxChars: number },
+  outcome: Outcome,
+): ToolResult {
   const { summary, blocks = [], failure } = outcome;
-  const whole = { ...outcome.value, ...sessionFacts(sandboxUse), ...restartOf(outcome.value) };
+  const whole = { ...outcome.value, ...sessionFacts(sandboxUse) };
   const head =
     failure === undefined
       ? `${name} ok: ${oneLine(summary)}`
@@ -137,11 +130,31 @@ function renderOutcome({ name, sandboxUse, maxChars }: RenderOptions, outcome: O
   return failure === undefined ? { content, structuredContent: value } : { content, isError: true };
 }
 
-function restartOf(value: JsonObject): JsonObject {
-  return value["sandbox_restarted"] === true ? { sandbox_restarted: true } : {};
-}
-
-/** What a page or a guest says must not look like a line of ours. */
+/** Text of a page or of a guest must not look like a line of the server. */
 function oneLine(text: string, maxChars = MAX_LINE_CHARS): string {
   return withoutControls(text.replaceAll(/\s+/g, " ")).slice(0, maxChars);
+}
+
+/** Sends the output of a call as progress notifications to clients that asked for progress. */
+function progressOf(context: CallContext): OnOutput {
+  const startedAtMs = performance.now();
+  let pending = "";
+  let timer: NodeJS.Timeout | undefined;
+  const send = (): void => {
+    timer = undefined;
+    if (context.signal.aborted) return;
+    const seconds = (performance.now() - startedAtMs) / 1000;
+    context.progress(seconds, { message: pending });
+    pending = "";
+  };
+  return ({ text }) => {
+    pending = (pending + text).slice(-MAX_PROGRESS_CHARS);
+    timer ??= setTimeout(send, PROGRESS_INTERVAL_MS).unref();
+  };
+}
+
+/** The `session_id` of arguments that their schema has checked already. */
+export function sessionIdOf(input: unknown): string | undefined {
+  if (typeof input !== "object" || input === null || !("session_id" in input)) return undefined;
+  return typeof input.session_id === "string" ? input.session_id : undefined;
 }

@@ -1,5 +1,5 @@
-import type { AuthConfig } from "../../src/auth/auth-config.ts";
-import type { TokenRefusal } from "../../src/auth/token-refusal.ts";
+import type { AuthConfig } from "../../src/auth/authenticator.ts";
+import type { TokenRefusal } from "../../src/auth/bearer-token.ts";
 import {
   ecdsa,
   ecdsaDer,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createAuthenticator } from "../../src/auth/authenticator.ts";
-import { challenge } from "../../src/auth/challenge.ts";
+import { challenge } from "../../src/auth/protected-resource.ts";
 import { OwlError } from "../../src/errors/owl-error.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
 import { createTokenKeys } from "./forge-token.ts";

@@ -52,7 +52,7 @@ describe("config validate", () => {
     expect({ code, out }).toEqual({ code: 1, out: `${join(cwd, "mcp-server.yaml")} is valid.\n` });
     expect(err).toContain(join(cwd, "broken.ts"));
     expect(err).toContain(
-      `${join(cwd, "half.ts")}:4:21: error: bad: m has the type Map<string, string>, which JSON cannot carry`,
+      `${join(cwd, "half.ts")}:4:21: error: bad: m has the type Map<string, string>, which JSON cannot express`,
     );
     expect(err).toContain(`${join(cwd, "snake.py")}:1`);
     expect(err).toContain(

@@ -231,7 +231,7 @@ describe.each(["2025-03-26", MODERN])("skills on the wire in %s", (version) => {
     const { error } = await ask("resources/read", { uri });
     expect(error).toMatchObject({
       code: -32602,
-      message: expect.stringContaining("is no URI of a skill: "),
+      message: expect.stringContaining("is not a skill URI: "),
       data: expectedData("invalid_params", { uri }),
     });
   });

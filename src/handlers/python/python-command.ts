@@ -10,14 +10,14 @@ const VERSION_CHECK = "import sys; sys.exit(0 if sys.version_info >= (3, 9) else
 const CHECK_TIMEOUT_MS = 10_000;
 const TOO_OLD = 9;
 
-/** `python -m` would look for modules in the working directory first, which sandboxes may be able to write. */
+/** `python -m` would search the working directory first, which sandboxes may be able to write. */
 const RUN_WORKER = `import sys; sys.path[:] = [path for path in sys.path if path]; import runpy; runpy.run_module("owlclaw.worker", run_name="__main__", alter_sys=True)`;
 
-/** The folder with our Python package, which workers find on their path. */
+/** The folder of the Python package `owlclaw`, on the module path of workers. */
 export const PYTHON_FOLDER: string = fileURLToPath(new URL(".", import.meta.url));
 
-export interface PythonOptions {
-  /** `handlers.python`: a program, a virtualenv's folder, or empty. */
+interface PythonOptions {
+  /** `handlers.python`: a program, the folder of a virtualenv, or empty. */
   readonly python: string;
   readonly env: ProcessCommand["env"];
 }
@@ -45,7 +45,7 @@ export async function pythonWorkerCommand({
 
 const found = new Map<string, Promise<string>>();
 
-/** A program is believed when it has run: what a version manager puts on the PATH may lead nowhere. */
+/** Runs a candidate before using it: a version manager's shim on the PATH may not work. */
 export function findPython(options: PythonOptions): Promise<string> {
   const key = `${options.python}\0${options.env["PATH"] ?? ""}`;
   let finding = found.get(key);
@@ -83,7 +83,7 @@ function configured(python: string, env: ProcessCommand["env"]): readonly string
   ];
   const within = inEnvironment.filter((path) => existsSync(path));
   if (within.length > 0) return within;
-  // Another Python than the one that was named would have other packages.
+  // No fallback: another Python would have other packages.
   return basename(python) === python ? onPath([python], env) : [python].filter((path) => existsSync(path));
 }
 

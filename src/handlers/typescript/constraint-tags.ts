@@ -1,10 +1,10 @@
 import type { JsonSchema } from "../../capability/schema.ts";
 import type { Doc, DocTag } from "./doc-comment.ts";
 import { parseLiteral } from "./literal-values.ts";
-import type { Mapping, Place } from "./mapping.ts";
+import type { Mapping, TypeLocation } from "./mapping.ts";
 
 interface Constraint {
-  /** The JSON type that it can constrain; undefined: any. */
+  /** The JSON type that it applies to; undefined: any. */
   readonly type?: "number" | "string" | "array";
   readonly expected: string;
   /** Undefined when the text is not a value for this tag. */
@@ -35,7 +35,7 @@ const CONSTRAINTS: Readonly<Record<string, Constraint>> = {
   uniqueItems: { type: "array", expected: "true or false", parse: parseFlag },
 };
 
-/** Every tag that says something about one field. */
+/** Every tag that applies to one field. */
 export const CONSTRAINT_TAGS: readonly string[] = [
   ...Object.keys(CONSTRAINTS),
   "integer",
@@ -49,10 +49,10 @@ export function isConstraint(name: string): boolean {
   return CONSTRAINT_TAGS.includes(name);
 }
 
-/** Adds what a doc comment says of a field: its text, and the tags that JSON Schema knows. */
+/** Adds the doc comment of a field: its text, and the tags that JSON Schema has keywords for. */
 export function documentedSchema(
   mapping: Pick<Mapping, "refuse">,
-  { schema, doc, place }: { schema: JsonSchema; doc: Doc; place: Place },
+  { schema, doc, place }: { schema: JsonSchema; doc: Doc; place: TypeLocation },
 ): JsonSchema {
   const described = doc.text === "" ? schema : { ...schema, description: doc.text };
   return constrained(mapping, { schema: described, tags: doc.tags, place });
@@ -60,7 +60,7 @@ export function documentedSchema(
 
 export function constrained(
   mapping: Pick<Mapping, "refuse">,
-  { schema, tags, place }: { schema: JsonSchema; tags: readonly DocTag[]; place: Place },
+  { schema, tags, place }: { schema: JsonSchema; tags: readonly DocTag[]; place: TypeLocation },
 ): JsonSchema {
   const result: Record<string, unknown> = { ...schema };
   for (const tag of tags) {
@@ -74,7 +74,7 @@ export function constrained(
   return result;
 }
 
-/** The keywords of one tag, or what is wrong with it. */
+/** The keywords of a tag, or an error message. */
 function keywordsOf(schema: JsonSchema, { name, text }: DocTag): JsonSchema | string {
   const constraint = CONSTRAINTS[name];
   if (constraint === undefined) return annotationOf(schema, { name, text });
@@ -110,7 +110,7 @@ function annotationOf(schema: JsonSchema, { name, text }: DocTag): JsonSchema | 
   }
 }
 
-/** Text needs no quotes where the type is text. */
+/** Text needs no quotes in a field of type string. */
 function valueOf(schema: JsonSchema, text: string): unknown {
   const value = parseLiteral(text);
   if (value !== undefined && fits(schema, value)) return value;
@@ -123,7 +123,7 @@ function fits(schema: JsonSchema, value: unknown): boolean {
   return types === undefined ? value !== undefined : types.has(type);
 }
 
-/** The JSON types that a schema allows; undefined when it does not say. */
+/** The JSON types that a schema allows; undefined when it does not restrict them. */
 function typesOf(schema: JsonSchema): Set<string> | undefined {
   const { type } = schema;
   if (typeof type === "string") return new Set([type === "integer" ? "number" : type]);
@@ -160,13 +160,13 @@ function parseFormat(text: string): string | undefined {
   return FORMATS.split(" ").includes(text) ? text : undefined;
 }
 
-/** With or without the slashes of a literal. */
+/** With or without slashes. */
 function parsePattern(text: string): string | undefined {
   const source = /^\/(.+)\/u?$/.exec(text)?.[1] ?? text;
   try {
     return new RegExp(source, "u").source === "(?:)" ? undefined : source;
   } catch {
-    // Not an expression: the caller says so.
+    // Not a regular expression: the caller reports it.
     return undefined;
   }
 }

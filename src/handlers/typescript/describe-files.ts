@@ -1,8 +1,8 @@
+import { messageOf } from "../../errors/owl-error.ts";
 import { resolve } from "node:path";
 import type { FileDescription, HandlerProblem } from "../handler-description.ts";
 import { DescriptionCache } from "./description-cache.ts";
-import type { ExtractAnswer, ExtractedFile } from "./extracted-file.ts";
-import { runCompiler } from "./run-compiler.ts";
+import { runCompiler, type ExtractAnswer, type ExtractedFile } from "./run-compiler.ts";
 
 export interface DescribeOptions {
   /** Absolute paths. */
@@ -12,8 +12,8 @@ export interface DescribeOptions {
 }
 
 /**
- * The tools that the files export, one description for each file, in the same order. What is cached and unchanged costs a look at
- * the files; only for the rest the compiler is started, in a process of its own.
+ * The tools that the files export: one description per file, in the same order. Unchanged files are taken from the cache; the
+ * compiler runs in a child process for the others.
  */
 export async function describeTypeScript({
   files,
@@ -42,11 +42,11 @@ export async function describeTypeScript({
 
 interface Extraction {
   readonly answer: ExtractAnswer;
-  /** Not to be cached: the reason may be gone at the next attempt. */
+  /** Not cached: the next attempt may succeed. */
   readonly failed: readonly ExtractedFile[];
 }
 
-/** When the compiler dies of one file, the others are compiled without it. */
+/** When the compiler process fails, the files are halved, so that only the file that causes it is not described. */
 async function extract(files: readonly string[], signal: AbortSignal | undefined): Promise<Extraction> {
   try {
     return { answer: await runCompiler(files, signal), failed: [] };
@@ -70,12 +70,12 @@ async function extract(files: readonly string[], signal: AbortSignal | undefined
 }
 
 function failure(file: string, error: unknown): ExtractedFile {
-  const message = `its types could not be read: ${error instanceof Error ? error.message : String(error)}`;
+  const message = `its types could not be read: ${messageOf(error)}`;
   const problem: HandlerProblem = { file, message, fix: "simplify its types, or use defineHandler with a schema" };
   return { file, handlers: [], origins: [], problems: [problem], dependencies: [], missing: [] };
 }
 
-/** A function that several files export is one tool: that of the file where it is written, or else of the first one. */
+/** A function that several files export is one tool, of the file that declares it or else of the first one. */
 function withoutTwins(entries: readonly ExtractedFile[]): FileDescription[] {
   const owners = new Map<string, string>();
   for (const { file, origins } of entries) {

@@ -6,13 +6,11 @@ import { compiler } from "./compiler.ts";
 import { describeInput } from "./describe-input.ts";
 import { describeOutput } from "./describe-output.ts";
 import { type Doc, tagText } from "./doc-comment.ts";
-import type { ExportedFunction } from "./exported-functions.ts";
-import { handlerTags } from "./handler-tags.ts";
+import { type ExportedFunction, parametersOf, type Parameter } from "./exported-functions.ts";
+import { handlerTags, strayTags } from "./handler-tags.ts";
 import type { Refusal } from "./mapping.ts";
-import { parametersOf, type Parameter } from "./parameters.ts";
-import { type ProblemSite, problemAt } from "./problem-site.ts";
-import { isPublicType } from "./public-types.ts";
-import { strayTags } from "./stray-tags.ts";
+import { isPublicType } from "./project.ts";
+import { relative, dirname } from "node:path";
 
 const CONTEXTS = ["CallContext", "HandlerContext"];
 
@@ -20,7 +18,7 @@ export type Described =
   | { readonly handler: HandlerDescription }
   | { readonly handler?: undefined; readonly problems: readonly HandlerProblem[] };
 
-/** A function as a tool, or everything that keeps it from being one. */
+/** The function as a tool, or the problems that prevent it. */
 export function describeFunction(program: ts.Program, exported: ExportedFunction): Described {
   const { node, doc, signatures } = exported;
   const site: ProblemSite = { name: exported.name === "" ? "the default export" : exported.name, node };
@@ -71,7 +69,7 @@ function assertUsable({ name, doc, signatures }: ExportedFunction): { message: s
     return { message, fix: "write one signature with optional parameters or a union, or one function for each" };
   }
   if (doc.text === "") {
-    const message = "its doc comment has no text, and that is all that a model knows of it";
+    const message = "its doc comment has no text, which is the tool's description";
     return { message, fix: "say what it does in the first line, or add the tag @hidden" };
   }
   return undefined;
@@ -114,4 +112,38 @@ function returnNode(signature: ts.Signature): ts.Node | undefined {
 function lineOf(node: ts.Node): number {
   const file = node.getSourceFile();
   return compiler.getLineAndCharacterOfPosition(file, node.getStart(file)).line + 1;
+}
+
+/** The function that a problem belongs to. */
+interface ProblemSite {
+  readonly name: string;
+  readonly node: ts.Node;
+}
+
+/** Points into the function's own file; for a type of another file, the message names that position. */
+function problemAt(
+  { name, node }: ProblemSite,
+  { message, fix, place }: { message: string; fix: string; place?: { readonly node: ts.Node } },
+): HandlerProblem {
+  const file = node.getSourceFile();
+  const exact = place?.node ?? node;
+  const isElsewhere = exact.getSourceFile() !== file;
+  const { line, character } = positionOf(isElsewhere ? node : exact);
+  return {
+    file: file.fileName,
+    line,
+    column: character,
+    message: `${name}: ${message}${isElsewhere ? ` (written at ${placeFrom(file.fileName, exact)})` : ""}`,
+    fix,
+  };
+}
+
+function placeFrom(file: string, node: ts.Node): string {
+  return `${relative(dirname(file), node.getSourceFile().fileName)}:${positionOf(node).line}`;
+}
+
+function positionOf(node: ts.Node): { line: number; character: number } {
+  const file = node.getSourceFile();
+  const { line, character } = compiler.getLineAndCharacterOfPosition(file, node.getStart(file));
+  return { line: line + 1, character: character + 1 };
 }

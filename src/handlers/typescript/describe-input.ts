@@ -1,27 +1,24 @@
 import type ts from "typescript-6";
 import type { JsonSchema } from "../../capability/schema.ts";
 import type { CallStyle } from "../handler-description.ts";
-import { compiler } from "./compiler.ts";
+import { compiler, hasFlag, isObject, isDate } from "./compiler.ts";
 import { constrained, documentedSchema, isConstraint } from "./constraint-tags.ts";
-import { ambiguousDates } from "./date-places.ts";
 import { type Doc, type DocTag, docOfNode } from "./doc-comment.ts";
 import { literalOf } from "./literal-values.ts";
-import type { Place, Refusal } from "./mapping.ts";
-import { isOptionalField } from "./object-to-schema.ts";
-import type { Parameter } from "./parameters.ts";
+import type { TypeLocation, Refusal } from "./mapping.ts";
+import { isOptionalField } from "./structure-to-schema.ts";
+import type { Parameter } from "./exported-functions.ts";
 import { fixFor } from "./refused-types.ts";
-import { hasFlag, isObject } from "./type-guards.ts";
-import { isDate } from "./date-type.ts";
 import { SchemaWriter } from "./type-to-schema.ts";
 
-export interface DescribedInput {
+interface DescribedInput {
   readonly schema: JsonSchema;
   readonly call: CallStyle;
   readonly dates: readonly string[];
   readonly refusals: readonly Refusal[];
 }
 
-export interface InputSource {
+interface InputSource {
   readonly program: ts.Program;
   /** Without the context. */
   readonly parameters: readonly Parameter[];
@@ -52,7 +49,7 @@ export function describeInput(source: InputSource): DescribedInput {
   };
 }
 
-/** Only a single object type: the root of a tool's input cannot be a union, a record or a list for every client. */
+/** Whether the parameter's fields become the tool's fields. Not all clients support a union, a record or a list at the root. */
 function takesFields({ checker, program }: SchemaWriter, { type, isOptional, isRest }: Parameter): boolean {
   const bare = isOptional ? withoutNothing(type) : type;
   if (bare === undefined || isRest || !isFieldsType(bare)) return false;
@@ -60,7 +57,7 @@ function takesFields({ checker, program }: SchemaWriter, { type, isOptional, isR
   if (fixFor(bare, program) !== undefined) return false;
   const fields = checker.getPropertiesOfType(bare);
   if (fields.length === 0 && checker.getIndexInfosOfType(bare).length > 0) return false;
-  // Without the object the call is complete, with half of it it is not: only a field of its own can say that.
+  // The whole object is optional, but some of its fields are not: it must be a field of its own to express that.
   return !isOptional || fields.every((field) => isOptionalField(checker, field));
 }
 
@@ -76,7 +73,7 @@ function withoutNothing(type: ts.Type): ts.Type | undefined {
 
 function fieldsOf(writer: SchemaWriter, parameter: Parameter, doc: Doc): JsonSchema {
   const { type, node, declaration, name } = parameter;
-  const place: Place = { path: "", pointer: "", node };
+  const place: TypeLocation = { path: "", pointer: "", node };
   const found = writer.toSchema(withoutNothing(type) ?? type, place);
   const { description: _, ...schema } = resolved(writer, found);
   const properties = isFields(schema["properties"]) ? schema["properties"] : {};
@@ -89,7 +86,7 @@ function fieldsOf(writer: SchemaWriter, parameter: Parameter, doc: Doc): JsonSch
   return { additionalProperties: false, ...schema, type: "object", properties: Object.fromEntries(documented) };
 }
 
-/** A root that contains itself is a definition; its body is needed here too. */
+/** A recursive root type is a definition; its body is needed at the root too. */
 function resolved(writer: SchemaWriter, schema: JsonSchema): JsonSchema {
   const name = typeof schema["$ref"] === "string" ? schema["$ref"].replace("#/$defs/", "") : "";
   return writer.definitions[name] ?? schema;
@@ -104,9 +101,9 @@ function positionalSchema(writer: SchemaWriter, { parameters, doc }: InputSource
   const required: string[] = [];
   const written = [...doc.parameters.keys()].filter((name) => !name.includes("."));
   for (const [index, parameter] of parameters.entries()) {
-    // A destructured parameter has no name of its own; the doc comment may give it one.
+    // A destructured parameter has no name; the doc comment may give one.
     const name = parameter.name === "" ? (written[index] ?? "") : parameter.name;
-    const place: Place = { path: name, pointer: `/${name}`, node: parameter.node };
+    const place: TypeLocation = { path: name, pointer: `/${name}`, node: parameter.node };
     if (name === "") {
       const message = `parameter ${index + 1} is destructured beside others and has no name`;
       writer.refuse({ place, message, fix: "give it a name, or take one object for all" });
@@ -125,7 +122,7 @@ function positionalSchema(writer: SchemaWriter, { parameters, doc }: InputSource
 
 function parameterSchema(
   writer: SchemaWriter,
-  { parameter, place, doc }: { parameter: Parameter; place: Place; doc: Doc },
+  { parameter, place, doc }: { parameter: Parameter; place: TypeLocation; doc: Doc },
 ): JsonSchema {
   const { type, declaration, isUntyped, node } = parameter;
   const schema = isUntyped ? refuseUntyped(writer, place) : writer.toSchema(type, place);
@@ -140,12 +137,12 @@ function parameterSchema(
   return fieldDoc(writer, { schema: described, doc, names: [place.path], node });
 }
 
-function refuseUntyped(writer: SchemaWriter, place: Place): JsonSchema {
+function refuseUntyped(writer: SchemaWriter, place: TypeLocation): JsonSchema {
   const message = `the parameter ${place.path} has no type`;
   return writer.refuse({ place, message, fix: `write its type, in JavaScript as "@param {string} ${place.path}"` });
 }
 
-/** What the function's doc comment says of one field: `@param x text @minimum 1`, `@minimum x 1`. */
+/** The doc comment of the function about one field: `@param x text @minimum 1`, `@minimum x 1`. */
 function fieldDoc(
   writer: SchemaWriter,
   { schema, doc, names, node }: { schema: JsonSchema; doc: Doc; names: readonly string[]; node: ts.Node },
@@ -164,7 +161,7 @@ function fieldDoc(
   return constrained(writer, { schema: described, tags, place: { path, pointer: `/${path}`, node } });
 }
 
-/** `({ limit = 10 }: Options)`: the default stands in the pattern. */
+/** `({ limit = 10 }: Options)`: the default is in the binding pattern. */
 function boundDefaults(checker: ts.TypeChecker, { name }: ts.ParameterDeclaration): Map<string, unknown> {
   const defaults = new Map<string, unknown>();
   if (!compiler.isObjectBindingPattern(name)) return defaults;
@@ -177,7 +174,7 @@ function boundDefaults(checker: ts.TypeChecker, { name }: ts.ParameterDeclaratio
   return defaults;
 }
 
-/** `@param {number} [limit=10]`: the compiler reads the brackets and skips the value. */
+/** `@param {number} [limit=10]`: the compiler's parser skips the value. */
 function bracketDefault(declaration: ts.ParameterDeclaration | undefined): unknown {
   const [tag] = declaration === undefined ? [] : compiler.getJSDocParameterTags(declaration);
   const text = tag === undefined ? undefined : /\[\s*[\w$.]+\s*=\s*([^\]]+|\[.*?\])\s*\]/.exec(tag.getText())?.[1];
@@ -193,7 +190,7 @@ function refuseAmbiguousDates(writer: SchemaWriter, schema: JsonSchema, paramete
   if (parameter === undefined) return;
   for (const pointer of ambiguousDates(schema, writer.dates)) {
     const path = pointer.slice(1).replaceAll("/", ".");
-    const message = `${path} is a Date in one member of a union and text in another: nobody can tell which one arrives`;
+    const message = `${path} is a Date in one member of a union and text in another: the call cannot tell them apart`;
     writer.refuse({
       place: { path, pointer, node: parameter.node },
       message,
@@ -204,4 +201,41 @@ function refuseAmbiguousDates(writer: SchemaWriter, schema: JsonSchema, paramete
 
 function isFields(value: unknown): value is Record<string, JsonSchema> {
   return typeof value === "object" && value !== null;
+}
+
+/** Pointers that are a Date in one member of a union and text in another: the call could not tell them apart. */
+function ambiguousDates(schema: JsonSchema, pointers: Iterable<string>): string[] {
+  return [...pointers].filter((pointer) => {
+    const steps = pointer
+      .split("/")
+      .slice(1)
+      .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+    return leavesAt([schema], steps).some((leaf) => leaf["type"] === "string" && leaf["format"] !== "date-time");
+  });
+}
+
+function leavesAt(schemas: readonly JsonSchema[], [step, ...rest]: readonly string[]): readonly JsonSchema[] {
+  const branches = schemas.flatMap(branchesOf);
+  if (step === undefined) return branches;
+  return leavesAt(
+    branches.flatMap((branch) => below(branch, step)),
+    rest,
+  );
+}
+
+function branchesOf(schema: JsonSchema): JsonSchema[] {
+  const branches: unknown = schema["anyOf"] ?? schema["oneOf"];
+  return Array.isArray(branches) ? branches.filter(isSchema).flatMap(branchesOf) : [schema];
+}
+
+function below(schema: JsonSchema, step: string): JsonSchema[] {
+  const { properties, prefixItems, items, additionalProperties } = schema;
+  if (step === "*") return [items, additionalProperties].filter(isSchema);
+  const inTuple: unknown = Array.isArray(prefixItems) ? prefixItems[Number(step)] : undefined;
+  const field = isSchema(properties) ? properties[step] : undefined;
+  return [inTuple, field].filter(isSchema);
+}
+
+function isSchema(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,14 +1,13 @@
 import type ts from "typescript-6";
 import type { JsonSchema } from "../../capability/schema.ts";
-import { compiler } from "./compiler.ts";
-import { orNull } from "./list-to-schema.ts";
-import type { Place, Refusal } from "./mapping.ts";
-import { isPublicType } from "./public-types.ts";
-import { hasFlag, isNothing, isReference, isUnresolved } from "./type-guards.ts";
+import { compiler, hasFlag, isNothing, isReference, isUnresolved } from "./compiler.ts";
+import { orNull } from "./structure-to-schema.ts";
+import type { TypeLocation, Refusal } from "./mapping.ts";
+import { isPublicType } from "./project.ts";
 import { SchemaWriter } from "./type-to-schema.ts";
 
-export interface DescribedOutput {
-  /** Undefined when the type promises nothing: void, any, or a whole MCP result. */
+interface DescribedOutput {
+  /** Undefined for void, any, and types that are MCP results. */
   readonly schema: JsonSchema | undefined;
   readonly isGenerator: boolean;
   readonly refusals: readonly Refusal[];
@@ -29,11 +28,11 @@ export function describeOutput(options: {
   const returned = checker.getReturnTypeOfSignature(signature);
   const awaited = checker.getAwaitedType(returned) ?? returned;
   const isGenerator = isGeneratorType(awaited);
-  // What a generator yields is progress; what it returns is the result.
+  // A generator yields progress and returns the result.
   const result = isGenerator && isReference(awaited) ? checker.getTypeArguments(awaited)[1] : awaited;
   const value = result === undefined ? undefined : (checker.getAwaitedType(result) ?? result);
   if (value === undefined || promisesNothing(checker, value)) return { schema: undefined, isGenerator, refusals: [] };
-  const place: Place = { path: "the result", pointer: "", node };
+  const place: TypeLocation = { path: "the result", pointer: "", node };
   const schema = orNull(value, writer.toSchema(value, place));
   const described = text === undefined || text === "" ? schema : { ...schema, description: text };
   const hasDefinitions = Object.keys(writer.definitions).length > 0;
@@ -54,7 +53,7 @@ function promisesNothing(checker: ts.TypeChecker, type: ts.Type): boolean {
   return isWholeResult(checker, type);
 }
 
-/** Content blocks, and results that carry them, go to the client as they are. */
+/** Content blocks and MCP results are sent to the client unchanged. */
 function isWholeResult(checker: ts.TypeChecker, type: ts.Type): boolean {
   if (isPublicType(type, WHOLE_RESULTS)) return true;
   if (type.isUnion() && type.types.every((member) => isWholeResult(checker, member))) return true;

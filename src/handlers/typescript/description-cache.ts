@@ -3,7 +3,7 @@ import { readdir, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { digestOf, readCacheFile, writeCacheFile } from "../cache-file.ts";
-import type { ExtractAnswer, ExtractedFile } from "./extracted-file.ts";
+import type { ExtractAnswer, ExtractedFile } from "./run-compiler.ts";
 import { type Fingerprint, Fingerprints, takeFingerprint } from "./fingerprints.ts";
 
 interface Contents {
@@ -14,7 +14,7 @@ interface Contents {
 
 const FILE_NAME = "typescript-handlers.json";
 
-/** What was extracted before, as long as every file that it was made from is as it was. */
+/** Extracted descriptions. An entry is used while every file that it depends on is unchanged. */
 export class DescriptionCache {
   readonly #path: string;
   readonly #contents: Contents;
@@ -26,7 +26,7 @@ export class DescriptionCache {
     this.#fingerprints = new Fingerprints(contents.fingerprints);
   }
 
-  /** A cache that is absent, broken or made by another version is an empty one. */
+  /** A cache that is absent, damaged or from another version is treated as empty. */
   static async open(folder: string): Promise<DescriptionCache> {
     const key = await extractorKey();
     const path = join(folder, FILE_NAME);
@@ -67,7 +67,7 @@ function isContents(value: unknown): value is Contents {
   return typeof value === "object" && value !== null && "key" in value && "entries" in value && "fingerprints" in value;
 }
 
-/** Changes with the compiler, and with every file of this folder: nobody has to remember to count a version up. */
+/** Changes with the compiler and with the files of this folder, so that no version number must be maintained. */
 async function extractorKey(): Promise<string> {
   const compiler = await stat(createRequire(import.meta.url).resolve("typescript-6"));
   const folder = import.meta.dirname;

@@ -11,13 +11,13 @@ export interface DocTag {
 export interface Doc {
   readonly text: string;
   readonly tags: readonly DocTag[];
-  /** Texts of `@param`, by the name as written: `count`, `options.count`. */
+  /** Texts of `@param` by the written name: `count`, `options.count`. */
   readonly parameters: ReadonlyMap<string, string>;
 }
 
 const NOTHING: Doc = { text: "", tags: [], parameters: new Map() };
 
-/** The doc comment of what a symbol stands for; the nearest one to the declaration counts. */
+/** The doc comment of a symbol: that of its first declaration that has one. */
 export function docOfSymbol(symbol: ts.Symbol): Doc {
   for (const declaration of symbol.declarations ?? []) {
     const doc = docOfNode(declaration);
@@ -27,7 +27,7 @@ export function docOfSymbol(symbol: ts.Symbol): Doc {
 }
 
 export function docOfNode(node: ts.Node): Doc | undefined {
-  // In JavaScript, @property and nested @param are declarations themselves.
+  // In JavaScript, @property and nested @param are declarations.
   if (compiler.isJSDocPropertyLikeTag(node)) return { ...NOTHING, text: textOf(node.comment) };
   const comment = compiler.getJSDocCommentsAndTags(node).findLast(compiler.isJSDoc);
   if (comment === undefined) return undefined;
@@ -56,7 +56,7 @@ function withRemarks(text: string, tags: readonly DocTag[]): string {
   return [text, ...remarks].filter((part) => part !== "").join("\n\n");
 }
 
-/** `{@link Order}` and `{@link url | words}` are for editors; a model reads the words. */
+/** Replaces `{@link Order}` and `{@link url | words}` by their words. */
 function textOf(comment: string | ts.NodeArray<ts.JSDocComment> | undefined): string {
   const text = compiler.getTextOfJSDocComment(comment) ?? "";
   return text

@@ -1,21 +1,21 @@
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
-import { readRegularFile } from "./read-regular-file.ts";
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 
 export interface Fingerprint {
   readonly mtimeMs: number;
-  /** Nobody can set it back. */
+  /** Unlike mtime, it cannot be set by a program. */
   readonly ctimeMs: number;
   readonly size: number;
   readonly sha256: string;
-  /** Before the file was read. */
+  /** Taken before the file was read. */
   readonly recordedAtMs: number;
 }
 
-/** Clocks of file systems are coarse: a file that changed this short before it was recorded may have changed again unseen. */
+/** Timestamps are coarse: a file that changed this shortly before it was recorded may have changed again with the same time. */
 const SETTLED_MS = 2000;
 
-/** What files looked like when they were read, and whether they still do. Asks each path once. */
+/** Compares files with their recorded fingerprints. Each path is checked once. */
 export class Fingerprints {
   readonly #recorded: Readonly<Record<string, Fingerprint>>;
   readonly #unchanged = new Map<string, Promise<boolean>>();
@@ -49,7 +49,7 @@ export class Fingerprints {
       const bytes = readRegularFile(path);
       return createHash("sha256").update(bytes).digest("base64url") === before.sha256;
     } catch {
-      // Gone, or not ours to read: what was recorded no longer holds.
+      // Removed or not readable: the recorded fingerprint is outdated.
       return false;
     }
   }
@@ -66,4 +66,19 @@ export async function takeFingerprint(
 
 async function isFile(path: string): Promise<boolean> {
   return (await stat(path).catch(() => undefined))?.isFile() ?? false;
+}
+
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/** The path may be a FIFO or a device, whose read would block. @throws Error for these, and for a missing file. */
+export function readRegularFile(path: string): Buffer {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const found = fstatSync(descriptor);
+    if (!found.isFile()) throw new Error(`${path} is not a regular file`);
+    if (found.size > MAX_BYTES) throw new Error(`${path} is larger than ${MAX_BYTES} bytes`);
+    return readFileSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }

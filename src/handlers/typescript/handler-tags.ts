@@ -2,20 +2,21 @@ import type { Confirmation, Effect, PermissionScope, Price } from "../../capabil
 import type { HandlerDescription } from "../handler-description.ts";
 import { type Doc, type DocTag, tagText } from "./doc-comment.ts";
 import { parseLiteral } from "./literal-values.ts";
+import { CONSTRAINT_TAGS, isConstraint } from "./constraint-tags.ts";
 
 type Described = Pick<
   HandlerDescription,
   "title" | "version" | "effect" | "scope" | "timeoutMs" | "cost" | "confirm" | "skill" | "examples"
 >;
 
-/** A tag whose text is not what the tag wants. */
-export interface TagProblem {
+/** A tag with an invalid text. */
+interface TagProblem {
   readonly message: string;
   readonly fix: string;
 }
 
-/** Every tag that says something about the tool as a whole. */
-export const HANDLER_TAGS: readonly string[] = [
+/** Every tag that applies to the tool as a whole. */
+const HANDLER_TAGS: readonly string[] = [
   "hidden",
   "version",
   "readonly",
@@ -37,7 +38,7 @@ const EFFECTS: Readonly<Record<string, keyof Effect>> = {
   openworld: "openWorld",
 };
 
-/** What the tags of a function say about the tool beside its schemas. */
+/** The tool's metadata from the tags of its function. */
 export function handlerTags(doc: Doc): { fields: Described; problems: readonly TagProblem[] } {
   const problems: TagProblem[] = [];
   const read = <T>(name: string, expected: string, parse: (text: string) => T | undefined): T | undefined => {
@@ -82,7 +83,7 @@ function scopeOf(text: string): PermissionScope | undefined {
   return text === "workspace" || text === "network" || text === "exec" ? text : undefined;
 }
 
-/** The stricter one, when the tag does not say who is asked. */
+/** The default is the stricter one. */
 function confirmationOf(text: string): Confirmation | undefined {
   if (text === "") return "operator";
   return text === "operator" || text === "client" ? text : undefined;
@@ -117,7 +118,7 @@ function skillOf(text: string): string | undefined {
   return /^[\w.-]+(\/[\w.-]+)+$/.test(path) ? path : undefined;
 }
 
-/** An example that is no literal is kept as the text that it is. */
+/** An example that is not a literal is kept as text. */
 function examplesOf(tags: readonly DocTag[]): readonly unknown[] | undefined {
   const examples = tags
     .filter(({ name, text, parameter }) => name === "example" && parameter === undefined && text !== "")
@@ -128,4 +129,38 @@ function examplesOf(tags: readonly DocTag[]): readonly unknown[] | undefined {
 function withoutUndefined<T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
   const kept: { [Name in keyof T]?: Exclude<T[Name], undefined> } = {};
   return Object.assign(kept, Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)));
+}
+
+/** These may also apply to the function as a whole. */
+const OF_FUNCTIONS = new Set(["title", "deprecated", "example"]);
+
+const SPELLINGS: ReadonlyMap<string, string> = new Map(
+  [...HANDLER_TAGS, ...CONSTRAINT_TAGS].map((name) => [name.toLowerCase(), name]),
+);
+
+/** Reports constraint tags that apply to no parameter: their limit would not be enforced. */
+export function strayTags({ tags }: Doc, fields: readonly string[]): readonly TagProblem[] {
+  return tags.flatMap((tag): TagProblem[] => {
+    const known = SPELLINGS.get(tag.name.toLowerCase());
+    if (known === undefined) return [];
+    if (!isReadAs(known, tag.name)) return [{ message: `@${tag.name} is not a tag`, fix: `write @${known}` }];
+    if (!isConstraint(tag.name) || (OF_FUNCTIONS.has(tag.name) && tag.parameter === undefined)) return [];
+    const named = tag.parameter ?? tag.text.split(/\s+/)[0] ?? "";
+    if (fields.includes(named) || fields.includes(named.slice(named.indexOf(".") + 1))) return [];
+    return [{ message: `${shown(tag)} names no parameter`, fix: fixFor(tag, fields) }];
+  });
+}
+
+/** Effect tags are accepted in any case. */
+function isReadAs(known: string, written: string): boolean {
+  return known === written || ["readonly", "destructive", "idempotent", "openWorld"].includes(known);
+}
+
+function shown({ name, text, parameter }: DocTag): string {
+  return parameter === undefined ? `@${name} ${text}`.trim() : `@${name} on the line of @param ${parameter}`;
+}
+
+function fixFor({ name }: DocTag, fields: readonly string[]): string {
+  if (fields.length === 0) return "remove it: the function takes no arguments";
+  return `write @${name} NAME VALUE, or put it on the line of its @param; the names are ${fields.join(", ")}`;
 }

@@ -1,8 +1,7 @@
 import type ts from "typescript-6";
-import { compiler } from "./compiler.ts";
-import { literalValue } from "./type-guards.ts";
+import { compiler, literalValue } from "./compiler.ts";
 
-/** The value of an expression that is a literal; undefined for everything that would have to run. */
+/** The value of a literal expression; undefined for every other expression. */
 export function literalOf(checker: ts.TypeChecker | undefined, expression: ts.Expression): unknown {
   if (compiler.isStringLiteralLike(expression)) return expression.text;
   if (compiler.isNumericLiteral(expression)) return Number(expression.text);
@@ -12,7 +11,7 @@ export function literalOf(checker: ts.TypeChecker | undefined, expression: ts.Ex
   if (compiler.isPrefixUnaryExpression(expression)) return negated(checker, expression);
   if (compiler.isArrayLiteralExpression(expression)) return arrayOf(checker, expression);
   if (compiler.isObjectLiteralExpression(expression)) return objectOf(checker, expression);
-  // A member of an enum, or a constant: its type is its value.
+  // The type of an enum member or a constant is its value.
   const isName = compiler.isPropertyAccessExpression(expression) || compiler.isIdentifier(expression);
   return isName && checker !== undefined ? literalValue(checker.getTypeAtLocation(expression)) : undefined;
 }
@@ -56,7 +55,7 @@ function literalKey(name: ts.PropertyName): string {
   return compiler.isStringLiteralLike(name) || compiler.isNumericLiteral(name) ? name.text : name.getText();
 }
 
-/** JSON, a literal as it stands in code, or a call with one (`convert({ to: "EUR" })`); undefined for anything else. */
+/** Parses JSON, a JavaScript literal, or a call with one literal (`convert({ to: "EUR" })`); undefined for other text. */
 export function parseLiteral(text: string): unknown {
   const code = text.replace(/^```\w*\n([\s\S]*?)\n?```$/, "$1").trim();
   const file = compiler.createSourceFile(

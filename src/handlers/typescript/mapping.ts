@@ -1,38 +1,38 @@
 import type ts from "typescript-6";
 import type { JsonSchema } from "../../capability/schema.ts";
 
-/** Where in a signature a type stands: for messages, for dates, and to find the line. */
-export interface Place {
-  /** As an author would write it: `order.items[].price`. */
+/** The position of a type in a signature. */
+export interface TypeLocation {
+  /** For messages: `order.items[].price`. */
   readonly path: string;
-  /** As a JSON pointer, `*` for each item: `/order/items/*`. */
+  /** As a JSON pointer, with `*` for each item: `/order/items/*`. */
   readonly pointer: string;
   readonly node: ts.Node;
 }
 
-/** What is wrong with one type, before file and line are known. */
+/** A problem of one type, without file and line. */
 export interface Refusal {
-  readonly place: Place;
+  readonly place: TypeLocation;
   readonly message: string;
   readonly fix: string;
 }
 
-/** What the parts of the translation share. `toSchema` leads back to the whole, so that the parts need not import each other. */
+/** What the parts of the translation share. `toSchema` avoids imports between the parts. */
 export interface Mapping {
   readonly checker: ts.TypeChecker;
   readonly program: ts.Program;
-  /** Input is closed (unknown fields are mistakes); output is open (a function may return more than its type says). */
+  /** Input is closed: unknown fields are errors. Output is open: a function may return more than its type says. */
   readonly side: "input" | "output";
-  toSchema(type: ts.Type, place: Place): JsonSchema;
+  toSchema(type: ts.Type, place: TypeLocation): JsonSchema;
   refuse(refusal: Refusal): JsonSchema;
-  /** A Date arrives as text: remembers where, so that it is made a Date before the call. */
-  addDate(place: Place): void;
+  /** Records a Date field, whose text is converted to a Date before the call. */
+  addDate(place: TypeLocation): void;
 }
 
-/** Items of an array from some index on: a pointer has no way to say it. */
+/** Items of an array from some index on, which a pointer cannot express. */
 export const LATER_ITEMS = "-";
 
-export function placeBelow(place: Place, step: { key: string; node?: ts.Node | undefined }): Place {
+export function locationBelow(place: TypeLocation, step: { key: string; node?: ts.Node | undefined }): TypeLocation {
   const isItem = step.key === "*" || step.key === LATER_ITEMS;
   const name = /^[\w$]+$/.test(step.key) ? `.${step.key}` : `[${JSON.stringify(step.key)}]`;
   return {

@@ -1,11 +1,11 @@
 import type ts from "typescript-6";
-import { compiler } from "./compiler.ts";
-import { hasFlag, isLibraryType, isObject } from "./type-guards.ts";
+import { compiler, hasFlag, isLibraryType, isObject } from "./compiler.ts";
+import type { TypeLocation, Refusal } from "./mapping.ts";
 
 const BYTES = 'write string and decode it: Buffer.from(text, "base64")';
-const JSON_ONLY = "write an interface with the fields that JSON can carry";
+const JSON_ONLY = "write an interface with the fields that JSON can express";
 
-/** Types that people reach for, and what to write in their place. */
+/** Common types that JSON cannot express, and what to write instead. */
 const FIXES: Readonly<Record<string, string>> = {
   Map: "write Record<string, V> and make the map inside: new Map(Object.entries(value))",
   ReadonlyMap: "write Record<string, V> and make the map inside: new Map(Object.entries(value))",
@@ -37,7 +37,7 @@ const FIXES: Readonly<Record<string, string>> = {
   Object: "write Record<string, unknown>",
 };
 
-/** What JSON can carry of the library; `Record`, `Pick` and their like give types without a name. */
+/** Library types that JSON can express. `Record`, `Pick` and similar types have no name. */
 const PLAIN = new Set(["__type", "__object", "Array", "ReadonlyArray", "Date"]);
 
 const PRIMITIVE_FIXES: readonly (readonly [ts.TypeFlags, string])[] = [
@@ -46,7 +46,7 @@ const PRIMITIVE_FIXES: readonly (readonly [ts.TypeFlags, string])[] = [
   [compiler.TypeFlags.Never, "write the type of a value that can exist, or leave it out"],
 ];
 
-/** What to write in place of a type that JSON cannot carry; undefined when it can. */
+/** What to write instead of a type that JSON cannot express; undefined when it can. */
 export function fixFor(type: ts.Type, program: ts.Program): string | undefined {
   const primitive = PRIMITIVE_FIXES.find(([flags]) => hasFlag(type, flags));
   if (primitive !== undefined) return primitive[1];
@@ -72,4 +72,47 @@ function isNodeType(symbol: ts.Symbol): boolean {
       declaration.getSourceFile().fileName.includes("/node_modules/@types/node/"),
     )
   );
+}
+
+/** Names the first unresolved type in this node, and its import. */
+export function unresolvedRefusal(checker: ts.TypeChecker, place: TypeLocation): Refusal {
+  const reference = findUnresolved(checker, place.node);
+  const name = reference?.getText() ?? place.path;
+  const module = reference === undefined ? undefined : importOf(reference);
+  if (module === undefined) {
+    return {
+      place,
+      message: `${place.path} has the type ${name}, which cannot be found`,
+      fix: "import or declare it, or install the package with its types",
+    };
+  }
+  return {
+    place,
+    message: `${place.path} has the type ${name}, but the module "${module}" cannot be found`,
+    fix: `correct the import of "${module}", or install the package with its types`,
+  };
+}
+
+function findUnresolved(checker: ts.TypeChecker, node: ts.Node): ts.EntityName | undefined {
+  let found: ts.EntityName | undefined;
+  const visit = (child: ts.Node): void => {
+    if (found !== undefined) return;
+    if (compiler.isTypeReferenceNode(child) && checker.getTypeFromTypeNode(child).flags & compiler.TypeFlags.Any) {
+      found = child.typeName;
+      return;
+    }
+    compiler.forEachChild(child, visit);
+  };
+  visit(node);
+  return found;
+}
+
+function importOf(name: ts.EntityName): string | undefined {
+  const first = compiler.isQualifiedName(name) ? name.getFirstToken()?.getText() : name.text;
+  for (const statement of name.getSourceFile().statements) {
+    if (!compiler.isImportDeclaration(statement) || !compiler.isStringLiteral(statement.moduleSpecifier)) continue;
+    const words: readonly string[] = statement.importClause?.getText().match(/[\w$]+/g) ?? [];
+    if (first !== undefined && words.includes(first)) return statement.moduleSpecifier.text;
+  }
+  return undefined;
 }

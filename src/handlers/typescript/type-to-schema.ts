@@ -1,18 +1,21 @@
 import type ts from "typescript-6";
 import type { JsonSchema } from "../../capability/schema.ts";
-import { compiler } from "./compiler.ts";
-import { isDate } from "./date-type.ts";
+import {
+  compiler,
+  hasFlag,
+  isLibraryType,
+  isNothing,
+  isReference,
+  isUnresolved,
+  literalValue,
+  isDate,
+} from "./compiler.ts";
 import { docOfSymbol } from "./doc-comment.ts";
-import { arrayToSchema, tupleToSchema } from "./list-to-schema.ts";
-import { LATER_ITEMS, type Mapping, type Place, type Refusal } from "./mapping.ts";
-import { objectToSchema } from "./object-to-schema.ts";
-import { fixFor } from "./refused-types.ts";
-import { templatePattern } from "./template-literal.ts";
-import { hasFlag, isLibraryType, isNothing, isReference, isUnresolved, literalValue } from "./type-guards.ts";
-import { unionToSchema } from "./union-to-schema.ts";
-import { unresolvedRefusal } from "./unresolved-type.ts";
+import { objectToSchema, unionToSchema, arrayToSchema, tupleToSchema, templatePattern } from "./structure-to-schema.ts";
+import { LATER_ITEMS, type Mapping, type TypeLocation, type Refusal } from "./mapping.ts";
+import { fixFor, unresolvedRefusal } from "./refused-types.ts";
 
-/** Past these a schema is of no use to a model, and a type that grows with every level never ends. */
+/** A larger schema is useless to a model, and a type that grows with every level would never end. */
 const MAX_DEPTH = 40;
 const MAX_TYPES = 3000;
 
@@ -25,11 +28,11 @@ const PRIMITIVE: ts.TypeFlags =
 
 interface OpenType {
   readonly type: ts.Type;
-  /** Set when the type was met again below itself. */
+  /** Set when the type contains itself. */
   name?: string;
 }
 
-/** Translates types of one signature. Recursive types become entries of `definitions`. */
+/** Translates the types of one signature. Recursive types become entries of `definitions`. */
 export class SchemaWriter implements Mapping {
   readonly checker: ts.TypeChecker;
   readonly definitions: Record<string, JsonSchema> = {};
@@ -53,11 +56,11 @@ export class SchemaWriter implements Mapping {
     return {};
   }
 
-  addDate({ pointer }: Place): void {
+  addDate({ pointer }: TypeLocation): void {
     if (this.side === "input") this.dates.add(pointer);
   }
 
-  toSchema(type: ts.Type, place: Place): JsonSchema {
+  toSchema(type: ts.Type, place: TypeLocation): JsonSchema {
     return this.#simple(type) ?? this.#refused(type, place) ?? this.#nested(type, place);
   }
 
@@ -67,7 +70,7 @@ export class SchemaWriter implements Mapping {
     if (hasFlag(type, compiler.TypeFlags.Unknown)) return {};
     if (hasFlag(type, compiler.TypeFlags.Any) && !isUnresolved(type)) return {};
     if (hasFlag(type, compiler.TypeFlags.String)) return { type: "string" };
-    // A computed member of an enum has no value that could be listed.
+    // A computed enum member has no literal value.
     if (hasFlag(type, compiler.TypeFlags.Number | compiler.TypeFlags.Enum) && !type.isUnion())
       return { type: "number" };
     if (hasFlag(type, compiler.TypeFlags.Boolean)) return { type: "boolean" };
@@ -76,16 +79,16 @@ export class SchemaWriter implements Mapping {
     return undefined;
   }
 
-  #refused(type: ts.Type, place: Place): JsonSchema | undefined {
+  #refused(type: ts.Type, place: TypeLocation): JsonSchema | undefined {
     if (isUnresolved(type)) return this.refuse(unresolvedRefusal(this.checker, place));
     if (isDate(type, this.program) || type.isUnion()) return undefined;
     const fix = isNothing(type) ? "write null, or leave it out" : fixFor(type, this.program);
     if (fix === undefined) return undefined;
     const name = this.checker.typeToString(type);
-    return this.refuse({ place, message: `${place.path} has the type ${name}, which JSON cannot carry`, fix });
+    return this.refuse({ place, message: `${place.path} has the type ${name}, which JSON cannot express`, fix });
   }
 
-  #nested(type: ts.Type, place: Place): JsonSchema {
+  #nested(type: ts.Type, place: TypeLocation): JsonSchema {
     if (hasFlag(type, compiler.TypeFlags.TemplateLiteral | compiler.TypeFlags.StringMapping))
       return this.#template(type, place);
     if (hasFlag(type, compiler.TypeFlags.Instantiable)) {
@@ -94,28 +97,28 @@ export class SchemaWriter implements Mapping {
     }
     if (isDate(type, this.program)) return this.#date(place);
     const brandless = type.isIntersection() ? type.types.find((part) => hasFlag(part, PRIMITIVE)) : undefined;
-    // A brand such as string & { brand: "Id" } exists for the compiler alone.
+    // A brand such as string & { brand: "Id" } exists for the type checker only.
     if (brandless !== undefined) return this.toSchema(brandless, place);
     return this.#recursive(type, place);
   }
 
-  #template(type: ts.Type, place: Place): JsonSchema {
+  #template(type: ts.Type, place: TypeLocation): JsonSchema {
     const pattern = templatePattern(type);
     if (pattern !== undefined) return { type: "string", pattern };
     const message = `${place.path} has the type ${this.checker.typeToString(type)}, which has no pattern`;
     return this.refuse({ place, message, fix: "write string with the tag @pattern" });
   }
 
-  #date(place: Place): JsonSchema {
+  #date(place: TypeLocation): JsonSchema {
     if (this.side === "input" && place.pointer.split("/").includes(LATER_ITEMS)) {
-      const message = `${place.path} is a Date in the rest of a tuple, whose place cannot be named`;
+      const message = `${place.path} is a Date in the rest of a tuple, whose position cannot be expressed`;
       return this.refuse({ place, message, fix: "write string with the tag @format date-time, or an array of Date" });
     }
     this.addDate(place);
     return { type: "string", format: "date-time" };
   }
 
-  #recursive(type: ts.Type, place: Place): JsonSchema {
+  #recursive(type: ts.Type, place: TypeLocation): JsonSchema {
     const seen = this.#open.find((entry) => entry.type === type);
     if (seen !== undefined) return this.#reference((seen.name ??= this.#nameOf(type)));
     const known = this.#names.get(type);
@@ -133,7 +136,7 @@ export class SchemaWriter implements Mapping {
     return this.#reference(entry.name);
   }
 
-  #structure(type: ts.Type, place: Place): JsonSchema {
+  #structure(type: ts.Type, place: TypeLocation): JsonSchema {
     if (type.isUnion()) return unionToSchema(this, type, place);
     if (isReference(type) && this.checker.isTupleType(type)) return tupleToSchema(this, type, place);
     if (isReference(type) && this.checker.isArrayType(type)) return arrayToSchema(this, type, place);
@@ -162,16 +165,16 @@ export class SchemaWriter implements Mapping {
     return name;
   }
 
-  /** Named by its outermost type, so that it is said once. */
-  #tooLarge(place: Place): JsonSchema {
+  /** Names the outermost type, so that the problem is reported once. */
+  #tooLarge(place: TypeLocation): JsonSchema {
     const outermost = this.#open[0]?.type;
     const name = outermost === undefined ? place.path : this.checker.typeToString(outermost);
     const message = `${name} has too many levels or fields for a schema`;
     return this.refuse({ place, message, fix: "write an interface with the fields that matter, or use Pick" });
   }
 
-  #refuseDeepDate(type: ts.Type, place: Place): void {
-    const message = `${this.checker.typeToString(type)} contains itself and a Date, whose place cannot be named`;
+  #refuseDeepDate(type: ts.Type, place: TypeLocation): void {
+    const message = `${this.checker.typeToString(type)} contains itself and a Date, whose position cannot be expressed`;
     this.refuse({ place, message, fix: "write string with the tag @format date-time in place of Date" });
   }
 }

@@ -1,13 +1,13 @@
 import type { CallContext } from "../../capability/context.ts";
 import type { CallStyle } from "../handler-description.ts";
 
-export interface FunctionCall {
+interface FunctionCall {
   readonly call: CallStyle;
   /** JSON pointers of fields that are a Date in the handler. */
   readonly dates: readonly string[];
 }
 
-/** Calls a plain function with the tool's input, as its parameters want it. Generators report progress as they yield. */
+/** Calls a plain function with the tool's input as its arguments. Values that a generator yields are sent as progress. */
 export function callFunction(
   target: (...args: readonly unknown[]) => unknown,
   { call, dates }: FunctionCall,
@@ -38,7 +38,7 @@ function toArray(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Walks to the field and puts a Date where its text is. What is not there, or is no text, stays as it is. */
+/** Replaces ISO text by a Date at the pointer. A missing or other value is left unchanged. */
 function revive(value: unknown, [key, ...rest]: readonly string[]): void {
   if (key === undefined || typeof value !== "object" || value === null) return;
   const holder = value;
@@ -61,7 +61,7 @@ async function drive(iterator: Iterator<unknown> | AsyncIterator<unknown>, conte
     if (step.done === true) return step.value;
     steps += 1;
     report(step.value, steps, context);
-    // A generator that never waits would keep everything else of this worker waiting.
+    // Lets the other calls of this worker run while a generator never awaits.
     await new Promise((resolve) => setImmediate(resolve));
     if (context.signal.aborted) {
       await iterator.return?.();

@@ -1,9 +1,7 @@
 import { join } from "node:path";
 import type { Config } from "../../config/schema.ts";
 import { workerEnvironment } from "../../config/environment.ts";
-import { launchProcess } from "./launch-process.ts";
-import type { LaunchedWorker } from "./launched-worker.ts";
-import { nodeWorkerCommand } from "./node-command.ts";
+import { launchProcess, type LaunchedWorker, nodeWorkerCommand } from "./launch-process.ts";
 
 /** Starts the process for handlers while the server is still loading its own code: both take about as long. */
 export class EarlyWorker {

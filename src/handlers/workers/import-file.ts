@@ -1,16 +1,16 @@
+import fs from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import type { KeptSources } from "./kept-sources.ts";
 
-export interface ImporterOptions {
+interface ImporterOptions {
   readonly cacheFolder: string | undefined;
-  /** What "owlclaw" means. */
+  /** The file that `import "owlclaw"` loads. */
   readonly entry?: string | undefined;
   readonly kept?: KeptSources | undefined;
 }
 
 /**
- * JavaScript is imported as it is; TypeScript goes through a compiler. Files outside any project cannot resolve
- * "owlclaw": for them, and for TypeScript, the name means this very package.
+ * JavaScript is imported directly; TypeScript is compiled by jiti. A file outside of any project cannot resolve
+ * "owlclaw": for it, and for TypeScript, the name is an alias of this package.
  */
 export function makeImporter({
   cacheFolder,
@@ -54,4 +54,28 @@ function isMissingOwlclaw(error: unknown): boolean {
     error.code === "ERR_MODULE_NOT_FOUND" &&
     error.message.includes("'owlclaw'")
   );
+}
+
+/** Texts of files that are broken on disk, as they were when they worked. */
+export class KeptSources {
+  readonly #texts = new Map<string, string>();
+
+  has(file: string): boolean {
+    return this.#texts.has(file);
+  }
+
+  add(texts: Readonly<Record<string, string>>): void {
+    if (this.#texts.size === 0) this.#standIn();
+    for (const [path, text] of Object.entries(texts)) this.#texts.set(path, text);
+  }
+
+  /** jiti reads files in this one way, imported ones included; other calls of `readFileSync` are not affected. */
+  #standIn(): void {
+    fs.readFileSync = new Proxy(fs.readFileSync, {
+      apply: (read, self, [path, ...options]: unknown[]): unknown => {
+        const kept = typeof path === "string" && options[0] === "utf8" ? this.#texts.get(path) : undefined;
+        return kept ?? Reflect.apply(read, self, [path, ...options]);
+      },
+    });
+  }
 }

@@ -1,24 +1,23 @@
 import { NumberedSlots } from "../../platform/slots.ts";
 import type { Runner } from "../served-file.ts";
 import { makeImporter } from "./import-file.ts";
-import { type CallRunner, RemoteCall, type RemoteTarget, type UseSandbox } from "./remote-call.ts";
+import { type CallRunner, RemoteCall, type RemoteTarget, TargetNumbers, type UseSandbox } from "./remote-call.ts";
 import { WorkerHost } from "./worker-host.ts";
-import type { FromWorker, ToWorker } from "./worker-protocol.ts";
+import type { FromWorker } from "./worker-protocol.ts";
 
-export interface InlineRunnerOptions {
+interface InlineRunnerOptions {
   readonly cacheFolder: string;
   readonly useSandbox?: UseSandbox | undefined;
   readonly onChanged: (remote: RemoteTarget) => void;
   readonly onListChanged: (list: string) => void;
 }
 
-/** Runs handlers in the server's own process: the same host as in a worker, and nothing in between. */
+/** Runs handlers in the server's own process, with the same host as in a worker. */
 export class InlineRunner implements Runner, CallRunner {
   readonly #options: InlineRunnerOptions;
   readonly #host: WorkerHost;
   readonly #calls = new NumberedSlots<RemoteCall>();
-  readonly #numbers = new Map<RemoteTarget, number>();
-  readonly #targets: RemoteTarget[] = [];
+  readonly #targets = new TargetNumbers((n, target) => this.#host.receive({ t: "target", n, target }));
   #lastId = 0;
 
   constructor(options: InlineRunnerOptions) {
@@ -35,8 +34,8 @@ export class InlineRunner implements Runner, CallRunner {
       this.#lastId += 1;
       const id = this.#lastId;
       this.#calls.set(id, call);
-      call.placeIn(this, id);
-      this.#host.receive(this.#messageOf(id, call));
+      call.assignTo(this, id);
+      this.#host.receive(call.toRequest(id, this.#targets, call.context));
     });
   }
 
@@ -44,26 +43,9 @@ export class InlineRunner implements Runner, CallRunner {
     this.#host.receive({ t: "cancel", id, error: call.endReason });
   }
 
-  #messageOf(id: number, { job, context }: RemoteCall): ToWorker {
-    if (job.op === "describe") return { t: "describe", id, file: job.file };
-    const n = this.#numberOf(job.remote);
-    if (job.op === "watch") return { t: "watch", id, n };
-    return { t: "call", id, n, op: job.op, input: job.input, ctx: context };
-  }
-
-  #numberOf(remote: RemoteTarget): number {
-    let n = this.#numbers.get(remote);
-    if (n === undefined) {
-      n = this.#targets.push(remote) - 1;
-      this.#numbers.set(remote, n);
-      this.#host.receive({ t: "target", n, target: remote.target });
-    }
-    return n;
-  }
-
   #receive(message: FromWorker): void {
     if (message.t === "changed") {
-      const remote = this.#targets[message.n];
+      const remote = this.#targets.at(message.n);
       if (remote !== undefined) this.#options.onChanged(remote);
       return;
     }
@@ -72,7 +54,7 @@ export class InlineRunner implements Runner, CallRunner {
     if (message.t === "done" || message.t === "fail") {
       this.#calls.delete(message.id);
       call?.settle(message);
-    } else if (call !== undefined) call.hear(message, (answer) => this.#host.receive(answer));
+    } else if (call !== undefined) call.receive(message, (answer) => this.#host.receive(answer));
     else if (message.t === "listChanged") this.#options.onListChanged(message.list);
   }
 }

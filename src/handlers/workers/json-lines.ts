@@ -1,18 +1,18 @@
 import { StringDecoder } from "node:string_decoder";
 import type { Duplex } from "node:stream";
 
-export interface JsonLinesOptions {
+interface JsonLinesOptions {
   readonly stream: Duplex;
   /** A longer line ends the stream. */
   readonly maxLineChars: number;
-  /** Throws for a line that is not to be parsed, which ends the stream. */
+  /** Throws for a line that must not be parsed, which ends the stream. */
   readonly assertLine?: ((line: string) => void) | undefined;
   readonly onMessage: (message: unknown) => void;
-  /** The other side is gone, or sent what is no line of ours; called once. */
+  /** Called once, when the stream ended or the peer sent an invalid line. */
   readonly onEnd: (reason: string) => void;
 }
 
-/** JSON objects over a byte stream, one a line. What is sent in one turn of the event loop is written at once. */
+/** JSON objects over a byte stream, one per line. Messages of one event-loop turn are written together. */
 export class JsonLines {
   readonly #options: JsonLinesOptions;
   readonly #decoder = new StringDecoder("utf8");
@@ -46,7 +46,7 @@ export class JsonLines {
     this.#options.stream.write(text);
   };
 
-  /** Writes what waits before the process ends. */
+  /** Writes pending messages before the process ends. */
   flush(): void {
     this.#flush();
   }

@@ -4,30 +4,30 @@ import { isDynamicPattern } from "tinyglobby";
 import { assertFewValues } from "../../sandbox/guest-connection.ts";
 import type { InstanceStarter } from "../../sandbox/instance-starter.ts";
 import type { HandlerLanguage } from "../generation.ts";
-import type { LaunchedWorker } from "./launched-worker.ts";
+import type { LaunchedWorker } from "./launch-process.ts";
 import { SANDBOXED_FILES } from "./worker-protocol.ts";
 
 const START_TIMEOUT_MS = 60_000;
 
 /**
  * The protocol moves to descriptors 3 and 4 before the interpreter starts, and both interpreters close those in their
- * children: what a handler prints goes to stderr, and no output of a handler or of its children is a frame.
+ * children. So output of a handler or of its children goes to stderr and is never read as a message.
  */
 const MOVE_PROTOCOL = "exec 3<&0 4>&1 0</dev/null 1>&2";
 
-/** The guest's folder inside, which has the workers beside the guest. The shell finds the interpreters of the sandbox. */
+/** The worker programs in the guest's folder. The shell finds the sandbox's interpreters. */
 const PROGRAMS: Readonly<Record<HandlerLanguage, string>> = {
   node: `${MOVE_PROTOCOL}; exec node /opt/owlclaw/handler-worker.mjs pair '' /opt/owlclaw/owlclaw.mjs`,
   python: `${MOVE_PROTOCOL}; exec python3 -u -m owlclaw.worker pair`,
 };
 
-export interface SandboxedOptions {
+interface SandboxedOptions {
   readonly openProgram: InstanceStarter["openProgram"];
   /** Files, folders or globs, absolute. */
   readonly paths: readonly string[];
 }
 
-/** Starts a worker in a cell of its own: no network, nothing of the server, and the handlers' folders to read. */
+/** Starts a worker in an instance of its own: no network, no files of the server, and the handlers' folders read-only. */
 export async function launchInSandbox(
   language: HandlerLanguage,
   { openProgram, paths }: SandboxedOptions,
@@ -61,8 +61,8 @@ export async function launchInSandbox(
   };
 }
 
-/** The folders that hold the files, without those that lie in another one. */
-export function rootsOf(paths: readonly string[]): readonly string[] {
+/** The folders that contain the files, without nested ones. */
+function rootsOf(paths: readonly string[]): readonly string[] {
   const folders = paths.filter((path) => !path.startsWith("!")).map(folderOf);
   const unique = [...new Set(folders)].sort();
   return unique.filter((folder) => !unique.some((other) => other !== folder && folder.startsWith(`${other}/`)));

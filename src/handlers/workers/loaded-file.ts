@@ -1,3 +1,4 @@
+import { messageOf } from "../../errors/owl-error.ts";
 import {
   type Completer,
   type Definition,
@@ -22,7 +23,7 @@ interface LoadedPrompt {
   readonly arguments: CompiledSchema | undefined;
 }
 
-/** What a file brought into this process: its definitions by name, and whatever else it exports. */
+/** The exports of a file in this process, and its definitions by name. */
 export class LoadedFile {
   readonly exports: Readonly<Record<string, unknown>>;
   readonly handlers: Map<string, LoadedHandler> = new Map();
@@ -32,14 +33,14 @@ export class LoadedFile {
 
   constructor(file: string, module: unknown) {
     this.exports = isRecord(module) ? module : {};
-    // A definition may be exported under two names, as itself and as the default.
+    // A definition may be exported twice, by its name and as the default.
     const values = new Set(Object.values(this.exports).flat());
     for (const value of values) {
       if (!isDefinition(value)) continue;
       try {
         this.#add(value);
       } catch (error) {
-        this.#problems.push({ file, message: error instanceof Error ? error.message : String(error) });
+        this.#problems.push({ file, message: messageOf(error) });
       }
     }
   }
@@ -79,12 +80,12 @@ export class LoadedFile {
   }
 }
 
-/** Of two with one name, one is served whole: the code of the one under the words of the other would be worse. */
+/** Rejects a duplicate name: calls could run one definition with the schema of the other. */
 function assertNew(known: ReadonlyMap<string, unknown>, what: string, name: string): void {
   if (known.has(name)) throw new TypeError(`the file defines the ${what} "${name}" twice: rename one of them`);
 }
 
-/** Whether this process checks: a schema library's rules exist nowhere else. */
+/** Whether this process checks the value: only the schema library knows its own rules. */
 export function isCheckedHere(source: SchemaSource | undefined): boolean {
   return source !== undefined && isSchemaLibrary(source);
 }
@@ -122,7 +123,7 @@ function describePrompt({ definition, arguments: compiled }: LoadedPrompt): Wire
   };
 }
 
-/** What of a definition can travel. */
+/** The members of a definition that can be sent as JSON. */
 function plainFields(definition: object, without: readonly string[]): Readonly<Record<string, unknown>> {
   const entries: [string, unknown][] = Object.entries(definition);
   return Object.fromEntries(entries.filter(([name, value]) => !without.includes(name) && typeof value !== "function"));

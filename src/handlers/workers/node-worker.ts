@@ -1,21 +1,20 @@
 import { Duplex } from "node:stream";
 import { Socket } from "node:net";
-import { CallJournal } from "./call-journal.ts";
-import { makeImporter } from "./import-file.ts";
-import { KeptSources } from "./kept-sources.ts";
+import { CallRegisters } from "./call-registers.ts";
+import { makeImporter, KeptSources } from "./import-file.ts";
 import { JsonLines } from "./json-lines.ts";
 import { WorkerHost } from "./worker-host.ts";
 import type { FromWorker, ToWorker } from "./worker-protocol.ts";
 
 const MAX_LINE_CHARS = 256 * 1024 * 1024;
 const PROTOCOL_FD = 3;
-const JOURNAL_FD = 4;
+const REGISTERS_FD = 4;
 const WRITE_FD = 4;
 
 /**
- * The program of a Node worker. Arguments: `fd` when the protocol is a socket on descriptor 3 and the journal is on 4,
- * `pair` when the protocol is read from 3 and written to 4; the compiler's cache folder; and what "owlclaw" means.
- * Node marks inherited descriptors as close-on-exec when it starts, so child processes of handlers have neither.
+ * The program of a Node worker. Arguments: `fd` when the protocol is a socket on descriptor 3 and the registers are on 4,
+ * `pair` when the protocol is read from 3 and written to 4; the compiler's cache folder; the file that "owlclaw" loads.
+ * Node marks inherited descriptors as close-on-exec when it starts, so child processes of handlers do not inherit them.
  */
 const [, , where = "fd", cacheFolder, publicEntry] = process.argv;
 const isPair = where === "pair";
@@ -27,7 +26,7 @@ const lines: JsonLines = new JsonLines({
   onMessage: (message) => {
     if (isMessage(message)) host.receive(message);
   },
-  // The server is gone, or has no use for this worker any more.
+  // The server has exited or closed this worker.
   onEnd: () => process.exit(0),
 });
 const send = (message: FromWorker): void => lines.send(message);
@@ -36,12 +35,12 @@ const host = new WorkerHost({
   importFile: makeImporter({ cacheFolder: cacheFolder === "" ? undefined : cacheFolder, entry: publicEntry, kept }),
   keep: (texts) => kept.add(texts),
   send,
-  journal: isPair ? undefined : CallJournal.inherited(JOURNAL_FD),
+  registers: isPair ? undefined : CallRegisters.inherited(REGISTERS_FD),
 });
 
 process.on("unhandledRejection", (reason) => {
   const text = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
-  send({ t: "notice", level: "error", message: "a handler left a promise behind that failed", text });
+  send({ t: "notice", level: "error", message: "a promise of a handler was rejected and not handled", text });
 });
 send({ t: "hello", version: process.version });
 

@@ -1,21 +1,54 @@
 import type { CallContext, ElicitForm, ElicitUrl, LogLevel, SampleRequest } from "../../capability/context.ts";
 import type { SchemaIssue } from "../../capability/schema.ts";
-import { OwlError } from "../../errors/owl-error.ts";
+import { OwlError, messageOf } from "../../errors/owl-error.ts";
 import { activeSpan, errorTypeOf, runInSpan } from "../../telemetry/tracing/active-span.ts";
 import { centred, type Span } from "../../telemetry/tracing/span.ts";
 import { fromWireError } from "./wire-error.ts";
-import type { FromWorker, Operation, QuestionKind, Target, ToWorker, WireError } from "./worker-protocol.ts";
+import type {
+  FromWorker,
+  Operation,
+  QuestionKind,
+  Target,
+  ToWorker,
+  WireContext,
+  WireError,
+} from "./worker-protocol.ts";
 
-/** Something in a handler file that can be asked of a worker. One object for as long as it is the same thing. */
+/** A function or definition in a handler file. The object is the same for as long as the target is. */
 export interface RemoteTarget {
   readonly target: Target;
   /** For messages: `the tool "echo"`. */
   readonly what: string;
-  /** Nothing else runs in the worker meanwhile, so that stopping the call harms no other. */
+  /** Its calls do not share the worker with others, so that killing the worker affects no other call. */
   readonly isExclusive: boolean;
 }
 
-export type RemoteJob =
+/** The numbers of a worker's targets. Each target is announced to the worker once. */
+export class TargetNumbers {
+  readonly #announce: (n: number, target: Target) => void;
+  readonly #numbers = new Map<RemoteTarget, number>();
+  readonly #targets: RemoteTarget[] = [];
+
+  constructor(announce: (n: number, target: Target) => void) {
+    this.#announce = announce;
+  }
+
+  numberOf(remote: RemoteTarget): number {
+    let n = this.#numbers.get(remote);
+    if (n === undefined) {
+      n = this.#targets.push(remote) - 1;
+      this.#numbers.set(remote, n);
+      this.#announce(n, remote.target);
+    }
+    return n;
+  }
+
+  at(n: number): RemoteTarget | undefined {
+    return this.#targets[n];
+  }
+}
+
+type RemoteJob =
   | { readonly op: Operation; readonly remote: RemoteTarget; readonly input: unknown }
   | { readonly op: "watch"; readonly remote: RemoteTarget }
   | { readonly op: "describe"; readonly file: string };
@@ -23,15 +56,15 @@ export type RemoteJob =
 export interface RemoteCallOptions {
   readonly job: RemoteJob;
   readonly context?: CallContext | undefined;
-  /** Makes an error of what the handler's own schema says. */
+  /** The error for issues that a schema in the worker reported. */
   readonly refused?: ((side: "input" | "output", issues: readonly SchemaIssue[]) => Error) | undefined;
-  /** Does what a handler asks of its caller's sandbox. */
+  /** Serves the handler's requests to the caller's sandbox. */
   readonly useSandbox?: UseSandbox | undefined;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Whoever runs a call hears when nobody waits for it any more. */
+/** What runs a call: it is told when the caller no longer waits. */
 export interface CallRunner {
   cancel(id: number, call: RemoteCall): void;
 }
@@ -40,18 +73,17 @@ export type UseSandbox = (context: CallContext, request: unknown) => Promise<unk
 
 const LEVELS = new Set(["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]);
 
-/** One request on its way through a worker, on the server's side. */
+/** The server's side of one call in a worker. */
 export class RemoteCall {
   readonly job: RemoteJob;
   readonly context: CallContext | undefined;
   readonly #options: RemoteCallOptions;
   #refusals: Map<number, unknown> | undefined;
-  /** Nobody waits for it any more; the worker may still be at it. */
-  isAbandoned = false;
   /** Its file could not be loaded, and it was sent again. */
   isSecondTry = false;
-  #isOver = false;
-  #place: { readonly runner: CallRunner; readonly id: number } | undefined;
+  /** abandoned: the caller no longer waits, but the worker may still run it. */
+  #state: "waiting" | "abandoned" | "over" = "waiting";
+  #assigned: { readonly runner: CallRunner; readonly id: number } | undefined;
   #unlink: (() => void) | undefined;
   readonly #span: Span | undefined;
 
@@ -63,7 +95,7 @@ export class RemoteCall {
     this.#span = activeSpan()?.child({ name: "handler", kind: "client" });
   }
 
-  /** For the worker, while somebody traces. */
+  /** Set while the call is traced. */
   get traceparent(): string | undefined {
     return this.#span?.traceparent;
   }
@@ -72,16 +104,32 @@ export class RemoteCall {
     return this.#span?.state;
   }
 
-  /** Who runs it now, and as which of its calls. */
-  placeIn(runner: CallRunner, id: number): void {
-    this.#place = { runner, id };
+  get isAbandoned(): boolean {
+    return this.#state === "abandoned";
+  }
+
+  /** `runner` runs it now, under this number. */
+  assignTo(runner: CallRunner, id: number): void {
+    this.#assigned = { runner, id };
+  }
+
+  /** The message that starts it. */
+  toRequest(
+    id: number,
+    targets: TargetNumbers,
+    ctx: WireContext | undefined,
+  ): Extract<ToWorker, { readonly id: number }> {
+    const { job } = this;
+    if (job.op === "describe") return { t: "describe", id, file: job.file };
+    const n = targets.numberOf(job.remote);
+    return job.op === "watch" ? { t: "watch", id, n } : { t: "call", id, n, op: job.op, input: job.input, ctx };
   }
 
   get what(): string {
     return this.job.op === "describe" ? `the file ${this.job.file}` : this.job.remote.what;
   }
 
-  /** Whose call it is; nothing for what the server itself asks of a file. */
+  /** The caller; undefined for jobs of the server itself. */
   get client(): string | undefined {
     return this.context?.principal.id;
   }
@@ -106,14 +154,14 @@ export class RemoteCall {
     this.#options.reject(error);
   }
 
-  /** The worker is gone, and with it what the handler would have said. Who stopped the call pays for that. */
+  /** The worker ended during the call. An abandoned call is charged its reserved cost, since the real one is unknown. */
   lose(error: unknown): void {
-    if (this.isAbandoned && !this.#isOver) this.context?.forfeit?.();
+    if (this.isAbandoned) this.context?.forfeit?.();
     this.fail(error);
   }
 
-  /** What the handler says while it runs. Answers to its questions go back through `send`. */
-  hear(message: FromWorker, send: (message: ToWorker) => void): void {
+  /** A message of the handler while it runs. Answers to its questions go through `send`. */
+  receive(message: FromWorker, send: (message: ToWorker) => void): void {
     const { context } = this;
     if (context === undefined) return;
     switch (message.t) {
@@ -136,7 +184,7 @@ export class RemoteCall {
     }
   }
 
-  /** Why the call ended early, for the worker. */
+  /** Why the call was cancelled, for the worker. */
   get endReason(): WireError {
     const reason: unknown = this.context?.signal.reason;
     if (reason instanceof OwlError) return { message: reason.message, kind: reason.kind };
@@ -153,13 +201,13 @@ export class RemoteCall {
       (thrown: unknown) => {
         this.#refusals ??= new Map();
         this.#refusals.set(q, thrown);
-        const text = thrown instanceof Error ? thrown.message : String(thrown);
+        const text = messageOf(thrown);
         send({ t: "answer", id, q, error: { message: text } });
       },
     );
   }
 
-  /** A question that was refused here, and went through the handler unchanged, is thrown on as it was. */
+  /** A refusal that the handler rethrew unchanged becomes the original error again. */
   #toError(error: WireError): unknown {
     const { q, issues, side = "input" } = error;
     if (q !== undefined && this.#refusals?.has(q) === true) return this.#refusals.get(q);
@@ -168,16 +216,16 @@ export class RemoteCall {
   }
 
   #finish(): boolean {
-    if (this.#isOver) return false;
-    this.#isOver = true;
+    if (this.#state === "over") return false;
+    this.#state = "over";
     this.#unlink?.();
     return true;
   }
 
   #abandon(): void {
-    if (this.#isOver) return;
-    this.isAbandoned = true;
-    this.#place?.runner.cancel(this.#place.id, this);
+    if (this.#state === "over") return;
+    this.#state = "abandoned";
+    this.#assigned?.runner.cancel(this.#assigned.id, this);
   }
 }
 
@@ -188,10 +236,10 @@ function progressDetails({ total, message }: Extract<FromWorker, { t: "progress"
   return { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
 }
 
-type Asker = (context: CallContext, request: unknown, key: string | undefined) => Promise<unknown>;
+type AskClient = (context: CallContext, request: unknown, key: string | undefined) => Promise<unknown>;
 
-/** The protocol checks the questions themselves before a client sees them. */
-const QUESTIONS: Readonly<Partial<Record<QuestionKind, Asker>>> = {
+/** The protocol layer checks the contents of questions. */
+const QUESTIONS: Readonly<Partial<Record<QuestionKind, AskClient>>> = {
   elicit: (context, request, key) =>
     isElicit(request) ? context.elicit(request, keyed(key)) : Promise.reject(senseless("elicit")),
   sample: (context, request, key) =>
@@ -204,7 +252,7 @@ function keyed(key: string | undefined): { readonly key?: string } {
   return key === undefined ? {} : { key };
 }
 
-/** Handlers in plain JavaScript ask what they like; the rest of a question is the client's to judge. */
+/** Handlers in JavaScript may ask anything: only the members that the server needs are checked. */
 function isElicit(request: unknown): request is ElicitForm | ElicitUrl {
   return (
     typeof request === "object" &&
@@ -225,7 +273,7 @@ function isSample(request: unknown): request is SampleRequest {
 }
 
 function senseless(what: string): OwlError {
-  return new OwlError("execution_error", `the handler's question (${what}) lacks what it must have`);
+  return new OwlError("execution_error", `the handler's question (${what}) lacks required members`);
 }
 
 function unanswerable(what: string): OwlError {

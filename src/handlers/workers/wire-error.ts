@@ -1,8 +1,8 @@
 import { ERROR_KINDS, type ErrorKind } from "../../errors/kinds.ts";
-import { isOwlError, OwlError } from "../../errors/owl-error.ts";
+import { isOwlError, OwlError, messageOf } from "../../errors/owl-error.ts";
 import type { WireError } from "./worker-protocol.ts";
 
-/** A refused question keeps its number, so that the server recognises its own refusal when it comes back. */
+/** Carries the number of the refused question, by which the server finds its original error. */
 export class QuestionRefused extends Error {
   readonly q: number;
 
@@ -13,7 +13,7 @@ export class QuestionRefused extends Error {
   }
 }
 
-/** What the handler's own schema says against its input or its output. */
+/** The issues of a schema that is checked in the worker. */
 export class SchemaRefused extends Error {
   readonly side: "input" | "output";
   readonly issues: readonly { readonly path: string; readonly message: string }[];
@@ -26,10 +26,9 @@ export class SchemaRefused extends Error {
   }
 }
 
-/** The file of a handler could not be loaded. */
 export class FileBroken extends OwlError {
   constructor(thrown: unknown) {
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    const reason = messageOf(thrown);
     super("execution_error", `its file could not be loaded: ${reason}`, {
       hint: "The operator must repair the file, or what it needs when it is loaded. The server's log names it.",
     });
@@ -51,7 +50,7 @@ export function toWireError(thrown: unknown): WireError {
   return { message: String(thrown) };
 }
 
-/** What a worker threw, as the pipeline wants it. The stack is the worker's: it says where the handler failed. */
+/** The stack is the worker's: it shows where the handler failed. */
 export function fromWireError({ message, kind, hint, facts, retryable, stack }: WireError): OwlError {
   const error = new OwlError(isErrorKind(kind) ? kind : "execution_error", message, {
     ...(hint !== undefined && { hint }),

@@ -20,7 +20,14 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** The context of one call on the worker's side: every word of it becomes a message. */
+type CallState =
+  | { readonly kind: "running" }
+  /** The client no longer waits, and the function may still run. Messages are dropped; charges still count. */
+  | { readonly kind: "cancelled"; readonly reason: Error }
+  /** The function has returned or thrown. */
+  | { readonly kind: "done"; readonly reason: Error | undefined };
+
+/** The context of one call on the worker's side: each method sends a message to the server. */
 export class WorkerContext implements CallContext {
   readonly principal: Principal;
   readonly traceId: string;
@@ -33,9 +40,7 @@ export class WorkerContext implements CallContext {
   #questions: Map<number, Waiting> | undefined;
   #asked = 0;
   #controller: AbortController | undefined;
-  #endedBy: Error | undefined;
-  #isSettled = false;
-  #hasOutcome = false;
+  #state: CallState = { kind: "running" };
   #startMs: number | undefined;
 
   constructor(id: number, wire: WireContext, send: (message: FromWorker) => void) {
@@ -50,7 +55,7 @@ export class WorkerContext implements CallContext {
     this.protocolVersion = wire.protocolVersion;
   }
 
-  /** How long the call has run, where somebody traces it. */
+  /** How long the call has run; set when it is traced. */
   get measured(): { readonly ms?: number } {
     return this.#startMs === undefined ? {} : { ms: performance.now() - this.#startMs };
   }
@@ -58,14 +63,15 @@ export class WorkerContext implements CallContext {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      if (this.#endedBy !== undefined) this.#controller.abort(this.#endedBy);
+      if (this.#state.kind !== "running" && this.#state.reason !== undefined)
+        this.#controller.abort(this.#state.reason);
     }
     return this.#controller.signal;
   }
 
-  /** Handlers take it from the context as they like: `const { progress } = context` must work. */
+  /** Arrow functions, so that `const { progress } = context` works. */
   progress: CallContext["progress"] = (done, { total, message } = {}) => {
-    if (this.#isSettled) return;
+    if (this.#state.kind !== "running") return;
     this.#send({
       t: "progress",
       id: this.#id,
@@ -76,7 +82,7 @@ export class WorkerContext implements CallContext {
   };
 
   log: CallContext["log"] = (level: LogLevel, data: unknown, logger?: string) => {
-    if (this.#isSettled) return;
+    if (this.#state.kind !== "running") return;
     this.#send({ t: "log", id: this.#id, level, data, ...(logger !== undefined && { logger }) });
   };
 
@@ -93,13 +99,13 @@ export class WorkerContext implements CallContext {
   charge: CallContext["charge"] = (amount) => {
     if (!Number.isFinite(amount) || amount < 0)
       throw new TypeError("charge() takes a finite amount that is not negative");
-    if (!this.#hasOutcome) this.#send({ t: "charge", id: this.#id, amount });
+    if (this.#state.kind !== "done") this.#send({ t: "charge", id: this.#id, amount });
   };
 
   listChanged: CallContext["listChanged"] = (list) => this.#send({ t: "listChanged", id: this.#id, list });
 
   closeStream: CallContext["closeStream"] = () => {
-    if (!this.#isSettled) this.#send({ t: "closeStream", id: this.#id });
+    if (this.#state.kind === "running") this.#send({ t: "closeStream", id: this.#id });
   };
 
   get sandbox(): HandlerSandbox {
@@ -119,27 +125,25 @@ export class WorkerContext implements CallContext {
   }
 
   cancel(reason: Error): void {
-    if (this.#endedBy !== undefined) return;
-    this.#endedBy = reason;
+    if (this.#state.kind !== "running") return;
+    this.#state = { kind: "cancelled", reason };
     this.#controller?.abort(reason);
-    this.#close();
+    this.#rejectQuestions();
   }
 
-  /** It has run. */
+  /** The function has returned or thrown. */
   settle(): void {
-    this.#hasOutcome = true;
-    this.#close();
+    this.#state = { kind: "done", reason: this.#state.kind === "cancelled" ? this.#state.reason : undefined };
+    this.#rejectQuestions();
   }
 
-  /** Nothing that the handler says from now on can reach anybody; what it charges still counts until it has run. */
-  #close(): void {
-    this.#isSettled = true;
+  #rejectQuestions(): void {
     for (const waiting of this.#questions?.values() ?? []) waiting.reject(tooLate());
     this.#questions = undefined;
   }
 
   #ask<T>(what: QuestionKind, request?: unknown, { key }: AskOptions = {}): Promise<T> {
-    if (this.#isSettled) return Promise.reject(tooLate());
+    if (this.#state.kind !== "running") return Promise.reject(tooLate());
     this.#asked += 1;
     const q = this.#asked;
     this.#questions ??= new Map();
@@ -157,12 +161,12 @@ export class WorkerContext implements CallContext {
 }
 
 function tooLate(): OwlError {
-  return new OwlError("execution_error", "the call is over: its client cannot be asked any more");
+  return new OwlError("execution_error", "the call has ended: its client cannot be asked");
 }
 
 function toPrincipal(value: unknown): Principal {
   if (isPrincipal(value)) return value;
-  throw new TypeError("the server named no principal");
+  throw new TypeError("the server sent no principal");
 }
 
 function isPrincipal(value: unknown): value is Principal {

@@ -1,6 +1,6 @@
 import { FileBroken, fromWireError, SchemaRefused, toWireError } from "./wire-error.ts";
 import { callFunction } from "./call-function.ts";
-import type { CallJournal } from "./call-journal.ts";
+import type { CallRegisters } from "./call-registers.ts";
 import { isCheckedHere, LoadedFile } from "./loaded-file.ts";
 import { WorkerContext } from "./worker-context.ts";
 import { wholeResult } from "../../capability/content.ts";
@@ -11,17 +11,17 @@ import type { FromWorker, Target, ToWorker } from "./worker-protocol.ts";
 
 type CallMessage = Extract<ToWorker, { t: "call" }>;
 
-export interface HostOptions {
+interface HostOptions {
   readonly importFile: (file: string) => Promise<unknown>;
-  /** Told of texts that stand in for files. */
+  /** Receives texts to import instead of files. */
   readonly keep?: (texts: Readonly<Record<string, string>>) => void;
   readonly send: (message: FromWorker) => void;
-  readonly journal?: CallJournal | undefined;
+  readonly registers?: CallRegisters | undefined;
 }
 
 const NO_CONTEXT = { principal: { id: "", scopes: [], claims: {} }, traceId: "", protocolVersion: "" };
 
-/** The worker's side of the protocol: imports files when they are needed, and runs what is in them. */
+/** The worker's side of the protocol: imports files when they are first needed, and calls what they export. */
 export class WorkerHost {
   readonly #options: HostOptions;
   readonly #targets = new Map<number, Target>();
@@ -34,7 +34,7 @@ export class WorkerHost {
   }
 
   receive(message: ToWorker): void {
-    if (isRequest(message) && this.#options.journal?.start(message.id) === false) {
+    if (isRequest(message) && this.#options.registers?.start(message.id) === false) {
       return this.#options.send({ t: "skipped", id: message.id });
     }
     this.#handle(message);
@@ -71,7 +71,7 @@ export class WorkerHost {
     this.#calls.set(id, context);
     try {
       const target = this.#targets.get(n);
-      if (target === undefined) throw new OwlError("internal", "the server did not say what to call");
+      if (target === undefined) throw new OwlError("internal", "the server did not announce the target");
       const file = this.#files.get(target.file);
       const output =
         file === undefined
@@ -205,7 +205,7 @@ function checkedOutput(schema: CompiledSchema | undefined, output: unknown): unk
   }));
 }
 
-/** The value as the schema understands it; most schemas answer at once, and then nobody waits. */
+/** The checked value; synchronous for most schemas. */
 function accepted(schema: CompiledSchema | undefined, value: unknown, side: "input" | "output"): unknown {
   if (schema === undefined) return value;
   return after(schema.check(value), (verdict: SchemaVerdict) => {
@@ -219,7 +219,7 @@ function after<T>(value: T | PromiseLike<T>, next: (value: T) => unknown): unkno
   return isThenable(value) ? value.then((settled) => next(settled)) : next(value);
 }
 
-/** Query builders and the like are no promises, but can be waited for. */
+/** Also for thenables that are not promises, such as query builders. */
 function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

@@ -1,36 +1,35 @@
-import { OwlError } from "../../errors/owl-error.ts";
+import { OwlError, messageOf } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { LaunchedWorker, LaunchWorker, WorkerExit } from "./launched-worker.ts";
+import type { LaunchedWorker, LaunchWorker, WorkerExit } from "./launch-process.ts";
 import { RemoteCall, type RemoteCallOptions, type RemoteTarget, type UseSandbox } from "./remote-call.ts";
-import { RestartPause } from "./restart-pause.ts";
 import { WorkerProcess } from "./worker-process.ts";
 
-/** Long enough that a busy machine does not look like a blocked worker. */
-const PULSE_MS = 200;
+/** Long enough that a worker on a busy machine is not taken for a blocked one. */
+const LIVENESS_INTERVAL_MS = 200;
 const MAX_FAILED_STARTS = 3;
-const LONGEST_END_MS = 3000;
+const CLOSE_TIMEOUT_MS = 3000;
 
-export interface WorkerPoolOptions {
+interface WorkerPoolOptions {
   readonly launch: LaunchWorker;
   readonly logger: Logger;
-  /** Workers that are kept; the second takes over at once when the first is blocked. */
+  /** How many workers are kept running; the second takes over when the first is blocked. */
   readonly size: number;
   readonly maxSize: number;
-  /** A worker serves the calls of one client only, since its children may be anybody's. */
+  /** A worker serves one client only, since processes that it started may outlive a call. */
   readonly isPerClient: boolean;
   readonly maxLineChars: number;
   readonly useSandbox?: UseSandbox | undefined;
-  /** The code of a file as it was when it was described, with what it imports. */
+  /** The code of a file, and of its imports, as they were when the file was described. */
   readonly sourcesOf: (file: string) => ReadonlyMap<string, string> | undefined;
   readonly onChanged: (remote: RemoteTarget) => void;
   readonly onListChanged: (list: string) => void;
-  /** A first worker is there, or there again: what must be asked of one worker is to be asked now. */
+  /** Another worker became the lead. Requests that one worker of the pool must serve are sent to it now. */
   readonly onLead: () => void;
 }
 
 /**
- * Workers that run the same code. All calls go to the first one that answers, so that what a file keeps in memory is
- * the same from call to call for as long as nothing is wrong; the others stand by.
+ * Workers that run the same code. All calls go to the first available one, so that calls share the memory of a file
+ * as long as no worker fails; the others are on standby.
  */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
@@ -41,13 +40,12 @@ export class WorkerPool {
   readonly #clearings = new Set<Promise<void>>();
   #launching = 0;
   #failedStarts = 0;
-  readonly #pause = new RestartPause();
-  #pulse: NodeJS.Timeout | undefined;
+  readonly #backoff = new RestartBackoff();
+  #livenessTimer: NodeJS.Timeout | undefined;
   #lead: WorkerProcess | undefined;
   #closing: Promise<void> | undefined;
-  /** Every process is gone. */
-  isOver = false;
-  #isRetired = false;
+  /** retired: takes no new work and closes when it has none left. over: every process has exited. */
+  #state: "serving" | "retired" | "closing" | "over" = "serving";
 
   constructor(options: WorkerPoolOptions) {
     this.#options = options;
@@ -62,16 +60,20 @@ export class WorkerPool {
     });
   }
 
-  /** Files are broken on the disk: workers that do not have them yet take these texts. */
+  /** Workers that import these files from now on take these texts: the files are broken on disk. */
   keep(sources: ReadonlyMap<string, string>): void {
     for (const [file, text] of sources) this.#sources.set(file, text);
     for (const worker of this.#workers) worker.keep(sources);
   }
 
-  /** Takes no more work, finishes what runs, and ends. */
+  /** Finishes its work and closes. */
   retire(): void {
-    this.#isRetired = true;
-    this.#endIfDone();
+    if (this.#state === "serving") this.#state = "retired";
+    this.#closeIfDone();
+  }
+
+  get isOver(): boolean {
+    return this.#state === "over";
   }
 
   close(): Promise<void> {
@@ -79,22 +81,20 @@ export class WorkerPool {
   }
 
   get #isClosed(): boolean {
-    return this.#closing !== undefined;
+    return this.#state === "closing" || this.#state === "over";
   }
 
   async #close(): Promise<void> {
-    clearInterval(this.#pulse);
+    this.#state = "closing";
+    clearInterval(this.#livenessTimer);
     const error = new OwlError("shutting_down", "the server is stopping");
     for (const call of this.#queue.splice(0)) call.fail(error);
     const gone = Promise.all([...this.#workers.map((worker) => worker.close()), ...this.#launches]);
     const cleared = gone.then(() => Promise.all(this.#clearings));
-    await Promise.race([cleared, this.#patience()]);
-    this.isOver = true;
-  }
-
-  /** A process that cannot even be killed must not keep the server from ending. */
-  #patience(): Promise<void> {
-    return new Promise((resolve) => setTimeout(resolve, LONGEST_END_MS).unref());
+    // A process that cannot be killed must not block the server's exit.
+    const timeout = new Promise<void>((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref());
+    await Promise.race([cleared, timeout]);
+    this.#state = "over";
   }
 
   #place(call: RemoteCall): void {
@@ -107,10 +107,10 @@ export class WorkerPool {
       return;
     }
     worker.dispatch(call);
-    this.#pulse ??= setInterval(this.#beat, PULSE_MS).unref();
+    this.#livenessTimer ??= setInterval(this.#checkLiveness, LIVENESS_INTERVAL_MS).unref();
   }
 
-  /** Between a save and the look at it the disk may hold what was never served: the call gets what was. */
+  /** A file may change before the watcher sees it. When it cannot be loaded, the call is retried with the served code. */
   #tryAgain(call: RemoteCall): boolean {
     const { job, isSecondTry } = call;
     const sources = job.op === "describe" || isSecondTry ? undefined : this.#options.sourcesOf(job.remote.target.file);
@@ -124,27 +124,27 @@ export class WorkerPool {
   #choose(call: RemoteCall): WorkerProcess | undefined {
     let second: WorkerProcess | undefined;
     for (const worker of this.#workers) {
-      if (!worker.canTake || !this.#mayServe(worker, call)) continue;
+      if (!worker.isAvailable || !this.#mayServe(worker, call)) continue;
       const isFree = call.isExclusive ? worker.size === 0 : !worker.hasExclusive;
       if (isFree) return worker;
       if (!worker.hasExclusive || !call.isExclusive) second ??= worker;
     }
-    // Sharing with a call that may have to be killed is the last resort.
+    // Shares a worker with an exclusive call only when no other worker can be started.
     return this.#canGrow(call.client) ? undefined : second;
   }
 
-  /** What the server itself asks of a file is asked of a worker that has served no client: its answer counts for all. */
+  /** Jobs of the server run in a worker that has served no client: their results apply to all clients. */
   #mayServe({ client }: WorkerProcess, call: RemoteCall): boolean {
     return !this.#options.isPerClient || client === undefined || client === call.client;
   }
 
-  readonly #beat = (): void => {
-    // What has arrived already is read first: a busy server must not blame its workers.
+  readonly #checkLiveness = (): void => {
+    // Messages that have arrived are read first, so that a busy server does not take its workers for stuck.
     setImmediate(() => {
-      for (const worker of this.#workers) worker.checkPulse();
+      for (const worker of this.#workers) worker.checkLiveness();
       if (this.#workers.every(({ size }) => size === 0)) {
-        clearInterval(this.#pulse);
-        this.#pulse = undefined;
+        clearInterval(this.#livenessTimer);
+        this.#livenessTimer = undefined;
       }
     });
   };
@@ -157,13 +157,13 @@ export class WorkerPool {
       this.#failedStarts = 0;
       this.#options.onLead();
     }
-    if (!this.#isRetired) this.#fill();
-    else this.#endIfDone();
+    if (this.#state === "serving") this.#fill();
+    else this.#closeIfDone();
   };
 
   #fill(): void {
     if (!this.#isStarting && this.#workers.length < this.#options.size) this.#spawn();
-    // A worker that is ready for a client that has none yet.
+    // Keeps one worker free for a new client.
     else if (this.#options.isPerClient && !this.#workers.some(({ client }) => client === undefined)) this.#grow();
   }
 
@@ -175,7 +175,7 @@ export class WorkerPool {
     return this.#workers.length + this.#launching >= this.#options.maxSize;
   }
 
-  /** Where each client has workers of its own, one client may have half of all. */
+  /** With workers per client, one client may have at most half of them. */
   #mayHaveMore(client: string | undefined): boolean {
     const { isPerClient, maxSize } = this.#options;
     if (!isPerClient || client === undefined) return true;
@@ -192,7 +192,7 @@ export class WorkerPool {
     else if (this.#options.isPerClient) this.#makeRoom(client);
   }
 
-  /** Of the workers that serve other clients, the one that was idle for longest ends. A new one follows for what is queued. */
+  /** Closes the longest idle worker of another client; its exit starts a new one for the queued calls. */
   #makeRoom(client: string | undefined): void {
     if (this.#queue.length === 0 || this.#workers.some(({ isClosing }) => isClosing)) return;
     const idle = this.#workers.filter((worker) => worker.size === 0 && worker.client !== client);
@@ -202,7 +202,7 @@ export class WorkerPool {
 
   #spawn(): void {
     this.#launching += 1;
-    const pauseMs = this.#pause.leftMs();
+    const pauseMs = this.#backoff.leftMs();
     if (pauseMs > 0) setTimeout(this.#start, pauseMs).unref();
     else this.#start();
   }
@@ -211,8 +211,8 @@ export class WorkerPool {
     if (this.#isClosed) return;
     const launch = this.#launch().catch((error: unknown) => {
       this.#launching -= 1;
-      this.#pause.ended({ livedMs: 0, wasReady: false, isForCall: false });
-      this.#onFailedStart(error instanceof Error ? error.message : String(error));
+      this.#backoff.ended({ livedMs: 0, wasReady: false, isForCall: false });
+      this.#onFailedStart(messageOf(error));
     });
     this.#launches.add(launch);
     void launch.then(() => this.#launches.delete(launch));
@@ -240,11 +240,11 @@ export class WorkerPool {
     if (this.#isClosed) await worker.close();
   }
 
-  /** The disk of a sandbox may take its time: neither the calls of a worker that is gone nor the next one wait for it. */
+  /** Removing a sandbox's disk may take long: only `close` waits for it. */
   #followClearing({ cleared }: LaunchedWorker): void {
     if (cleared === undefined) return;
     const clearing = cleared.catch((error: unknown) =>
-      this.#options.logger.error("the sandbox of handlers was not cleared up", { error }),
+      this.#options.logger.error("the sandbox of a handler worker was not cleaned up", { error }),
     );
     this.#clearings.add(clearing);
     void clearing.then(() => this.#clearings.delete(clearing));
@@ -254,14 +254,14 @@ export class WorkerPool {
     this.#workers.splice(this.#workers.indexOf(worker), 1);
     if (this.#lead === worker) this.#lead = undefined;
     if (this.#isClosed) return;
-    if (this.#isRetired && this.#queue.length === 0) return this.#endIfDone();
+    if (this.#state === "retired" && this.#queue.length === 0) return this.#closeIfDone();
     if (worker.isClosing) return this.#onFree();
     const { isReady: wasReady, isEndedForCall: isForCall } = worker;
-    const pause = Math.round(this.#pause.ended({ livedMs, wasReady, isForCall }));
-    const facts = { reason, last_words: worker.lastWords, pause_ms: pause };
+    const pause = Math.round(this.#backoff.ended({ livedMs, wasReady, isForCall }));
+    const facts = { reason, last_words: worker.lastOutput, pause_ms: pause };
     this.#options.logger.error("a worker process of handlers ended", facts);
-    if (!worker.isReady) return this.#onFailedStart(`${reason}\n${worker.lastWords}`.trim());
-    // After the calls of the one that is gone have come back.
+    if (!worker.isReady) return this.#onFailedStart(`${reason}\n${worker.lastOutput}`.trim());
+    // After the calls of the ended worker were returned.
     setImmediate(() => {
       this.#onFree();
     });
@@ -277,8 +277,46 @@ export class WorkerPool {
     if (this.#queue.length > 0) this.#grow();
   }
 
-  #endIfDone(): void {
-    if (this.#isRetired && this.#queue.length === 0 && !this.#workers.some(({ isNeeded }) => isNeeded))
+  #closeIfDone(): void {
+    if (this.#state === "retired" && this.#queue.length === 0 && !this.#workers.some(({ isNeeded }) => isNeeded))
       void this.close();
+  }
+}
+
+const FIRST_PAUSE_MS = 100;
+/** When handlers crash their process, calls of other clients wait for at most this long. */
+const LONGEST_AFTER_CRASH_MS = 1000;
+/** A process that failed to start will probably fail again. */
+const LONGEST_AFTER_FAILED_START_MS = 10_000;
+/** A worker that ran for this long did not fail because of its start. */
+const STEADY_MS = 10_000;
+
+interface EndedWorker {
+  readonly livedMs: number;
+  /** Whether it became ready. */
+  readonly wasReady: boolean;
+  /** The server killed it because a call did not stop. */
+  readonly isForCall: boolean;
+}
+
+/** Exponential backoff for starting the next worker. */
+export class RestartBackoff {
+  #backoffMs = 0;
+  #endedAtMs = 0;
+
+  /** Returns the pause before the next start. There is no new pause after a worker that was killed for a call. */
+  ended({ livedMs, wasReady, isForCall }: EndedWorker, nowMs: number = performance.now()): number {
+    if (isForCall && wasReady) return this.leftMs(nowMs);
+    const longestMs = wasReady ? LONGEST_AFTER_CRASH_MS : LONGEST_AFTER_FAILED_START_MS;
+    const isSteady = wasReady && livedMs > STEADY_MS;
+    this.#backoffMs = isSteady ? 0 : Math.min(longestMs, Math.max(FIRST_PAUSE_MS, this.#backoffMs * 2));
+    this.#endedAtMs = nowMs;
+    return this.#backoffMs;
+  }
+
+  /** The rest of the pause, which starts at the end of the last worker. */
+  leftMs(nowMs: number = performance.now()): number {
+    if (nowMs - this.#endedAtMs > STEADY_MS) this.#backoffMs = 0;
+    return Math.max(0, this.#endedAtMs + this.#backoffMs - nowMs);
   }
 }

@@ -1,82 +1,90 @@
 import { NumberedSlots } from "../../platform/slots.ts";
-import { OwlError } from "../../errors/owl-error.ts";
+import { OwlError, messageOf } from "../../errors/owl-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { JsonLines } from "./json-lines.ts";
-import { type LaunchedWorker, logOutputs, type WorkerExit } from "./launched-worker.ts";
-import type { CallRunner, RemoteCall, RemoteTarget } from "./remote-call.ts";
-import { isFromWorker } from "./worker-messages.ts";
-import type { FromWorker, ToWorker, WireContext } from "./worker-protocol.ts";
+import { type LaunchedWorker, logOutputs, type WorkerExit } from "./launch-process.ts";
+import { type CallRunner, type RemoteCall, type RemoteTarget, TargetNumbers } from "./remote-call.ts";
+import { type FromWorker, type ToWorker, type WireContext, isFromWorker } from "./worker-protocol.ts";
 
-/** After a call was cancelled its worker has this long to show that it still lives. */
+/** After a cancel, the worker must send something within this time. */
 const CANCEL_GRACE_MS = 500;
-/** A call that runs on for so long after its end costs its worker: that takes no more, and ends when the others are done. */
+/** A cancelled call may run on for this long. Then its worker takes no more calls and is killed when the others have ended. */
 export const RUN_ON_MS = 300_000;
 /**
- * A worker ends by itself when its stream does; one that lives on is ended after this time, since its calls wait for that.
- * One that is on its way out keeps its exit code, however long that takes: the kernel kills nothing that exits already.
+ * A worker whose stream has closed is killed after this time, since its calls wait for its exit. A process that is exiting
+ * keeps its exit code: a signal has no effect on it.
  */
 const END_GRACE_MS = 1000;
 const KEPT_LINES = 5;
 
-export interface WorkerEvents {
-  /** It can take calls, or takes them again. */
+type WorkerState =
+  /** Before the worker's first message. */
+  | { readonly kind: "starting" }
+  | { readonly kind: "ready" }
+  /** Sent nothing for a whole liveness interval. Calls that it has not started are revoked; it is ready again when it answers. */
+  | { readonly kind: "stuck" }
+  /** Its stream is closed, by the server or by the worker, and the process still runs. */
+  | {
+      readonly kind: "ending";
+      readonly by: "server" | "worker";
+      readonly wasReady: boolean;
+      readonly isKilled?: boolean;
+    }
+  | { readonly kind: "over"; readonly by: "server" | "worker"; readonly wasReady: boolean };
+
+interface WorkerEvents {
+  /** The worker can take calls, or takes them again. */
   readonly onFree: () => void;
-  /** Nobody runs this call: it must go elsewhere. */
+  /** The worker has not started this call: another one must run it. */
   readonly onReturned: (call: RemoteCall) => void;
-  /** The file of this call could not be loaded. Whether the call goes on elsewhere. */
+  /** The file of this call could not be loaded. Returns whether the call is run again elsewhere. */
   readonly onUnloaded: (call: RemoteCall) => boolean;
   readonly onChanged: (remote: RemoteTarget) => void;
   readonly onListChanged: (list: string) => void;
   readonly onExit: (worker: WorkerProcess, exit: WorkerExit) => void;
 }
 
-export interface WorkerProcessOptions extends WorkerEvents {
+interface WorkerProcessOptions extends WorkerEvents {
   readonly launched: LaunchedWorker;
   readonly logger: Logger;
   readonly maxLineChars: number;
-  /** Texts that stand in for files that are broken on the disk. */
+  /** Texts to import instead of files that are broken on disk. */
   readonly sources: ReadonlyMap<string, string>;
 }
 
-/** One worker as the server sees it: what it was given, what it said last, and whether it still answers. */
+/** The server's side of one worker process: its calls, its messages, and whether it still answers. */
 export class WorkerProcess implements CallRunner {
   readonly #options: WorkerProcessOptions;
   readonly #lines: JsonLines;
   readonly #calls = new NumberedSlots<RemoteCall>();
-  readonly #numbers = new Map<RemoteTarget, number>();
-  readonly #targets: RemoteTarget[] = [];
+  readonly #targets: TargetNumbers;
   readonly #lastLines: string[] = [];
-  /** Taken back while the worker did not answer; it has not seen them yet. */
+  /** Revoked while the worker was stuck; it has not seen that yet. */
   readonly #revoked = new Set<number>();
+  #state: WorkerState = { kind: "starting" };
   #lastId = 0;
   #exclusive = 0;
   #heard = 0;
   #pingedAt: number | undefined;
-  #killedFor: string | undefined;
-  #isCutOff = false;
-  /** It closed its stream and lived on: the server ended it. */
-  #wasLeft = false;
-  isReady = false;
-  isStuck = false;
+  #killed: { readonly reason: string; readonly isForCall: boolean } | undefined;
+  /** Set when a cancelled call runs on: the worker ends when no other call needs it. */
   #leavingFor: string | undefined;
-  /** The server ends it because it is not needed. */
-  isClosing = false;
-  isOver = false;
   /** The client of its first call. */
   client: string | undefined;
   usedAtMs = 0;
-  /** A call did not stop when it should: its process was ended for that, and for nothing else. */
-  isEndedForCall = false;
 
   constructor(options: WorkerProcessOptions) {
     this.#options = options;
     const { launched, logger, maxLineChars } = options;
+    this.#targets = new TargetNumbers((n, target) =>
+      this.#lines.send({ t: "target", n, target: { ...target, file: this.#inside(target.file) } } satisfies ToWorker),
+    );
     this.#lines = new JsonLines({
       stream: launched.stream,
       maxLineChars,
       assertLine: (line) => this.#assertLine(line),
       onMessage: (message) => this.#receive(message),
-      onEnd: () => this.#onLineEnd(),
+      onEnd: () => this.#onStreamEnd(),
     });
     this.keep(options.sources);
     logOutputs(launched, logger, (line) => {
@@ -94,24 +102,37 @@ export class WorkerProcess implements CallRunner {
     return this.#exclusive > 0;
   }
 
-  get canTake(): boolean {
-    return (
-      this.isReady &&
-      !this.isOver &&
-      !this.isClosing &&
-      !this.#isCutOff &&
-      !this.isStuck &&
-      this.#leavingFor === undefined
-    );
+  get isReady(): boolean {
+    const state = this.#state;
+    return state.kind === "ending" || state.kind === "over" ? state.wasReady : state.kind !== "starting";
   }
 
-  /** Whether somebody still waits for something that runs here. */
+  get isOver(): boolean {
+    return this.#state.kind === "over";
+  }
+
+  /** Whether the server ends it, or has ended it, because it is not needed. */
+  get isClosing(): boolean {
+    const state = this.#state;
+    return (state.kind === "ending" || state.kind === "over") && state.by === "server";
+  }
+
+  /** Whether it was killed because a call did not stop, and for no other reason. */
+  get isEndedForCall(): boolean {
+    return this.#killed?.isForCall === true;
+  }
+
+  get isAvailable(): boolean {
+    return this.#state.kind === "ready" && this.#leavingFor === undefined;
+  }
+
+  /** Whether a caller still waits for one of its calls. */
   get isNeeded(): boolean {
     return this.#calls.entries().some(([, { isAbandoned }]) => !isAbandoned);
   }
 
-  /** The last that it printed, to explain why it could not start. */
-  get lastWords(): string {
+  /** The last lines that it printed, to explain a failed start. */
+  get lastOutput(): string {
     return this.#lastLines.join("\n");
   }
 
@@ -122,72 +143,69 @@ export class WorkerProcess implements CallRunner {
     this.client ??= call.client;
     this.usedAtMs = performance.now();
     if (call.isExclusive) this.#exclusive += 1;
-    call.placeIn(this, id);
-    const { job } = call;
-    if (job.op === "describe") {
-      return this.#lines.send({ t: "describe", id, file: this.#inside(job.file) } satisfies ToWorker);
-    }
-    const n = this.#numberOf(job.remote);
-    if (job.op === "watch") return this.#lines.send({ t: "watch", id, n } satisfies ToWorker);
-    const { op, input } = job;
-    this.#lines.send({ t: "call", id, n, op, input, ctx: wireContext(call) } satisfies ToWorker);
+    call.assignTo(this, id);
+    const request = call.toRequest(id, this.#targets, wireContext(call));
+    this.#lines.send(request.t === "describe" ? { ...request, file: this.#inside(request.file) } : request);
   }
 
-  /** From now on it imports these texts in place of the files. */
+  /** From now on the worker imports these texts instead of the files. */
   keep(sources: ReadonlyMap<string, string>): void {
     if (sources.size === 0 || this.isOver) return;
     const texts = Object.fromEntries([...sources].map(([file, text]) => [this.#inside(file), text]));
     this.#lines.send({ t: "sources", texts } satisfies ToWorker);
   }
 
-  /** Called now and then while it has calls. A worker that let a whole round pass without a word is stuck. */
-  checkPulse(): void {
+  /** Called at intervals while it has calls. A worker that sent nothing since the last ping is stuck. */
+  checkLiveness(): void {
     if (this.isOver || this.#calls.size === 0) return;
-    if (this.#pingedAt === this.#heard) return this.#takeBack();
+    if (this.#pingedAt === this.#heard) return this.#revokeWaiting();
     this.#pingedAt = this.#heard;
     this.#lines.send({ t: "ping" } satisfies ToWorker);
   }
 
-  kill(reason: string): void {
-    this.#killedFor ??= reason;
+  #kill(reason: string, isForCall = false): void {
+    this.#killed ??= { reason, isForCall };
     this.#options.launched.kill();
   }
 
-  /** Ends it as it would end by itself. Resolves when the process is gone: it may still write until then. */
+  /** Closes its stream, after which it exits. Resolves when the process is gone: it may write until then. */
   async close(): Promise<void> {
-    this.isClosing = true;
+    this.#setEnding("server");
     this.#lines.flush();
     this.#lines.end("it is not needed any more");
     await this.#options.launched.exited;
   }
 
-  /** Nothing reaches it any more: a call that came now would be lost with it, and never have run. */
-  #onLineEnd(): void {
-    this.#isCutOff = true;
+  #setEnding(by: "server" | "worker"): void {
+    if (!this.isOver) this.#state = { kind: "ending", by, wasReady: this.isReady };
+  }
+
+  #onStreamEnd(): void {
     if (this.isOver) return;
-    const endIt = (): void => {
-      this.#wasLeft = !this.isClosing && !this.isOver;
+    if (this.#state.kind !== "ending") this.#setEnding("worker");
+    const kill = (): void => {
+      if (this.#state.kind === "ending") this.#state = { ...this.#state, isKilled: true };
       this.#options.launched.kill();
     };
-    setTimeout(endIt, END_GRACE_MS).unref();
+    setTimeout(kill, END_GRACE_MS).unref();
   }
 
   #assertLine(line: string): void {
     try {
       this.#options.launched.assertLine?.(line);
     } catch (error) {
-      this.kill(`it sent what is not read: ${error instanceof Error ? error.message : String(error)}`);
+      this.#kill(`it sent a message that is refused: ${messageOf(error)}`);
       throw error;
     }
   }
 
   #receive(message: unknown): void {
-    if (!isFromWorker(message)) return this.kill("it sent what is no message");
+    if (!isFromWorker(message)) return this.#kill("it sent an invalid message");
     this.#heard += 1;
     if (message.t === "done" || message.t === "fail") this.#settle(message);
     else if ("id" in message && message.t !== "skipped") this.#pass(message);
     else this.#note(message);
-    if (this.isStuck && this.#revoked.size === 0) this.#restore();
+    if (this.#state.kind === "stuck" && this.#revoked.size === 0) this.#restore();
     if (message.t === "done" || message.t === "fail" || message.t === "hello") this.#options.onFree();
   }
 
@@ -198,16 +216,16 @@ export class WorkerProcess implements CallRunner {
     if (!isUnloaded || !this.#options.onUnloaded(call)) call.settle(message);
   }
 
-  /** What the worker says about itself. */
+  /** Messages that belong to no running call. */
   #note(message: FromWorker): void {
     switch (message.t) {
       case "skipped":
         return this.#onSkipped(message.id);
       case "hello":
-        this.isReady = true;
+        if (this.#state.kind === "starting") this.#state = { kind: "ready" };
         return undefined;
       case "changed": {
-        const remote = this.#targets[message.n];
+        const remote = this.#targets.at(message.n);
         return remote === undefined ? undefined : this.#options.onChanged(remote);
       }
       case "notice":
@@ -219,28 +237,28 @@ export class WorkerProcess implements CallRunner {
 
   #pass(message: FromWorker & { readonly id: number }): void {
     const call = this.#calls.get(message.id);
-    if (call !== undefined) call.hear(message, (answer) => this.#lines.send(answer));
+    if (call !== undefined) call.receive(message, (answer) => this.#lines.send(answer));
     else if (message.t === "listChanged") this.#options.onListChanged(message.list);
   }
 
-  /** Whatever it has not begun goes to other workers; what it has begun stays, for it may come to its senses. */
-  #takeBack(): void {
-    const { journal } = this.#options.launched;
-    this.isStuck = true;
-    if (journal === undefined) return;
-    const started = journal.revoke();
+  /** Revokes the calls that it has not started, so that other workers run them. Started calls stay: it may recover. */
+  #revokeWaiting(): void {
+    const { registers } = this.#options.launched;
+    if (this.#state.kind === "ready") this.#state = { kind: "stuck" };
+    if (registers === undefined) return;
+    const started = registers.revoke();
     for (const [id, call] of this.#calls.entries()) {
       if (id <= started) continue;
       this.#take(id);
       this.#revoked.add(id);
       this.#options.onReturned(call);
     }
-    if (this.#revoked.size === 0) journal.restore();
+    if (this.#revoked.size === 0) registers.restore();
   }
 
   #restore(): void {
-    this.isStuck = false;
-    this.#options.launched.journal?.restore();
+    this.#state = { kind: "ready" };
+    this.#options.launched.registers?.restore();
     this.#options.onFree();
   }
 
@@ -257,47 +275,30 @@ export class WorkerProcess implements CallRunner {
     const heard = this.#heard;
     const check = (): void => {
       if (this.isOver || this.#calls.get(id) === undefined) return;
-      if (call.isExclusive) this.#endFor(`${call.what} went on after it was stopped`);
-      else if (this.#heard === heard) this.#endFor(`${call.what} blocked it beyond its time`);
+      if (call.isExclusive) this.#kill(`${call.what} went on after it was cancelled`, true);
+      else if (this.#heard === heard) this.#kill(`${call.what} blocked it beyond its timeout`, true);
       else setTimeout(() => this.#leaveFor(id, call), RUN_ON_MS).unref();
       this.#options.onFree();
     };
-    // What has arrived already is read first: a busy server must not blame its workers.
+    // Messages that have arrived are read first, so that a busy server does not kill its workers.
     setTimeout(() => setImmediate(check), CANCEL_GRACE_MS).unref();
   }
 
   #leaveFor(id: number, call: RemoteCall): void {
     if (this.isOver || this.#calls.get(id) !== call) return;
-    this.#leavingFor ??= `${call.what} ran on long after it was stopped`;
-    this.#endIfLeft();
+    this.#leavingFor ??= `${call.what} ran on long after it was cancelled`;
+    this.#endIfUnneeded();
   }
 
-  /** Nothing runs any more that somebody waits for. */
-  #endIfLeft(): void {
-    if (this.#leavingFor !== undefined && !this.isOver && !this.isNeeded) this.#endFor(this.#leavingFor);
-  }
-
-  #endFor(reason: string): void {
-    this.isEndedForCall = true;
-    this.kill(reason);
+  #endIfUnneeded(): void {
+    if (this.#leavingFor !== undefined && !this.isOver && !this.isNeeded) this.#kill(this.#leavingFor, true);
   }
 
   #take(id: number): RemoteCall | undefined {
     const call = this.#calls.delete(id);
     if (call?.isExclusive === true) this.#exclusive -= 1;
-    if (this.#leavingFor !== undefined) this.#endIfLeft();
+    this.#endIfUnneeded();
     return call;
-  }
-
-  #numberOf(remote: RemoteTarget): number {
-    let n = this.#numbers.get(remote);
-    if (n === undefined) {
-      n = this.#targets.push(remote) - 1;
-      this.#numbers.set(remote, n);
-      const target = { ...remote.target, file: this.#inside(remote.target.file) };
-      this.#lines.send({ t: "target", n, target } satisfies ToWorker);
-    }
-    return n;
   }
 
   #inside(file: string): string {
@@ -305,18 +306,20 @@ export class WorkerProcess implements CallRunner {
   }
 
   #onExit(exit: WorkerExit): void {
-    this.isOver = true;
-    const { journal } = this.#options.launched;
-    const started = journal === undefined ? this.#lastId : journal.revoke();
-    journal?.close();
+    const { isReady: wasReady, isClosing } = this;
+    const before = this.#state;
+    this.#state = { kind: "over", by: isClosing ? "server" : "worker", wasReady };
+    const { registers } = this.#options.launched;
+    const started = registers === undefined ? this.#lastId : registers.revoke();
+    registers?.close();
     this.#lines.end("it ended");
-    const reason = this.#killedFor ?? exit.reason ?? describeExit(exit, this.#wasLeft);
+    const reason = this.#killed?.reason ?? exit.reason ?? describeExit(exit, before);
     const calls = this.#calls.entries();
     for (const [id] of calls) this.#calls.delete(id);
     this.#options.onExit(this, { ...exit, reason });
     for (const [id, call] of calls) {
-      if (id > started && this.isReady) this.#options.onReturned(call);
-      else if (this.isClosing) call.fail(ended(call, reason));
+      if (id > started && wasReady) this.#options.onReturned(call);
+      else if (isClosing) call.fail(ended(call, reason));
       else call.lose(ended(call, reason));
     }
   }
@@ -328,9 +331,10 @@ function wireContext({ context, traceparent, tracestate }: RemoteCall): WireCont
   return { principal, traceId, sessionId, protocolVersion, traceparent, tracestate };
 }
 
-function describeExit({ code, signal }: WorkerExit, wasLeft: boolean): string {
-  // An exit code is its own, also when it was killed in the meantime.
-  if (wasLeft && signal === "SIGKILL") return "it closed its line to the server, and was ended";
+function describeExit({ code, signal }: WorkerExit, before: WorkerState): string {
+  const wasKilled = before.kind === "ending" && before.by === "worker" && before.isKilled === true;
+  // The exit code is the worker's own, even when it was killed while it exited.
+  if (wasKilled && signal === "SIGKILL") return "it closed its stream to the server and was killed";
   return signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`;
 }
 

@@ -1,5 +1,5 @@
 import type { LogLevel } from "../../capability/context.ts";
-import type { Changes } from "../../capability/changes.ts";
+import type { Changes } from "../../capability/registry.ts";
 import type { Conversation } from "../../call/call.ts";
 import type { ClientCapabilities } from "../exchange.ts";
 import type { JsonRpcNotification } from "../json-rpc.ts";

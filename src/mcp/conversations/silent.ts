@@ -1,4 +1,4 @@
-import type { Changes } from "../../capability/changes.ts";
+import type { Changes } from "../../capability/registry.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Conversation } from "../../call/call.ts";
 

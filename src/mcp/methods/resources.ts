@@ -1,7 +1,7 @@
 import * as z from "zod";
-import type { ReadWish } from "../../capability/context.ts";
+import type { ReadOptions } from "../../capability/context.ts";
 import type { ResourceDefinition } from "../../capability/define.ts";
-import { META } from "../../capability/meta-keys.ts";
+import { META } from "../../capability/content.ts";
 import type { Resource } from "../../capability/registry.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Exchange } from "../exchange.ts";
@@ -10,7 +10,7 @@ import { paginate } from "../paginate.ts";
 import { quotaMeta } from "../request-envelope.ts";
 import { isModern } from "../versions.ts";
 import { runWithQuestions } from "./run-with-questions.ts";
-import { skillFilter } from "../../capability/skill-filter.ts";
+import { skillFilter } from "../../capability/skill.ts";
 
 const PAGE_SIZE = 50;
 
@@ -70,7 +70,7 @@ export async function readResource(
   { uri, _meta }: ReadParams,
   exchange: Exchange,
 ): Promise<Record<string, unknown>> {
-  const wish = readWish(_meta?.[META.wish]);
+  const wish = readWish(_meta?.[META.read]);
   return runWithQuestions(mcp, exchange, {
     boundTo: ["resources/read", uri],
     run: async (call) => {
@@ -89,11 +89,11 @@ const WISH = z.strictObject({
   ifNoneMatch: z.string().max(1024).optional(),
 });
 
-function readWish(value: unknown): ReadWish | undefined {
+function readWish(value: unknown): ReadOptions | undefined {
   if (value === undefined) return undefined;
   const { success, data } = WISH.safeParse(value);
   if (!success) {
-    throw new OwlError("invalid_params", `_meta["${META.wish}"] must be an object with range or ifNoneMatch`, {
+    throw new OwlError("invalid_params", `_meta["${META.read}"] must be an object with range or ifNoneMatch`, {
       hint: 'write {"range": "bytes=0-99"}, or {"ifNoneMatch": "sha256:…"} with the digest of what you have',
     });
   }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import * as z from "zod";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import { ADMIN_SCOPE, type Principal } from "../../auth/principal.ts";
-import { requireScope } from "../../auth/require-scope.ts";
+import { requireScope } from "../../auth/protected-resource.ts";
 import type { LoginFacts, SessionAnswer } from "../../operator/contract.ts";
 import {
   isSameSecret,

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { finished, pipeline } from "node:stream/promises";
-import { byteRange } from "../../capability/byte-range.ts";
+import { byteRange } from "../../capability/content.ts";
 import type { OpenFiles } from "../../call/workspace-files.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { bytesOfDigest } from "./content-digest.ts";

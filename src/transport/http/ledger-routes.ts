@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { ADMIN_SCOPE } from "../../auth/principal.ts";
-import { requireScope } from "../../auth/require-scope.ts";
+import { requireScope } from "../../auth/protected-resource.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { parseHead } from "../../governance/ledger/checkpoint.ts";
 import { exportRows, toReadable } from "../../governance/ledger/export.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { ADMIN_SCOPE, type Principal } from "../../auth/principal.ts";
-import { requireScope } from "../../auth/require-scope.ts";
+import { requireScope } from "../../auth/protected-resource.ts";
 import type { Config } from "../../config/schema.ts";
 import { isLoopbackHost } from "../../config/value-rules.ts";
 import { OwlError } from "../../errors/owl-error.ts";

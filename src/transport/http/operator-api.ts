@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { ADMIN_SCOPE, isOperator } from "../../auth/principal.ts";
-import { requireScope } from "../../auth/require-scope.ts";
+import { requireScope } from "../../auth/protected-resource.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Approval } from "../../governance/approval/approvals.ts";
 import { type Quota, toQuota } from "../../governance/quota.ts";

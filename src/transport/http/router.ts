@@ -1,9 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Authenticator } from "../../auth/authenticator.ts";
-import { challenge } from "../../auth/challenge.ts";
+import { challenge, protectedResourceMetadata, requireScope } from "../../auth/protected-resource.ts";
 import { ADMIN_SCOPE, ANONYMOUS, type Principal } from "../../auth/principal.ts";
-import { protectedResourceMetadata } from "../../auth/protected-resource-metadata.ts";
-import { requireScope } from "../../auth/require-scope.ts";
 import { FORWARD_PATH } from "../../cluster/forward-connection.ts";
 import type { Config } from "../../config/schema.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";

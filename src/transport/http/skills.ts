@@ -1,6 +1,5 @@
-import type { ResourceContents } from "../../capability/content.ts";
-import type { ReadWish } from "../../capability/context.ts";
-import { type ContentFacts, META } from "../../capability/meta-keys.ts";
+import { type ResourceContents, type ContentFacts, META } from "../../capability/content.ts";
+import type { ReadOptions } from "../../capability/context.ts";
 import { isOwlError, type OwlError } from "../../errors/owl-error.ts";
 import { quotaHeaders } from "../../governance/quota.ts";
 import type { Call } from "../../call/call.ts";
@@ -45,7 +44,7 @@ function callOf(mcp: Mcp, { request, response, principal, label, traceId }: Http
   const caller = { principal, label, transport: "http", protocolVersion: PLAIN_VERSION, sessionId: undefined } as const;
   const range = request.method === "HEAD" ? undefined : header(request, "range");
   const [ifNoneMatch, ifRange] = [header(request, "if-none-match"), header(request, "if-range")];
-  const wish: ReadWish = {
+  const wish: ReadOptions = {
     ...(range !== undefined && { range }),
     ...(ifNoneMatch !== undefined && { ifNoneMatch }),
     ...(ifRange !== undefined && { ifRange }),

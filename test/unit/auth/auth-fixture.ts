@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { AuthConfig } from "../../../src/auth/auth-config.ts";
+import type { AuthConfig } from "../../../src/auth/authenticator.ts";
 import { OwlError } from "../../../src/errors/owl-error.ts";
 import type { LogFields, Logger } from "../../../src/telemetry/logger.ts";
 

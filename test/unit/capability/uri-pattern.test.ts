@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { SPELLINGS } from "../../../src/capability/uri-spelling.ts";
-import { UriPattern } from "../../../src/capability/uri-pattern.ts";
+import { UriPattern, SPELLINGS } from "../../../src/capability/uri-pattern.ts";
 
 const FILES = new UriPattern("sandbox://{id}/{+path}{?offset,length}");
 

@@ -1,10 +1,9 @@
 import { createServer, type Server } from "node:http";
 import { once } from "node:events";
 import { afterEach, expect, test, vi } from "vitest";
-import { Changes } from "../../../src/capability/changes.ts";
+import { Changes, type Tool } from "../../../src/capability/registry.ts";
 import type { CallContext } from "../../../src/capability/context.ts";
 import { compileTool } from "../../../src/capability/define-tool.ts";
-import type { Tool } from "../../../src/capability/registry.ts";
 import { ForwardReceiver } from "../../../src/cluster/forward-receiver.ts";
 import type { ForwardMessage, SandboxMessage } from "../../../src/cluster/forward-message.ts";
 import { ForwardSeal } from "../../../src/cluster/forward-seal.ts";

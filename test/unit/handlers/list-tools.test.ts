@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { Changes } from "../../../src/capability/changes.ts";
+import { Registry, Changes } from "../../../src/capability/registry.ts";
 import { compileTool } from "../../../src/capability/define-tool.ts";
-import { Registry } from "../../../src/capability/registry.ts";
 import { Lifeline } from "../../../src/call/lifeline.ts";
 import type { Caller } from "../../../src/call/call.ts";
 import { Pipeline } from "../../../src/call/pipeline.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { steadyContents } from "../../../src/capability/steady-contents.ts";
+import { markImmutable } from "../../../src/capability/content.ts";
 import { toJsonParts } from "../../../src/mcp/json-rpc.ts";
 
 function toJsonText(body: unknown): string {
@@ -18,7 +18,7 @@ it("says what JSON.stringify says, but for the order of members", () => {
     { uri: fc.string(), text, mimeType: fc.string(), _meta: fc.object() },
     { requiredKeys: ["uri", "text"] },
   );
-  const steady = content.map((each) => steadyContents(each));
+  const steady = content.map((each) => markImmutable(each));
   const result = fc.record(
     { contents: fc.array(fc.oneof(content, steady), { maxLength: 2 }), _meta: fc.object(), ttlMs: fc.nat() },
     { requiredKeys: [] },
@@ -49,7 +49,7 @@ it("a content with nothing but its text, and an empty one beside it", () => {
 });
 
 it("writes again what may have changed since, and never what is steady", () => {
-  const steady = steadyContents({ uri: "skill://a", text: LONG });
+  const steady = markImmutable({ uri: "skill://a", text: LONG });
   const answer = (content: object) => toJsonParts({ jsonrpc: "2.0", id: 1, result: { contents: [content] } });
   expect(answer(steady)[1]).toBe(answer(steady)[1]);
   const own = { uri: "note://1", text: LONG };

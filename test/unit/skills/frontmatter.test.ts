@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readFrontmatter } from "../../../src/skills/frontmatter.ts";
-import { readMetadata } from "../../../src/skills/skill-metadata.ts";
+import { readFrontmatter, readMetadata } from "../../../src/skills/frontmatter.ts";
 
 function read(yaml: string, folder = "refund") {
   const frontmatter = readFrontmatter(`---\n${yaml}\n---\n\n# Title\n\nThe first\nparagraph.\n`);

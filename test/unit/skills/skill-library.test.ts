@@ -72,12 +72,12 @@ describe("the skills of a folder", () => {
     expect([...library.skills.keys()]).toEqual(["bad/twin", "good/one"]);
     expect(told(library)).toEqual([
       "SKILL.md: error: a SKILL.md in the folder of all skills has no name",
-      "bad/binary/SKILL.md: error: it is no UTF-8 text",
+      "bad/binary/SKILL.md: error: it is not UTF-8 text",
       "bad/cased: error: the folder holds no SKILL.md",
       "bad/empty: error: the folder holds no SKILL.md",
-      "bad/fifo.txt: error: it is no regular file",
+      "bad/fifo.txt: error: it is not a regular file",
       "bad/huge/SKILL.md: error: it is larger than 1048576 bytes",
-      "bad/pipe/SKILL.md: error: it is no regular file",
+      "bad/pipe/SKILL.md: error: it is not a regular file",
       "bad/plain/SKILL.md: error: SKILL.md does not begin with frontmatter",
       `bad/twin-copy/SKILL.md: warning: its name "twin" is not the name of its folder, "twin-copy"`,
       `bad/twin-copy/SKILL.md: error: its name "twin" is that of the skill in bad/twin`,
@@ -155,7 +155,7 @@ describe("the skills of a folder", () => {
     expect((await library.content(file)).text).toBe("x");
     await writeFiles(library.dir, { "caf\u00e9/menu/SKILL.md": manifest("menu") });
     await library.refresh();
-    expect(told(library)).toEqual(["caf\u00e9: error: its name is there twice, spelled differently"]);
+    expect(told(library)).toEqual(["caf\u00e9: error: the name occurs twice, in different Unicode spellings"]);
   });
 
   it("a skill with more files than hosts accept is served with the first of them", async () => {

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { codeFailure } from "../../../src/tools/code/code-failure.ts";
-import type { CodeResult } from "../../../src/tools/code/run-code.ts";
-import { shellFailure } from "../../../src/tools/shell/shell-exec.ts";
+import { type CodeResult, codeFailure } from "../../../src/tools/toolsets/code.ts";
+import { shellFailure } from "../../../src/tools/toolsets/shell.ts";
 
 const nothing = { text: "", totalChars: 0 };
 const limits = { language: "python", seconds: 60, maxSeconds: 290 } as const;

@@ -40,7 +40,7 @@ class Context:
         #: Who calls: ``{"id": ..., "scopes": [...], "claims": {...}}``.
         self.principal: Mapping[str, Any] = wire.get("principal") or {}
         self.trace_id: str = wire.get("traceId", "")
-        #: By W3C Trace Context, for requests to other services; only while somebody traces.
+        #: By W3C Trace Context, for requests to other services; only while the call is traced.
         self.traceparent: Optional[str] = wire.get("traceparent")
         #: What belongs to it and goes on with it, where the client sent any.
         self.tracestate: Optional[str] = wire.get("tracestate")

@@ -346,7 +346,7 @@ def problem_of(file: str, error: BaseException) -> Dict[str, Any]:
 
 
 def find_dependencies(file: str) -> Tuple[List[str], List[str]]:
-    """Files that it imports, and that they import: those beside it, and those elsewhere that nobody installed."""
+    """Files that it imports, and that they import: those beside it, and other files outside of installed packages."""
     beside: Dict[str, None] = {}
     elsewhere: Dict[str, None] = {}
     folder = os.path.dirname(file)

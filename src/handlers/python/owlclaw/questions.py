@@ -33,7 +33,7 @@ class Questions:
             self._asked += 1
             number = self._asked
             if self._is_over:
-                raise RuntimeError("the call is over: nobody can be asked any more")
+                raise RuntimeError("the call has ended: its client cannot be asked")
             self._waiting[number] = future
         question: Dict[str, Any] = {"t": "ask", "q": number, "what": what, "request": request}
         if key is not None:
@@ -62,7 +62,7 @@ class Questions:
             self._waiting.clear()
         for future in waiting:
             if future.set_running_or_notify_cancel():
-                future.set_exception(RuntimeError("the call is over: nobody can be asked any more"))
+                future.set_exception(RuntimeError("the call has ended: its client cannot be asked"))
 
 
 class Sandbox:

@@ -22,8 +22,8 @@ from .sources import Sources
 from .values import to_json
 
 PROTOCOL_FD = 3
-JOURNAL_FD = 4
-# Where the protocol is a pair of descriptors, there is no journal.
+REGISTERS_FD = 4
+# Where the protocol is a pair of descriptors, there are no registers.
 WRITE_FD = 4
 
 
@@ -55,9 +55,9 @@ class Line:
 class Worker:
     """Runs one sync function at a time on a thread of its own, and async functions side by side."""
 
-    def __init__(self, line: Line, has_journal: bool) -> None:
+    def __init__(self, line: Line, has_registers: bool) -> None:
         self._line = line
-        self._has_journal = has_journal
+        self._has_registers = has_registers
         self._targets: Dict[int, Dict[str, Any]] = {}
         self._modules: Dict[str, LoadedModule] = {}
         self._sources = Sources()
@@ -106,10 +106,10 @@ class Worker:
                 self._line.send({"t": "done", "id": message["id"]})
 
     def _may_start(self, call_id: int) -> bool:
-        if not self._has_journal:
+        if not self._has_registers:
             return True
-        os.pwrite(JOURNAL_FD, struct.pack("<d", call_id), 0)
-        return bool(struct.unpack("<d", os.pread(JOURNAL_FD, 8, 8))[0] == 0)
+        os.pwrite(REGISTERS_FD, struct.pack("<d", call_id), 0)
+        return bool(struct.unpack("<d", os.pread(REGISTERS_FD, 8, 8))[0] == 0)
 
     def _describe(self, message: Dict[str, Any]) -> None:
         self._finish(message["id"], lambda: self._module(message["file"]).report())
@@ -227,7 +227,7 @@ def wire_error(error: BaseException) -> Dict[str, Any]:
     text = str(error)
     if isinstance(error, FileBroken):
         return {
-            "message": f"its file could not be loaded: {text}",
+            "message": f"its file could not be loaded:  {text}",
             "hint": "The operator must repair the file, or what it needs when it is loaded. The server's log names it.",
             "unloaded": True,
         }
@@ -294,7 +294,7 @@ def open_line(where: str) -> Line:
 
 def main(where: Optional[str] = None) -> None:
     place = where or (sys.argv[1] if len(sys.argv) > 1 else "fd")
-    Worker(open_line(place), has_journal=place == "fd").run()
+    Worker(open_line(place), has_registers=place == "fd").run()
 
 
 if __name__ == "__main__":

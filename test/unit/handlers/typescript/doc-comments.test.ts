@@ -196,7 +196,7 @@ test("a tag that cannot be read is a problem of its function alone, with what to
     'badConstraints: @default of e: "5" does not fit the type',
   ]);
   expect(of("noText")).toEqual([
-    "noText: its doc comment has no text, and that is all that a model knows of it -> say what it does in the first line, or add the tag @hidden",
+    "noText: its doc comment has no text, which is the tool's description -> say what it does in the first line, or add the tag @hidden",
   ]);
   expect([...handlers.keys()]).toEqual(["convert", "order", "inline"]);
 });

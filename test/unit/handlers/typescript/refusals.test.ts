@@ -122,7 +122,7 @@ describe("a type that JSON cannot carry is refused with file, line, type and wha
         file: files.path("uses.ts"),
         line: 3,
         column: 1,
-        message: "uses: prices has the type Map<string, number>, which JSON cannot carry (written at shared.ts:2)",
+        message: "uses: prices has the type Map<string, number>, which JSON cannot express (written at shared.ts:2)",
         fix: expect.any(String),
       },
     ]);
@@ -142,7 +142,7 @@ test("functions that cannot be tools say why", () => {
     "9 untyped: the parameter a has no type",
     "11 nameless: parameter 1 is destructured beside others and has no name",
     "13 contextFirst: context is the context and must be the last parameter",
-    "15 badResult: the result.made has the type Map<string, string>, which JSON cannot carry",
+    "15 badResult: the result.made has the type Map<string, string>, which JSON cannot express",
     "17 the default export: a default export needs a name",
   ]);
 });

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { launchInSandbox } from "../../../../src/handlers/workers/launch-in-sandbox.ts";
-import type { LaunchedWorker } from "../../../../src/handlers/workers/launched-worker.ts";
+import type { LaunchedWorker } from "../../../../src/handlers/workers/launch-process.ts";
 import { WorkerPool } from "../../../../src/handlers/workers/worker-pool.ts";
 import type { InstanceExit } from "../../../../src/sandbox/runtimes/runtime.ts";
 import { SILENT_LOGGER } from "../../../../src/telemetry/logger.ts";
@@ -80,7 +80,7 @@ test("a sandbox that cannot be cleared is in the log, and keeps nobody", async (
   const pool = openPool(launched, error);
   cleared.reject(new Error("it is in use"));
   await pool.close();
-  expect(error).toHaveBeenCalledWith("the sandbox of handlers was not cleared up", {
+  expect(error).toHaveBeenCalledWith("the sandbox of a handler worker was not cleaned up", {
     error: new Error("it is in use"),
   });
 });

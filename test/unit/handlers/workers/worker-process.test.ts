@@ -1,7 +1,7 @@
 import { duplexPair } from "node:stream";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { JsonLines } from "../../../../src/handlers/workers/json-lines.ts";
-import type { WorkerExit } from "../../../../src/handlers/workers/launched-worker.ts";
+import type { WorkerExit } from "../../../../src/handlers/workers/launch-process.ts";
 import { RemoteCall, type RemoteTarget } from "../../../../src/handlers/workers/remote-call.ts";
 import { WorkerHost } from "../../../../src/handlers/workers/worker-host.ts";
 import { RUN_ON_MS, WorkerProcess } from "../../../../src/handlers/workers/worker-process.ts";
@@ -58,7 +58,7 @@ async function startWorker(killed: WorkerExit = { code: null, signal: "SIGKILL" 
     onExit: () => undefined,
   });
   line.send({ t: "hello", version: "test" });
-  await vi.waitFor(() => expect(worker.canTake).toBe(true), 20_000);
+  await vi.waitFor(() => expect(worker.isAvailable).toBe(true), 20_000);
   const start = async (name: string) => {
     const life = new Lifeline();
     const lost = vi.fn<() => void>();
@@ -87,13 +87,13 @@ test("a call that runs on long after it was stopped costs its worker, when all o
   const neighbour = await start("neighbour");
   careless.stop();
   await pass(RUN_ON_MS / 2);
-  expect(worker.canTake).toBe(true);
+  expect(worker.isAvailable).toBe(true);
   await pass(RUN_ON_MS);
-  expect([worker.canTake, kill.mock.calls.length]).toEqual([false, 0]);
+  expect([worker.isAvailable, kill.mock.calls.length]).toEqual([false, 0]);
   neighbour.finish();
   expect(await neighbour.result).toBe("neighbour is done");
   expect(kill).toHaveBeenCalled();
-  await expect(careless.result).rejects.toThrow("ran on long after it was stopped");
+  await expect(careless.result).rejects.toThrow("ran on long after it was cancelled");
   expect([careless.lost.mock.calls.length, neighbour.lost.mock.calls.length]).toEqual([1, 0]);
 });
 
@@ -105,19 +105,23 @@ test("a call that ends late, but in time, costs nobody anything", async () => {
   slow.finish();
   await vi.waitFor(() => expect(worker.size).toBe(0), 20_000);
   await pass(RUN_ON_MS);
-  expect([worker.canTake, kill.mock.calls.length, slow.lost.mock.calls.length]).toEqual([true, 0, 0]);
+  expect([worker.isAvailable, kill.mock.calls.length, slow.lost.mock.calls.length]).toEqual([true, 0, 0]);
 });
 
 test("one whose stream ended takes no more calls: they would be lost with it", async () => {
   const { worker, kill, start, hangUp } = await startWorker();
   await start("last");
   hangUp();
-  await vi.waitFor(() => expect(worker.canTake).toBe(false), 20_000);
+  await vi.waitFor(() => expect(worker.isAvailable).toBe(false), 20_000);
   expect([worker.isOver, kill.mock.calls.length]).toEqual([false, 0]);
 });
 
 test.each<[string, WorkerExit, string]>([
-  ["lives on is ended, and its calls are told so", { code: null, signal: "SIGKILL" }, "closed its line to the server"],
+  [
+    "lives on is ended, and its calls are told so",
+    { code: null, signal: "SIGKILL" },
+    "closed its stream to the server",
+  ],
   ["was about to exit keeps its exit code, though it was killed in the meantime", { code: 3, signal: null }, "code 3"],
 ])("one that closed its stream and %s", async (_name, killed, reason) => {
   const { kill, start, hangUp } = await startWorker(killed);
