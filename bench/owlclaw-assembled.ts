@@ -3,6 +3,7 @@ import { loadConfig } from "../src/config/load.ts";
 import { assemble } from "../src/server/assemble.ts";
 import { claimStdout } from "../src/server/start.ts";
 import { createLogger } from "../src/telemetry/logger.ts";
+import { openHttpListener } from "../src/transport/http/http-listener.ts";
 import { HttpTransport } from "../src/transport/http/http-transport.ts";
 import { StdioTransport } from "../src/transport/stdio/stdio-transport.ts";
 
@@ -22,8 +23,13 @@ await assembly.start();
 const { mcp } = assembly;
 if (output === undefined) {
   const authenticator = await createAuthenticator({ auth: config.auth, logger });
-  const transport = new HttpTransport({ mcp, config, authenticator });
-  logger.info("listening", { url: await transport.listen() });
+  const transport = new HttpTransport({
+    mcp,
+    config,
+    authenticator,
+    listener: await openHttpListener(config.http, quiet),
+  });
+  logger.info("listening", { url: transport.serve() });
 } else {
   const { clientId, maxLineBytes } = config.stdio;
   const transport = new StdioTransport({ mcp, clientId, maxLineBytes, input: process.stdin, output });

@@ -35,7 +35,7 @@ export interface HealthParts {
   readonly ledgerCheck?: { readonly finding: Finding } | undefined;
   readonly alerts?: Pick<WebhookAlerts, "isInTrouble"> | undefined;
   /** Nothing before somebody listens with TLS. */
-  readonly certificate?: () => CertificateInUse | undefined;
+  readonly certificate?: (() => CertificateInUse | undefined) | undefined;
 }
 
 /** Everything that `/health` looks at. */

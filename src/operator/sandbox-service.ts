@@ -97,21 +97,26 @@ export interface OperatorView {
   readonly ends_at: string;
 }
 
-/** Everybody's sandboxes, by name. Who may ask is decided by the door in front: the control socket or the admin scope. */
-export class OperatorSandboxes {
-  readonly #sandboxes: Sandboxes;
+export interface OperatorSandboxesOptions {
+  readonly sandboxes: Sandboxes;
   /** Whether sandboxes can run at all. */
   readonly health: () => SandboxHealth;
-  /** Rejects when it cannot be written. Set once there is a ledger. */
-  record: ((act: OperatorAct) => Promise<void>) | undefined;
+  /** Rejects when the act cannot be recorded. Absent without a ledger. */
+  readonly record: ((act: OperatorAct) => Promise<void>) | undefined;
+}
 
-  constructor(sandboxes: Sandboxes, health: () => SandboxHealth) {
-    this.#sandboxes = sandboxes;
-    this.health = health;
+/** The sandboxes of all clients, by name. The control socket and the admin scope decide who may ask. */
+export class OperatorSandboxes {
+  readonly health: () => SandboxHealth;
+  readonly #options: OperatorSandboxesOptions;
+
+  constructor(options: OperatorSandboxesOptions) {
+    this.#options = options;
+    this.health = options.health;
   }
 
   list(): OperatorView[] {
-    return this.#sandboxes.listAll().map((each) => ({
+    return this.#options.sandboxes.listAll().map((each) => ({
       name: each.instanceId,
       owner: each.ownerId,
       state: each.state,
@@ -125,10 +130,10 @@ export class OperatorSandboxes {
     }));
   }
 
-  /** Says whether there was one. It is on record before it is done. */
+  /** Returns whether the sandbox existed. The act is recorded before the sandbox ends. */
   async destroy(name: string, by: Pick<OperatorAct, "by" | "transport" | "traceId">): Promise<boolean> {
-    if (!this.#sandboxes.listAll().some(({ instanceId }) => instanceId === name)) return false;
-    await this.record?.({ ...by, name: "operator.destroy", args: { sandbox: name }, sandbox: name });
-    return this.#sandboxes.endInstance(name, "destroyed");
+    if (!this.#options.sandboxes.listAll().some(({ instanceId }) => instanceId === name)) return false;
+    await this.#options.record?.({ ...by, name: "operator.destroy", args: { sandbox: name }, sandbox: name });
+    return this.#options.sandboxes.endInstance(name, "destroyed");
   }
 }

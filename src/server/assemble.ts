@@ -10,19 +10,24 @@ import type { OperatorActs } from "../call/operator-acts.ts";
 import { Pipeline, type PipelineOptions } from "../call/pipeline.ts";
 import { Mcp } from "../mcp/mcp.ts";
 import { actForOther } from "../mcp/methods/tasks.ts";
-import { type Alerts, createAlerts } from "../telemetry/alerts.ts";
+import { createAlerts, type WebhookAlerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { OperatorService } from "../transport/http/operator-api.ts";
 import type { WorkspaceFiles } from "../call/workspace-files.ts";
 import type { DashboardSources } from "./dashboard-routes.ts";
 import type { EarlyWorker } from "../handlers/workers/launch-process.ts";
-import { Operations } from "./operations.ts";
-import { openObservation, type OpenTracing, type TracingParts } from "./observation.ts";
+import { followState } from "./operations.ts";
+import { Health } from "../telemetry/health.ts";
+import { LedgerCheck } from "../governance/ledger/ledger-check.ts";
+import { type CertificateInUse, healthChecks } from "../operator/health-checks.ts";
+import { type Observation, openObservation, type OpenTracing, type TracingParts } from "./observation.ts";
 import type { Governance } from "../call/governed-work.ts";
-import type { Cluster, OpenCluster, SharingOptions } from "./open-cluster.ts";
+import type { Cluster, ClusterOptions } from "./open-cluster.ts";
 import type { OpenRuntime } from "../sandbox/open-runtime.ts";
-import type { OperatorSandboxes } from "../operator/sandbox-service.ts";
+import { CloseStack } from "../platform/close-stack.ts";
+import type { SandboxPart } from "./serve-sandboxes.ts";
+import { OperatorSandboxes } from "../operator/sandbox-service.ts";
 import { PACKAGE_VERSION } from "../config/package-version.ts";
 import { type Capabilities, type CapabilityOptions, serveCapabilities } from "./serve-capabilities.ts";
 
@@ -40,10 +45,14 @@ export interface Assembly {
     | undefined;
   /** The claim that names groups, in the policy in force. */
   readonly groupsClaim: () => string;
-  /** What operators see: to be opened for servers that stay. */
-  readonly operations: Operations;
-  /** What the page for operators asks for. */
-  dashboardRoutes(): Promise<readonly ApiRoute[]>;
+  readonly governance: Governance | undefined;
+  readonly metrics: Metrics | undefined;
+  readonly alerts: WebhookAlerts;
+  readonly health: Health;
+  /** Verifies the ledger from time to time, once it is started. */
+  readonly ledgerCheck: LedgerCheck | undefined;
+  /** The routes that the dashboard's page requests. */
+  dashboardRoutes(lastReload: DashboardSources["lastReload"]): Promise<readonly ApiRoute[]>;
   /** Brings up what calls need, before the door opens. */
   start(): Promise<void>;
   /** Begins what is left for the time after that. */
@@ -65,61 +74,63 @@ export interface AssembleOptions {
   readonly isGoverned?: boolean;
   /** Default: yes. */
   readonly withPool?: boolean;
-  /** A process for handlers that is under way already. */
+  /** A process for handlers that was started already. */
   readonly earlyWorker?: EarlyWorker;
+  /** The certificate that clients are shown. */
+  readonly certificate?: (() => CertificateInUse | undefined) | undefined;
 }
 
 const SERVER_INFO = { name: "owlclaw", title: "OwlClaw", version: PACKAGE_VERSION };
 
-/** Wires everything behind the transports. What is started here is stopped by `close`, in reverse. */
-export async function assemble(options: AssembleOptions): Promise<Assembly> {
+/** Opens everything behind the transports. */
+export function assemble(options: AssembleOptions): Promise<Assembly> {
+  return CloseStack.opening((opened) => assembleOn(opened, options));
+}
+
+async function assembleOn(opened: CloseStack, options: AssembleOptions): Promise<Assembly> {
   const { config, logger } = options;
   const [registry, changes] = [new Registry(), new Changes()];
   const metrics = config.telemetry.metrics ? new Metrics() : undefined;
-  const tracing = await traceIfWanted({ config, logger, registry, metrics });
-  const sharing = await openShared(options, { changes, tracer: tracing.tracer });
-  const cluster = sharing?.cluster;
+  const tracing = opened.add(await traceIfWanted({ config, logger, registry, metrics }));
+  const { tracer } = tracing;
+  const cluster = await openSharedCluster(opened, options, { changes, tracer });
   const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
-  const seen = seenOf(config);
-  const parts = { ...options, ...seen, ...tracing, registry, changes, homes: cluster?.homes, sharing, metrics, alerts };
-  const { governance: opened, capabilities } = await openParts(parts);
-  const { sandboxes, servesSkills, skillTexts } = capabilities;
-  const observed = { config, logger, registry, metrics, sandboxes, governance: opened, ...seen };
-  const { calls, requests } = openObservation(observed);
-  const governance = opened && { ...opened, observer: calls };
-  const pipeline = new Pipeline({ registry, governance, skillTexts, ...callLimits(config) });
-  const shared = { stateKey: await stateKeyOf(config), taskHomes: cluster?.tasks, usedStates: cluster?.usedStates };
-  const watched = { watch: requests, tracing: tracing.requests };
-  const mcp = new Mcp({ pipeline, changes, logger, ...toldOf(config, servesSkills), ...watched, ...shared });
-  shared.taskHomes?.serveWith((message) => actForOther(mcp, message));
-  const unfollow = governance?.governor.onPolicyChange(() => tellOfLists(changes));
-  const looked = { config, mcp, governance, sandboxes };
-  const operations = new Operations({ ...looked, logger, metrics, alerts });
+  const [activity, stages] = [new ActivityLog(), new RecentStages()];
+  const sandboxObserver = config.dashboard.enabled ? activity : undefined;
+  const parts = { ...options, registry, changes, metrics, tracer, homes: cluster?.homes, sandboxObserver };
+  const { governance, capabilities } = await openParts(opened, parts, alerts);
+  const { sandboxes } = capabilities;
+  const observation = openObservation({ config, logger, registry, metrics, sandboxes, governance, stages });
+  const mcp = opened.add(
+    await openMcp({ config, logger, registry, changes, observation, tracing, cluster, governance, capabilities }),
+  );
+  cluster?.tasks.serveWith((message) => actForOther(mcp, message));
+  if (governance !== undefined) opened.defer(governance.governor.onPolicyChange(() => tellOfLists(changes)));
+  opened.defer(() => capabilities.stopWatching());
+  const operator = sandboxes && operatorSandboxes(sandboxes, governance);
+  const { health, ledgerCheck } = openHealth(options, { governance, operator, alerts });
+  if (metrics !== undefined) followState(metrics, health, sandboxes);
+  const sources = { config, mcp, governance, sandboxes, activity, stages, health, capabilities };
   return {
     mcp,
     files: filesOf(sandboxes, cluster),
-    operator: sandboxes?.operator,
+    operator,
     cluster,
-    operators: governance && { desk: deskOf(governance), ledger: governance.ledger, acts: governance.acts },
+    governance,
+    operators: governance && { desk: operatorService(governance), ledger: governance.ledger, acts: governance.acts },
+    metrics,
+    alerts,
+    health,
+    ledgerCheck,
     groupsClaim: () => governance?.source.current.config.groupsClaim ?? config.governance.groupsClaim,
-    operations,
-    dashboardRoutes: () => routesFor({ ...looked, ...seen, operations, capabilities }),
+    dashboardRoutes: (lastReload) => routesFor({ ...sources, lastReload }),
     start: () => capabilities.start(),
     opened: () => capabilities.opened(),
     refresh: async () => {
       await governance?.reload();
       await capabilities.refresh();
     },
-    async close() {
-      await operations.close();
-      await capabilities.stopWatching();
-      unfollow?.();
-      mcp.close();
-      await capabilities.close();
-      await governance?.close();
-      await sharing?.close();
-      await tracing.close();
-    },
+    close: () => opened.close(),
   };
 }
 
@@ -135,23 +146,66 @@ async function routesFor({
   return dashboardRoutes({ ...sources, governance });
 }
 
-/** What changes beside calls is in the ledger, too. */
-function recordChanges(acts: OperatorActs, capabilities: Capabilities): void {
-  const { sandboxes } = capabilities;
-  if (sandboxes !== undefined) sandboxes.operator.record = (act) => acts.record(act);
-  capabilities.onHandlersChanged((files) => acts.noteOwn("handler.change", { files }));
+interface McpParts {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly registry: Registry;
+  readonly changes: Changes;
+  readonly observation: Observation;
+  readonly tracing: Partial<Pick<OpenTracing, "requests">>;
+  readonly cluster: Cluster | undefined;
+  readonly governance: Governance | undefined;
+  readonly capabilities: Capabilities;
 }
 
-/** What people who look on can see later. A witness stands by only where there is a page to look at. */
-function seenOf({
-  dashboard,
-}: Config): Pick<DashboardSources, "activity" | "stages"> & Pick<CapabilityOptions, "sandboxObserver"> {
-  const activity = new ActivityLog();
-  return { activity, stages: new RecentStages(), sandboxObserver: dashboard.enabled ? activity : undefined };
+async function openMcp(parts: McpParts): Promise<Mcp> {
+  const { config, logger, registry, changes, observation, tracing, cluster, governance, capabilities } = parts;
+  const pipeline = new Pipeline({
+    registry,
+    governance: governance && { ...governance, observer: observation.calls },
+    skillTexts: capabilities.skillTexts,
+    ...callLimits(config),
+  });
+  return new Mcp({
+    pipeline,
+    changes,
+    logger,
+    serverInfo: SERVER_INFO,
+    servesSkills: capabilities.servesSkills,
+    withStack: config.mode === "development",
+    watch: observation.requests,
+    tracing: tracing.requests,
+    stateKey: await stateKeyOf(config),
+    taskHomes: cluster?.tasks,
+    usedStates: cluster?.usedStates,
+  });
 }
 
-function toldOf({ mode }: Config, servesSkills: boolean): Pick<Mcp, "serverInfo" | "servesSkills" | "withStack"> {
-  return { serverInfo: SERVER_INFO, servesSkills, withStack: mode === "development" };
+interface HealthSources {
+  readonly governance: Governance | undefined;
+  readonly operator: OperatorSandboxes | undefined;
+  readonly alerts: WebhookAlerts;
+}
+
+function openHealth(
+  { config, logger, certificate }: AssembleOptions,
+  { governance, operator, alerts }: HealthSources,
+): { readonly health: Health; readonly ledgerCheck: LedgerCheck | undefined } {
+  const { verifyHours: everyHours } = config.ledger;
+  const ledgerCheck =
+    governance === undefined || everyHours === 0
+      ? undefined
+      : new LedgerCheck({ ledger: governance.ledger, everyHours, logger });
+  const checks = healthChecks({ config, governance, sandboxes: operator, ledgerCheck, alerts, certificate });
+  return { health: new Health(checks), ledgerCheck };
+}
+
+function operatorSandboxes({ layer }: SandboxPart, governance: Governance | undefined): OperatorSandboxes {
+  return new OperatorSandboxes({
+    sandboxes: layer.services.sandboxes,
+    health: () => layer.health(),
+    record: governance && ((act) => governance.acts.record(act)),
+  });
 }
 
 function callLimits({ tools }: Config): Pick<PipelineOptions, "timeoutMs" | "progressAfterMs" | "maxResultChars"> {
@@ -173,51 +227,47 @@ function tellOfLists(changes: Changes): void {
   for (const list of ["tools", "resources", "prompts"] as const) changes.listChanged(list);
 }
 
-/** What is there before governance. */
-interface PartsBefore {
-  readonly sharing: OpenCluster | undefined;
-  readonly alerts: Alerts;
-}
-
 interface Parts {
   readonly governance: Governance | undefined;
   readonly capabilities: Capabilities;
 }
 
-/** Governance is opened beside everything else, since disks take their time; when one of the two fails, the other is closed. */
-async function openParts(options: AssembleOptions & CapabilityOptions & PartsBefore): Promise<Parts> {
-  const { isGoverned = true } = options;
-  const [opened, served] = await Promise.allSettled([
-    isGoverned ? openGoverned(options) : undefined,
+/** Opens governance beside the capabilities, since both wait for disks. Governance is closed after the capabilities. */
+async function openParts(
+  stack: CloseStack,
+  options: AssembleOptions & CapabilityOptions,
+  alerts: WebhookAlerts,
+): Promise<Parts> {
+  const [governed, served] = await Promise.allSettled([
+    options.isGoverned === false ? undefined : openGoverned(options, alerts),
     serveCapabilities(options),
   ]);
-  if (served.status === "rejected") {
-    if (opened.status === "fulfilled") await opened.value?.close();
-    await options.sharing?.close();
-    throw served.reason;
+  if (governed.status === "fulfilled" && governed.value !== undefined) stack.add(governed.value);
+  if (served.status === "rejected") throw served.reason;
+  stack.add(served.value);
+  if (governed.status === "rejected") {
+    stack.defer(() => served.value.stopWatching());
+    throw governed.reason;
   }
-  if (opened.status === "rejected") {
-    await served.value.stopWatching();
-    await served.value.close();
-    await options.sharing?.close();
-    throw opened.reason;
-  }
-  if (opened.value !== undefined) recordChanges(opened.value.acts, served.value);
-  return { governance: opened.value, capabilities: served.value };
+  const [governance, capabilities] = [governed.value, served.value];
+  if (governance !== undefined)
+    capabilities.onHandlersChanged((files) => governance.acts.noteOwn("handler.change", { files }));
+  return { governance, capabilities };
 }
 
-async function openGoverned(options: AssembleOptions & PartsBefore): Promise<Governance> {
+async function openGoverned({ config, logger, loaded }: AssembleOptions, alerts: WebhookAlerts): Promise<Governance> {
   const { openGovernance } = await import("./open-governance.ts");
-  return openGovernance(options);
+  return openGovernance({ config, logger, loaded, alerts });
 }
 
-async function openShared(
+async function openSharedCluster(
+  stack: CloseStack,
   { config, logger, isGoverned = true }: AssembleOptions,
-  shared: Pick<SharingOptions, "changes" | "tracer">,
-): Promise<OpenCluster | undefined> {
+  { changes, tracer }: Pick<ClusterOptions, "changes" | "tracer">,
+): Promise<Cluster | undefined> {
   if (config.store.url === "" || !isGoverned) return undefined;
-  const { openSharing } = await import("./open-cluster.ts");
-  return openSharing({ config, logger, ...shared });
+  const { openCluster } = await import("./open-cluster.ts");
+  return openCluster(stack, { config, logger, changes, tracer });
 }
 
 /** With a key in common, one server continues what a client began at another. */
@@ -231,7 +281,7 @@ function filesOf(sandboxes: Capabilities["sandboxes"], cluster: Cluster | undefi
   return cluster?.files.door(sandboxes.files) ?? sandboxes.files;
 }
 
-function deskOf(governance: Governance): OperatorService {
+function operatorService(governance: Governance): OperatorService {
   return {
     approvals: () => governance.desk.list(),
     decide: async (decision) => {

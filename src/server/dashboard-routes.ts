@@ -18,7 +18,8 @@ import { Takeovers } from "../operator/takeovers.ts";
 import { toolRoutes, type ToolSources } from "../operator/tool-routes.ts";
 import { HANDLER_SOURCE } from "../handlers/handler-library.ts";
 import type { Mcp } from "../mcp/mcp.ts";
-import type { Operations } from "./operations.ts";
+import type { Health } from "../telemetry/health.ts";
+import type { Reload } from "../governance/policy/policy-source.ts";
 import type { Governance } from "../call/governed-work.ts";
 import { decideApproval } from "../operator/operator-requests.ts";
 import { PACKAGE_VERSION } from "../config/package-version.ts";
@@ -31,7 +32,9 @@ export interface DashboardSources {
   readonly mcp: Mcp;
   readonly governance: Governance;
   readonly sandboxes: SandboxPart | undefined;
-  readonly operations: Operations;
+  readonly health: Health;
+  /** What came of the last read of the configuration. */
+  readonly lastReload: () => Reload | undefined;
   readonly activity: ActivityLog;
   readonly stages: RecentStages;
   readonly capabilities: Capabilities;
@@ -99,7 +102,7 @@ function approvalSources({ governance, sandboxes }: DashboardSources): ApprovalS
   };
 }
 
-function policySources({ config, governance, mcp, sandboxes, operations }: DashboardSources): PolicySources {
+function policySources({ config, governance, mcp, sandboxes, lastReload }: DashboardSources): PolicySources {
   const { registry } = mcp.pipeline;
   const { source, ledger, governor } = governance;
   return {
@@ -107,9 +110,9 @@ function policySources({ config, governance, mcp, sandboxes, operations }: Dashb
     registry,
     named: new NamedCalls(registry, config),
     reader: ledger.reader,
-    owners: () => sandboxes?.operator.list().map(({ owner }) => owner) ?? [],
+    owners: () => sandboxes?.layer.services.sandboxes.listAll().map(({ ownerId }) => ownerId) ?? [],
     pauses: () => governor.pauses.list(),
-    reloads: () => [source.lastReload, operations.reloader?.last].filter((reload) => reload !== undefined),
+    reloads: () => [source.lastReload, lastReload()].filter((reload) => reload !== undefined),
   };
 }
 
@@ -129,7 +132,7 @@ function toolSources({ mcp, capabilities }: DashboardSources): ToolSources {
   };
 }
 
-function boardOf({ config, governance, sandboxes, operations, activity }: DashboardSources): CurrentState {
+function boardOf({ config, governance, sandboxes, health, activity }: DashboardSources): CurrentState {
   const { governor, running, desk } = governance;
   const all = sandboxes?.layer.services.sandboxes;
   return new CurrentState({
@@ -144,6 +147,6 @@ function boardOf({ config, governance, sandboxes, operations, activity }: Dashbo
     }),
     approvals: () => desk.known(),
     pauses: () => governor.pauses.list(),
-    health: () => operations.health.wholeReport(),
+    health: () => health.wholeReport(),
   });
 }

@@ -3,6 +3,7 @@ import type { Changes } from "../capability/registry.ts";
 import { ForwardReceiver, type ForwardReceiverOptions } from "../cluster/forward-receiver.ts";
 import { ForwardSeal } from "../cluster/forward-seal.ts";
 import { Forwarder } from "../cluster/forwarder.ts";
+import type { CloseStack } from "../platform/close-stack.ts";
 import { ClusterDatabase } from "../cluster/cluster-database.ts";
 import { SessionOwners } from "../cluster/session-owners.ts";
 import { SessionStore } from "../cluster/session-store.ts";
@@ -19,17 +20,11 @@ const ID_BYTES = 9;
 const RESUME_MS = 30_000;
 const PATIENCE_LEASES = 2;
 
-export interface SharingOptions {
+export interface ClusterOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly changes: Changes;
   readonly tracer?: Tracer | undefined;
-}
-
-/** What this server shares with others. */
-export interface OpenCluster {
-  readonly cluster: Cluster | undefined;
-  close(): Promise<void>;
 }
 
 /** This server as one of several. */
@@ -48,44 +43,30 @@ export interface Cluster {
 }
 
 /** Through `store.url`, for servers that have a key in common. */
-export async function openSharing(options: SharingOptions): Promise<OpenCluster> {
-  const { config, logger } = options;
+export async function openCluster(stack: CloseStack, options: ClusterOptions): Promise<Cluster | undefined> {
+  const { config, logger, changes, tracer } = options;
   if (config.cluster.key === "") {
     if (config.transport === "http")
       logger.warning("limits are shared and sandboxes are not: set cluster.key, or let the balancer be sticky");
-    return { cluster: undefined, close: async () => undefined };
+    return undefined;
   }
-  const database = await ClusterDatabase.open(config.store.url);
-  const { cluster, forwarder, store } = openCluster(options, database);
-  return {
-    cluster,
-    async close() {
-      await cluster.leave();
-      forwarder.close();
-      await store.close();
-      await database.close();
-    },
-  };
-}
-
-function openCluster(
-  { config, logger, changes, tracer }: SharingOptions,
-  database: ClusterDatabase,
-): { readonly cluster: Cluster; readonly forwarder: Forwarder; readonly store: SessionStore } {
+  const database = stack.add(await ClusterDatabase.open(config.store.url));
   const serverId = randomBytes(ID_BYTES).toString("base64url");
   const seal = new ForwardSeal(config.cluster.key);
   const leaseMs = config.limits.leaseSeconds * 1000;
-  const store = new SessionStore({
-    database,
-    serverId,
-    logger,
-    clusterKey: config.cluster.key,
-    lifeMs: config.http.sessionIdleSeconds * 1000 + leaseMs,
-    // A client reconnects as soon as the server is known to be gone.
-    endedLifeMs: RESUME_MS + PATIENCE_LEASES * leaseMs,
-  });
+  const store = stack.add(
+    new SessionStore({
+      database,
+      serverId,
+      logger,
+      clusterKey: config.cluster.key,
+      lifeMs: config.http.sessionIdleSeconds * 1000 + leaseMs,
+      // A client reconnects as soon as the server is known to be gone.
+      endedLifeMs: RESUME_MS + PATIENCE_LEASES * leaseMs,
+    }),
+  );
   const registry = new ServerRegistry({ database, serverId, leaseMs, onSessionsLost: () => store.writeAgain() });
-  const forwarder = new Forwarder({ seal, registry, logger });
+  const forwarder = stack.add(new Forwarder({ seal, registry, logger }));
   const timeoutMs = config.tools.timeoutSeconds * 1000;
   const homes = new SandboxOwners({ serverId, forwarder, changes, timeoutMs, tracer });
   const files = new FileOwners({ serverId, forwarder });
@@ -109,5 +90,6 @@ function openCluster(
   };
   const usedStates: UsedStates = { use: (id, lifeMs) => database.useState(id, lifeMs) };
   const leave = (): Promise<void> => registry.leave();
-  return { forwarder, store, cluster: { homes, files, sessions, tasks, usedStates, door, announce, leave } };
+  stack.defer(leave);
+  return { homes, files, sessions, tasks, usedStates, door, announce, leave };
 }

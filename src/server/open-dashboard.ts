@@ -6,7 +6,7 @@ import type { OperatorActs } from "../call/operator-acts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { DashboardDoor } from "../transport/http/dashboard-door.ts";
 import { DashboardGate } from "../transport/http/dashboard-gate.ts";
-import type { Assembly } from "./assemble.ts";
+import type { CloseStack } from "../platform/close-stack.ts";
 
 export interface OpenDashboardOptions {
   readonly config: Config;
@@ -90,49 +90,29 @@ export class Dashboard {
 export interface DashboardParts {
   readonly config: Config;
   readonly logger: Logger;
-  readonly assembly: Assembly;
+  readonly routes: () => Promise<readonly ApiRoute[]>;
+  readonly acts: OperatorActs | undefined;
 }
 
-/** The page at `/dashboard` of the server's own port; nothing when it is switched off. */
-export async function dashboardOverHttp(
-  parts: DashboardParts,
-  authenticator: Authenticator,
-): Promise<Dashboard | undefined> {
-  const { config } = parts;
-  if (!config.dashboard.enabled) return undefined;
-  return open(parts, { authenticator: config.auth.enabled ? authenticator : undefined, host: config.http.host });
-}
-
-export interface ServedDashboard {
-  close(): Promise<void>;
+/** The dashboard at `/dashboard` of the server's own port. */
+export function dashboardOverHttp(parts: DashboardParts, authenticator: Authenticator): Dashboard {
+  const { auth, http } = parts.config;
+  return new Dashboard({ ...parts, authenticator: auth.enabled ? authenticator : undefined, host: http.host });
 }
 
 /** The dashboard on a port of its own, beside stdio. */
-export async function dashboardBesideStdio(parts: DashboardParts): Promise<ServedDashboard> {
+export async function dashboardBesideStdio(stack: CloseStack, parts: DashboardParts): Promise<Dashboard> {
   const { config, logger } = parts;
   const { port } = config.dashboard;
-  const dashboard = open(parts, { authenticator: undefined, host: "localhost" });
   const { listenForDashboard } = await import("../transport/http/dashboard-listener.ts");
+  const dashboard = new Dashboard({ ...parts, authenticator: undefined, host: "localhost" });
   const listener = await listenForDashboard(dashboard.gate, port).catch((error: unknown) => {
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
     throw new Error(`dashboard.port: ${port} cannot be used (${code}); choose another one, or 0 for any that is free`);
   });
+  stack.add(listener);
+  stack.add(dashboard);
   dashboard.listensAt(listener.origin);
   logger.info("dashboard", { url: `${listener.origin}/dashboard` });
-  return {
-    async close() {
-      dashboard.close();
-      await listener.close();
-    },
-  };
-}
-
-function open(
-  { config, logger, assembly }: DashboardParts,
-  { authenticator, host }: { readonly authenticator: Authenticator | undefined; readonly host: string },
-): Dashboard {
-  const routes = (): Promise<readonly ApiRoute[]> => assembly.dashboardRoutes();
-  const dashboard = new Dashboard({ config, logger, authenticator, host, routes, acts: assembly.operators?.acts });
-  assembly.operations.dashboard = dashboard;
   return dashboard;
 }

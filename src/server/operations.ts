@@ -1,83 +1,44 @@
 import type { Config } from "../config/schema.ts";
 import type { WebhookAlerts } from "../telemetry/alerts.ts";
-import { Health } from "../telemetry/health.ts";
+import type { Health } from "../telemetry/health.ts";
 import { HealthWatch } from "../telemetry/health-watch.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Metrics, followProcess } from "../telemetry/metrics/metrics.ts";
-import type { ControlSocket } from "../operator/control-socket.ts";
 import type { DashboardAddress } from "../operator/operator-sessions.ts";
-import type { Dashboard } from "./open-dashboard.ts";
-import { LedgerCheck } from "../governance/ledger/ledger-check.ts";
-import { type CertificateInUse, healthChecks } from "../operator/health-checks.ts";
+import type { CloseStack } from "../platform/close-stack.ts";
+import type { LedgerCheck } from "../governance/ledger/ledger-check.ts";
 import type { Governance } from "../call/governed-work.ts";
-import type { Reloader } from "./reloader.ts";
+import type { OperatorSandboxes } from "../operator/sandbox-service.ts";
 import type { SandboxPart } from "./serve-sandboxes.ts";
 import type { SandboxTime, SandboxTimes } from "../sandbox/sandbox-times.ts";
 import type { HistogramSeries } from "../telemetry/metrics/series.ts";
 import { PACKAGE_VERSION } from "../config/package-version.ts";
 
-export interface OperationsParts {
+export interface OperationsOptions {
   readonly config: Config;
   readonly logger: Logger;
-  /** Absent when they are switched off. */
-  readonly metrics: Metrics | undefined;
   readonly governance: Governance | undefined;
-  readonly sandboxes: SandboxPart | undefined;
+  readonly operatorSandboxes: OperatorSandboxes | undefined;
+  readonly health: Health;
+  readonly ledgerCheck: LedgerCheck | undefined;
+  readonly metrics: Metrics | undefined;
   readonly alerts: WebhookAlerts;
+  /** The address of the dashboard, once the server listens. */
+  readonly dashboard: () => DashboardAddress | undefined;
 }
 
-/** What operators see of a server that stays: health, metrics, and the socket for commands on the same machine. */
-export class Operations {
-  readonly health: Health;
-  readonly metrics: Metrics | undefined;
-  /** The page for operators, once there is one. */
-  dashboard: Dashboard | undefined;
-  /** What clients are shown, once somebody listens with TLS. */
-  certificate: (() => CertificateInUse | undefined) | undefined;
-  /** What reads the configuration again, once there is one. */
-  reloader: Pick<Reloader, "last"> | undefined;
-  readonly #parts: OperationsParts;
-  #control: ControlSocket | undefined;
-  #measuring: OpenMetrics | undefined;
-  #watch: HealthWatch | undefined;
-  readonly #ledgerCheck: LedgerCheck | undefined;
-
-  constructor(parts: OperationsParts) {
-    const { config, logger, metrics, governance, sandboxes, alerts } = parts;
-    this.#parts = parts;
-    this.metrics = metrics;
-    const { verifyHours: everyHours } = config.ledger;
-    this.#ledgerCheck =
-      governance === undefined || everyHours === 0
-        ? undefined
-        : new LedgerCheck({ ledger: governance.ledger, everyHours, logger });
-    const { operator } = sandboxes ?? {};
-    const certificate = (): CertificateInUse | undefined => this.certificate?.();
-    const looked = { config, governance, sandboxes: operator, ledgerCheck: this.#ledgerCheck, alerts, certificate };
-    this.health = new Health(healthChecks(looked));
-    if (metrics !== undefined) followState(metrics, this.health, sandboxes);
-  }
-
-  async open(): Promise<void> {
-    const { config, logger, metrics, governance, sandboxes, alerts } = this.#parts;
-    governance?.watch();
-    const { openControlSocket } = await import("../operator/control-socket.ts");
-    const { root: dataFolder } = config.sandbox;
-    const dashboard = (): DashboardAddress | undefined => this.dashboard?.address();
-    const looked = { sandboxes: sandboxes?.operator, governance, dashboard };
-    this.#control = await openControlSocket({ dataFolder, logger, ...looked });
-    const everyMs = config.alerts.checkSeconds * 1000;
-    this.#watch = new HealthWatch({ health: this.health, alerts, logger, everyMs });
-    this.#ledgerCheck?.start();
-    this.#measuring = metrics && (await openMetrics(metrics, config, logger));
-  }
-
-  async close(): Promise<void> {
-    this.#watch?.close();
-    this.#ledgerCheck?.close();
-    await this.#measuring?.close();
-    await this.#control?.close();
-  }
+/** Starts what operators need of a server that stays: the control socket, health alerts, verification, metrics. */
+export async function openOperations(stack: CloseStack, options: OperationsOptions): Promise<void> {
+  const { config, logger, governance, operatorSandboxes, health, ledgerCheck, metrics, alerts, dashboard } = options;
+  governance?.watch();
+  const { openControlSocket } = await import("../operator/control-socket.ts");
+  const { root: dataFolder } = config.sandbox;
+  const control = await openControlSocket({ dataFolder, logger, sandboxes: operatorSandboxes, governance, dashboard });
+  if (control !== undefined) stack.add(control);
+  if (metrics !== undefined) stack.add(await openMetrics(metrics, config, logger));
+  ledgerCheck?.start();
+  if (ledgerCheck !== undefined) stack.add(ledgerCheck);
+  stack.add(new HealthWatch({ health, alerts, logger, everyMs: config.alerts.checkSeconds * 1000 }));
 }
 
 export interface OpenMetrics {
@@ -122,10 +83,11 @@ export function followState(metrics: Metrics, health: Health, sandboxes: Sandbox
   metrics.onRead(() => {
     metrics.sandboxes.clear();
     if (sandboxes === undefined) return;
-    const { layer, operator } = sandboxes;
+    const { layer, template: usual } = sandboxes;
     const runtimeOf = (template: string): string => layer.runtimeOf(template) ?? "none";
-    metrics.sandboxes.set(["ready", runtimeOf(sandboxes.template), sandboxes.template], 0);
-    for (const { state, runtime, template } of operator.list()) metrics.sandboxes.add([state, runtime, template], 1);
+    metrics.sandboxes.set(["ready", runtimeOf(usual), usual], 0);
+    for (const { state, runtime, template } of layer.services.sandboxes.listAll())
+      metrics.sandboxes.add([state, runtime, template], 1);
     for (const [template, count] of layer.pooled())
       metrics.sandboxes.add(["pooled", runtimeOf(template), template], count);
   });

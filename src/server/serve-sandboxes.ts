@@ -8,7 +8,6 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
 import { openRuntime, type OpenRuntime } from "../sandbox/open-runtime.ts";
-import { OperatorSandboxes } from "../operator/sandbox-service.ts";
 import type { SandboxOwners } from "../cluster/sandbox-owners.ts";
 import { createSandboxLayer, type SandboxLayer } from "./sandbox-layer.ts";
 import { compileTool } from "../capability/define-tool.ts";
@@ -19,7 +18,6 @@ import { sandboxFiles } from "../tools/sandbox-files.ts";
 export interface SandboxPart {
   readonly layer: SandboxLayer;
   readonly files: FileTransfer;
-  readonly operator: OperatorSandboxes;
   /** What sandboxes are made of when nobody says. */
   readonly template: string;
 }
@@ -37,7 +35,7 @@ export interface ServeSandboxesOptions {
   readonly sandboxObserver?: SandboxObserver | undefined;
 }
 
-/** Everything of sandboxes: what runs them, the tools that use them, their files and their operator's view. */
+/** Everything of sandboxes: what runs them, the tools that use them, their files. */
 export async function serveSandboxes(registry: Registry, options: ServeSandboxesOptions): Promise<SandboxPart> {
   const { config, logger, withPool = true, homes, metrics, tracer, sandboxObserver, volumes = [] } = options;
   const templates = await readTemplates(config.sandbox, logger);
@@ -58,8 +56,7 @@ export async function serveSandboxes(registry: Registry, options: ServeSandboxes
   const { workspace: workspacePath } = config.sandbox;
   const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });
   registerBuiltIns(registry, { config, services: layer.services, homes });
-  const operator = new OperatorSandboxes(sandboxes, () => layer.health());
-  return { layer, files, operator, template: config.sandbox.template };
+  return { layer, files, template: config.sandbox.template };
 }
 
 export interface BuiltInsOptions {

@@ -3,13 +3,18 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { isLoopbackHost } from "../config/value-rules.ts";
 import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
-import type { HttpDoor } from "../transport/http/http-door.ts";
+import type { HttpListener } from "../transport/http/http-listener.ts";
+import type { HttpTransport } from "../transport/http/http-transport.ts";
 import type { PeerUsers } from "../transport/http/peer-users.ts";
 import type { Assembly, AssembleOptions } from "./assemble.ts";
 import { EarlyWorker } from "../handlers/workers/launch-process.ts";
 import type { DashboardAddress } from "../operator/operator-sessions.ts";
 import type { OpenRuntime } from "../sandbox/open-runtime.ts";
 import type { SandboxHealth } from "../sandbox/sandbox-health.ts";
+import { CloseStack } from "../platform/close-stack.ts";
+import type { ApiRoute } from "../operator/api.ts";
+import type { Dashboard, DashboardParts } from "./open-dashboard.ts";
+import type { OperationsOptions } from "./operations.ts";
 import { Reloader } from "./reloader.ts";
 import { hearReloadSignal, onParentDeath, onStopSignal, onStrayErrors, type ReloadSignal } from "./signals.ts";
 
@@ -34,119 +39,101 @@ export interface RunningServer {
   readonly sandboxes?: SandboxHealth | undefined;
   /** Where operators look, with a link that opens it once where it takes one. */
   readonly dashboard?: (() => DashboardAddress | undefined) | undefined;
-  /** Reads again what the transport itself has read. */
-  readonly refresh?: () => void;
   /** Resolves with the exit code when everything has stopped. */
   readonly closed: Promise<number>;
   close(reason: string): Promise<void>;
 }
 
-/** Starts what calls need before any is taken, and stops in reverse on a signal, on EOF or on `close`. */
+/** Opens everything that calls need, then serves. Stops in reverse on a signal, at the end of stdin, or on `close`. */
 export async function startServer(options: StartOptions): Promise<RunningServer> {
-  const reloadSignal = hearReloadSignal();
-  try {
-    return await started(options, reloadSignal);
-  } catch (error) {
-    reloadSignal.off();
-    throw error;
-  }
-}
-
-async function started(options: StartOptions, reloadSignal: ReloadSignal): Promise<RunningServer> {
-  const { loaded, logger, openRuntime } = options;
-  const output = loaded.config.transport === "stdio" ? claimStdout() : undefined;
-  const { assembly, door } = await assembled({
-    config: loaded.config,
-    volumes: loaded.volumes,
-    logger,
-    openRuntime,
-    loaded,
+  return CloseStack.opening(async (opened) => {
+    const reloadSignal = hearReloadSignal();
+    opened.defer(() => reloadSignal.off());
+    const { loaded } = options;
+    return loaded.config.transport === "stdio"
+      ? startStdio(opened, options, reloadSignal)
+      : startHttp(opened, options, reloadSignal);
   });
-  try {
-    await assembly.start();
-    await assembly.operations.open();
-    const running =
-      output === undefined
-        ? await startHttp(loaded, { assembly, logger, door })
-        : await startStdio(loaded, { assembly, logger, output });
-    assembly.opened();
-    followChanges(options, { assembly, running, reloadSignal });
-    const dashboard = (): DashboardAddress | undefined => assembly.operations.dashboard?.address();
-    return { ...running, sandboxes: assembly.operator?.health(), dashboard };
-  } catch (error) {
-    await assembly.close();
-    await door?.close();
-    throw error;
-  }
-}
-
-interface Opened {
-  readonly assembly: Assembly;
-  /** The port, where there is one. Whoever asks there hears that the server is starting. */
-  readonly door: HttpDoor | undefined;
 }
 
 /** The greater part of the code is loaded only after the first process has been started. */
-async function assembled(options: AssembleOptions): Promise<Opened> {
-  const { config, logger } = options;
-  const earlyWorker = new EarlyWorker(config);
-  let door: HttpDoor | undefined;
+async function assembled(
+  opened: CloseStack,
+  { loaded, logger, openRuntime }: StartOptions,
+  earlyWorker: EarlyWorker,
+  certificate?: AssembleOptions["certificate"],
+): Promise<Assembly> {
   try {
-    if (config.transport === "http")
-      door = await (await import("../transport/http/http-door.ts")).openHttpDoor(config.http, logger);
+    const { config, volumes } = loaded;
     const { assemble } = await import("./assemble.ts");
-    return { door, assembly: await assemble({ ...options, earlyWorker }) };
-  } catch (error) {
-    await door?.close();
-    throw error;
+    const assembly = await assemble({ config, volumes, logger, openRuntime, loaded, earlyWorker, certificate });
+    return opened.add(assembly);
   } finally {
     earlyWorker.dismiss();
   }
 }
 
-interface Followed {
+async function startHttp(
+  opened: CloseStack,
+  options: StartOptions,
+  reloadSignal: ReloadSignal,
+): Promise<RunningServer> {
+  const { loaded, logger } = options;
+  const { config } = loaded;
+  const earlyWorker = new EarlyWorker(config);
+  opened.defer(() => earlyWorker.dismiss());
+  const { openHttpListener } = await import("../transport/http/http-listener.ts");
+  const listener = opened.add(await openHttpListener(config.http, logger));
+  const assembly = await assembled(opened, options, earlyWorker, () => listener.certificate);
+  await assembly.start();
+  const reloader = opened.add(reloaderOf(options, assembly, () => listener.refresh()));
+  const { transport, dashboard } = await openTransport(opened, options, { listener, assembly, reloader });
+  // Before anything is answered: a stop signal must have its handler then.
+  const running = lifecycle(logger, () => opened.close());
+  try {
+    const origin = transport.serve();
+    if (config.http.socket === "") dashboard?.listensAt(origin);
+    await assembly.cluster?.announce(origin);
+    const url = `${origin}/mcp`;
+    logger.info("listening", { url, ...(config.http.socket !== "" && { socket: config.http.socket }) });
+    return served(assembly, { running, reloader, reloadSignal, dashboard, url });
+  } catch (error) {
+    running.abandon();
+    throw error;
+  }
+}
+
+interface HttpParts {
+  readonly listener: HttpListener;
   readonly assembly: Assembly;
-  readonly running: RunningServer;
-  readonly reloadSignal: ReloadSignal;
+  readonly reloader: Reloader;
 }
 
-function followChanges(
-  { loaded, logger, setLevel }: StartOptions,
-  { assembly, running, reloadSignal }: Followed,
-): void {
-  const refresh = async (): Promise<void> => {
-    running.refresh?.();
-    await assembly.refresh();
-  };
-  const reloader = new Reloader({ loaded, logger, setLevel: (level) => setLevel?.(level), refresh });
-  assembly.operations.reloader = reloader;
-  reloadSignal.follow(
-    () => void reloader.reload("SIGHUP"),
-    (reason) => void running.close(reason),
-  );
-  void running.closed.then(() => {
-    reloadSignal.off();
-    reloader.close();
-  });
-}
-
-interface HttpParts extends Opened {
-  readonly logger: Logger;
-}
-
-async function startHttp({ config }: LoadedConfig, { assembly, logger, door }: HttpParts): Promise<RunningServer> {
-  const [{ createAuthenticator }, { HttpTransport }] = await Promise.all([
+async function openTransport(
+  opened: CloseStack,
+  options: StartOptions,
+  { listener, assembly, reloader }: HttpParts,
+): Promise<{ readonly transport: HttpTransport; readonly dashboard: Dashboard | undefined }> {
+  const { logger, loaded } = options;
+  const { config } = loaded;
+  const [{ createAuthenticator }, transports] = await Promise.all([
     import("../auth/authenticator.ts"),
     import("../transport/http/http-transport.ts"),
   ]);
-  const { mcp, files, operator, operators, cluster, groupsClaim } = assembly;
+  const { mcp, files, operator, cluster, groupsClaim, health, metrics, operators } = assembly;
   const authenticator = await createAuthenticator({ auth: config.auth, logger, groupsClaim });
-  const { health, metrics } = assembly.operations;
-  const { dashboardOverHttp } = await import("./open-dashboard.ts");
-  const dashboard = await dashboardOverHttp({ config, logger, assembly }, authenticator);
-  const transport = new HttpTransport({
+  const dashboard = config.dashboard.enabled
+    ? (await import("./open-dashboard.ts")).dashboardOverHttp(
+        dashboardParts(options, assembly, reloader),
+        authenticator,
+      )
+    : undefined;
+  await (await import("./operations.ts")).openOperations(opened, operationsOf(options, assembly, dashboard));
+  opened.add(authenticator);
+  const transport = new transports.HttpTransport({
     mcp,
     config,
+    listener,
     authenticator,
     peers: await peersOf(config, logger),
     files,
@@ -156,33 +143,12 @@ async function startHttp({ config }: LoadedConfig, { assembly, logger, door }: H
     health,
     metrics,
     dashboard: dashboard?.gate,
-    door,
     ...operators,
   });
-  assembly.operations.certificate = () => transport.certificate;
-  const stop = async (): Promise<void> => {
-    await cluster?.leave();
-    dashboard?.close();
-    await transport.drain(config.shutdown.deadlineSeconds * 1000);
-    authenticator.close();
-    try {
-      await assembly.close();
-    } finally {
-      await transport.close();
-    }
-  };
-  // Before anything is answered: a stop signal must have its handler then.
-  const running = lifecycle(logger, stop);
-  const shown = config.http.socket === "" ? dashboard : undefined;
-  const url = await listening(transport, shown, cluster).catch(async (error: unknown) => {
-    running.abandon();
-    authenticator.close();
-    await transport.drain(0);
-    await transport.close();
-    throw error;
-  });
-  logger.info("listening", { url: `${url}/mcp`, ...(config.http.socket !== "" && { socket: config.http.socket }) });
-  return { url: `${url}/mcp`, refresh: () => transport.refresh(), ...running };
+  opened.defer(() => transport.drain(config.shutdown.deadlineSeconds * 1000));
+  if (dashboard !== undefined) opened.add(dashboard);
+  opened.defer(() => cluster?.leave());
+  return { transport, dashboard };
 }
 
 /** Whose connections are served with auth off. Says what that means. */
@@ -201,31 +167,26 @@ async function peersOf({ auth, http }: Config, logger: Logger): Promise<PeerUser
   return undefined;
 }
 
-/** Opens the port, and tells those who pass its address on. */
-async function listening(
-  transport: { listen(): Promise<string> },
-  dashboard: { listensAt(url: string): void } | undefined,
-  cluster: { announce(url: string): Promise<void> } | undefined,
-): Promise<string> {
-  const url = await transport.listen();
-  dashboard?.listensAt(url);
-  await cluster?.announce(url);
-  return url;
-}
-
-interface StdioParts {
-  readonly assembly: Assembly;
-  readonly logger: Logger;
-  readonly output: Writable;
-}
-
-async function startStdio({ config }: LoadedConfig, { assembly, logger, output }: StdioParts): Promise<RunningServer> {
+async function startStdio(
+  opened: CloseStack,
+  options: StartOptions,
+  reloadSignal: ReloadSignal,
+): Promise<RunningServer> {
+  const { loaded, logger } = options;
+  const { config } = loaded;
+  const output = claimStdout();
+  const assembly = await assembled(opened, options, new EarlyWorker(config));
+  await assembly.start();
+  const reloader = opened.add(reloaderOf(options, assembly, () => undefined));
   const { StdioTransport } = await import("../transport/stdio/stdio-transport.ts");
   const { enabled, besideStdio } = config.dashboard;
   const dashboard =
     enabled && besideStdio
-      ? await (await import("./open-dashboard.ts")).dashboardBesideStdio({ config, logger, assembly })
+      ? await (
+          await import("./open-dashboard.ts")
+        ).dashboardBesideStdio(opened, dashboardParts(options, assembly, reloader))
       : undefined;
+  await (await import("./operations.ts")).openOperations(opened, operationsOf(options, assembly, dashboard));
   // It answers from the next turn of the event loop on: until then a stop signal must have its handler.
   const transport = new StdioTransport({
     mcp: assembly.mcp,
@@ -234,15 +195,71 @@ async function startStdio({ config }: LoadedConfig, { assembly, logger, output }
     input: process.stdin,
     output,
   });
-  const running = lifecycle(logger, async () => {
-    await dashboard?.close();
-    await transport.close(Math.min(STDIO_DEADLINE_MS, config.shutdown.deadlineSeconds * 1000));
-    await assembly.close();
-  });
+  opened.defer(() => transport.close(Math.min(STDIO_DEADLINE_MS, config.shutdown.deadlineSeconds * 1000)));
+  const running = lifecycle(logger, () => opened.close());
   const stopWatching = onParentDeath((reason) => void running.close(reason));
+  opened.defer(stopWatching);
   void transport.ended.then(() => running.close("stdin closed"));
-  void running.closed.then(stopWatching);
-  return running;
+  return served(assembly, { running, reloader, reloadSignal, dashboard });
+}
+
+function reloaderOf(
+  { loaded, logger, setLevel }: StartOptions,
+  assembly: Assembly,
+  refreshListener: () => void,
+): Reloader {
+  const refresh = async (): Promise<void> => {
+    refreshListener();
+    await assembly.refresh();
+  };
+  return new Reloader({ loaded, logger, setLevel: (level) => setLevel?.(level), refresh });
+}
+
+function dashboardParts({ loaded, logger }: StartOptions, assembly: Assembly, reloader: Reloader): DashboardParts {
+  const routes = (): Promise<readonly ApiRoute[]> => assembly.dashboardRoutes(() => reloader.last);
+  return { config: loaded.config, logger, routes, acts: assembly.operators?.acts };
+}
+
+function operationsOf(
+  { loaded, logger }: StartOptions,
+  { governance, operator, health, ledgerCheck, metrics, alerts }: Assembly,
+  dashboard: Dashboard | undefined,
+): OperationsOptions {
+  return {
+    config: loaded.config,
+    logger,
+    governance,
+    operatorSandboxes: operator,
+    health,
+    ledgerCheck,
+    metrics,
+    alerts,
+    dashboard: () => dashboard?.address(),
+  };
+}
+
+interface Started {
+  readonly running: Lifecycle;
+  readonly reloader: Reloader;
+  readonly reloadSignal: ReloadSignal;
+  readonly dashboard: Dashboard | undefined;
+  readonly url?: string;
+}
+
+/** What is left for the time after the first requests are taken. */
+function served(assembly: Assembly, { running, reloader, reloadSignal, dashboard, url }: Started): RunningServer {
+  assembly.opened();
+  reloadSignal.follow(
+    () => void reloader.reload("SIGHUP"),
+    (reason) => void running.close(reason),
+  );
+  return {
+    ...(url !== undefined && { url }),
+    sandboxes: assembly.operator?.health(),
+    dashboard: () => dashboard?.address(),
+    closed: running.closed,
+    close: running.close,
+  };
 }
 
 interface Lifecycle extends Pick<RunningServer, "closed" | "close"> {

@@ -7,6 +7,7 @@ import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { assemble, type Assembly } from "../../src/server/assemble.ts";
 import { SILENT_LOGGER } from "../../src/telemetry/logger.ts";
+import { type HttpListener, openHttpListener } from "../../src/transport/http/http-listener.ts";
 import { HttpTransport } from "../../src/transport/http/http-transport.ts";
 import { callTool, EventReader, openResponse, openSession } from "../escape/http-client.ts";
 
@@ -16,6 +17,7 @@ const WINDOW_MS = 10_000;
 let folder: string;
 let assembly: Assembly;
 let transport: HttpTransport;
+let listener: HttpListener;
 let origin: string;
 
 beforeAll(async () => {
@@ -28,8 +30,9 @@ beforeAll(async () => {
   });
   assembly = await assemble({ config, logger: SILENT_LOGGER });
   const authenticator = await createAuthenticator({ auth: config.auth, logger: SILENT_LOGGER });
-  transport = new HttpTransport({ mcp: assembly.mcp, config, authenticator });
-  origin = new URL(await transport.listen()).origin;
+  listener = await openHttpListener(config.http, SILENT_LOGGER);
+  transport = new HttpTransport({ mcp: assembly.mcp, config, authenticator, listener });
+  origin = transport.serve();
 });
 
 afterEach(() => {
@@ -39,7 +42,7 @@ afterEach(() => {
 afterAll(async () => {
   await transport.drain(0);
   await assembly.close();
-  await transport.close();
+  await listener.close();
   await rm(folder, { recursive: true, force: true });
 });
 

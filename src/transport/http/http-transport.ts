@@ -1,5 +1,3 @@
-import type { Server } from "node:http";
-import type { Server as HttpsServer } from "node:https";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import type { ForwardReceiver } from "../../cluster/forward-receiver.ts";
 import type { SessionOwners } from "../../cluster/session-owners.ts";
@@ -11,7 +9,7 @@ import type { DashboardGate } from "./dashboard-gate.ts";
 import { ForwardEndpoint } from "./forward-endpoint.ts";
 import { guardOf } from "./guards.ts";
 import type { HealthDoor } from "./health-routes.ts";
-import { type HttpDoor, type HttpHandler, openHttpDoor } from "./http-door.ts";
+import type { HttpListener, HttpHandler } from "./http-listener.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
 import type { MetricsDoor } from "./metrics-route.ts";
@@ -23,52 +21,44 @@ import { Router } from "./router.ts";
 import { type OperatorDoor, OperatorSandboxesEndpoint } from "./operator-sandboxes.ts";
 import type { WorkspaceFiles } from "../../call/workspace-files.ts";
 import { SandboxFilesEndpoint } from "./sandbox-files.ts";
-import type { CertificateInUse } from "../../operator/health-checks.ts";
-import { type TlsPair, TlsWatcher, toContext } from "./tls.ts";
 
 export interface HttpTransportOptions {
   readonly mcp: Mcp;
   readonly config: Config;
+  readonly listener: HttpListener;
   readonly authenticator: Authenticator;
-  /** Where only the server's own user may connect. */
+  /** Present when only the user of the server may connect. */
   readonly peers?: PeerUsers | undefined;
-  /** The files of sandboxes; without it there is no door to them. */
+  /** The files of sandboxes. */
   readonly files?: WorkspaceFiles | undefined;
-  /** The record of calls, for operators; without it there is no door to it. */
+  /** The record of calls, for operators. */
   readonly ledger?: Ledger | undefined;
-  /** Where it is on record what operators do. */
+  /** Records what operators do. */
   readonly acts?: OperatorActs | undefined;
-  /** Statistics and approvals; without it there is no door to them. */
+  /** Statistics and approvals. */
   readonly desk?: OperatorService | undefined;
-  /** Everybody's sandboxes, for operators. */
+  /** The sandboxes of all clients, for operators. */
   readonly operator?: OperatorDoor | undefined;
-  /** Calls of other servers; without it none are taken. */
+  /** Calls that other servers forward. */
   readonly forwards?: ForwardReceiver | undefined;
-  /** Sessions of other servers, and the way to those of this one. */
+  /** Which server owns which session. */
   readonly homes?: SessionOwners | undefined;
-  /** How everything is that the server depends on. */
+  /** The state of everything that the server depends on. */
   readonly health?: HealthDoor | undefined;
   readonly metrics?: MetricsDoor | undefined;
-  /** The page for operators. */
+  /** The dashboard. */
   readonly dashboard?: DashboardGate | undefined;
-  /** A port that is open already. */
-  readonly door?: HttpDoor | undefined;
 }
 
-const LAST_WORDS_MS = 500;
-const SWEEP_MS = 10;
 const BEATS_PER_LEASE = 5;
 
 /** Stopping is said to clients, then waited for, then enforced. */
 export class HttpTransport {
   readonly #options: HttpTransportOptions;
-  readonly #servers: (Server | HttpsServer)[] = [];
   readonly #endpoint: McpEndpoint;
   readonly #sse: LegacySse;
   readonly #files: SandboxFilesEndpoint | undefined;
   readonly #router: Router;
-  #watcher: TlsWatcher | undefined;
-  #closed: Promise<unknown> = Promise.resolve();
 
   constructor(options: HttpTransportOptions) {
     const { mcp, config, authenticator, operator, ledger, desk, forwards, health, metrics } = options;
@@ -129,27 +119,14 @@ export class HttpTransport {
     homes.serveWith((message, line) => requests.serve(message, line));
   }
 
-  /** Absent without TLS, and before it listens. */
-  get certificate(): CertificateInUse | undefined {
-    return this.#watcher?.certificate;
-  }
-
-  /** Looks at the certificate now, in place of within two seconds. */
-  refresh(): void {
-    this.#watcher?.look();
-  }
-
-  /** Serves from now on what comes to the port, opens it where nobody has, and says under which address. */
-  async listen(): Promise<string> {
-    const { mcp, config } = this.#options;
-    const door = this.#options.door ?? (await openHttpDoor(config.http, mcp.logger));
-    this.#servers.push(...door.servers);
-    if (door.pair !== undefined) this.#watchCertificate(door.pair);
-    door.serveWith({
+  /** Serves the requests of the listener from now on. Returns its address. */
+  serve(): string {
+    const { listener } = this.#options;
+    listener.serveWith({
       handle: this.#handler(),
       mayLast: (socket) => this.#files?.isReceiving(socket) === true,
     });
-    return door.url;
+    return listener.url;
   }
 
   #handler(): HttpHandler["handle"] {
@@ -166,41 +143,15 @@ export class HttpTransport {
    * whoever asks how the server is must hear that it stops, and everybody else that they are to come again.
    */
   async drain(deadlineMs: number): Promise<void> {
+    const { listener, mcp } = this.#options;
     this.#router.drain();
-    for (const server of this.#servers) server.closeIdleConnections();
+    listener.closeIdleConnections();
     const drained = await this.#router.whenIdle(deadlineMs);
     if (!drained) {
       const open = this.#router.openRequests;
-      this.#options.mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open });
+      mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open });
     }
-    this.#watcher?.close();
-    this.#closed = Promise.all(
-      this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
-    );
+    listener.stopAccepting();
     await Promise.all([this.#endpoint.close(), this.#sse.close()]);
-  }
-
-  /** After `drain`. Answers that are under way get a moment to reach their clients; one that does not read is cut off. */
-  async close(): Promise<void> {
-    const forEach = (act: (server: Server | HttpsServer) => void) => () => this.#servers.forEach(act);
-    const sweep = setInterval(
-      forEach((server) => server.closeIdleConnections()),
-      SWEEP_MS,
-    );
-    const cut = setTimeout(
-      forEach((server) => server.closeAllConnections()),
-      LAST_WORDS_MS,
-    );
-    await this.#closed;
-    clearInterval(sweep);
-    clearTimeout(cut);
-  }
-
-  #watchCertificate(inUse: TlsPair): void {
-    const { mcp, config } = this.#options;
-    const onChange = (pair: TlsPair): void => {
-      for (const server of this.#servers) if ("setSecureContext" in server) server.setSecureContext(toContext(pair));
-    };
-    this.#watcher = new TlsWatcher({ files: config.http.tls, inUse, logger: mcp.logger, onChange });
   }
 }

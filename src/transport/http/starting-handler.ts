@@ -4,7 +4,7 @@ import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import { traceIdFrom } from "../../mcp/request-observer.ts";
 import { sendError, sendJson } from "./exchange-io.ts";
 import { guardOf } from "./guards.ts";
-import type { HttpHandler } from "./http-door.ts";
+import type { HttpHandler } from "./http-listener.ts";
 import { readTarget } from "./request-target.ts";
 import { tellTraceId } from "./traced-response.ts";
 

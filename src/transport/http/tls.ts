@@ -50,6 +50,10 @@ export class TlsWatcher {
     this.#timer.unref();
   }
 
+  get pair(): TlsPair {
+    return this.#inUse;
+  }
+
   get certificate(): CertificateInUse {
     return { cert: this.#inUse.cert, isRefused: this.#isRefused };
   }

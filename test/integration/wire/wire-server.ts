@@ -5,6 +5,7 @@ import { createAuthenticator } from "../../../src/auth/authenticator.ts";
 import { configSchema } from "../../../src/config/schema.ts";
 import { assemble, type Assembly } from "../../../src/server/assemble.ts";
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
+import { openHttpListener } from "../../../src/transport/http/http-listener.ts";
 import { HttpTransport } from "../../../src/transport/http/http-transport.ts";
 import { HANDLERS, MANY_CALLS } from "../../escape/server.ts";
 import { SHOP, skillFolder } from "../skill-fixture.ts";
@@ -33,14 +34,15 @@ export async function startWireServer(): Promise<WireServer> {
   });
   const assembly = await assemble({ config, logger: SILENT_LOGGER });
   const authenticator = await createAuthenticator({ auth: config.auth, logger: SILENT_LOGGER });
-  const transport = new HttpTransport({ mcp: assembly.mcp, config, authenticator });
-  const { origin } = new URL(await transport.listen());
+  const listener = await openHttpListener(config.http, SILENT_LOGGER);
+  const transport = new HttpTransport({ mcp: assembly.mcp, config, authenticator, listener });
+  const origin = transport.serve();
   return {
     mcp: assembly.mcp,
     origin,
     async close() {
       await transport.drain(0);
-      await transport.close();
+      await listener.close();
       await assembly.close();
       await rm(folder, { recursive: true, force: true });
     },

@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
-import { beforeEach, expect, test, vi } from "vitest";
-import { type FileWatch, watchFiles } from "../../../src/platform/watch-files.ts";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import type { FileWatch, watchFiles as WatchFiles } from "../../../src/platform/watch-files.ts";
 
 /** A disk that tells of changes when the test says so: a real one may pause in the middle for longer than any limit. */
 const disk = vi.hoisted(() => ({ watcher: undefined as EventEmitter | undefined }));
@@ -15,6 +15,14 @@ const FILES = Array.from({ length: 50 }, (_, index) => `/nowhere/${index}.txt`);
 
 let changes: (readonly string[])[];
 let watch: FileWatch;
+let watchFiles: typeof WatchFiles;
+
+// Unit tests share their modules: this file needs one with the mocked watcher, and the others need theirs without it.
+beforeAll(async () => {
+  vi.resetModules();
+  ({ watchFiles } = await import("../../../src/platform/watch-files.ts"));
+});
+afterAll(() => vi.resetModules());
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });

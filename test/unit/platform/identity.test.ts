@@ -30,6 +30,8 @@ test("a process that has ended counts as dead while its parent has not noticed",
   onTestFinished(() => void parent.kill("SIGKILL"));
   const [line] = (await once(parent.stdout, "data")) as [Buffer];
   const pid = Number(line.toString());
+  // Before its `exec` the shell would ask.
+  await vi.waitFor(() => expect(readFileSync(`/proc/${parent.pid}/comm`, "utf8")).toBe("sleep\n"), 20_000);
   const identity = identifyProcess(pid)!;
   const sharer = { ...identifySelf(), pid, startedAt: identity.startTicks };
   expect([isAlive(identity), isSharerAlive(sharer)]).toEqual([true, true]);

@@ -9,7 +9,8 @@ import { ConnectionLimits } from "./connection-limits.ts";
 import { onClose } from "./exchange-io.ts";
 import { startingHandler } from "./starting-handler.ts";
 import { TracedResponse } from "./traced-response.ts";
-import { readTls, type TlsPair, toContext } from "./tls.ts";
+import { readTls, type TlsPair, TlsWatcher, toContext } from "./tls.ts";
+import type { CertificateInUse } from "../../operator/health-checks.ts";
 
 export interface HttpHandler {
   /** On a reserved connection only health checks and operators are served. */
@@ -20,36 +21,50 @@ export interface HttpHandler {
 
 const ANSWERED_TO_ANYONE = /^\/(?:health|\.well-known\/|dashboard(?:\/assets\/|\/?(?:\?|$)))/;
 const TOO_SLOW = "ERR_HTTP_REQUEST_TIMEOUT";
-/** How long a client has to read why its request was refused. */
+/** Time for a client to read why its request was refused. */
 const LINGER_MS = 2000;
+const LAST_WORDS_MS = 500;
+const SWEEP_MS = 10;
 
-/** Opens the port. Until somebody serves behind it, it says that the server is starting. */
-export async function openHttpDoor(http: Config["http"], logger: Logger): Promise<HttpDoor> {
-  const door = new HttpDoor(http, logger);
+/** Opens the port. Until `serveWith` every request is answered with 503: the server is starting. */
+export async function openHttpListener(http: Config["http"], logger: Logger): Promise<HttpListener> {
+  const listener = new HttpListener(http, logger);
   try {
-    await door.listen();
-    return door;
+    await listener.listen();
+    return listener;
   } catch (error) {
-    await door.close();
+    await listener.close();
     throw error;
   }
 }
 
-export class HttpDoor {
-  readonly servers: (Server | HttpsServer)[] = [];
-  readonly pair: TlsPair | undefined;
+/** The port or Unix socket of the server, with its TLS certificate and its limits on connections. */
+export class HttpListener {
+  readonly #servers: (Server | HttpsServer)[] = [];
+  readonly #tls: TlsWatcher | undefined;
   readonly #http: Config["http"];
   readonly #logger: Logger;
   readonly #limits: ConnectionLimits;
   #handler: HttpHandler;
   #port = 0;
+  #closed: Promise<unknown> | undefined;
 
   constructor(http: Config["http"], logger: Logger) {
     this.#http = http;
     this.#logger = logger;
     this.#limits = new ConnectionLimits(http, logger);
     this.#handler = startingHandler(http);
-    this.pair = http.tls.certFile === "" ? undefined : readTls(http.tls);
+    this.#tls = http.tls.certFile === "" ? undefined : this.#watchCertificate();
+  }
+
+  /** Absent without TLS. */
+  get certificate(): CertificateInUse | undefined {
+    return this.#tls?.certificate;
+  }
+
+  /** Reads the certificate now, instead of within two seconds. */
+  refresh(): void {
+    this.#tls?.look();
   }
 
   get url(): string {
@@ -57,7 +72,7 @@ export class HttpDoor {
     // What clients write into Host; the way there is the path of the socket.
     if (socket !== "") return "http://localhost";
     const name = host.includes(":") ? `[${host}]` : host;
-    return `${this.pair === undefined ? "http" : "https"}://${name}:${this.#port}`;
+    return `${this.#tls === undefined ? "http" : "https"}://${name}:${this.#port}`;
   }
 
   serveWith(handler: HttpHandler): void {
@@ -72,11 +87,36 @@ export class HttpDoor {
     if (host === "localhost") await this.#bind("::1", this.#port).catch(ignoreMissingIpv6);
   }
 
-  /** At once. May be called twice. */
+  closeIdleConnections(): void {
+    for (const server of this.#servers) server.closeIdleConnections();
+  }
+
+  /** Refuses new connections from now on. */
+  stopAccepting(): void {
+    this.#tls?.close();
+    this.#closed ??= Promise.all(
+      this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
+    );
+  }
+
+  /** Answers that are being sent get a moment to reach their clients; connections that are open after it are cut. */
   async close(): Promise<void> {
-    const closed = this.servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
-    for (const server of this.servers) server.closeAllConnections();
-    await Promise.all(closed);
+    this.stopAccepting();
+    const sweep = setInterval(() => this.closeIdleConnections(), SWEEP_MS);
+    const cut = setTimeout(() => {
+      for (const server of this.#servers) server.closeAllConnections();
+    }, LAST_WORDS_MS);
+    await this.#closed;
+    clearInterval(sweep);
+    clearTimeout(cut);
+  }
+
+  #watchCertificate(): TlsWatcher {
+    const files = this.#http.tls;
+    const onChange = (pair: TlsPair): void => {
+      for (const server of this.#servers) if ("setSecureContext" in server) server.setSecureContext(toContext(pair));
+    };
+    return new TlsWatcher({ files, inUse: readTls(files), logger: this.#logger, onChange });
   }
 
   async #bindSocket(path: string): Promise<void> {
@@ -98,7 +138,7 @@ export class HttpDoor {
       });
     });
     server.on("error", (error) => this.#logger.error("http server failed", { error }));
-    this.servers.push(server);
+    this.#servers.push(server);
     return server;
   }
 
@@ -127,9 +167,12 @@ export class HttpDoor {
       ServerResponse: TracedResponse,
     };
     const server =
-      this.pair === undefined
+      this.#tls === undefined
         ? createHttpServer(options, handle)
-        : createHttpsServer({ ...options, handshakeTimeout: options.headersTimeout, ...toContext(this.pair) }, handle);
+        : createHttpsServer(
+            { ...options, handshakeTimeout: options.headersTimeout, ...toContext(this.#tls.pair) },
+            handle,
+          );
     const isUnix = http.socket !== "";
     server.on("connection", (socket: Socket) => this.#limits.add(socket, { isUnix }));
     server.setTimeout(options.requestTimeout, closeUnlessAnswering);
