@@ -18,25 +18,25 @@ interface ReaperOptions {
   readonly logger: Logger;
 }
 
-/** Clears up after servers whose process is gone, by what they wrote down; returns the ids of the cells that were left. */
+/** Removes what servers that are dead left behind, according to their records; returns the ids of the removed instances. */
 export async function reapDeadServers(options: ReaperOptions): Promise<string[]> {
   const { records, logger } = options;
   const removed: string[] = [];
   for (const instance of await records.instances()) {
     if (isAlive(instance.owner)) continue;
-    if (!(await orLeft(options, instance.id, () => reapInstance(options, instance)))) continue;
+    if (!(await orLogged(options, instance.id, () => reapInstance(options, instance)))) continue;
     removed.push(instance.id);
-    logger.info("removed a sandbox of a server that is gone", { instance: instance.id, server: instance.serverId });
+    logger.info("removed a sandbox of a server that is gone", { cell: instance.id, server: instance.serverId });
   }
   for (const server of await records.servers()) {
-    if (!isAlive(server.owner)) await orLeft(options, server.serverId, () => reapServer(options, server));
+    if (!isAlive(server.owner)) await orLogged(options, server.serverId, () => reapServer(options, server));
   }
   await records.sweep();
   return removed;
 }
 
-/** What one of them left in a state of its own must not keep the others, or this server, from starting. */
-async function orLeft({ logger }: ReaperOptions, id: string, reap: () => Promise<boolean>): Promise<boolean> {
+/** A failure for one record must stop neither the removal of the others nor the start of this server. */
+async function orLogged({ logger }: ReaperOptions, id: string, reap: () => Promise<boolean>): Promise<boolean> {
   try {
     return await reap();
   } catch (error) {
@@ -54,15 +54,15 @@ async function reapServer({ records, guestCopies }: ReaperOptions, server: Serve
 
 async function reapInstance(options: ReaperOptions, instance: InstanceRecord): Promise<boolean> {
   const { records, folders, uids, dataFolder, keepsWorkspaces, logger } = options;
-  // It dies with its server; this is for the moment in which both are still dying.
+  // It is killed with its server; here both may still be exiting.
   if (instance.init !== undefined && isAlive(instance.init)) tryKill(instance.init.pid);
   if (!(await endGroups(instance.groups.filter(isOurGroup)))) {
-    logger.error("a process of a sandbox of a dead server does not end", { instance: instance.id });
+    logger.error("a process of a sandbox of a dead server does not end", { cell: instance.id });
     return false;
   }
   const isOurs = isBelow(dataFolder, instance.folder);
   if (isOurs && !(await waitUntilDetached(instance.folder))) {
-    logger.error("a disk of a sandbox of a dead server is still in use", { instance: instance.id });
+    logger.error("a disk of a sandbox of a dead server is still in use", { cell: instance.id });
     return false;
   }
   if (!keepsWorkspaces && isOurs) {
@@ -76,7 +76,7 @@ async function reapInstance(options: ReaperOptions, instance: InstanceRecord): P
   return true;
 }
 
-/** Records lie in our own folder, and still: nothing but a group with our name is ever ended. */
+/** Checked although the records are in the server's own folder: only processes in groups of this name are killed. */
 function isOurGroup(folder: string): boolean {
   return folder.startsWith("/sys/fs/cgroup/") && /\/owlclaw-[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)?$/.test(folder);
 }

@@ -21,15 +21,15 @@ import {
   refuseIgnoredOciRuntime,
 } from "./engine-facts.ts";
 import { Images } from "./images.ts";
-import { discardVolume, reapDeadServers, removeStrays, Leftovers } from "./reap.ts";
+import { discardVolume, reapDeadServers, removeStrays, PendingRemovals } from "./reap.ts";
 import { openOwnership } from "./ownership.ts";
 import { probeDocker, tryContainer } from "./probe.ts";
 import { seccompProfile } from "./seccomp-profile.ts";
 import { startContainer } from "./start-container.ts";
 
 const CONTACT_TIMEOUT_MS = 30_000;
-const INTERVAL_MS = 2000;
-const TIMEOUT_MS = 10_000;
+const PING_INTERVAL_MS = 2000;
+const PING_TIMEOUT_MS = 10_000;
 
 export interface DockerOptions {
   readonly dataFolder: string;
@@ -38,29 +38,29 @@ export interface DockerOptions {
   readonly guestFolder: string;
   /** Letters, digits, `-` and `_`; unique among all servers. */
   readonly serverId: string;
-  /** As in DOCKER_HOST; empty: the machine's own Docker. */
+  /** As in DOCKER_HOST; empty: Docker on this machine. */
   readonly host: string;
   /** With ca.pem, cert.pem and key.pem; empty: no TLS. */
   readonly certFolder: string;
-  /** `runsc` and the like; empty: the engine's default. */
+  /** Such as `runsc`; empty: the engine's default. */
   readonly ociRuntime: string;
   readonly imageOf: (template: string) => string;
   readonly templates?: Readonly<Record<string, TemplateTree>>;
-  /** Sandboxes are shown folders of this machine. */
+  /** Whether folders of this machine are mounted in sandboxes. */
   readonly hasVolumes?: boolean;
   readonly keepsWorkspaces?: boolean;
-  /** How long the engine may take until it has said what it is. */
+  /** How long the engine may take to describe itself. */
   readonly contactTimeoutMs?: number;
 }
 
-/** Cells that are containers of Docker or Podman. */
+/** Instances are containers of Docker or Podman. */
 export async function createDockerRuntime(options: DockerOptions): Promise<Runtime> {
   const host = await createHost(options);
   const instances = new Set<DockerInstance>();
   let isClosed = false;
   const { logger } = options;
   const startTrouble = new StartTrouble({ imageOf: host.imageOf, tryStart: (trial) => tryContainer(host, trial) });
-  const leftovers = new Leftovers(host);
+  const removals = new PendingRemovals(host);
   const watch = watchEngine(host.engine, {
     onLost: (error) => logger.error("the container engine is gone", { reason: error.message }),
     onBack: async () => {
@@ -69,7 +69,7 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
     },
     onThere: async () => {
       if (host.doubt.isThere) await removeStrays(host);
-      leftovers.tryAgain();
+      removals.tryAgain();
       await startTrouble.tryAgain();
     },
   });
@@ -97,7 +97,7 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
       startTrouble.close();
       await watch.close();
       await Promise.all([...instances].map(async (instance) => await instance.stop()));
-      if (watch.trouble === undefined) await leftovers.tryForTheLastTime();
+      if (watch.trouble === undefined) await removals.tryForTheLastTime();
       host.workspaceWatch.close();
     },
   };
@@ -122,14 +122,14 @@ async function createHost(options: DockerOptions): Promise<DockerHost> {
   logger.info("container engine found", { engine: engine.name, kind: facts.kind, version: facts.version });
   const given = { logger, dataFolder, stateFolder, ociRuntime, imageOf, templates };
   const known = { own: new Set<string>(), making: new Set<Promise<unknown>>(), doubt: { isThere: false } };
-  const ground = { engine, ownership, logger, ...known, leftovers: new Set<string>() };
+  const containers = { engine, ownership, logger, ...known, leftovers: new Set<string>() };
   return {
     ...given,
-    ...ground,
+    ...containers,
     facts,
     seccomp,
     empty: await provideEmptyPaths(stateFolder),
-    images: new Images({ ground, facts, guestFolder, seccomp }),
+    images: new Images({ host: containers, facts, guestFolder, seccomp }),
     workspaceWatch: createWorkspaceWatch(),
     watchesWorkspaces: await canReadVolumes(engine, facts),
     isRemote: isRemote(engine),
@@ -138,7 +138,7 @@ async function createHost(options: DockerOptions): Promise<DockerHost> {
   };
 }
 
-/** Docker takes the profile itself; Podman reads a file, which must be on its machine. */
+/** Docker takes the profile itself; Podman reads a file on its machine. */
 async function seccompOption(stateFolder: string, { kind, architecture }: EngineFacts): Promise<string> {
   const profile = seccompProfile(architecture);
   if (kind === "docker") return profile;
@@ -156,26 +156,26 @@ async function canReadVolumes(engine: EngineClient, { rootFolder }: EngineFacts)
 }
 
 export interface EngineWatch {
-  /** Why the engine cannot be used now. */
+  /** Why the engine cannot be used at the moment. */
   readonly trouble: OwlError | undefined;
-  /** Resolves when nothing of it goes on. */
+  /** Resolves when the last ping has ended. */
   close(): Promise<void>;
 }
 
 export interface EngineWatchOptions {
   readonly onLost: (error: OwlError) => void;
   readonly onBack: () => Promise<void>;
-  /** At every look that finds it. */
+  /** After every successful ping. */
   readonly onThere: () => Promise<void>;
 }
 
-/** Asks the engine now and then whether it is there, and says when it is back. */
+/** Pings the engine and reports when it is lost and when it is back. */
 export function watchEngine(engine: EngineClient, { onLost, onBack, onThere }: EngineWatchOptions): EngineWatch {
   let trouble: OwlError | undefined;
   let asking: Promise<void> | undefined;
   const ask = async (): Promise<void> => {
     try {
-      await engine.call({ method: "GET", path: "/_ping", timeoutMs: TIMEOUT_MS });
+      await engine.call({ method: "GET", path: "/_ping", timeoutMs: PING_TIMEOUT_MS });
       if (trouble !== undefined) await onBack();
       trouble = undefined;
       await onThere();
@@ -186,7 +186,7 @@ export function watchEngine(engine: EngineClient, { onLost, onBack, onThere }: E
   };
   const timer = setInterval(() => {
     asking ??= ask().finally(() => (asking = undefined));
-  }, INTERVAL_MS).unref();
+  }, PING_INTERVAL_MS).unref();
   return {
     get trouble() {
       return trouble;

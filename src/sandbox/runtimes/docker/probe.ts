@@ -7,7 +7,7 @@ import {
   PROBE_RESOURCES,
   readAnswer,
   triedSyscalls,
-  openBait,
+  openUnreachableServices,
   serverProcess,
 } from "../probe/attack.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
@@ -23,13 +23,13 @@ import { startContainer } from "./start-container.ts";
 
 const TIMEOUT_MS = 55_000;
 
-/** Volumes of engines are folders: what a program writes between two looks of the watch is not limited. */
+/** Volumes of engines are folders: between two measurements a program can write without a limit. */
 const ONLY_WATCHED: Answer[string] = [
   true,
   "the workspace has no file system of its own; its size is measured every two seconds",
 ];
 
-/** Not the workspace, which nothing would stop. */
+/** Not the workspace: nothing would limit that. */
 const DISKS: FilledDisks = { "tmp-limit": "/tmp" };
 
 const CPU_SCRIPT = `
@@ -58,7 +58,7 @@ const CAUSES: Partial<Record<CheckName, Cause>> = {
 };
 const PROBE_WORKSPACE = "/workspace";
 
-/** May pass: the machine has much to do, or another server that fills the volumes has died over it. */
+/** Retryable: the machine may be busy, or another server may have died while it filled the volumes. */
 function stuck(): OwlError {
   const reason = "containers do not start, or do not end, in time";
   return new OwlError("sandbox_unavailable", `docker cannot run sandboxes here: ${reason}`, {
@@ -80,7 +80,7 @@ export async function probeDocker(host: DockerHost, signal: AbortSignal): Promis
   }
 }
 
-/** Waits for all of them even when one fails: each must have cleared up behind itself. */
+/** Waits for all of them also when one fails: each cleans up after itself. */
 async function attackAll(host: DockerHost, signal: AbortSignal): Promise<Answer> {
   const inside = attackFromInside(host, signal);
   const cpu = attackCpuLimit(host, signal);
@@ -90,7 +90,7 @@ async function attackAll(host: DockerHost, signal: AbortSignal): Promise<Answer>
 
 async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<Answer> {
   return await withProbeInstance(host, { resources: PROBE_RESOURCES, signal }, async (probe) => {
-    const bait = await openBait(probe.spec.id);
+    const services = await openUnreachableServices(probe.spec.id);
     const image = await host.images.get(host.imageOf(""));
     const variables = [...Object.keys(insideEnvironment(host, { ...probe, image })), ...image.variables];
     const server = serverProcess();
@@ -104,7 +104,7 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
         ],
         serverPid: server.serverPid,
         needed: [image.node, `${GUEST_FOLDER}/guest.mjs`],
-        listeners: bait.listeners,
+        listeners: services.listeners,
         abstractSocket: probe.spec.id,
         syscalls: triedSyscalls(host.facts.architecture),
         variables: [...variables, "HOSTNAME", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_", "container", "TERM"],
@@ -116,12 +116,12 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
       const command = [image.python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)];
       return await readAnswer(await probe.start(host, command));
     } finally {
-      bait.close();
+      services.close();
     }
   });
 }
 
-/** The kernel's own count is read inside, where every engine shows it. */
+/** Reads the kernel's counter inside, where every engine shows it. */
 async function attackCpuLimit(host: DockerHost, signal: AbortSignal): Promise<Answer[string]> {
   const resources = { ...PROBE_RESOURCES, cpus: 0.1 };
   return await withProbeInstance(host, { resources, signal }, async (probe) => {
@@ -169,7 +169,7 @@ async function withProbeInstance<T>(
   }
 }
 
-/** Whether one starts from a template's image. */
+/** Starts a container from a template's image and removes it. */
 export async function tryContainer(host: DockerHost, trial: TestStart): Promise<void> {
   await withProbeInstance(host, { resources: PROBE_RESOURCES, ...trial }, async (probe) => {
     await probe.start(host, ["/bin/true"]);

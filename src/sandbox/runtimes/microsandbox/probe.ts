@@ -5,7 +5,7 @@ import {
   type FilledDisks,
   readAnswer,
   triedSyscalls,
-  openBait,
+  openUnreachableServices,
   serverProcess,
   PROBE_RESOURCES,
 } from "../probe/attack.ts";
@@ -21,10 +21,10 @@ import type { MachineInstance } from "./machine-instance.ts";
 import { startMachine } from "./start-machine.ts";
 
 const PROBE_WORKSPACE = "/workspace";
-/** A machine needs some for its kernel. */
+/** More memory than in other runtimes: the kernel of the machine needs some. */
 const MACHINE_PROBE_RESOURCES: Resources = { ...PROBE_RESOURCES, cpus: 1, memoryBytes: 256 * 1024 * 1024 };
 
-/** The common attacks, and one of its own: a machine has no more processors than it was given. */
+/** The common attacks, and one for machines: they must not have more processors than configured. */
 const SCRIPT = `
 import contextlib, io, json, os, sys
 said = io.StringIO()
@@ -51,12 +51,12 @@ export async function probeMachine(host: MachineHost, signal: AbortSignal): Prom
 
 async function attackFromInside(host: MachineHost, signal: AbortSignal): Promise<Answer> {
   return await withProbeMachine(host, { template: "", signal }, async ({ spec, start }) => {
-    const bait = await openBait(spec.id);
+    const services = await openUnreachableServices(spec.id);
     try {
-      const given = JSON.stringify(attackArguments(host, spec, bait.listeners));
+      const given = JSON.stringify(attackArguments(host, spec, services.listeners));
       return await readAnswer(await start([PYTHON, "-I", "-S", "-c", SCRIPT, given, ATTACK_SCRIPT]));
     } finally {
-      bait.close();
+      services.close();
     }
   });
 }
@@ -91,7 +91,7 @@ interface ProbeMachine {
   readonly start: (command: readonly string[]) => Promise<MachineInstance>;
 }
 
-/** Gives a machine to try something in, and leaves nothing of it. */
+/** Starts a machine for an attempt and removes everything of it. */
 async function withProbeMachine<T>(
   host: MachineHost,
   { template, signal }: TestStart,
@@ -120,7 +120,7 @@ async function withProbeMachine<T>(
   }
 }
 
-/** Whether one starts from a template's image. */
+/** Starts a machine from a template's image and removes it. */
 export async function tryMachine(host: MachineHost, trial: TestStart): Promise<void> {
   await withProbeMachine(host, trial, async (machine) => {
     await machine.start(["/bin/sh", "-c", ":"]);
