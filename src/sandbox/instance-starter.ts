@@ -11,13 +11,14 @@ import type {
   InstanceSpec,
   InstanceUsage,
   Runtime,
-  RuntimeTrouble,
+  RuntimeProblem,
   Volume,
 } from "./runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { type Flavor, FLAVORS } from "./flavors.ts";
 import { GuestClient } from "./guest-client.ts";
+import type { EgressListener } from "./network/egress-listener.ts";
 import type { Templates } from "./templates.ts";
 
 /** Long, for emulated machines, where Node alone takes ten seconds to start. */
@@ -50,12 +51,9 @@ export type InstanceOptions = Omit<InstancePlan, "instanceId" | "folder" | "lang
 
 /** Access to the egress proxy for one instance. */
 export interface EgressAccess {
-  readonly socketPath: string;
+  readonly listener: Pick<EgressListener, "socketPath" | "bytesSent" | "bytesReceived" | "close">;
   /** Makes programs inside use the proxy. */
   readonly env: Readonly<Record<string, string>>;
-  readonly bytesSent: number;
-  readonly bytesReceived: number;
-  close(): Promise<void>;
 }
 
 export interface InstanceStarterOptions {
@@ -124,14 +122,14 @@ export class InstanceStarter {
   }
 
   /** Why no instance, or none of a template, can be started at the moment. */
-  get trouble(): RuntimeTrouble | undefined {
+  get problem(): RuntimeProblem | undefined {
     const { runtime, runtimesOfTemplates = new Map<string, Runtime>() } = this.#options;
-    const usual = runtime.trouble?.();
+    const usual = runtime.problem?.();
     if (usual !== undefined && (usual.template === undefined || usual.isCommon === true)) return { error: usual.error };
     for (const [template, other] of runtimesOfTemplates) {
-      const trouble = other.trouble?.();
+      const problem = other.problem?.();
       // Templates that share a runtime may have different images.
-      if (trouble !== undefined) return { error: trouble.error, template: trouble.template ?? template };
+      if (problem !== undefined) return { error: problem.error, template: problem.template ?? template };
     }
     return usual;
   }
@@ -159,7 +157,7 @@ export class InstanceStarter {
     const spec: InstanceSpec = {
       ...this.#specOf(plan),
       env: { ...egress?.env, ...plan.env },
-      ...(egress !== undefined && { egressSocket: egress.socketPath }),
+      ...(egress !== undefined && { egressSocket: egress.listener.socketPath }),
     };
     let instance: Instance | undefined;
     try {
@@ -178,7 +176,7 @@ export class InstanceStarter {
       return connected;
     } catch (error) {
       await instance?.stop();
-      await egress?.close();
+      await egress?.listener.close();
       if (error instanceof OwlError) throw error;
       throw new OwlError("internal", `the sandbox could not be started: ${reasonWithoutPath(error)}`, { cause: error });
     }
@@ -267,7 +265,7 @@ class RunningInstance implements ConnectedInstance {
     this.client = new GuestClient({ stream: instance.stream, maxFrameBytes, logger });
     void instance.exited.then((exit) => this.client.fail(reasonOf(exit)));
     if (egress !== undefined && instance.egressStream !== undefined) {
-      this.#relay = relayEgress(instance.egressStream, egress.socketPath);
+      this.#relay = relayEgress(instance.egressStream, egress.listener.socketPath);
       // The network does not come back without a new instance.
       void this.#relay.ended.then((reason) => this.client.fail(reason));
     }
@@ -284,7 +282,8 @@ class RunningInstance implements ConnectedInstance {
   }
 
   get bytesMoved(): number {
-    return this.#egress === undefined ? 0 : this.#egress.bytesSent + this.#egress.bytesReceived;
+    const { bytesSent = 0, bytesReceived = 0 } = this.#egress?.listener ?? {};
+    return bytesSent + bytesReceived;
   }
 
   usage(): Promise<InstanceUsage> {
@@ -311,7 +310,7 @@ class RunningInstance implements ConnectedInstance {
     const reason = await this.client.lost;
     await this.#instance.stop();
     const exit = await this.#instance.exited;
-    await this.#egress?.close();
+    await this.#egress?.listener.close();
     const isKnown = !this.#isStopping && (exit.reason === "memory" || exit.reason === "disk");
     return isKnown ? reasonOf(exit) : reason;
   }

@@ -5,6 +5,7 @@ import { OwlError } from "../errors/owl-error.ts";
 import type { FileIdentity, OpenedPath, Volume } from "./runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { opendir } from "node:fs/promises";
+import type { Config } from "../config/schema.ts";
 
 /** From `fcntl.h`; not in Node's constants. The descriptor identifies the file and gives no access to its content. */
 const O_PATH = 0o10000000;
@@ -25,7 +26,7 @@ interface OpenedVolumesOptions {
  * The configured folders, opened once. Every sandbox mounts the opened folders, also when another folder has the name later.
  * Files in them that the server trusts are mounted read-only.
  */
-export class OpenedVolumes {
+class OpenedVolumes {
   readonly volumes: readonly Volume[];
   readonly #opened: readonly OpenedVolume[];
   readonly #timer: NodeJS.Timeout;
@@ -240,4 +241,35 @@ export async function findSpecialFiles(folder: string): Promise<SpecialFiles> {
     }
   }
   return { paths, isComplete: true };
+}
+
+interface LazyVolumesOptions {
+  readonly config: Config;
+  /** `sandbox.volumes` with their protected paths. */
+  readonly volumes: readonly PlannedVolume[];
+  readonly logger: Logger;
+}
+
+/** The mounted folders, opened when the first sandbox or the warm pool needs them. Commands that start no sandbox change nothing in them. */
+export class LazyVolumes {
+  readonly #options: LazyVolumesOptions;
+  readonly #onReplaced: (path: string) => void;
+  #opened: OpenedVolumes | undefined;
+
+  constructor(options: LazyVolumesOptions, onReplaced: (path: string) => void) {
+    if (options.volumes.length !== options.config.sandbox.volumes.length)
+      throw new OwlError("internal", "sandbox.volumes were not checked");
+    this.#options = options;
+    this.#onReplaced = onReplaced;
+  }
+
+  get volumes(): readonly Volume[] {
+    const { volumes: planned, logger } = this.#options;
+    this.#opened ??= new OpenedVolumes({ planned, logger, onReplaced: this.#onReplaced });
+    return this.#opened.volumes;
+  }
+
+  close(): void {
+    this.#opened?.close();
+  }
 }

@@ -8,19 +8,6 @@ import type { EgressLimits } from "./controls.ts";
 import { EgressRefusal, toRawResponse } from "./refusal.ts";
 import { serveTunnel } from "./tunnel.ts";
 
-/** The egress endpoint of one sandbox: only that sandbox can connect to its socket. */
-export interface EgressListener {
-  readonly socketPath: string;
-  readonly bytesSent: number;
-  readonly bytesReceived: number;
-  /** Open connections to upstream servers. */
-  readonly openConnections: number;
-  /** The last ones, oldest first. */
-  decisions(): readonly EgressDecision[];
-  /** Ends every connection and removes the socket. May be called twice. */
-  close(): Promise<void>;
-}
-
 interface ListenerOptions {
   readonly folder: string;
   readonly ownerUid: number | undefined;
@@ -30,13 +17,8 @@ interface ListenerOptions {
   readonly onClosed: (listener: EgressListener) => void;
 }
 
-export async function openListener(options: ListenerOptions): Promise<EgressListener> {
-  const listener = new ProxyListener(options);
-  await listener.listen();
-  return listener;
-}
-
-class ProxyListener implements EgressListener {
+/** The egress endpoint of one sandbox: only that sandbox can connect to its socket. */
+export class EgressListener {
   readonly #options: ListenerOptions;
   readonly #server: Server;
   readonly #scope: ExchangeScope;
@@ -47,6 +29,13 @@ class ProxyListener implements EgressListener {
   #socket: ListenerSocket | undefined;
   #endedSent = 0;
   #endedReceived = 0;
+
+  static async open(options: ListenerOptions): Promise<EgressListener> {
+    const listener = new EgressListener(options);
+    const { folder, ownerUid } = options;
+    listener.#socket = await listenOnSocket(listener.#server, { folder, ownerUid });
+    return listener;
+  }
 
   constructor(options: ListenerOptions) {
     this.#options = options;
@@ -70,19 +59,17 @@ class ProxyListener implements EgressListener {
     return [...this.#exchanges].reduce((sum, { upstream }) => sum + upstream.bytesRead, this.#endedReceived);
   }
 
+  /** Open connections to upstream servers. */
   get openConnections(): number {
     return this.#exchanges.size;
   }
 
+  /** The last decisions, oldest first. */
   decisions(): readonly EgressDecision[] {
     return this.#options.decisions.list();
   }
 
-  async listen(): Promise<void> {
-    const { folder, ownerUid } = this.#options;
-    this.#socket = await listenOnSocket(this.#server, { folder, ownerUid });
-  }
-
+  /** Ends every connection and removes the socket. May be called twice. */
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort(new Error("the egress listener is closed"));

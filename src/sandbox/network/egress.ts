@@ -4,7 +4,7 @@ import { AllowList } from "./admission.ts";
 import { type HostRule, parseAllowRule, type PresetName } from "../../config/hosts/allow-rule.ts";
 import { ALL_CONTROLS, type EgressControls, DEFAULT_LIMITS, type EgressLimits } from "./controls.ts";
 import { DecisionLog, type EgressDecision } from "./decision-log.ts";
-import { type EgressListener, openListener } from "./egress-listener.ts";
+import { EgressListener } from "./egress-listener.ts";
 import { createResolver, type ResolveName } from "./dial.ts";
 
 const NO_PROXY = "localhost,127.0.0.1,::1";
@@ -58,7 +58,7 @@ export function createEgress(options: EgressOptions): Egress {
       const logger = options.logger.child({ sandbox: sandboxId });
       const decisions = new DecisionLog({ sandboxId, maxDecisions, clock, logger, onDecision });
       const admission = { allow: new AllowList(rules), resolve, resolveTimeoutMs, classify: controls.classify };
-      const listener = await openListener({
+      const listener = await EgressListener.open({
         folder: options.folder,
         ownerUid,
         limits,

@@ -124,7 +124,7 @@ export interface ProbeReport {
 }
 
 /** Why no instance can be started at the moment. It may pass without a restart of the server. */
-export interface RuntimeTrouble {
+export interface RuntimeProblem {
   readonly error: OwlError;
   /** Absent: it affects all templates. */
   readonly template?: string;
@@ -147,6 +147,6 @@ export interface Runtime {
   left?(): number;
   /** Removes what dead servers left behind. */
   reap(): Promise<{ readonly removed: readonly string[] }>;
-  trouble?(): RuntimeTrouble | undefined;
+  problem?(): RuntimeProblem | undefined;
   close(): Promise<void>;
 }

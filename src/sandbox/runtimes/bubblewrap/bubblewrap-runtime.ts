@@ -80,7 +80,7 @@ export async function assembleRuntime(options: BubblewrapOptions, controlsOff: C
       return await discardInstance(host, folder);
     },
     left: () => host.folders.left,
-    reap: async () => ({ removed: await reapDeadServers(reaperOptions(host, options)) }),
+    reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
     close: async () => {
       isClosed = true;
       await Promise.all([...instances].map(async (instance) => await instance.stop()));
@@ -119,7 +119,13 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
       writeOwnEtc(join(stateFolder, "etc")),
     ]);
   if (controlGroups !== undefined) await records.writeServer({ serverId, owner, groups: [...controlGroups.folders] });
-  const found = {
+  return {
+    serverId,
+    dataFolder,
+    stateFolder,
+    logger,
+    templates,
+    controlsOff,
     bwrap,
     node,
     python,
@@ -131,11 +137,9 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
     guestCopies,
     guestFolder,
     empty,
+    folders: new InstanceFolders({ logger }),
+    workspaceWatch: createWorkspaceWatch({ intervalMs: options.watchIntervalMs }),
   };
-  const given = { serverId, dataFolder, stateFolder, logger, templates, controlsOff };
-  const folders = new InstanceFolders({ logger });
-  const workspaceWatch = createWorkspaceWatch({ intervalMs: options.watchIntervalMs });
-  return { ...given, ...found, folders, workspaceWatch };
 }
 
 async function rootPrivileges(stateFolder: string, controlsOff: Controls): Promise<BubblewrapHost["privileges"]> {
@@ -191,16 +195,4 @@ function checkLimits(host: BubblewrapHost, limits: BubblewrapOptions["limits"]):
       hint: "Start the server as root or in a session of systemd, or accept weaker limits with --set sandbox.limits=best-effort.",
     },
   );
-}
-
-function reaperOptions(host: BubblewrapHost, options: BubblewrapOptions): Parameters<typeof reapDeadServers>[0] {
-  return {
-    records: host.records,
-    folders: host.folders,
-    guestCopies: host.guestCopies,
-    uids: host.privileges?.uids,
-    dataFolder: host.dataFolder,
-    keepsWorkspaces: options.keepsWorkspaces ?? false,
-    logger: host.logger,
-  };
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { mkdir, writeFile, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -18,6 +17,8 @@ import {
   triedSyscalls,
   openUnreachableServices,
   serverProcess,
+  type ProbeOptions,
+  withProbe,
 } from "../probe/attack.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { attackReport, isTimeout } from "../probe/checks.ts";
@@ -69,8 +70,9 @@ async function attackAll(host: BubblewrapHost, signal: AbortSignal): Promise<Ans
 }
 
 async function attackFromInside(host: BubblewrapHost, signal: AbortSignal): Promise<Answer> {
-  return await withProbeInstance(host, { resources: PROBE_RESOURCES, signal }, async (probe) => {
+  return await withProbe(probeOf(host, PROBE_RESOURCES, signal), async (probe) => {
     const canary = join(probe.spec.folder, "canary");
+    await mkdir(probe.spec.folder, { recursive: true, mode: 0o755 });
     await writeFile(canary, "secret", { mode: 0o644 });
     const services = await openUnreachableServices(probe.spec.id);
     const server = serverProcess();
@@ -114,7 +116,7 @@ function filledDisks({ privileges }: BubblewrapHost, { workspacePath }: Instance
 async function attackCpuLimit(host: BubblewrapHost, signal: AbortSignal): Promise<Answer[string]> {
   if (host.controlGroups === undefined) return [true, "there is no control group to limit it"];
   const resources = { ...PROBE_RESOURCES, cpus: CPU_SHARE };
-  return await withProbeInstance(host, { resources, signal }, async (probe) => {
+  return await withProbe(probeOf(host, resources, signal), async (probe) => {
     const instance = await probe.start(["/bin/bash", "--norc", "-c", "while :; do :; done"]);
     for (let waitedMs = 0; waitedMs < CPU_TIMEOUT_MS; waitedMs += CPU_POLL_MS) {
       if (((await instance.group?.throttledPeriods()) ?? 0) > 0) return [false, "slowed down by the kernel"];
@@ -124,37 +126,15 @@ async function attackCpuLimit(host: BubblewrapHost, signal: AbortSignal): Promis
   });
 }
 
-interface ProbeInstance {
-  readonly spec: InstanceSpec;
-  start(command: readonly string[]): Promise<BubblewrapInstance>;
-}
-
-/** Gives a folder and an instance for one attack, and leaves nothing of them. */
-async function withProbeInstance<T>(
-  host: BubblewrapHost,
-  options: { readonly resources: Resources; readonly signal: AbortSignal },
-  attack: (probe: ProbeInstance) => Promise<T>,
-): Promise<T> {
-  const { resources, signal } = options;
-  const id = `probe-${randomBytes(8).toString("hex")}`;
-  const folder = join(host.stateFolder, id);
-  const spec = { id, folder, template: "", resources, workspacePath: "/workspace", volumes: [], env: {} };
-  await mkdir(folder, { recursive: true, mode: 0o755 });
-  const instances: BubblewrapInstance[] = [];
-  const stop = (): void => instances.forEach((instance) => instance.end("stopped"));
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    const start: ProbeInstance["start"] = async (command) => {
-      const instance = await startInstance(host, { spec, command, signal });
-      instances.push(instance);
-      return instance;
-    };
-    return await attack({ spec, start });
-  } finally {
-    signal.removeEventListener("abort", stop);
-    await Promise.all(instances.map(async (instance) => await instance.stop()));
-    await discardInstance(host, folder);
-  }
+/** What every attack starts from. */
+function probeOf(host: BubblewrapHost, resources: Resources, signal: AbortSignal): ProbeOptions<BubblewrapInstance> {
+  return {
+    stateFolder: host.stateFolder,
+    resources,
+    signal,
+    start: async (request) => await startInstance(host, request),
+    discard: async (folder) => await discardInstance(host, folder),
+  };
 }
 
 function architecture(): "x64" | "arm64" {

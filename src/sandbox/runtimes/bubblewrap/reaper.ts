@@ -1,42 +1,30 @@
-import type { Logger } from "../../../telemetry/logger.ts";
+import type { BubblewrapHost } from "./bubblewrap-host.ts";
 import { isBelow } from "../start-request.ts";
-import type { InstanceFolders } from "./instance-folders.ts";
 import { endGroups, endServerGroups, tryKill } from "./cgroups/limited-groups.ts";
-import type { GuestCopies } from "./guest-copy.ts";
 import { waitUntilDetached } from "./disk-image.ts";
 import { isAlive } from "../../../platform/process-identity.ts";
-import type { InstanceRecord, Records, ServerRecord } from "./records.ts";
-import { readUid, type UidRange } from "./uid-range.ts";
-
-interface ReaperOptions {
-  readonly records: Records;
-  readonly folders: InstanceFolders;
-  readonly guestCopies: GuestCopies;
-  readonly uids: UidRange | undefined;
-  readonly dataFolder: string;
-  readonly keepsWorkspaces: boolean;
-  readonly logger: Logger;
-}
+import type { InstanceRecord, ServerRecord } from "./records.ts";
+import { readUid } from "./uid-range.ts";
 
 /** Removes what servers that are dead left behind, according to their records; returns the ids of the removed instances. */
-export async function reapDeadServers(options: ReaperOptions): Promise<string[]> {
-  const { records, logger } = options;
+export async function reapDeadServers(host: BubblewrapHost, keepsWorkspaces: boolean): Promise<string[]> {
+  const { records, logger } = host;
   const removed: string[] = [];
   for (const instance of await records.instances()) {
     if (isAlive(instance.owner)) continue;
-    if (!(await orLogged(options, instance.id, () => reapInstance(options, instance)))) continue;
+    if (!(await orLogged(host, instance.id, () => reapInstance(host, instance, keepsWorkspaces)))) continue;
     removed.push(instance.id);
     logger.info("removed a sandbox of a server that is gone", { cell: instance.id, server: instance.serverId });
   }
   for (const server of await records.servers()) {
-    if (!isAlive(server.owner)) await orLogged(options, server.serverId, () => reapServer(options, server));
+    if (!isAlive(server.owner)) await orLogged(host, server.serverId, () => reapServer(host, server));
   }
   await records.sweep();
   return removed;
 }
 
 /** A failure for one record must stop neither the removal of the others nor the start of this server. */
-async function orLogged({ logger }: ReaperOptions, id: string, reap: () => Promise<boolean>): Promise<boolean> {
+async function orLogged({ logger }: BubblewrapHost, id: string, reap: () => Promise<boolean>): Promise<boolean> {
   try {
     return await reap();
   } catch (error) {
@@ -45,15 +33,19 @@ async function orLogged({ logger }: ReaperOptions, id: string, reap: () => Promi
   }
 }
 
-async function reapServer({ records, guestCopies }: ReaperOptions, server: ServerRecord): Promise<boolean> {
+async function reapServer({ records, guestCopies }: BubblewrapHost, server: ServerRecord): Promise<boolean> {
   if (!(await endServerGroups(server.groups.filter(isOurGroup)))) return false;
   await guestCopies.remove(server.serverId);
   await records.removeServer(server.serverId);
   return true;
 }
 
-async function reapInstance(options: ReaperOptions, instance: InstanceRecord): Promise<boolean> {
-  const { records, folders, uids, dataFolder, keepsWorkspaces, logger } = options;
+async function reapInstance(
+  host: BubblewrapHost,
+  instance: InstanceRecord,
+  keepsWorkspaces: boolean,
+): Promise<boolean> {
+  const { records, folders, privileges, dataFolder, logger } = host;
   // It is killed with its server; here both may still be exiting.
   if (instance.init !== undefined && isAlive(instance.init)) tryKill(instance.init.pid);
   if (!(await endGroups(instance.groups.filter(isOurGroup)))) {
@@ -68,7 +60,7 @@ async function reapInstance(options: ReaperOptions, instance: InstanceRecord): P
   if (!keepsWorkspaces && isOurs) {
     const uid = await readUid(instance.folder);
     return await folders.remove(instance.folder, async () => {
-      if (uid !== undefined) await uids?.release(uid);
+      if (uid !== undefined) await privileges?.uids.release(uid);
       await records.removeInstance(instance.id);
     });
   }

@@ -6,7 +6,7 @@ import { provideEmptyPaths } from "../instance-mounts.ts";
 import { replaceFile } from "../host-files.ts";
 import type { Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
-import { StartTrouble } from "../start-trouble.ts";
+import { StartProblems } from "../start-problems.ts";
 import { createWorkspaceWatch } from "../workspace-watch.ts";
 import type { DockerInstance } from "./docker-instance.ts";
 import type { DockerHost } from "./docker-host.ts";
@@ -59,7 +59,7 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
   const instances = new Set<DockerInstance>();
   let isClosed = false;
   const { logger } = options;
-  const startTrouble = new StartTrouble({ imageOf: host.imageOf, tryStart: (trial) => tryContainer(host, trial) });
+  const startProblems = new StartProblems({ imageOf: host.imageOf, tryStart: (trial) => tryContainer(host, trial) });
   const removals = new PendingRemovals(host);
   const watch = watchEngine(host.engine, {
     onLost: (error) => logger.error("the container engine is gone", { reason: error.message }),
@@ -70,7 +70,7 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
     onThere: async () => {
       if (host.doubt.isThere) await removeStrays(host);
       removals.tryAgain();
-      await startTrouble.tryAgain();
+      await startProblems.tryAgain();
     },
   });
   return {
@@ -80,10 +80,10 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
     start: async (spec, signal) => {
       if (isClosed) throw new OwlError("shutting_down", "the sandbox runtime is closed");
       const instance = await startContainer(host, { spec, signal }).catch((error: unknown) => {
-        startTrouble.onFailed(spec.template, error);
+        startProblems.onFailed(spec.template, error);
         throw error;
       });
-      startTrouble.onStarted(spec.template);
+      startProblems.onStarted(spec.template);
       instances.add(instance);
       void instance.exited.then(() => instances.delete(instance));
       return instance;
@@ -91,13 +91,13 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
     discard: async (folder) => await discardWorkspace(host, options.dataFolder, folder),
     left: () => host.leftVolumes.size,
     reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
-    trouble: () => (watch.trouble === undefined ? startTrouble.trouble : { error: watch.trouble }),
+    problem: () => (watch.problem === undefined ? startProblems.problem : { error: watch.problem }),
     close: async () => {
       isClosed = true;
-      startTrouble.close();
+      startProblems.close();
       await watch.close();
       await Promise.all([...instances].map(async (instance) => await instance.stop()));
-      if (watch.trouble === undefined) await removals.tryForTheLastTime();
+      if (watch.problem === undefined) await removals.tryForTheLastTime();
       host.workspaceWatch.close();
     },
   };
@@ -157,7 +157,7 @@ async function canReadVolumes(engine: EngineClient, { rootFolder }: EngineFacts)
 
 export interface EngineWatch {
   /** Why the engine cannot be used at the moment. */
-  readonly trouble: OwlError | undefined;
+  readonly problem: OwlError | undefined;
   /** Resolves when the last ping has ended. */
   close(): Promise<void>;
 }
@@ -171,25 +171,25 @@ export interface EngineWatchOptions {
 
 /** Pings the engine and reports when it is lost and when it is back. */
 export function watchEngine(engine: EngineClient, { onLost, onBack, onThere }: EngineWatchOptions): EngineWatch {
-  let trouble: OwlError | undefined;
+  let problem: OwlError | undefined;
   let asking: Promise<void> | undefined;
   const ask = async (): Promise<void> => {
     try {
       await engine.call({ method: "GET", path: "/_ping", timeoutMs: PING_TIMEOUT_MS });
-      if (trouble !== undefined) await onBack();
-      trouble = undefined;
+      if (problem !== undefined) await onBack();
+      problem = undefined;
       await onThere();
     } catch (thrown) {
-      if (trouble === undefined) onLost(toOwlError(thrown, "sandbox_unavailable"));
-      trouble = toOwlError(thrown, "sandbox_unavailable");
+      if (problem === undefined) onLost(toOwlError(thrown, "sandbox_unavailable"));
+      problem = toOwlError(thrown, "sandbox_unavailable");
     }
   };
   const timer = setInterval(() => {
     asking ??= ask().finally(() => (asking = undefined));
   }, PING_INTERVAL_MS).unref();
   return {
-    get trouble() {
-      return trouble;
+    get problem() {
+      return problem;
     },
     close: async () => {
       clearInterval(timer);

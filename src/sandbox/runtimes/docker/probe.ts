@@ -9,14 +9,15 @@ import {
   triedSyscalls,
   openUnreachableServices,
   serverProcess,
+  type ProbeOptions,
+  withProbe,
 } from "../probe/attack.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { type Cause, type CheckName, attackReport, failedStart, isTimeout } from "../probe/checks.ts";
-import type { ProbeReport, InstanceSpec, Resources } from "../runtime.ts";
+import type { ProbeReport, Resources } from "../runtime.ts";
 import { insideEnvironment } from "./container-request.ts";
 import type { DockerHost } from "./docker-host.ts";
-import { randomBytes } from "node:crypto";
-import type { TestStart } from "../start-trouble.ts";
+import type { TestStart } from "../start-problems.ts";
 import type { DockerInstance } from "./docker-instance.ts";
 import { discardVolume } from "./reap.ts";
 import { startContainer } from "./start-container.ts";
@@ -56,7 +57,6 @@ const CAUSES: Partial<Record<CheckName, Cause>> = {
     fix: "Use bubblewrap as root or microVMs, or accept weaker limits with --set sandbox.limits=best-effort.",
   },
 };
-const PROBE_WORKSPACE = "/workspace";
 
 /** Retryable: the machine may be busy, or another server may have died while it filled the volumes. */
 function stuck(): OwlError {
@@ -89,7 +89,7 @@ async function attackAll(host: DockerHost, signal: AbortSignal): Promise<Answer>
 }
 
 async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<Answer> {
-  return await withProbeInstance(host, { resources: PROBE_RESOURCES, signal }, async (probe) => {
+  return await withProbe(probeOf(host, PROBE_RESOURCES, signal), async (probe) => {
     const services = await openUnreachableServices(probe.spec.id);
     const image = await host.images.get(host.imageOf(""));
     const variables = [...Object.keys(insideEnvironment(host, { ...probe, image })), ...image.variables];
@@ -114,7 +114,7 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
         ...PROBE_RESOURCES,
       };
       const command = [image.python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)];
-      return await readAnswer(await probe.start(host, command));
+      return await readAnswer(await probe.start(command));
     } finally {
       services.close();
     }
@@ -124,54 +124,27 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
 /** Reads the kernel's counter inside, where every engine shows it. */
 async function attackCpuLimit(host: DockerHost, signal: AbortSignal): Promise<Answer[string]> {
   const resources = { ...PROBE_RESOURCES, cpus: 0.1 };
-  return await withProbeInstance(host, { resources, signal }, async (probe) => {
+  return await withProbe(probeOf(host, resources, signal), async (probe) => {
     const { python } = await host.images.get(host.imageOf(""));
-    const answer = await readAnswer(await probe.start(host, [python, "-I", "-S", "-c", CPU_SCRIPT]));
+    const answer = await readAnswer(await probe.start([python, "-I", "-S", "-c", CPU_SCRIPT]));
     return answer["cpu-limit"] ?? [true, "the attack gave no answer"];
   });
 }
 
-interface ProbeInstance {
-  readonly spec: InstanceSpec;
-  start(host: DockerHost, command: readonly string[]): Promise<DockerInstance>;
-}
-
-interface ProbeInstanceOptions {
-  readonly resources: Resources;
-  readonly signal: AbortSignal;
-  /** Whose image is used; absent: the usual one. */
-  readonly template?: string;
-}
-
-/** Gives a container to try something in, and leaves nothing of it. */
-async function withProbeInstance<T>(
-  host: DockerHost,
-  { resources, signal, template = "" }: ProbeInstanceOptions,
-  attempt: (probe: ProbeInstance) => Promise<T>,
-): Promise<T> {
-  const id = `probe-${randomBytes(8).toString("hex")}`;
-  const folder = join(host.stateFolder, id);
-  const spec = { id, folder, template, resources, workspacePath: PROBE_WORKSPACE, volumes: [], env: {} };
-  const instances: DockerInstance[] = [];
-  const stop = (): void => instances.forEach((instance) => instance.end("stopped"));
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    const start: ProbeInstance["start"] = async (at, command) => {
-      const instance = await startContainer(at, { spec, command, signal });
-      instances.push(instance);
-      return instance;
-    };
-    return await attempt({ spec, start });
-  } finally {
-    signal.removeEventListener("abort", stop);
-    await Promise.all(instances.map(async (instance) => await instance.stop()));
-    await discardVolume(host, host.ownership.volumeName(folder));
-  }
-}
-
 /** Starts a container from a template's image and removes it. */
-export async function tryContainer(host: DockerHost, trial: TestStart): Promise<void> {
-  await withProbeInstance(host, { resources: PROBE_RESOURCES, ...trial }, async (probe) => {
-    await probe.start(host, ["/bin/true"]);
+export async function tryContainer(host: DockerHost, { template, signal }: TestStart): Promise<void> {
+  await withProbe({ ...probeOf(host, PROBE_RESOURCES, signal), template }, async (probe) => {
+    await probe.start(["/bin/true"]);
   });
+}
+
+/** What every attack starts from. */
+function probeOf(host: DockerHost, resources: Resources, signal: AbortSignal): ProbeOptions<DockerInstance> {
+  return {
+    stateFolder: host.stateFolder,
+    resources,
+    signal,
+    start: async (request) => await startContainer(host, request),
+    discard: async (folder) => await discardVolume(host, host.ownership.volumeName(folder)),
+  };
 }

@@ -11,7 +11,7 @@ import { openOwnership } from "../docker/ownership.ts";
 import { draftName, isThere } from "../host-files.ts";
 import type { Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
-import { StartTrouble } from "../start-trouble.ts";
+import { StartProblems } from "../start-problems.ts";
 import { type MachineHost, serverFolders } from "./machine-host.ts";
 import { probeMachine, tryMachine } from "./probe.ts";
 import { reapDeadServers, removeServerFolders } from "./reap.ts";
@@ -52,10 +52,10 @@ export async function createMicrosandboxRuntime(options: MicrosandboxOptions): P
   });
   await host.records.writeServer({ serverId, owner: host.records.owner, groups: [] });
   const instances = new MachineInstances(host);
-  const startTrouble = new StartTrouble({ imageOf: host.imageOf, tryStart: (trial) => tryMachine(host, trial) });
+  const startProblems = new StartProblems({ imageOf: host.imageOf, tryStart: (trial) => tryMachine(host, trial) });
   const again = repeat(async () => {
     await instances.tryAgain();
-    await startTrouble.tryAgain();
+    await startProblems.tryAgain();
   }, TRY_AGAIN_MS);
   let isClosed = false;
   return {
@@ -67,10 +67,10 @@ export async function createMicrosandboxRuntime(options: MicrosandboxOptions): P
       if (isClosed) throw new OwlError("shutting_down", "the sandbox runtime is closed");
       await instances.clear(spec.folder);
       const instance = await startMachine(host, { spec, signal }).catch((error: unknown) => {
-        startTrouble.onFailed(spec.template, error);
+        startProblems.onFailed(spec.template, error);
         throw error;
       });
-      startTrouble.onStarted(spec.template);
+      startProblems.onStarted(spec.template);
       instances.add(spec.folder, instance);
       return instance;
     },
@@ -79,11 +79,11 @@ export async function createMicrosandboxRuntime(options: MicrosandboxOptions): P
       return await instances.discard(folder);
     },
     reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
-    trouble: () => startTrouble.trouble,
+    problem: () => startProblems.problem,
     close: async () => {
       if (isClosed) return;
       isClosed = true;
-      startTrouble.close();
+      startProblems.close();
       await again.stop();
       await instances.close();
       await removeServerFolders(stateFolder, serverId);

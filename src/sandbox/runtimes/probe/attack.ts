@@ -1,11 +1,15 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { z } from "zod";
 import { type Architecture, type SyscallName, syscallNumber } from "../seccomp/syscall-numbers.ts";
-import type { Instance, Resources } from "../runtime.ts";
+import type { Instance, InstanceSpec, Resources } from "../runtime.ts";
+import type { StartRequest } from "../start-request.ts";
 import type { CheckName } from "./checks.ts";
 import { createServer, type Server } from "node:net";
 
 const MIB = 1024 * 1024;
+export const PROBE_WORKSPACE = "/workspace";
 const MAX_ANSWER_CHARS = 64 * 1024;
 
 /** Small, so that an attack exceeds them fast. */
@@ -87,4 +91,47 @@ export async function openUnreachableServices(abstractSocket: string): Promise<U
 export function serverProcess(): { readonly serverPid: number; readonly files: readonly string[] } {
   const { pid } = process;
   return pid > DISTINCT_PID ? { serverPid: pid, files: [`/proc/${pid}/environ`] } : { serverPid: NO_PID, files: [] };
+}
+
+export interface ProbeOptions<I> {
+  readonly stateFolder: string;
+  /** Whose image is used; absent: the default image. */
+  readonly template?: string;
+  readonly resources: Resources;
+  readonly signal: AbortSignal;
+  readonly start: (request: StartRequest) => Promise<I>;
+  /** Removes the workspace when the instances are stopped. */
+  readonly discard: (folder: string) => Promise<unknown>;
+}
+
+interface Probe<I> {
+  readonly spec: InstanceSpec;
+  readonly start: (command: readonly string[]) => Promise<I>;
+}
+
+/** Gives an attack the means to start instances, and removes everything of them afterwards. */
+export async function withProbe<I extends Pick<Instance, "stop"> & { end(reason: "stopped"): void }, T>(
+  { stateFolder, template = "", resources, signal, start, discard }: ProbeOptions<I>,
+  attack: (probe: Probe<I>) => Promise<T>,
+): Promise<T> {
+  const id = `probe-${randomBytes(8).toString("hex")}`;
+  const folder = join(stateFolder, id);
+  const spec = { id, folder, template, resources, workspacePath: PROBE_WORKSPACE, volumes: [], env: {} };
+  const instances: I[] = [];
+  const stop = (): void => instances.forEach((instance) => instance.end("stopped"));
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    return await attack({
+      spec,
+      start: async (command) => {
+        const instance = await start({ spec, command, signal });
+        instances.push(instance);
+        return instance;
+      },
+    });
+  } finally {
+    signal.removeEventListener("abort", stop);
+    await Promise.all(instances.map(async (instance) => await instance.stop()));
+    await discard(folder);
+  }
 }

@@ -1,5 +1,5 @@
 import { OwlError } from "../../errors/owl-error.ts";
-import type { RuntimeTrouble } from "./runtime.ts";
+import type { RuntimeProblem } from "./runtime.ts";
 
 /** Failures of every start until the operator frees space or loads the image. */
 const LASTING_REASONS: ReadonlySet<unknown> = new Set(["disk_full", "image_missing"]);
@@ -10,7 +10,7 @@ export interface TestStart {
   readonly signal: AbortSignal;
 }
 
-interface StartTroubleOptions {
+interface StartProblemsOptions {
   readonly imageOf: (template: string) => string;
   /** Starts an instance from the template's image and removes it. */
   readonly tryStart: (trial: TestStart) => Promise<void>;
@@ -20,17 +20,17 @@ interface StartTroubleOptions {
  * Why instances cannot be started at the moment. It also tries to start one regularly: a load balancer that reads the health
  * status may send no more calls.
  */
-export class StartTrouble {
-  readonly #options: StartTroubleOptions;
+export class StartProblems {
+  readonly #options: StartProblemsOptions;
   /** By template: each may have an image of its own. */
   readonly #failed = new Map<string, OwlError>();
   readonly #end = new AbortController();
 
-  constructor(options: StartTroubleOptions) {
+  constructor(options: StartProblemsOptions) {
     this.#options = options;
   }
 
-  get trouble(): RuntimeTrouble | undefined {
+  get problem(): RuntimeProblem | undefined {
     const failed = [...this.#failed].map(([template, error]) => ({
       error,
       template,
