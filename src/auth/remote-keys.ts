@@ -1,3 +1,4 @@
+import { isRecord } from "../platform/records.ts";
 import { createLocalJWKSet, errors, type CryptoKey, type JSONWebKeySet, type JWSHeaderParameters } from "jose";
 import { OwlError } from "../errors/owl-error.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -157,13 +158,7 @@ export class RemoteKeys implements KeySource {
 
 /** jose checks each key when it is first used. */
 function isKeySet(value: unknown): value is JSONWebKeySet {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    "keys" in value &&
-    Array.isArray(value.keys) &&
-    value.keys.length <= MAX_KEYS
-  );
+  return isRecord(value) && Array.isArray(value["keys"]) && value["keys"].length <= MAX_KEYS;
 }
 
 /** The reason of a failed `fetch` (connection refused, redirect, unknown host) is in its cause. */

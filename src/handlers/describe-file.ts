@@ -1,3 +1,4 @@
+import { isRecord } from "../platform/records.ts";
 import { OwlError, messageOf } from "../errors/owl-error.ts";
 import type { FileDescription, HandlerDescription, HandlerProblem } from "./handler-description.ts";
 import { type LoadedReport, type ReportCache, ImportInputs } from "./report-cache.ts";
@@ -166,16 +167,9 @@ async function merge(
 }
 
 function isReport(value: unknown): value is FileReport {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    "definitions" in value &&
-    Array.isArray(value.definitions) &&
-    "problems" in value &&
-    Array.isArray(value.problems)
-  );
+  return isRecord(value) && Array.isArray(value["definitions"]) && Array.isArray(value["problems"]);
 }
 
 function isHandlerDescription(value: unknown): value is HandlerDescription {
-  return typeof value === "object" && value !== null && "name" in value && "inputSchema" in value && "call" in value;
+  return isRecord(value) && "name" in value && "inputSchema" in value && "call" in value;
 }

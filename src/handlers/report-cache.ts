@@ -1,8 +1,7 @@
-import { readdir } from "node:fs/promises";
-import { existsSync, realpathSync, statSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
 import { join, dirname, sep } from "node:path";
-import { digestOf, readCacheFile, writeCacheFile } from "./cache-file.ts";
+import { CacheFile, codeKey, digestOf, stampOf } from "./cache-file.ts";
 import type { FileReport } from "./workers/worker-protocol.ts";
 import type { SourceTexts } from "./source-texts.ts";
 
@@ -15,7 +14,6 @@ interface Entry {
 }
 
 interface Contents {
-  readonly key: string;
   readonly entries: Readonly<Record<string, Entry>>;
 }
 
@@ -33,14 +31,15 @@ const COMPILER = "jiti/package.json";
 
 /** Reports of loaded files. A report is used while everything that it depends on is unchanged. */
 export class ReportCache {
-  readonly #path: string;
-  readonly #key: Promise<string>;
+  readonly #file: CacheFile<Contents>;
   #contents: Promise<Contents> | undefined;
 
   /** `surroundings`: how and where the files are run. */
   constructor(folder: string, surroundings: readonly string[]) {
-    this.#path = join(folder, FILE_NAME);
-    this.#key = ownKey(surroundings);
+    const compiler = createRequire(import.meta.url).resolve(COMPILER);
+    const folders = OWN_CODE.map((name) => join(import.meta.dirname, name));
+    const key = codeKey(folders, [...surroundings, stampOf(compiler)]);
+    this.#file = new CacheFile<Contents>(join(folder, FILE_NAME), key, { entries: {} });
   }
 
   async find(file: string, inputs: ImportInputs): Promise<FileReport | undefined> {
@@ -53,7 +52,7 @@ export class ReportCache {
   /** A file with a problem is loaded again at the next start: the problem may be fixed, or must be reported again. */
   async add(loaded: readonly LoadedReport[]): Promise<void> {
     if (loaded.length === 0) return;
-    const { key, entries: before } = await this.#open();
+    const { entries: before } = await this.#open();
     const entries = Object.fromEntries(Object.entries(before).filter(([file]) => existsSync(file)));
     for (const { file, digest, report } of loaded) {
       delete entries[file];
@@ -61,37 +60,13 @@ export class ReportCache {
       const reads = [...(report.dependencies ?? []), ...(report.reads ?? [])];
       entries[file] = { digest, report, reads: Object.fromEntries(reads.map((path) => [path, stampOf(path)])) };
     }
-    this.#contents = Promise.resolve({ key, entries });
-    await writeCacheFile(this.#path, { key, entries } satisfies Contents);
+    this.#contents = Promise.resolve({ entries });
+    await this.#file.write({ entries });
   }
 
-  /** A cache that is absent, damaged or from another version is treated as empty. */
   #open(): Promise<Contents> {
-    return (this.#contents ??= this.#read());
+    return (this.#contents ??= this.#file.read());
   }
-
-  async #read(): Promise<Contents> {
-    const [key, contents] = await Promise.all([this.#key, readCacheFile(this.#path)]);
-    return isContents(contents) && contents.key === key ? contents : { key, entries: {} };
-  }
-}
-
-function isContents(value: unknown): value is Contents {
-  return typeof value === "object" && value !== null && "key" in value && "entries" in value;
-}
-
-/** Changes with the Node version and with the code that loads handlers, so that no version number must be maintained. */
-async function ownKey(surroundings: readonly string[]): Promise<string> {
-  const compiler = createRequire(import.meta.url).resolve(COMPILER);
-  const folders = OWN_CODE.map((folder) => join(import.meta.dirname, folder));
-  const names = await Promise.all(
-    folders.map(async (folder) =>
-      (await readdir(folder).catch((): string[] => [])).sort().map((name) => join(folder, name)),
-    ),
-  );
-  const own = names.flat().filter((path) => /\.(?:[jt]s|py)$/.test(path));
-  const stamps = [compiler, ...own].map((path) => `${path} ${stampOf(path)}`);
-  return digestOf([process.version, ...surroundings, ...stamps].join("\n"));
 }
 
 /** Imports whose module is computed. */
@@ -199,15 +174,4 @@ function variablesIn(text: string, environment: LoadInputsOptions["environment"]
     .filter(([name]) => words.has(name))
     .map(([name, value = ""]) => `${name}=${value}`)
     .sort();
-}
-
-/** Changes when the file or folder does; empty when there is none, or when it cannot be read. */
-function stampOf(path: string): string {
-  try {
-    const stats = statSync(path, { throwIfNoEntry: false });
-    return stats === undefined ? "" : `${stats.size}/${stats.mtimeMs}/${stats.ctimeMs}`;
-  } catch {
-    // The name is too long or the folder is not readable: the worker cannot read it either.
-    return "";
-  }
 }

@@ -4,7 +4,7 @@ import type { Completer, HandlerDefinition, PromptDefinition, ResourceDefinition
 import type { Prompt, Tool } from "../capability/registry.ts";
 import { compileSchema, type SchemaIssue, type SchemaSource, shownSchema } from "../capability/schema.ts";
 import { OwlError, messageOf } from "../errors/owl-error.ts";
-import { withoutUndefined } from "../platform/records.ts";
+import { withoutUndefined, isRecord } from "../platform/records.ts";
 import type { HandlerDescription, HandlerProblem } from "./handler-description.ts";
 import type { RemoteCallOptions, RemoteTarget } from "./workers/remote-call.ts";
 import type { WireDefinition, WireSchema } from "./workers/worker-protocol.ts";
@@ -41,10 +41,10 @@ function toolOfFunction(served: FileRunner, description: HandlerDescription): To
       return toOutput(outputSchema === undefined ? output : output.then((made) => made ?? null));
     },
   };
-  return { ...compileTool(definition), timeoutSetBy: timeoutPlace(served), mayCharge: true };
+  return { ...compileTool(definition), timeoutSetBy: timeoutSource(served), mayCharge: true };
 }
 
-function timeoutPlace({ file }: FileRunner): string {
+function timeoutSource({ file }: FileRunner): string {
   return file.endsWith(".py") ? "timeout of its @handler" : "@timeout in its doc comment";
 }
 
@@ -161,15 +161,15 @@ type PromptFields = Omit<PromptDefinition, "name" | "arguments" | "complete" | "
 
 /** The worker has checked each definition with `compileTool`, or the compiler has. */
 function isHandlerFields(fields: unknown): fields is HandlerFields {
-  return typeof fields === "object" && fields !== null && "description" in fields;
+  return isRecord(fields) && "description" in fields;
 }
 
 function isResourceFields(fields: unknown): fields is ResourceFields {
-  return typeof fields === "object" && fields !== null && "name" in fields && typeof fields.name === "string";
+  return isRecord(fields) && typeof fields["name"] === "string";
 }
 
 function isPromptFields(fields: unknown): fields is PromptFields {
-  return typeof fields === "object" && fields !== null;
+  return isRecord(fields);
 }
 
 function unusable(name: string): TypeError {

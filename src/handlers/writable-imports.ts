@@ -1,3 +1,4 @@
+import { isRecord } from "../platform/records.ts";
 import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, join, resolve } from "node:path";
@@ -61,7 +62,7 @@ function importProblem(path: string, text: string, isWritable: IsWritable): stri
 
 function pythonProblem(path: string, text: string, isWritable: IsWritable): string | undefined {
   if (UNREADABLE_PYTHON.test(text)) return `the text of ${path} does not say which modules it loads`;
-  const unsafe = pythonCandidates(path, text).find((place) => !isSafePath(place, isWritable));
+  const unsafe = pythonCandidates(path, text).find((candidate) => !isSafePath(candidate, isWritable));
   return unsafe === undefined ? undefined : `${path} may import ${unsafe}, which sandboxes may write`;
 }
 
@@ -76,7 +77,7 @@ function isSafe(specifier: string, from: string, isWritable: IsWritable): boolea
   if (specifier.startsWith("file:")) return URL.canParse(specifier) && !isWritable(fileURLToPath(specifier));
   // Also a file that does not exist yet, and the entry point of a folder.
   if (/^(?:\.{0,2}\/|\.{1,2}$)/.test(specifier))
-    return importCandidates(resolve(dirname(from), specifier)).every((place) => isSafePath(place, isWritable));
+    return importCandidates(resolve(dirname(from), specifier)).every((candidate) => isSafePath(candidate, isWritable));
   const name = specifier
     .split("/")
     .slice(0, specifier.startsWith("@") ? 2 : 1)
@@ -109,7 +110,7 @@ function isSafePackage(name: string, from: string, walk: PackageWalk): boolean {
 }
 
 function packageAt(name: string, from: string): string | undefined {
-  return packageCandidates(name, from).find((place) => existsSync(place));
+  return packageCandidates(name, from).find((candidate) => existsSync(candidate));
 }
 
 function packageCandidates(name: string, from: string): readonly string[] {
@@ -126,7 +127,7 @@ function dependenciesIn(manifest: string): readonly string[] {
 function manifestAt(file: string): Readonly<Record<string, unknown>> {
   try {
     const parsed: unknown = JSON.parse(readFileSync(file, "utf8"));
-    return typeof parsed === "object" && parsed !== null ? { ...parsed } : {};
+    return isRecord(parsed) ? parsed : {};
   } catch {
     // Node rejects an invalid manifest, and every import through it.
     return {};

@@ -3,8 +3,12 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+type WithoutUndefined<T> = { [Name in keyof T as undefined extends T[Name] ? never : Name]: T[Name] } & {
+  [Name in keyof T as undefined extends T[Name] ? Name : never]?: Exclude<T[Name], undefined>;
+};
+
 /** A copy without the members that are undefined. */
-export function withoutUndefined<T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
-  const kept: { [Name in keyof T]?: Exclude<T[Name], undefined> } = {};
-  return Object.assign(kept, Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)));
+export function withoutUndefined<const T extends object>(fields: T): WithoutUndefined<T> {
+  // oxlint-disable-next-line typescript/consistent-type-assertions -- the type says the same as the filter
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as WithoutUndefined<T>;
 }

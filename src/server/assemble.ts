@@ -16,7 +16,7 @@ import { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { OperatorService } from "../transport/http/operator-api.ts";
 import type { WorkspaceFiles } from "../call/workspace-files.ts";
 import type { DashboardSources } from "./dashboard-routes.ts";
-import type { EarlyWorker } from "../handlers/workers/early-worker.ts";
+import type { EarlyWorker } from "../handlers/workers/launch-process.ts";
 import { followState } from "./operations.ts";
 import { Health } from "../telemetry/health.ts";
 import { LedgerCheck } from "../governance/ledger/ledger-check.ts";

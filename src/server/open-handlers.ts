@@ -8,12 +8,16 @@ import { OwlError } from "../errors/owl-error.ts";
 import type { HandlerLanguage } from "../handlers/generation.ts";
 import { HandlerLibrary } from "../handlers/handler-library.ts";
 import { ReportCache } from "../handlers/report-cache.ts";
-import { type LaunchWorker, launchProcess } from "../handlers/workers/launch-process.ts";
+import {
+  type LaunchWorker,
+  launchProcess,
+  type EarlyWorker,
+  launchNodeWorker,
+} from "../handlers/workers/launch-process.ts";
 import { refuseWritableImports } from "../handlers/writable-imports.ts";
 import type { UseSandbox } from "../handlers/workers/remote-call.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ToolServices } from "../tools/sandbox-tool.ts";
-import { type EarlyWorker, launchNodeWorker } from "../handlers/workers/early-worker.ts";
 import type { SandboxLayer } from "./sandbox-layer.ts";
 
 /** Handlers are trusted not to flood: this only keeps a mistake from filling the memory. */

@@ -7,15 +7,14 @@ import type { SandboxObserver } from "../sandbox/sandbox-observer.ts";
 import type { SkillTexts } from "../capability/skill.ts";
 import type { SkillProblem } from "../skills/scan-skills.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { EarlyWorker } from "../handlers/workers/early-worker.ts";
+import type { EarlyWorker } from "../handlers/workers/launch-process.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
-import type { LinkedSkillsOptions } from "../skills/linked-skills.ts";
+import type { ServedSkills, ServeSkillsOptions, LinkedSkillsOptions } from "../skills/served-skills.ts";
 import type { OpenHandlersOptions } from "./open-handlers.ts";
 import type { OpenRuntime } from "../sandbox/open-runtime.ts";
 import type { SandboxOwners } from "../cluster/sandbox-owners.ts";
 import type { SandboxPart } from "./serve-sandboxes.ts";
-import type { ServedSkills, ServeSkillsOptions } from "../skills/served-skills.ts";
 
 export interface CapabilityOptions {
   readonly config: Config;
@@ -125,7 +124,7 @@ async function linkSkills({
   config,
   ...options
 }: Omit<LinkedSkillsOptions, "inline"> & { config: Config }): Promise<SkillTexts> {
-  const { LinkedSkills } = await import("../skills/linked-skills.ts");
+  const { LinkedSkills } = await import("../skills/served-skills.ts");
   const linked = new LinkedSkills({ ...options, inline: config.handlers.inlineSkills });
   await linked.refresh();
   return linked;

@@ -7,7 +7,7 @@ import type { HttpListener } from "../transport/http/http-listener.ts";
 import type { HttpTransport } from "../transport/http/http-transport.ts";
 import type { PeerUsers } from "../transport/http/peer-users.ts";
 import type { Assembly, AssembleOptions } from "./assemble.ts";
-import { EarlyWorker } from "../handlers/workers/early-worker.ts";
+import { EarlyWorker } from "../handlers/workers/launch-process.ts";
 import type { DashboardAddress } from "../operator/operator-sessions.ts";
 import type { OpenRuntime } from "../sandbox/open-runtime.ts";
 import type { SandboxHealth } from "../sandbox/sandbox-runtime.ts";

@@ -52,7 +52,7 @@ export function loadSkill(root: string, found: FoundSkill): LoadedSkill {
     head = readHeadInside(root, manifest.diskPath, { maxBytes: HEAD_BYTES });
   } catch (error) {
     const reason = `it cannot be read: ${messageOf(error)}`;
-    // Removing the read permission is taken as a wish not to serve it: no earlier version is used.
+    // Removing the read permission means that it must not be served: no earlier version is used.
     return { ...refuse(reason, "make it readable"), isUnfinished: false };
   }
   const text = decodeHead(head);

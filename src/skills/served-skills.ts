@@ -10,6 +10,7 @@ import { describeSkill, skillTemplate, toResourceDefinition } from "./skill-reso
 import { skillSearch } from "./skill-search.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FileWatch, watchFiles } from "../platform/watch-files.ts";
+import type { SkillTexts } from "../capability/skill.ts";
 
 const SOURCE = "skills";
 const MAX_LOGGED_PROBLEMS = 20;
@@ -22,54 +23,54 @@ export interface ServeSkillsOptions {
 }
 
 export interface ServedSkills {
-  /** What a tool that is linked to a skill says about it; undefined when there is no such skill. */
+  /** Text for the description of a tool that is linked to the skill; undefined when there is no such skill. */
   describe(uri: string, options: { readonly inline: boolean }): Promise<string | undefined>;
-  /** What their authors should change. */
+  /** Errors and warnings for the skills' authors. */
   readonly problems: readonly SkillProblem[];
-  /** Calls back whenever a skill may say something else than before. */
+  /** Calls back when the text of a skill may have changed. */
   onChange(listener: () => void): void;
-  /** Follows the disk from now on. */
+  /** Starts watching the disk. */
   start(): void;
-  /** Looks at the disk now. */
+  /** Scans the disk now. */
   refresh(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Reads the skills, puts them into the registry and keeps them there as the disk has them. */
+/** Reads the skills, adds them to the registry, and updates the registry when they change. */
 export async function serveSkills(options: ServeSkillsOptions): Promise<ServedSkills> {
   const { config, logger } = options;
   const library = new SkillLibrary(config.dir);
-  const shelf = new SkillShelf(library, options);
+  const registration = new SkillRegistration(library, options);
   await library.refresh();
-  shelf.put();
-  const follower = new Follower({
+  registration.register();
+  const watcher = new SkillWatcher({
     library,
     config,
     logger,
-    onChange: (updated) => shelf.renew(updated),
-    onSame: () => shelf.tellProblems(),
+    onChange: (updated) => registration.publish(updated),
+    onSame: () => registration.logProblems(),
   });
   return {
     describe: (uri, { inline }) => describeSkill(library, uri, { inline }),
     get problems() {
       return library.problems;
     },
-    onChange: (listener) => shelf.listeners.push(listener),
-    start: () => follower.start(),
-    refresh: () => follower.look(),
-    close: () => follower.close(),
+    onChange: (listener) => registration.listeners.push(listener),
+    start: () => watcher.start(),
+    refresh: () => watcher.refresh(),
+    close: () => watcher.close(),
   };
 }
 
-/** The skills' place in the registry. */
-class SkillShelf {
+/** Adds the skills to the registry and reports their changes and problems. */
+class SkillRegistration {
   readonly listeners: (() => void)[] = [];
   readonly #options: ServeSkillsOptions;
   readonly #library: SkillLibrary;
   readonly #definitions = new WeakMap<Skill, ResourceDefinition>();
   readonly #template: ResourceDefinition;
   readonly #tool;
-  #told: ReadonlySet<string> = new Set();
+  #logged: ReadonlySet<string> = new Set();
 
   constructor(library: SkillLibrary, options: ServeSkillsOptions) {
     this.#options = options;
@@ -78,7 +79,7 @@ class SkillShelf {
     this.#tool = compileTool(skillSearch(library));
   }
 
-  put(): boolean {
+  register(): boolean {
     const { registry, logger } = this.#options;
     const { skills } = this.#library;
     const resources = [...skills.values()].map((skill) => this.#definitionOf(skill));
@@ -87,34 +88,34 @@ class SkillShelf {
       resources: [...resources, this.#template],
     });
     for (const { name } of refused) logger.error("skill cannot be served: its name is another's", { name });
-    this.tellProblems();
+    this.logProblems();
     return changed.includes("resources");
   }
 
-  /** Readers see the new state before they are told of it. */
-  renew(updated: readonly string[]): void {
+  /** Updates the registry before clients are notified. */
+  publish(updated: readonly string[]): void {
     const { changes } = this.#options;
-    const isListChanged = this.put();
+    const isListChanged = this.register();
     for (const listener of this.listeners) listener();
     for (const uri of updated) changes.resourceUpdated(uri);
     if (isListChanged) changes.listChanged("resources");
   }
 
-  /** Each problem once, until it is gone. */
-  tellProblems(): void {
+  /** Logs each problem once until it is fixed. */
+  logProblems(): void {
     const { logger } = this.#options;
     const problems = new Map(this.#library.problems.map((problem) => [describeProblem(problem), problem]));
-    const news = [...problems].filter(([line]) => !this.#told.has(line)).map(([, problem]) => problem);
-    for (const { path, line, severity, message, fix } of news.slice(0, MAX_LOGGED_PROBLEMS)) {
+    const added = [...problems].filter(([line]) => !this.#logged.has(line)).map(([, problem]) => problem);
+    for (const { path, line, severity, message, fix } of added.slice(0, MAX_LOGGED_PROBLEMS)) {
       const facts = { file: join(this.#library.root, path), line, reason: message, fix };
       if (severity === "error") logger.error("skill cannot be used", facts);
       else logger.warning("skill should be corrected", facts);
     }
-    if (news.length > MAX_LOGGED_PROBLEMS)
+    if (added.length > MAX_LOGGED_PROBLEMS)
       logger.warning("skills have more problems: owlclaw mcp-server skills validate lists them", {
-        count: news.length,
+        count: added.length,
       });
-    this.#told = new Set(problems.keys());
+    this.#logged = new Set(problems.keys());
   }
 
   #definitionOf(skill: Skill): ResourceDefinition {
@@ -127,36 +128,36 @@ class SkillShelf {
   }
 }
 
-interface FollowerOptions {
+interface SkillWatcherOptions {
   readonly library: SkillLibrary;
   readonly config: Config["skills"];
   readonly logger: Logger;
   readonly onChange: (updated: readonly string[]) => void;
-  /** What is served is what it was; what is on the disk may have got worse. */
+  /** The served skills did not change, but there may be new problems. */
   readonly onSame: () => void;
 }
 
-/** Looks at the disk when something changed there, and when what is known has become old. */
-class Follower {
-  readonly #options: FollowerOptions;
+/** Scans the disk after changes and at the end of the cache's TTL. */
+class SkillWatcher {
+  readonly #options: SkillWatcherOptions;
   #watch: FileWatch | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(options: FollowerOptions) {
+  constructor(options: SkillWatcherOptions) {
     this.#options = options;
   }
 
   start(): void {
     const { library, config, logger } = this.#options;
-    this.#timer = setInterval(() => void this.look(), config.cacheTtlSeconds * 1000);
+    this.#timer = setInterval(() => void this.refresh(), config.cacheTtlSeconds * 1000);
     this.#timer.unref();
     if (!config.watch) return;
     const onError = (error: Error): void =>
       logger.warning("skills cannot be watched; changes are seen after skills.cacheTtlSeconds", { error });
-    this.#watch = watchFiles({ paths: [library.root], onError }, (files) => void this.look(files));
-    // What changed between the first look and the first watch.
-    void this.#watch.ready.then(() => this.look());
+    this.#watch = watchFiles({ paths: [library.root], onError }, (files) => void this.refresh(files));
+    // Changes between the first scan and the start of the watch.
+    void this.#watch.ready.then(() => this.refresh());
   }
 
   async close(): Promise<void> {
@@ -165,7 +166,7 @@ class Follower {
     await this.#watch?.close();
   }
 
-  async look(files?: ReadonlySet<string>): Promise<void> {
+  async refresh(files?: ReadonlySet<string>): Promise<void> {
     if (this.#isClosed) return;
     const { library, logger, onChange, onSame } = this.#options;
     try {
@@ -174,7 +175,74 @@ class Follower {
       if (isChanged) onChange(updated);
       else onSame();
     } catch (error) {
-      logger.error("skills cannot be looked at", { error });
+      logger.error("skills cannot be scanned", { error });
     }
+  }
+}
+
+export interface LinkedSkillsOptions {
+  readonly registry: Registry;
+  readonly changes: Changes;
+  readonly skills: ServedSkills;
+  /** The whole text instead of a summary. */
+  readonly inline: boolean;
+  readonly logger: Logger;
+}
+
+/** The texts of linked skills in tool descriptions, cached since every `tools/list` needs them. */
+export class LinkedSkills implements SkillTexts {
+  readonly #options: LinkedSkillsOptions;
+  #texts: ReadonlyMap<string, string> = new Map();
+  #missing: ReadonlySet<string> = new Set();
+  #version = 0;
+
+  constructor(options: LinkedSkillsOptions) {
+    this.#options = options;
+    const { changes, skills, logger } = options;
+    const follow = (): void => {
+      this.refresh().then(
+        (isChanged) => void (isChanged && changes.listChanged("tools")),
+        (error: unknown) => logger.warning("skills of tools could not be read", { error }),
+      );
+    };
+    skills.onChange(follow);
+    changes.subscribe((change) => {
+      if (change.kind === "list" && change.list === "tools") follow();
+    });
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  of(uri: string): string | undefined {
+    return this.#texts.get(uri);
+  }
+
+  async refresh(): Promise<boolean> {
+    const { registry, skills, inline } = this.#options;
+    const uris = new Set(registry.tools().flatMap(({ skill }) => (skill === undefined ? [] : [skill])));
+    const texts = new Map<string, string>();
+    for (const uri of uris) {
+      const text = await skills.describe(uri, { inline });
+      if (text !== undefined) texts.set(uri, text);
+    }
+    this.#tellMissing([...uris].filter((uri) => !texts.has(uri)));
+    const isSame = texts.size === this.#texts.size && [...texts].every(([uri, text]) => this.#texts.get(uri) === text);
+    if (isSame) return false;
+    this.#texts = texts;
+    this.#version += 1;
+    return true;
+  }
+
+  /** Logs each missing skill once until it exists. */
+  #tellMissing(uris: readonly string[]): void {
+    const { registry, logger } = this.#options;
+    for (const skill of uris.filter((uri) => !this.#missing.has(uri))) {
+      const tools = registry.tools().filter((tool) => tool.skill === skill);
+      const fix = "correct the name that the handler gives, or add the skill below skills.dir";
+      logger.warning("tools name a skill that is not there", { skill, tools: tools.map(({ name }) => name), fix });
+    }
+    this.#missing = new Set(uris);
   }
 }

@@ -78,21 +78,21 @@ function costOf({ bytes, text = "" }: SkillContent): number {
 export interface RenderOptions {
   readonly uri: string;
   readonly mimeType: string;
-  readonly wish: ReadOptions | undefined;
+  readonly options: ReadOptions | undefined;
 }
 
 /** A file as MCP contents: whole, a range of it, or "not modified". */
-export function renderContent(content: SkillContent, { uri, mimeType, wish }: RenderOptions): ResourceContents {
-  if (wish === undefined) return whole(content, { uri, mimeType });
+export function renderContent(content: SkillContent, { uri, mimeType, options }: RenderOptions): ResourceContents {
+  if (options === undefined) return whole(content, { uri, mimeType });
   const { bytes, digest, text } = content;
   const facts = factsOf(content);
   const common = { uri, mimeType };
-  if (matches(wish.ifNoneMatch, digest))
+  if (matches(options.ifNoneMatch, digest))
     return { ...common, text: "", _meta: { [META.content]: { ...facts, notModified: true } } };
-  const isStillMeant = wish.ifRange === undefined || wish.ifRange.trim() === entityTag(digest);
-  const range = isStillMeant ? byteRange(wish.range, bytes.length) : undefined;
+  const isCurrent = options.ifRange === undefined || options.ifRange.trim() === entityTag(digest);
+  const range = isCurrent ? byteRange(options.range, bytes.length) : undefined;
   if (range === undefined) return { ...common, ...asBody(bytes, text), _meta: { [META.content]: facts } };
-  if (range === "unsatisfiable") throw unsatisfiable(wish.range, bytes.length);
+  if (range === "unsatisfiable") throw unsatisfiable(options.range, bytes.length);
   const part = bytes.subarray(range.start, range.end);
   return { ...common, ...asBody(part, decode(part)), _meta: { [META.content]: { ...facts, range } } };
 }

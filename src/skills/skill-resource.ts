@@ -64,7 +64,7 @@ async function readSkillFile(
   if (file === undefined) throw notFound(uri);
   try {
     const content = await library.content(file);
-    return renderContent(content, { uri, mimeType: mimeTypeOf(name), wish: context.readOptions });
+    return renderContent(content, { uri, mimeType: mimeTypeOf(name), options: context.readOptions });
   } catch (error) {
     if (error instanceof OwlError) throw error;
     // The message of the system error would reveal paths of the server.

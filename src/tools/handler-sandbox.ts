@@ -1,6 +1,7 @@
 import type { CallContext, HandlerSandbox, SandboxRun } from "../capability/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import type { GuestResult } from "../../contract/guest.ts";
+import { withoutUndefined, isRecord } from "../platform/records.ts";
 import { runCode } from "./toolsets/code.ts";
 import { type SandboxCall, type ToolServices, FILE_TIMEOUT_MS } from "./sandbox-tool.ts";
 import { inSandbox } from "./serve-sandbox-tool.ts";
@@ -49,7 +50,7 @@ export function handlerSandbox(services: ToolServices, context: CallContext): Ha
 
 /** What a worker asks for, on the handler's behalf. Nothing of it is trusted to have the right shape. */
 export async function useHandlerSandbox(sandbox: HandlerSandbox, request: unknown): Promise<unknown> {
-  const { verb, code, command, path, content, language, timeoutSeconds } = toFields(request);
+  const { verb, code, command, path, content, language, timeoutSeconds } = isRecord(request) ? request : {};
   const time = typeof timeoutSeconds === "number" && timeoutSeconds > 0 ? { timeoutSeconds } : {};
   switch (verb) {
     case "run":
@@ -66,30 +67,21 @@ export async function useHandlerSandbox(sandbox: HandlerSandbox, request: unknow
 }
 
 function toCodeRun({ status, stdout, stderr, value, error }: GuestResult<"code.run">): SandboxRun {
-  return {
-    status,
-    stdout: stdout.text,
-    stderr: stderr.text,
-    ...(value !== undefined && value !== null && { value: value.text }),
-    ...(error !== undefined && error !== null && { error: error.traceback }),
-  };
+  const texts = { stdout: stdout.text, stderr: stderr.text, value: value?.text, error: error?.traceback };
+  return withoutUndefined({ status, ...texts });
 }
 
 function toShellRun({ status, stdout, stderr, exitCode }: GuestResult<"shell.exec">): SandboxRun {
   const outcome = status === "exited" || status === "running" ? (exitCode === 0 ? "ok" : "error") : status;
-  return {
+  return withoutUndefined({
     status: outcome,
     stdout: stdout.text,
     stderr: stderr.text,
-    ...(exitCode !== null && { exitCode }),
-  };
+    exitCode: exitCode ?? undefined,
+  });
 }
 
 function text(value: unknown): string {
   if (typeof value === "string") return value;
   throw new OwlError("execution_error", "a sandbox needs code, command, path and content as text");
-}
-
-function toFields(value: unknown): Record<string, unknown> {
-  return typeof value === "object" && value !== null ? { ...value } : {};
 }

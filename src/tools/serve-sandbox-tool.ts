@@ -1,3 +1,4 @@
+import { isRecord } from "../platform/records.ts";
 import type { ContentBlock, ToolResult } from "../capability/content.ts";
 import type { CallContext } from "../capability/context.ts";
 import type { HandlerDefinition } from "../capability/define.ts";
@@ -155,6 +156,5 @@ function progressOf(context: CallContext): OnOutput {
 
 /** The `session_id` of arguments that their schema has checked already. */
 export function sessionIdOf(input: unknown): string | undefined {
-  if (typeof input !== "object" || input === null || !("session_id" in input)) return undefined;
-  return typeof input.session_id === "string" ? input.session_id : undefined;
+  return isRecord(input) && typeof input["session_id"] === "string" ? input["session_id"] : undefined;
 }

@@ -1,7 +1,9 @@
+import type { SchemaWriter } from "./type-to-schema.ts";
+import { isRecord } from "../../platform/records.ts";
 import type { JsonSchema } from "../../capability/schema.ts";
 import type { Doc, DocTag } from "./doc-comment.ts";
 import { parseLiteral } from "./literal-values.ts";
-import type { Mapping, TypeLocation } from "./mapping.ts";
+import type { TypeLocation } from "./type-location.ts";
 
 interface Constraint {
   /** The JSON type that it applies to; undefined: any. */
@@ -51,24 +53,24 @@ export function isConstraint(name: string): boolean {
 
 /** Adds the doc comment of a field: its text, and the tags that JSON Schema has keywords for. */
 export function documentedSchema(
-  mapping: Pick<Mapping, "refuse">,
-  { schema, doc, place }: { schema: JsonSchema; doc: Doc; place: TypeLocation },
+  writer: Pick<SchemaWriter, "refuse">,
+  { schema, doc, location }: { schema: JsonSchema; doc: Doc; location: TypeLocation },
 ): JsonSchema {
   const described = doc.text === "" ? schema : { ...schema, description: doc.text };
-  return constrained(mapping, { schema: described, tags: doc.tags, place });
+  return constrained(writer, { schema: described, tags: doc.tags, location });
 }
 
 export function constrained(
-  mapping: Pick<Mapping, "refuse">,
-  { schema, tags, place }: { schema: JsonSchema; tags: readonly DocTag[]; place: TypeLocation },
+  writer: Pick<SchemaWriter, "refuse">,
+  { schema, tags, location }: { schema: JsonSchema; tags: readonly DocTag[]; location: TypeLocation },
 ): JsonSchema {
   const result: Record<string, unknown> = { ...schema };
   for (const tag of tags) {
     const added = keywordsOf(result, tag);
     if (typeof added !== "string") Object.assign(result, added);
     else {
-      const message = `@${tag.name} of ${place.path}: ${added}`;
-      mapping.refuse({ place, message, fix: "correct the tag or remove it" });
+      const message = `@${tag.name} of ${location.path}: ${added}`;
+      writer.refuse({ location, message, fix: "correct the tag or remove it" });
     }
   }
   return result;
@@ -131,15 +133,11 @@ function typesOf(schema: JsonSchema): Set<string> | undefined {
   if (!Array.isArray(branches)) return undefined;
   const types = new Set<string>();
   for (const branch of branches) {
-    const below = isSchema(branch) ? typesOf(branch) : undefined;
+    const below = isRecord(branch) ? typesOf(branch) : undefined;
     if (below === undefined) return undefined;
     for (const name of below) types.add(name);
   }
   return types;
-}
-
-function isSchema(value: unknown): value is JsonSchema {
-  return typeof value === "object" && value !== null;
 }
 
 function parseNumber(text: string): number | undefined {

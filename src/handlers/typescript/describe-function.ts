@@ -8,7 +8,7 @@ import { describeOutput } from "./describe-output.ts";
 import { type Doc, tagText } from "./doc-comment.ts";
 import { type ExportedFunction, parametersOf, type Parameter } from "./exported-functions.ts";
 import { handlerTags, strayTags } from "./handler-tags.ts";
-import type { Refusal } from "./mapping.ts";
+import type { Refusal } from "./type-location.ts";
 import { isPublicType } from "./project.ts";
 import { relative, dirname } from "node:path";
 
@@ -83,12 +83,12 @@ function splitContext(all: readonly Parameter[]): {
   const found = all.find(({ type }) => isContext(type));
   if (found === undefined) return { parameters: all, context: undefined, refusals: [] };
   const context = all.indexOf(found);
-  const place = { path: found.name, pointer: "", node: found.node };
+  const location = { path: found.name, pointer: "", node: found.node };
   const message = `${found.name} is the context and must be the last parameter`;
   return {
     parameters: all.filter((parameter) => parameter !== found),
     context,
-    refusals: context === all.length - 1 ? [] : [{ place, message, fix: "move it to the end" }],
+    refusals: context === all.length - 1 ? [] : [{ location, message, fix: "move it to the end" }],
   };
 }
 
@@ -123,22 +123,22 @@ interface ProblemSite {
 /** Points into the function's own file; for a type of another file, the message names that position. */
 function problemAt(
   { name, node }: ProblemSite,
-  { message, fix, place }: { message: string; fix: string; place?: { readonly node: ts.Node } },
+  { message, fix, location }: { message: string; fix: string; location?: { readonly node: ts.Node } },
 ): HandlerProblem {
   const file = node.getSourceFile();
-  const exact = place?.node ?? node;
+  const exact = location?.node ?? node;
   const isElsewhere = exact.getSourceFile() !== file;
   const { line, character } = positionOf(isElsewhere ? node : exact);
   return {
     file: file.fileName,
     line,
     column: character,
-    message: `${name}: ${message}${isElsewhere ? ` (written at ${placeFrom(file.fileName, exact)})` : ""}`,
+    message: `${name}: ${message}${isElsewhere ? ` (written at ${positionFrom(file.fileName, exact)})` : ""}`,
     fix,
   };
 }
 
-function placeFrom(file: string, node: ts.Node): string {
+function positionFrom(file: string, node: ts.Node): string {
   return `${relative(dirname(file), node.getSourceFile().fileName)}:${positionOf(node).line}`;
 }
 

@@ -1,3 +1,4 @@
+import { isRecord } from "../../platform/records.ts";
 import type ts from "typescript-6";
 import type { JsonSchema } from "../../capability/schema.ts";
 import type { CallStyle } from "../handler-description.ts";
@@ -5,7 +6,7 @@ import { compiler, hasFlag, isObject, isDate } from "./compiler.ts";
 import { constrained, documentedSchema, isConstraint } from "./constraint-tags.ts";
 import { type Doc, type DocTag, docOfNode } from "./doc-comment.ts";
 import { literalOf } from "./literal-values.ts";
-import type { TypeLocation, Refusal } from "./mapping.ts";
+import type { TypeLocation, Refusal } from "./type-location.ts";
 import { isOptionalField } from "./structure-to-schema.ts";
 import type { Parameter } from "./exported-functions.ts";
 import { fixFor } from "./refused-types.ts";
@@ -73,8 +74,8 @@ function withoutNothing(type: ts.Type): ts.Type | undefined {
 
 function fieldsOf(writer: SchemaWriter, parameter: Parameter, doc: Doc): JsonSchema {
   const { type, node, declaration, name } = parameter;
-  const place: TypeLocation = { path: "", pointer: "", node };
-  const found = writer.toSchema(withoutNothing(type) ?? type, place);
+  const location: TypeLocation = { path: "", pointer: "", node };
+  const found = writer.toSchema(withoutNothing(type) ?? type, location);
   const { description: _, ...schema } = resolved(writer, found);
   const properties = isFields(schema["properties"]) ? schema["properties"] : {};
   const defaults = declaration === undefined ? new Map<string, unknown>() : boundDefaults(writer.checker, declaration);
@@ -103,13 +104,13 @@ function positionalSchema(writer: SchemaWriter, { parameters, doc }: InputSource
   for (const [index, parameter] of parameters.entries()) {
     // A destructured parameter has no name; the doc comment may give one.
     const name = parameter.name === "" ? (written[index] ?? "") : parameter.name;
-    const place: TypeLocation = { path: name, pointer: `/${name}`, node: parameter.node };
+    const location: TypeLocation = { path: name, pointer: `/${name}`, node: parameter.node };
     if (name === "") {
       const message = `parameter ${index + 1} is destructured beside others and has no name`;
-      writer.refuse({ place, message, fix: "give it a name, or take one object for all" });
+      writer.refuse({ location, message, fix: "give it a name, or take one object for all" });
       continue;
     }
-    properties[name] = parameterSchema(writer, { parameter, place, doc });
+    properties[name] = parameterSchema(writer, { parameter, location, doc });
     if (!parameter.isOptional) required.push(name);
   }
   return {
@@ -122,10 +123,10 @@ function positionalSchema(writer: SchemaWriter, { parameters, doc }: InputSource
 
 function parameterSchema(
   writer: SchemaWriter,
-  { parameter, place, doc }: { parameter: Parameter; place: TypeLocation; doc: Doc },
+  { parameter, location, doc }: { parameter: Parameter; location: TypeLocation; doc: Doc },
 ): JsonSchema {
   const { type, declaration, isUntyped, node } = parameter;
-  const schema = isUntyped ? refuseUntyped(writer, place) : writer.toSchema(type, place);
+  const schema = isUntyped ? refuseUntyped(writer, location) : writer.toSchema(type, location);
   const value =
     declaration?.initializer === undefined
       ? bracketDefault(declaration)
@@ -133,13 +134,17 @@ function parameterSchema(
   const withDefault = value === undefined ? schema : { ...schema, default: value };
   const own = declaration === undefined ? undefined : docOfNode(declaration);
   const described =
-    own === undefined ? withDefault : documentedSchema(writer, { schema: withDefault, doc: own, place });
-  return fieldDoc(writer, { schema: described, doc, names: [place.path], node });
+    own === undefined ? withDefault : documentedSchema(writer, { schema: withDefault, doc: own, location });
+  return fieldDoc(writer, { schema: described, doc, names: [location.path], node });
 }
 
-function refuseUntyped(writer: SchemaWriter, place: TypeLocation): JsonSchema {
-  const message = `the parameter ${place.path} has no type`;
-  return writer.refuse({ place, message, fix: `write its type, in JavaScript as "@param {string} ${place.path}"` });
+function refuseUntyped(writer: SchemaWriter, location: TypeLocation): JsonSchema {
+  const message = `the parameter ${location.path} has no type`;
+  return writer.refuse({
+    location,
+    message,
+    fix: `write its type, in JavaScript as "@param {string} ${location.path}"`,
+  });
 }
 
 /** The doc comment of the function about one field: `@param x text @minimum 1`, `@minimum x 1`. */
@@ -158,7 +163,7 @@ function fieldDoc(
     return isNamed(first) ? [{ name: tag.name, text: rest.join(" ") }] : [];
   });
   const described = text === undefined ? schema : { ...schema, description: text };
-  return constrained(writer, { schema: described, tags, place: { path, pointer: `/${path}`, node } });
+  return constrained(writer, { schema: described, tags, location: { path, pointer: `/${path}`, node } });
 }
 
 /** `({ limit = 10 }: Options)`: the default is in the binding pattern. */
@@ -192,7 +197,7 @@ function refuseAmbiguousDates(writer: SchemaWriter, schema: JsonSchema, paramete
     const path = pointer.slice(1).replaceAll("/", ".");
     const message = `${path} is a Date in one member of a union and text in another: the call cannot tell them apart`;
     writer.refuse({
-      place: { path, pointer, node: parameter.node },
+      location: { path, pointer, node: parameter.node },
       message,
       fix: "write string with the tag @format date-time in place of Date",
     });
@@ -225,17 +230,13 @@ function leavesAt(schemas: readonly JsonSchema[], [step, ...rest]: readonly stri
 
 function branchesOf(schema: JsonSchema): JsonSchema[] {
   const branches: unknown = schema["anyOf"] ?? schema["oneOf"];
-  return Array.isArray(branches) ? branches.filter(isSchema).flatMap(branchesOf) : [schema];
+  return Array.isArray(branches) ? branches.filter(isRecord).flatMap(branchesOf) : [schema];
 }
 
 function below(schema: JsonSchema, step: string): JsonSchema[] {
   const { properties, prefixItems, items, additionalProperties } = schema;
-  if (step === "*") return [items, additionalProperties].filter(isSchema);
+  if (step === "*") return [items, additionalProperties].filter(isRecord);
   const inTuple: unknown = Array.isArray(prefixItems) ? prefixItems[Number(step)] : undefined;
-  const field = isSchema(properties) ? properties[step] : undefined;
-  return [inTuple, field].filter(isSchema);
-}
-
-function isSchema(value: unknown): value is JsonSchema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  const field = isRecord(properties) ? properties[step] : undefined;
+  return [inTuple, field].filter(isRecord);
 }

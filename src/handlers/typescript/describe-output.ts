@@ -2,7 +2,7 @@ import type ts from "typescript-6";
 import type { JsonSchema } from "../../capability/schema.ts";
 import { compiler, hasFlag, isNothing, isReference, isUnresolved } from "./compiler.ts";
 import { orNull } from "./structure-to-schema.ts";
-import type { TypeLocation, Refusal } from "./mapping.ts";
+import type { TypeLocation, Refusal } from "./type-location.ts";
 import { isPublicType } from "./project.ts";
 import { SchemaWriter } from "./type-to-schema.ts";
 
@@ -32,8 +32,8 @@ export function describeOutput(options: {
   const result = isGenerator && isReference(awaited) ? checker.getTypeArguments(awaited)[1] : awaited;
   const value = result === undefined ? undefined : (checker.getAwaitedType(result) ?? result);
   if (value === undefined || promisesNothing(checker, value)) return { schema: undefined, isGenerator, refusals: [] };
-  const place: TypeLocation = { path: "the result", pointer: "", node };
-  const schema = orNull(value, writer.toSchema(value, place));
+  const location: TypeLocation = { path: "the result", pointer: "", node };
+  const schema = orNull(value, writer.toSchema(value, location));
   const described = text === undefined || text === "" ? schema : { ...schema, description: text };
   const hasDefinitions = Object.keys(writer.definitions).length > 0;
   return {

@@ -1,13 +1,12 @@
 import { existsSync } from "node:fs";
-import { readdir, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { digestOf, readCacheFile, writeCacheFile } from "../cache-file.ts";
+import { CacheFile, codeKey, stampOf, readRegularFile } from "../cache-file.ts";
 import type { ExtractAnswer, ExtractedFile } from "./run-compiler.ts";
-import { type Fingerprint, Fingerprints, takeFingerprint } from "./fingerprints.ts";
+import { createHash } from "node:crypto";
+import { stat } from "node:fs/promises";
 
 interface Contents {
-  readonly key: string;
   readonly fingerprints: Readonly<Record<string, Fingerprint>>;
   readonly entries: Readonly<Record<string, ExtractedFile>>;
 }
@@ -16,23 +15,21 @@ const FILE_NAME = "typescript-handlers.json";
 
 /** Extracted descriptions. An entry is used while every file that it depends on is unchanged. */
 export class DescriptionCache {
-  readonly #path: string;
+  readonly #file: CacheFile<Contents>;
   readonly #contents: Contents;
   readonly #fingerprints: Fingerprints;
 
-  private constructor(path: string, contents: Contents) {
-    this.#path = path;
+  private constructor(file: CacheFile<Contents>, contents: Contents) {
+    this.#file = file;
     this.#contents = contents;
     this.#fingerprints = new Fingerprints(contents.fingerprints);
   }
 
-  /** A cache that is absent, damaged or from another version is treated as empty. */
   static async open(folder: string): Promise<DescriptionCache> {
-    const key = await extractorKey();
-    const path = join(folder, FILE_NAME);
-    const contents = await readCacheFile(path);
-    const empty: Contents = { key, fingerprints: {}, entries: {} };
-    return new DescriptionCache(path, isContents(contents) && contents.key === key ? contents : empty);
+    const compiler = createRequire(import.meta.url).resolve("typescript-6");
+    const key = codeKey([import.meta.dirname], [stampOf(compiler)]);
+    const file = new CacheFile<Contents>(join(folder, FILE_NAME), key, { fingerprints: {}, entries: {} });
+    return new DescriptionCache(file, await file.read());
   }
 
   async find(file: string): Promise<ExtractedFile | undefined> {
@@ -59,24 +56,72 @@ export class DescriptionCache {
       const found = digest === undefined ? before : await takeFingerprint(path, { sha256: digest, recordedAtMs });
       if (found !== undefined) fingerprints[path] = found;
     }
-    await writeCacheFile(this.#path, { key: this.#contents.key, fingerprints, entries } satisfies Contents);
+    await this.#file.write({ fingerprints, entries });
   }
 }
 
-function isContents(value: unknown): value is Contents {
-  return typeof value === "object" && value !== null && "key" in value && "entries" in value && "fingerprints" in value;
+export interface Fingerprint {
+  readonly mtimeMs: number;
+  /** Unlike mtime, it cannot be set by a program. */
+  readonly ctimeMs: number;
+  readonly size: number;
+  readonly sha256: string;
+  /** Taken before the file was read. */
+  readonly recordedAtMs: number;
 }
 
-/** Changes with the compiler and with the files of this folder, so that no version number must be maintained. */
-async function extractorKey(): Promise<string> {
-  const compiler = await stat(createRequire(import.meta.url).resolve("typescript-6"));
-  const folder = import.meta.dirname;
-  const names = (await readdir(folder)).filter((name) => /\.[jt]s$/.test(name)).sort();
-  const own = await Promise.all(
-    names.map(async (name) => {
-      const { mtimeMs, size } = await stat(join(folder, name));
-      return `${name} ${mtimeMs} ${size}`;
-    }),
-  );
-  return digestOf([String(compiler.mtimeMs), String(compiler.size), process.version, ...own].join("\n"));
+/** Timestamps are coarse: a file that changed this shortly before it was recorded may have changed again with the same time. */
+const SETTLED_MS = 2000;
+
+/** Compares files with their recorded fingerprints. Each path is checked once. */
+export class Fingerprints {
+  readonly #recorded: Readonly<Record<string, Fingerprint>>;
+  readonly #unchanged = new Map<string, Promise<boolean>>();
+  readonly #there = new Map<string, Promise<boolean>>();
+
+  constructor(recorded: Readonly<Record<string, Fingerprint>>) {
+    this.#recorded = recorded;
+  }
+
+  async isUnchanged(path: string): Promise<boolean> {
+    const asked = this.#unchanged.get(path) ?? this.#compare(path);
+    this.#unchanged.set(path, asked);
+    return await asked;
+  }
+
+  async isThere(path: string): Promise<boolean> {
+    const asked = this.#there.get(path) ?? isFile(path);
+    this.#there.set(path, asked);
+    return await asked;
+  }
+
+  async #compare(path: string): Promise<boolean> {
+    const before = this.#recorded[path];
+    if (before === undefined) return false;
+    try {
+      const found = await stat(path);
+      const { mtimeMs, ctimeMs, size } = found;
+      if (!found.isFile() || size !== before.size) return false;
+      const isSettled = Math.max(mtimeMs, ctimeMs) < before.recordedAtMs - SETTLED_MS;
+      if (isSettled && mtimeMs === before.mtimeMs && ctimeMs === before.ctimeMs) return true;
+      const bytes = readRegularFile(path);
+      return createHash("sha256").update(bytes).digest("base64url") === before.sha256;
+    } catch {
+      // Removed or not readable: the recorded fingerprint is outdated.
+      return false;
+    }
+  }
+}
+
+export async function takeFingerprint(
+  path: string,
+  { sha256, recordedAtMs }: Pick<Fingerprint, "sha256" | "recordedAtMs">,
+): Promise<Fingerprint | undefined> {
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined) return undefined;
+  return { mtimeMs: found.mtimeMs, ctimeMs: found.ctimeMs, size: found.size, sha256, recordedAtMs };
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isFile() ?? false;
 }

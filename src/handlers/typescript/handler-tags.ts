@@ -1,6 +1,7 @@
 import type { Confirmation, Effect, PermissionScope, Price } from "../../capability/define.ts";
 import type { HandlerDescription } from "../handler-description.ts";
 import { type Doc, type DocTag, tagText } from "./doc-comment.ts";
+import { withoutUndefined } from "../../platform/records.ts";
 import { parseLiteral } from "./literal-values.ts";
 import { CONSTRAINT_TAGS, isConstraint } from "./constraint-tags.ts";
 
@@ -124,11 +125,6 @@ function examplesOf(tags: readonly DocTag[]): readonly unknown[] | undefined {
     .filter(({ name, text, parameter }) => name === "example" && parameter === undefined && text !== "")
     .map(({ text }) => parseLiteral(text) ?? text);
   return examples.length === 0 ? undefined : examples;
-}
-
-function withoutUndefined<T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
-  const kept: { [Name in keyof T]?: Exclude<T[Name], undefined> } = {};
-  return Object.assign(kept, Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)));
 }
 
 /** These may also apply to the function as a whole. */

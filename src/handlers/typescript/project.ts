@@ -3,7 +3,7 @@ import { dirname, join, resolve, sep } from "node:path";
 import type { HandlerProblem } from "../handler-description.ts";
 import { compiler } from "./compiler.ts";
 import { createHash } from "node:crypto";
-import { readRegularFile } from "./fingerprints.ts";
+import { readRegularFile } from "../cache-file.ts";
 import { fileURLToPath } from "node:url";
 
 /** How a group of files is compiled, and the configuration files that determine it. */

@@ -1,6 +1,6 @@
 import type ts from "typescript-6";
 import { compiler, hasFlag, isLibraryType, isObject } from "./compiler.ts";
-import type { TypeLocation, Refusal } from "./mapping.ts";
+import type { TypeLocation, Refusal } from "./type-location.ts";
 
 const BYTES = 'write string and decode it: Buffer.from(text, "base64")';
 const JSON_ONLY = "write an interface with the fields that JSON can express";
@@ -75,20 +75,20 @@ function isNodeType(symbol: ts.Symbol): boolean {
 }
 
 /** Names the first unresolved type in this node, and its import. */
-export function unresolvedRefusal(checker: ts.TypeChecker, place: TypeLocation): Refusal {
-  const reference = findUnresolved(checker, place.node);
-  const name = reference?.getText() ?? place.path;
+export function unresolvedRefusal(checker: ts.TypeChecker, location: TypeLocation): Refusal {
+  const reference = findUnresolved(checker, location.node);
+  const name = reference?.getText() ?? location.path;
   const module = reference === undefined ? undefined : importOf(reference);
   if (module === undefined) {
     return {
-      place,
-      message: `${place.path} has the type ${name}, which cannot be found`,
+      location,
+      message: `${location.path} has the type ${name}, which cannot be found`,
       fix: "import or declare it, or install the package with its types",
     };
   }
   return {
-    place,
-    message: `${place.path} has the type ${name}, but the module "${module}" cannot be found`,
+    location,
+    message: `${location.path} has the type ${name}, but the module "${module}" cannot be found`,
     fix: `correct the import of "${module}", or install the package with its types`,
   };
 }

@@ -1,3 +1,4 @@
+import { isRecord } from "../../platform/records.ts";
 import { fork } from "node:child_process";
 import { createRequire } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -77,9 +78,9 @@ export interface ExtractAnswer {
 
 /** The server's own child process answers, so only the shape is checked. */
 function isExtractAnswer(value: unknown): value is ExtractAnswer {
-  return typeof value === "object" && value !== null && "extracted" in value && "digests" in value;
+  return isRecord(value) && "extracted" in value && "digests" in value;
 }
 
 export function isExtractRequest(value: unknown): value is ExtractRequest {
-  return typeof value === "object" && value !== null && "files" in value && Array.isArray(value.files);
+  return isRecord(value) && Array.isArray(value["files"]);
 }

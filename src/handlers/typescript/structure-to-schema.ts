@@ -1,3 +1,4 @@
+import type { SchemaWriter } from "./type-to-schema.ts";
 import type ts from "typescript-6";
 import type { JsonSchema } from "../../capability/schema.ts";
 import {
@@ -14,23 +15,23 @@ import {
 } from "./compiler.ts";
 import { documentedSchema } from "./constraint-tags.ts";
 import { docOfSymbol } from "./doc-comment.ts";
-import { type Mapping, type TypeLocation, locationBelow, LATER_ITEMS } from "./mapping.ts";
+import { type TypeLocation, locationBelow, LATER_ITEMS } from "./type-location.ts";
 
 const INTEGER_KEY = String.raw`^(0|[1-9]\d*)$`;
 
 /** An object type, an intersection or a record. */
-export function objectToSchema(mapping: Mapping, type: ts.Type, place: TypeLocation): JsonSchema {
+export function objectToSchema(writer: SchemaWriter, type: ts.Type, location: TypeLocation): JsonSchema {
   const properties: Record<string, JsonSchema> = {};
   const required: string[] = [];
-  for (const field of mapping.checker.getPropertiesOfType(type)) {
-    const schema = fieldToSchema(mapping, field, place);
+  for (const field of writer.checker.getPropertiesOfType(type)) {
+    const schema = fieldToSchema(writer, field, location);
     if (schema === undefined) continue;
     properties[field.name] = schema;
-    if (!isOptionalField(mapping.checker, field)) required.push(field.name);
+    if (!isOptionalField(writer.checker, field)) required.push(field.name);
   }
-  const open = indexKeywords(mapping, type, place);
+  const open = indexKeywords(writer, type, location);
   const isEmpty = Object.keys(properties).length === 0;
-  const isClosed = mapping.side === "input" && open["additionalProperties"] === undefined;
+  const isClosed = writer.side === "input" && open["additionalProperties"] === undefined;
   return {
     type: "object",
     ...(isEmpty ? {} : { properties }),
@@ -45,17 +46,21 @@ export function isOptionalField(checker: ts.TypeChecker, field: ts.Symbol): bool
   return (field.flags & compiler.SymbolFlags.Optional) !== 0 || mayBeNothing(checker.getTypeOfSymbol(field));
 }
 
-function fieldToSchema(mapping: Mapping, field: ts.Symbol, place: TypeLocation): JsonSchema | undefined {
+function fieldToSchema(writer: SchemaWriter, field: ts.Symbol, location: TypeLocation): JsonSchema | undefined {
   const node = field.valueDeclaration ?? field.declarations?.[0];
-  const below = locationBelow(place, { key: field.name, node });
+  const below = locationBelow(location, { key: field.name, node });
   if (field.name.startsWith("__@")) {
-    return mapping.refuse({ place: below, message: "a symbol cannot name a field in JSON", fix: "name it with text" });
+    return writer.refuse({
+      location: below,
+      message: "a symbol cannot name a field in JSON",
+      fix: "name it with text",
+    });
   }
-  const type = mapping.checker.getTypeOfSymbol(field);
+  const type = writer.checker.getTypeOfSymbol(field);
   // "b?: never" says that the field must not exist.
-  if (isOptionalField(mapping.checker, field) && isAbsent(type)) return undefined;
+  if (isOptionalField(writer.checker, field) && isAbsent(type)) return undefined;
   const doc = docOfSymbol(field);
-  return documentedSchema(mapping, { schema: mapping.toSchema(type, below), doc, place: below });
+  return documentedSchema(writer, { schema: writer.toSchema(type, below), doc, location: below });
 }
 
 function isAbsent(type: ts.Type): boolean {
@@ -63,13 +68,13 @@ function isAbsent(type: ts.Type): boolean {
   return parts.every((part) => hasFlag(part, compiler.TypeFlags.Undefined | compiler.TypeFlags.Never));
 }
 
-function indexKeywords(mapping: Mapping, type: ts.Type, place: TypeLocation): Record<string, unknown> {
+function indexKeywords(writer: SchemaWriter, type: ts.Type, location: TypeLocation): Record<string, unknown> {
   const patternProperties: Record<string, JsonSchema> = {};
   let additionalProperties: JsonSchema | undefined;
-  for (const info of mapping.checker.getIndexInfosOfType(type)) {
-    const below = locationBelow(place, { key: "*", node: info.declaration });
+  for (const info of writer.checker.getIndexInfosOfType(type)) {
+    const below = locationBelow(location, { key: "*", node: info.declaration });
     if (hasFlag(info.keyType, compiler.TypeFlags.ESSymbol)) continue;
-    const schema = mapping.toSchema(info.type, below);
+    const schema = writer.toSchema(info.type, below);
     const pattern = hasFlag(info.keyType, compiler.TypeFlags.Number) ? INTEGER_KEY : templatePattern(info.keyType);
     if (hasFlag(info.keyType, compiler.TypeFlags.String)) additionalProperties = schema;
     else if (pattern !== undefined) patternProperties[pattern] = schema;
@@ -83,27 +88,27 @@ function indexKeywords(mapping: Mapping, type: ts.Type, place: TypeLocation): Re
 type Literal = string | number | boolean;
 
 /** A union as `enum`, `anyOf`, or `oneOf` when one field discriminates the members. */
-export function unionToSchema(mapping: Mapping, type: ts.UnionType, place: TypeLocation): JsonSchema {
+export function unionToSchema(writer: SchemaWriter, type: ts.UnionType, location: TypeLocation): JsonSchema {
   const members = type.types.filter((member) => !isNothing(member));
   const literals = members.map(literalValue).filter((value) => value !== undefined);
   const others = members.filter(
     (member) =>
       literalValue(member) === undefined &&
       !hasFlag(member, compiler.TypeFlags.Null) &&
-      !isTextDate(mapping, member, members),
+      !isTextDate(writer, member, members),
   );
-  const schemas = [...literalSchemas(literals), ...others.map((member) => mapping.toSchema(member, place))];
+  const schemas = [...literalSchemas(literals), ...others.map((member) => writer.toSchema(member, location))];
   if (members.some((member) => hasFlag(member, compiler.TypeFlags.Null))) schemas.push({ type: "null" });
   const [first] = schemas;
   if (first === undefined)
-    return mapping.refuse({ place, message: "no value can have this type", fix: "leave it out" });
+    return writer.refuse({ location, message: "no value can have this type", fix: "leave it out" });
   if (schemas.length === 1) return first;
-  return isDiscriminated(mapping, others) && others.length === schemas.length ? { oneOf: schemas } : { anyOf: schemas };
+  return isDiscriminated(writer, others) && others.length === schemas.length ? { oneOf: schemas } : { anyOf: schemas };
 }
 
 /** In a union of Date and string, a date stays text. */
-function isTextDate(mapping: Mapping, member: ts.Type, all: readonly ts.Type[]): boolean {
-  return isDate(member, mapping.program) && all.some((other) => hasFlag(other, compiler.TypeFlags.String));
+function isTextDate(writer: SchemaWriter, member: ts.Type, all: readonly ts.Type[]): boolean {
+  return isDate(member, writer.program) && all.some((other) => hasFlag(other, compiler.TypeFlags.String));
 }
 
 function literalSchemas(values: readonly Literal[]): JsonSchema[] {
@@ -118,7 +123,7 @@ function literalSchemas(values: readonly Literal[]): JsonSchema[] {
 }
 
 /** Whether every member has a field of the same name with literals that no other member has. */
-function isDiscriminated({ checker }: Mapping, members: readonly ts.Type[]): boolean {
+function isDiscriminated({ checker }: SchemaWriter, members: readonly ts.Type[]): boolean {
   const [first] = members;
   if (first === undefined || members.length < 2) return false;
   if (!members.every((member) => isObject(member) || member.isIntersection())) return false;
@@ -139,13 +144,13 @@ function fieldLiterals(checker: ts.TypeChecker, type: ts.Type, name: string): re
   return values.every((value) => value !== undefined) ? values : [];
 }
 
-export function arrayToSchema(mapping: Mapping, type: ts.TypeReference, place: TypeLocation): JsonSchema {
-  const [item] = mapping.checker.getTypeArguments(type);
+export function arrayToSchema(writer: SchemaWriter, type: ts.TypeReference, location: TypeLocation): JsonSchema {
+  const [item] = writer.checker.getTypeArguments(type);
   if (item === undefined) return { type: "array" };
   // The type of an always empty array.
   if (hasFlag(item, compiler.TypeFlags.Never)) return { type: "array", maxItems: 0 };
-  const items = mapping.toSchema(item, locationBelow(place, { key: "*" }));
-  return { type: "array", items: mapping.side === "output" ? orNull(item, items) : items };
+  const items = writer.toSchema(item, locationBelow(location, { key: "*" }));
+  return { type: "array", items: writer.side === "output" ? orNull(item, items) : items };
 }
 
 /** An undefined item, or an undefined result, is null in JSON. */
@@ -154,27 +159,29 @@ export function orNull(type: ts.Type, schema: JsonSchema): JsonSchema {
   return mayBeNothing(type) && !isNullable ? { anyOf: [schema, { type: "null" }] } : schema;
 }
 
-export function tupleToSchema(mapping: Mapping, type: ts.TypeReference, place: TypeLocation): JsonSchema {
+export function tupleToSchema(writer: SchemaWriter, type: ts.TypeReference, location: TypeLocation): JsonSchema {
   const { target } = type;
-  if (!isTuple(target)) return arrayToSchema(mapping, type, place);
-  const items = mapping.checker.getTypeArguments(type);
+  if (!isTuple(target)) return arrayToSchema(writer, type, location);
+  const items = writer.checker.getTypeArguments(type);
   const restAt = target.elementFlags.findIndex((flag) => (flag & compiler.ElementFlags.Variable) !== 0);
   if (restAt !== -1 && restAt !== items.length - 1) {
-    return mapping.refuse({
-      place,
-      message: `${mapping.checker.typeToString(type)} has elements after a rest element, which JSON Schema cannot express`,
+    return writer.refuse({
+      location,
+      message: `${writer.checker.typeToString(type)} has elements after a rest element, which JSON Schema cannot express`,
       fix: "put the rest element last, or write an object with named fields",
     });
   }
   const fixed = restAt === -1 ? items : items.slice(0, restAt);
   const rest = restAt === -1 ? undefined : items[restAt];
-  const restPlace = locationBelow(place, { key: fixed.length === 0 ? "*" : LATER_ITEMS });
-  const prefixItems = fixed.map((item, index) => mapping.toSchema(item, locationBelow(place, { key: String(index) })));
+  const restLocation = locationBelow(location, { key: fixed.length === 0 ? "*" : LATER_ITEMS });
+  const prefixItems = fixed.map((item, index) =>
+    writer.toSchema(item, locationBelow(location, { key: String(index) })),
+  );
   return {
     type: "array",
     ...(prefixItems.length > 0 ? { prefixItems } : {}),
     // Not "items: false": some clients do not support boolean schemas.
-    ...(rest === undefined ? { maxItems: fixed.length } : { items: mapping.toSchema(rest, restPlace) }),
+    ...(rest === undefined ? { maxItems: fixed.length } : { items: writer.toSchema(rest, restLocation) }),
     ...(target.minLength > 0 ? { minItems: target.minLength } : {}),
   };
 }

@@ -4,6 +4,9 @@ import { CallRegisters } from "./call-registers.ts";
 import { boundedLines } from "../../platform/bounded-lines.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import type { Config } from "../../config/schema.ts";
+import { workerEnvironment } from "../../config/environment.ts";
 
 export interface ProcessCommand {
   readonly program: string;
@@ -116,4 +119,34 @@ export function nodeWorkerCommand(options: {
     args: [...loader, "--enable-source-maps", program, "fd", options.cacheFolder],
     env: options.env,
   };
+}
+
+/** Starts the first Node worker while the server still loads its own code: both take about as long. */
+export class EarlyWorker {
+  #worker: LaunchedWorker | undefined;
+
+  constructor(config: Config) {
+    if (needsNodeWorker(config)) this.#worker = launchNodeWorker(config);
+  }
+
+  /** Returns the worker once. */
+  take(): LaunchedWorker | undefined {
+    const worker = this.#worker;
+    this.#worker = undefined;
+    return worker;
+  }
+
+  /** Kills the worker if it was not taken. */
+  dismiss(): void {
+    this.take()?.kill();
+  }
+}
+
+export function launchNodeWorker({ sandbox }: Config): LaunchedWorker {
+  const cacheFolder = join(sandbox.root, "cache", "handlers");
+  return launchProcess(nodeWorkerCommand({ cacheFolder, env: workerEnvironment() }));
+}
+
+function needsNodeWorker({ handlers: { paths, isolation } }: Config): boolean {
+  return isolation === "worker" && paths.some((path) => !path.endsWith(".py"));
 }

@@ -3,6 +3,7 @@ import type { SchemaIssue } from "../../capability/schema.ts";
 import { OwlError, messageOf } from "../../errors/owl-error.ts";
 import { activeSpan, errorTypeOf, runInSpan } from "../../telemetry/tracing/active-span.ts";
 import { centred, type Span } from "../../telemetry/tracing/span.ts";
+import { withoutUndefined, isRecord } from "../../platform/records.ts";
 import { fromWireError } from "./wire-error.ts";
 import type {
   FromWorker,
@@ -165,10 +166,11 @@ export class RemoteCall {
     const { context } = this;
     if (context === undefined) return;
     switch (message.t) {
-      case "progress": {
-        const { done = 0 } = message;
-        return context.progress(done, progressDetails(message));
-      }
+      case "progress":
+        return context.progress(
+          message.done ?? 0,
+          withoutUndefined({ total: message.total, message: message.message }),
+        );
       case "log":
         return isLevel(message.level) ? context.log(message.level, message.data, message.logger) : undefined;
       case "charge":
@@ -229,13 +231,6 @@ export class RemoteCall {
   }
 }
 
-function progressDetails({ total, message }: Extract<FromWorker, { t: "progress" }>): {
-  readonly total?: number;
-  readonly message?: string;
-} {
-  return { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
-}
-
 type AskClient = (context: CallContext, request: unknown, key: string | undefined) => Promise<unknown>;
 
 /** The protocol layer checks the contents of questions. */
@@ -254,22 +249,12 @@ function keyed(key: string | undefined): { readonly key?: string } {
 
 /** Handlers in JavaScript may ask anything: only the members that the server needs are checked. */
 function isElicit(request: unknown): request is ElicitForm | ElicitUrl {
-  return (
-    typeof request === "object" &&
-    request !== null &&
-    "message" in request &&
-    ("url" in request ? typeof request.url === "string" : "requestedSchema" in request)
-  );
+  if (!isRecord(request) || !("message" in request)) return false;
+  return "url" in request ? typeof request["url"] === "string" : "requestedSchema" in request;
 }
 
 function isSample(request: unknown): request is SampleRequest {
-  return (
-    typeof request === "object" &&
-    request !== null &&
-    "maxTokens" in request &&
-    "messages" in request &&
-    Array.isArray(request.messages)
-  );
+  return isRecord(request) && "maxTokens" in request && Array.isArray(request["messages"]);
 }
 
 function senseless(what: string): OwlError {

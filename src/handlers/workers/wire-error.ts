@@ -1,5 +1,6 @@
 import { ERROR_KINDS, type ErrorKind } from "../../errors/kinds.ts";
 import { isOwlError, OwlError, messageOf } from "../../errors/owl-error.ts";
+import { withoutUndefined } from "../../platform/records.ts";
 import type { WireError } from "./worker-protocol.ts";
 
 /** Carries the number of the refused question, by which the server finds its original error. */
@@ -41,22 +42,16 @@ export function toWireError(thrown: unknown): WireError {
   if (thrown instanceof SchemaRefused) return { message: thrown.message, side: thrown.side, issues: thrown.issues };
   if (isOwlError(thrown)) {
     const { message, kind, hint, facts, retryable, stack } = thrown;
-    const unloaded = thrown instanceof FileBroken && { unloaded: true };
-    return { message, kind, hint, facts, retryable, ...(stack !== undefined && { stack }), ...unloaded };
+    const unloaded = thrown instanceof FileBroken ? true : undefined;
+    return withoutUndefined({ message, kind, hint, facts, retryable, stack, unloaded });
   }
-  if (thrown instanceof Error) {
-    return { message: thrown.message, ...(thrown.stack !== undefined && { stack: thrown.stack }) };
-  }
-  return { message: String(thrown) };
+  return withoutUndefined({ message: messageOf(thrown), stack: thrown instanceof Error ? thrown.stack : undefined });
 }
 
 /** The stack is the worker's: it shows where the handler failed. */
 export function fromWireError({ message, kind, hint, facts, retryable, stack }: WireError): OwlError {
-  const error = new OwlError(isErrorKind(kind) ? kind : "execution_error", message, {
-    ...(hint !== undefined && { hint }),
-    ...(facts !== undefined && { facts }),
-    ...(retryable !== undefined && { retryable }),
-  });
+  const options = withoutUndefined({ hint, facts, retryable });
+  const error = new OwlError(isErrorKind(kind) ? kind : "execution_error", message, options);
   if (stack !== undefined) error.stack = stack;
   return error;
 }

@@ -12,6 +12,7 @@ import type {
   SampleRequest,
 } from "../../capability/context.ts";
 import { OwlError } from "../../errors/owl-error.ts";
+import { withoutUndefined } from "../../platform/records.ts";
 import { QuestionRefused } from "./wire-error.ts";
 import type { FromWorker, QuestionKind, WireContext, WireError } from "./worker-protocol.ts";
 
@@ -72,18 +73,12 @@ export class WorkerContext implements CallContext {
   /** Arrow functions, so that `const { progress } = context` works. */
   progress: CallContext["progress"] = (done, { total, message } = {}) => {
     if (this.#state.kind !== "running") return;
-    this.#send({
-      t: "progress",
-      id: this.#id,
-      done,
-      ...(total !== undefined && { total }),
-      ...(message !== undefined && { message }),
-    });
+    this.#send(withoutUndefined({ t: "progress", id: this.#id, done, total, message }));
   };
 
   log: CallContext["log"] = (level: LogLevel, data: unknown, logger?: string) => {
     if (this.#state.kind !== "running") return;
-    this.#send({ t: "log", id: this.#id, level, data, ...(logger !== undefined && { logger }) });
+    this.#send({ t: "log", id: this.#id, level, data, ...withoutUndefined({ logger }) });
   };
 
   elicit: CallContext["elicit"] = (request: ElicitForm | ElicitUrl, options?: AskOptions) =>
@@ -148,14 +143,7 @@ export class WorkerContext implements CallContext {
     const q = this.#asked;
     this.#questions ??= new Map();
     const questions = this.#questions;
-    this.#send({
-      t: "ask",
-      id: this.#id,
-      q,
-      what,
-      ...(request !== undefined && { request }),
-      ...(key !== undefined && { key }),
-    });
+    this.#send(withoutUndefined({ t: "ask", id: this.#id, q, what, request, key }));
     return new Promise((resolve, reject) => questions.set(q, { resolve, reject }));
   }
 }

@@ -1,3 +1,4 @@
+import { isRecord } from "../../platform/records.ts";
 import { FileBroken, fromWireError, SchemaRefused, toWireError } from "./wire-error.ts";
 import { callFunction } from "./call-function.ts";
 import type { CallRegisters } from "./call-registers.ts";
@@ -227,7 +228,7 @@ function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
 function complete(
   file: LoadedFile,
   target: Target,
-  { input, context }: { readonly input: Record<string, unknown>; readonly context: WorkerContext },
+  { input, context }: { readonly input: Readonly<Record<string, unknown>>; readonly context: WorkerContext },
 ): unknown {
   const { argument, value, others } = input;
   if (target.kind !== "definition") throw gone(target.exportName);
@@ -241,12 +242,8 @@ function gone(name: string): OwlError {
   return new OwlError("execution_error", `"${name}" is no longer in its file`, { retryable: true });
 }
 
-function toRecord(value: unknown): Record<string, unknown> {
+function toRecord(value: unknown): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {};
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }
 
 function toTexts(value: unknown): Record<string, string> {

@@ -56,7 +56,7 @@ export class WorkerPool {
   run(options: Pick<RemoteCallOptions, "job" | "context" | "refused">): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const { job, context, refused } = options;
-      this.#place(new RemoteCall({ job, context, refused, useSandbox: this.#options.useSandbox, resolve, reject }));
+      this.#assign(new RemoteCall({ job, context, refused, useSandbox: this.#options.useSandbox, resolve, reject }));
     });
   }
 
@@ -97,7 +97,7 @@ export class WorkerPool {
     this.#state = "over";
   }
 
-  #place(call: RemoteCall): void {
+  #assign(call: RemoteCall): void {
     if (call.isAbandoned) return call.fail(undefined);
     if (this.#isClosed) return call.fail(new OwlError("shutting_down", "the server is stopping"));
     const worker = this.#choose(call);
@@ -117,7 +117,7 @@ export class WorkerPool {
     if (sources === undefined) return false;
     call.isSecondTry = true;
     this.keep(sources);
-    this.#place(call);
+    this.#assign(call);
     return true;
   }
 
@@ -150,7 +150,7 @@ export class WorkerPool {
   };
 
   readonly #onFree = (): void => {
-    if (this.#queue.length > 0) for (const call of this.#queue.splice(0)) this.#place(call);
+    if (this.#queue.length > 0) for (const call of this.#queue.splice(0)) this.#assign(call);
     const lead = this.#workers.find(({ isReady, isOver }) => isReady && !isOver);
     if (lead !== undefined && lead !== this.#lead) {
       this.#lead = lead;
@@ -230,7 +230,7 @@ export class WorkerPool {
       onChanged,
       onListChanged,
       onFree: this.#onFree,
-      onReturned: (call) => this.#place(call),
+      onReturned: (call) => this.#assign(call),
       onUnloaded: (call) => this.#tryAgain(call),
       onExit: (gone, exit) => this.#onExit(gone, exit, performance.now() - startedAt),
     });

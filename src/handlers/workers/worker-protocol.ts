@@ -1,3 +1,4 @@
+import { isRecord } from "../../platform/records.ts";
 import type { JsonSchema } from "../../capability/schema.ts";
 import type { CallStyle, HandlerProblem } from "../handler-description.ts";
 
@@ -193,7 +194,7 @@ const CHECKS: Readonly<Record<FromWorker["t"], Check>> = {
 };
 
 export function isFromWorker(value: unknown): value is FromWorker {
-  if (!isFields(value)) return false;
+  if (!isRecord(value)) return false;
   const { t } = value;
   return isType(t) && CHECKS[t](value);
 }
@@ -203,12 +204,12 @@ function isType(value: unknown): value is FromWorker["t"] {
 }
 
 function isError(value: unknown): boolean {
-  if (!isFields(value)) return false;
+  if (!isRecord(value)) return false;
   const { message, kind, hint, stack, facts, issues, q, unloaded = false } = value;
   return (
     isText(message) &&
     [kind, hint, stack].every(isTextIfAny) &&
-    (facts === undefined || isFields(facts)) &&
+    (facts === undefined || isRecord(facts)) &&
     (issues === undefined || (Array.isArray(issues) && issues.every(isIssue))) &&
     isNumberIfAny(q) &&
     typeof unloaded === "boolean"
@@ -216,9 +217,5 @@ function isError(value: unknown): boolean {
 }
 
 function isIssue(value: unknown): boolean {
-  return isFields(value) && isText(value["path"]) && isText(value["message"]);
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return isRecord(value) && isText(value["path"]) && isText(value["message"]);
 }

@@ -1,3 +1,4 @@
+import { isRecord } from "../../platform/records.ts";
 import type { ContentBlock, ToolResult } from "../../capability/content.ts";
 import type { HandlerDefinition } from "../../capability/define.ts";
 import type { JsonSchema } from "../../capability/schema.ts";
@@ -123,7 +124,7 @@ function execution(services: ToolServices, tool: ExecutionTool): HandlerDefiniti
       required: [source.name],
     },
     run: (value, context) => {
-      const input = toRecord(value);
+      const input = isRecord(value) ? value : {};
       const request = { template: templateOf(input), flavor: flavorOf(input) };
       return inSandbox(
         services,
@@ -158,10 +159,6 @@ function toResult(
     isError: failure !== undefined,
     execution_time_ms: Math.round(durationMs),
   };
-}
-
-function toRecord(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? Object.fromEntries(Object.entries(value)) : {};
 }
 
 function textOf(input: Readonly<Record<string, unknown>>, name: string): string {

@@ -198,8 +198,8 @@ function sandboxDestroy({ sandboxes }: ToolServices): HandlerDefinition<typeof d
     run: async (asked, context) => {
       const { id, isGone } = await sandboxes.destroy(context, asked.session_id);
       const value = { session_id: id, destroyed: true, ...(!isGone && { files_left: true as const }) };
-      const told = isGone ? "and its files are gone" : "is gone; its files are not yet, the server tries again";
-      const text = `${name} ok: ${id} ${told}\n${JSON.stringify(value)}`;
+      const outcome = isGone ? "and its files are gone" : "is gone; its files are not yet, the server tries again";
+      const text = `${name} ok: ${id} ${outcome}\n${JSON.stringify(value)}`;
       return { content: [{ type: "text", text }], structuredContent: value };
     },
   };
