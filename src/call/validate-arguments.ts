@@ -1,7 +1,7 @@
 import { badArguments, describeIssues } from "../capability/define-tool.ts";
 import type { FoundResource, Prompt, Tool } from "../capability/registry.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import { withSent } from "../governance/policy/sent-arguments.ts";
+import { withSent } from "../governance/policy/terms.ts";
 
 /** The arguments as the tool's schema understands them, defaults filled in. May be synchronous: most schemas are. */
 export function validateArguments(tool: Tool, args: unknown): unknown {

@@ -4,7 +4,7 @@ import { type CommandCall, type CommandAction, UsageError, operatorName } from "
 import { toLoadOptions } from "./config-flags.ts";
 import { renderTable } from "./table.ts";
 import { jsonText, toLine } from "./text.ts";
-import type { approvalSchema } from "../governance/approval/approval-schema.ts";
+import type { approvalSchema } from "../governance/approval/approval-service.ts";
 import { createInterface } from "node:readline/promises";
 import type { Terminal } from "./terminal.ts";
 

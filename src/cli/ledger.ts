@@ -14,7 +14,7 @@ import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { acknowledgementDraft, OpenLoss } from "../governance/ledger/loss.ts";
-import { Anchor } from "../governance/ledger/anchor.ts";
+import { Anchor } from "../governance/ledger/compare-with-anchor.ts";
 import { formatHead, parseHead } from "../governance/ledger/checkpoint.ts";
 import { loadLedgerKeys } from "../governance/ledger/keys.ts";
 import type { LedgerHead } from "../governance/ledger/ledger.ts";

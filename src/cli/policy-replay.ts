@@ -10,7 +10,7 @@ import { filterFromFlags, withLedger } from "./ledger.ts";
 import { type PolicySession, withPolicy } from "./policy.ts";
 import { renderTable } from "./table.ts";
 import { jsonText } from "./text.ts";
-import { sentOf, withSent } from "../governance/policy/sent-arguments.ts";
+import { sentOf, withSent } from "../governance/policy/terms.ts";
 import type { LocalServer } from "../server/local-client.ts";
 
 const PAGE_ROWS = 1000;

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { loadConfig, type LoadedConfig } from "../config/load.ts";
-import { PolicyError } from "../governance/policy/policy-error.ts";
+import { PolicyError } from "../governance/policy/terms.ts";
 import type { Policy } from "../governance/policy/policy.ts";
 import type { LocalServer } from "../server/local-client.ts";
 import { type CommandCall, UsageError } from "./command.ts";

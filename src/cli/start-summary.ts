@@ -1,5 +1,5 @@
 import type { LoadedConfig } from "../config/load.ts";
-import type { SandboxHealth } from "../sandbox/sandbox-health.ts";
+import type { SandboxHealth } from "../sandbox/sandbox-runtime.ts";
 
 /** What only the running server knows. */
 export interface StartFacts {

@@ -1,9 +1,8 @@
 import type { Alerts } from "../telemetry/alerts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Lease, Used } from "./store/governance-store.ts";
-import type { Crossing } from "./store/thresholds.ts";
-import { fromMicros } from "./policy/terms.ts";
-import { ToldBudgets } from "./told-budgets.ts";
+import { fromMicros, type Counter } from "./policy/terms.ts";
+import type { Spending } from "./ledger/store.ts";
 
 interface BudgetAlertsOptions {
   readonly logger: Logger;
@@ -48,4 +47,74 @@ export class BudgetAlerts {
 
 function factsOf({ key, rule, percent, spentMicros, limitMicros }: Crossing): Readonly<Record<string, unknown>> {
   return { of: key, rule, percent, spent: fromMicros(spentMicros), limit: fromMicros(limitMicros) };
+}
+
+interface Told {
+  readonly percent: number;
+  readonly month: string;
+  readonly spentMicros: number;
+}
+
+/** The shares of budgets that this server has told of, until they hold no longer. */
+export class ToldBudgets {
+  readonly #told = new Map<string, Told>();
+
+  get isEmpty(): boolean {
+    return this.#told.size === 0;
+  }
+
+  add(crossings: readonly Crossing[], month: string): void {
+    for (const { key, percent, spentMicros } of crossings) this.#told.set(key, { percent, month, spentMicros });
+  }
+
+  /** Those that a raised budget or a new month has undone, seen by a call's own numbers; each once. */
+  takeRecovered({ counters, month, reserveMicros }: Lease, used: readonly Used[]): readonly Crossing[] {
+    const budgets = used.filter(({ name }) => name === "monthlyBudget");
+    return counters
+      .filter(({ budget }) => budget !== undefined)
+      .flatMap(({ key }, index) => {
+        const told = this.#told.get(key);
+        const budget = budgets[index];
+        if (told === undefined || budget === undefined || month < told.month) return [];
+        const { rule, limit: limitMicros } = budget;
+        // The call may be older than what was told. What a month has cost only grows.
+        const leastMicros = month === told.month ? told.spentMicros : 0;
+        const spentMicros = Math.max(leastMicros, budget.used - reserveMicros);
+        const percent = shareReached(limitMicros, spentMicros);
+        if (percent >= told.percent) return [];
+        if (percent === 0) this.#told.delete(key);
+        else this.#told.set(key, { percent, month, spentMicros });
+        return [{ key, rule, percent: told.percent, spentMicros, limitMicros }];
+      });
+  }
+}
+
+/** A share of a budget that was passed with one call. */
+export interface Crossing {
+  readonly key: string;
+  readonly rule: string;
+  readonly percent: number;
+  readonly spentMicros: number;
+  readonly limitMicros: number;
+}
+
+const ALERT_PERCENTS = [50, 80, 100];
+
+/** The shares of the budgets that lie between what was spent before the call and what is spent with it. */
+export function crossingsOf(counters: readonly Counter[], spendings: readonly Spending[]): readonly Crossing[] {
+  return spendings.flatMap(({ key, beforeMicros, afterMicros }) => {
+    const budget = counters.find((counter) => counter.key === key)?.budget;
+    if (budget === undefined) return [];
+    const { limit: limitMicros, rule } = budget;
+    const passed = ALERT_PERCENTS.filter((percent) => {
+      const line = (limitMicros * percent) / 100;
+      return beforeMicros < line && afterMicros >= line;
+    });
+    return passed.map((percent) => ({ key, rule, percent, spentMicros: afterMicros, limitMicros }));
+  });
+}
+
+/** The highest share that is spent; 0 below all of them. */
+export function shareReached(limitMicros: number, spentMicros: number): number {
+  return ALERT_PERCENTS.findLast((percent) => spentMicros >= (limitMicros * percent) / 100) ?? 0;
 }

@@ -6,9 +6,8 @@ import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import type { Approvals } from "./approval/approvals.ts";
 import { type Approver, type ConfirmRequest, confirmed } from "./approval/confirm.ts";
-import { BudgetAlerts } from "./budget-alerts.ts";
-import { type Consumption, costOf } from "./cost.ts";
-import { DearestCalls } from "./dearest-calls.ts";
+import { BudgetAlerts, crossingsOf } from "./budget-alerts.ts";
+import { type Consumption, costOf } from "./quota.ts";
 import { FloodGuard, floodLimitFor } from "./flood-guard.ts";
 import type { AskerPolicy } from "./policy/asker-policy.ts";
 import type { PolicySource } from "./policy/policy-source.ts";
@@ -17,8 +16,7 @@ import { type Confirmation, stricter, type Terms, toMicros } from "./policy/term
 import type { Pauses } from "./pauses.ts";
 import { deniedBy, limitedBy, tooDear } from "./refusal.ts";
 import type { Admissions } from "./store/admissions.ts";
-import type { Admission, Lease, Used } from "./store/governance-store.ts";
-import { crossingsOf } from "./store/thresholds.ts";
+import type { Admission, Lease, Used, AdmitRequest } from "./store/governance-store.ts";
 import type { Asker, Subject } from "./subject.ts";
 
 export interface GovernorOptions {
@@ -350,4 +348,45 @@ function costFlags(costMicros: number, { price: { max }, maxCost }: Terms): read
   if (max !== undefined && costMicros > toMicros(max)) flags.push("over_max_cost");
   if (maxCost !== undefined && costMicros > maxCost.limit) flags.push("over_max_cost_per_call");
   return flags;
+}
+
+/** Several budgets may stand in the way, one behind the other. */
+const MAX_TRIES = 4;
+/** Names come from definitions and patterns, not from callers: this many are only there where something is wrong. */
+const MAX_REMEMBERED = 10_000;
+
+/**
+ * Calls whose cost nobody can know before: what their dearest has cost so far is set aside. Where less than that is left
+ * of a budget, one of them takes all of it and runs alone, so that many at a time cannot pass the line together.
+ */
+export class DearestCalls {
+  readonly #micros = new Map<string, number>();
+
+  /** What to set aside for the next one. */
+  reserveOf({ openEndedAs, reserveMicros }: Terms): number {
+    if (openEndedAs === undefined) return reserveMicros;
+    return Math.max(reserveMicros, this.#micros.get(openEndedAs) ?? 0);
+  }
+
+  learn({ openEndedAs }: Terms, costMicros: number): void {
+    if (openEndedAs === undefined || costMicros <= (this.#micros.get(openEndedAs) ?? 0)) return;
+    if (this.#micros.size >= MAX_REMEMBERED) this.#micros.clear();
+    this.#micros.set(openEndedAs, costMicros);
+  }
+
+  /** Takes what it asks for, or all that is left. Less than is known to be needed is a refusal. */
+  async admit(
+    calls: Pick<Admissions, "admit">,
+    { reserveMicros, ...request }: AdmitRequest,
+    leastMicros: number,
+  ): Promise<Admission> {
+    let wantedMicros = reserveMicros;
+    for (let tries = 1; ; tries += 1) {
+      const admission = await calls.admit({ ...request, reserveMicros: wantedMicros });
+      if (admission.ok || admission.refusal.name !== "monthlyBudget") return admission;
+      const { limit, used } = admission.refusal;
+      if (limit - used < leastMicros || tries >= MAX_TRIES) return admission;
+      wantedMicros = limit - used;
+    }
+  }
 }

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { parsePause, type Pause, type PauseStore } from "./pause.ts";
+import { parsePause, type Pause, type PauseStore } from "./pauses.ts";
 
 const FILE_END = ".json";
 

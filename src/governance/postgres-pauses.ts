@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { OwlError } from "../errors/owl-error.ts";
 import { Database } from "../platform/postgres-database.ts";
-import { parsePause, type Pause, type PauseStore } from "./pause.ts";
+import { parsePause, type Pause, type PauseStore } from "./pauses.ts";
 
 /** JSON, since a client's name may hold what a column cannot. */
 const MIGRATIONS: readonly string[] = ["CREATE TABLE owlclaw_pauses (client TEXT PRIMARY KEY, pause TEXT NOT NULL)"];

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import * as z from "zod";
-import { approvalSchema } from "../governance/approval/approval-schema.ts";
+import { approvalSchema } from "../governance/approval/approval-service.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { controlFolder } from "./control-socket.ts";
 import type { OperatorView } from "./sandbox-service.ts";

@@ -8,7 +8,7 @@ import type { WebhookAlerts } from "../telemetry/alerts.ts";
 import type { Finding, HealthCheck } from "../telemetry/health.ts";
 import type { Governance } from "../call/governed-work.ts";
 import { GUEST_FOLDER } from "../sandbox/open-runtime.ts";
-import type { SandboxHealth } from "../sandbox/sandbox-health.ts";
+import type { SandboxHealth } from "../sandbox/sandbox-runtime.ts";
 
 const MEGABYTE = 1024 * 1024;
 /** Below this nothing can be recorded for long; below ten times this somebody should look. */

@@ -1,8 +1,7 @@
 import * as z from "zod";
-import type { Pause } from "../governance/pause.ts";
+import { EVERYBODY, type Pause } from "../governance/pauses.ts";
 import type { ApiRoute } from "./api.ts";
 import { bodyAs } from "./request-body.ts";
-import { EVERYBODY } from "../governance/pauses.ts";
 import type { Governance } from "../call/governed-work.ts";
 import { type OperatorTransport, recordAct } from "../call/operator-acts.ts";
 

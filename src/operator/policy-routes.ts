@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { Registry } from "../capability/registry.ts";
 import { explain, type Explanation, type SupposedCall } from "../governance/explain.ts";
-import type { Pause } from "../governance/pause.ts";
+import type { Pause } from "../governance/pauses.ts";
 import type { Policy } from "../governance/policy/policy.ts";
 import type { Reload } from "../governance/policy/policy-source.ts";
 import type { Subject } from "../governance/subject.ts";

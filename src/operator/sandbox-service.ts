@@ -5,7 +5,7 @@ import { sessionDigest } from "../telemetry/redact.ts";
 import type { ActivityLog } from "./activity-log.ts";
 import type { Operator } from "./operator-sessions.ts";
 import type { OperatorAct } from "../call/operator-acts.ts";
-import type { SandboxHealth } from "../sandbox/sandbox-health.ts";
+import type { SandboxHealth } from "../sandbox/sandbox-runtime.ts";
 
 /** Something an operator does in or with a sandbox, for the ledger. */
 export interface SandboxAct {

@@ -12,11 +12,11 @@ const SHORT_TIMEOUT_MS = 60_000;
 const MAX_OUTPUT_CHARS = 200_000;
 const PAGE_BYTES = 256 * 1024;
 const NPM_LINE = /^npm (?:ERR!|error) ?/;
-/** What npm says about itself, around the line that says what is wrong. */
+/** Lines of npm that do not describe the error. */
 const NPM_ASIDE =
   /^(?:$|(?:code|errno|syscall|path|dest|command|argv|cwd|signal|file) |A complete log|.*-debug-0\.log)/;
 
-/** What goes into a template beside the system's own tree. */
+/** The packages of a template. */
 export interface TemplateRecipe {
   readonly name: string;
   readonly language: Language;
@@ -24,7 +24,7 @@ export interface TemplateRecipe {
   readonly python: readonly string[];
   /** As after `npm install`. */
   readonly node: readonly string[];
-  /** Packages on this machine; the lines above name them by their base name. */
+  /** Package files on this machine; `python` and `node` name them by their base name. */
   readonly files: readonly string[];
   readonly allow: readonly string[];
   readonly isReplacing: boolean;
@@ -45,7 +45,7 @@ export interface BuildResult {
   readonly sizeBytes: number;
 }
 
-/** Package managers run what packages bring: they do it in a sandbox, which gets two empty folders and the registries. */
+/** Package managers run code of packages, so they run in a sandbox with two empty folders and access to the registries. */
 export async function buildTemplate(options: BuildOptions): Promise<BuildResult> {
   const { dataFolder, recipe } = options;
   const target = templateFolder(dataFolder, recipe.name);
@@ -117,7 +117,7 @@ async function installNode(instance: ConnectedInstance, options: BuildOptions): 
   return lines(listed).map((line) => line.replace(/@([^@]*)$/, " $1"));
 }
 
-/** Every command is ours to the letter: what the recipe says comes in as files. */
+/** Commands are constants: values of the recipe are passed in files. */
 async function run(instance: ConnectedInstance, { onOutput, signal }: BuildOptions, command: string): Promise<string> {
   const { callId, stop } = instance.client.listen(onOutput);
   const limits = { callId, timeoutMs: INSTALL_TIMEOUT_MS, maxOutputChars: MAX_OUTPUT_CHARS };
@@ -154,10 +154,10 @@ async function write(instance: ConnectedInstance, path: string, content: string)
   await instance.client.request("file.write", params, { timeoutMs: SHORT_TIMEOUT_MS });
 }
 
-/** A link in a folder's place would be followed when sandboxes start from it. */
+/** Rejects a link: it would be followed when sandboxes start from the template. */
 async function assertFolder(path: string): Promise<void> {
   if ((await lstat(path)).isDirectory()) return;
-  throw new OwlError("tool_failure", `what was built is no folder: ${basename(path)}`);
+  throw new OwlError("tool_failure", `the build has replaced a folder: ${basename(path)}`);
 }
 
 async function sizeOf(folder: string): Promise<number> {
@@ -169,7 +169,7 @@ async function sizeOf(folder: string): Promise<number> {
   return total;
 }
 
-/** Sandboxes that run go on with the old tree; the next ones see the new one. */
+/** Running sandboxes keep the old tree. */
 async function putInPlace(building: string, target: string): Promise<void> {
   const old = `${building}-old`;
   if (await isThere(target)) await rename(target, old);
@@ -185,7 +185,7 @@ function lines(text: string): readonly string[] {
   return text.split("\n").filter((line) => line.trim() !== "");
 }
 
-/** The line of a package manager's output that says what is wrong: of pip its last, of npm the first that is about the packages. */
+/** The line of a package manager's output that describes the error: the last of pip, the first of npm that is about the packages. */
 function installFailure(stderr: string): string | undefined {
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
   const ofNpm = lines.filter((line) => NPM_LINE.test(line)).map((line) => line.replace(NPM_LINE, "").trim());

@@ -10,8 +10,8 @@ import type { Sandbox } from "./sandbox.ts";
 
 const MIB = 1024 ** 2;
 /**
- * Flavors are ceilings, and an idle sandbox uses a thirtieth of its own: counting them in full would leave most of the
- * machine empty. Twice the memory is what may be promised when the operator says nothing.
+ * The default for `maxTotalMemoryMb` is twice the memory of the machine: flavors are limits, and an idle sandbox uses about a
+ * thirtieth of its memory.
  */
 const OVERCOMMIT = 2;
 const BLOCK_BYTES = 512;
@@ -21,16 +21,16 @@ interface CapacityLimits {
   readonly maxPerPrincipal: number;
   readonly maxTotal: number;
   readonly maxTotalMemoryMb: number;
-  /** What all workspaces may hold together; measured anew for each new sandbox. */
+  /** For all workspaces together; measured before each new sandbox. */
   readonly maxTotalDiskBytes: number;
-  /** false: the new sandbox is refused. */
+  /** Whether idle sandboxes are evicted for a new one. */
   readonly evictsIdle: boolean;
 }
 
 export interface SandboxSize {
   readonly ownerId: string;
   readonly flavor: Flavor;
-  /** What its workspace may take of the data folder's disk. */
+  /** The disk quota of its workspace; 0 when it is not on the data folder's disk. */
   readonly diskBytes: number;
   readonly isIdle: boolean;
   readonly lastUsedAtMs: number;
@@ -49,7 +49,7 @@ export function memoryLimitMb(configuredMb: number): number {
   return Math.floor((bytes / MIB) * OVERCOMMIT);
 }
 
-/** A sandbox that must end, and the reason in words for its owner. */
+/** A sandbox that must end, and the reason for its owner. */
 interface Eviction<T extends SandboxSize> {
   readonly occupant: T;
   readonly why: string;
@@ -58,13 +58,13 @@ interface Eviction<T extends SandboxSize> {
 interface Limit {
   readonly key: "sandbox.maxPerPrincipal" | "sandbox.maxTotal" | "sandbox.maxTotalMemoryMb" | "sandbox.diskReserveMb";
   readonly maximum: number;
-  /** What the limit counts, in the refusal. */
+  /** What the limit counts, for the error message. */
   readonly counted: string;
 }
 
 /**
- * The idle sandboxes that must end for the new one. The requester's own come first, least recently used first; then those
- * of the principal that has the most, as long as that is more than the requester has. Throws when that is not enough.
+ * The idle sandboxes that must end for the new one: first the requester's own, least recently used first; then those of the
+ * principal that has the most, if that is more than the requester has. Throws when that is not enough.
  */
 export function chooseEvictions<T extends SandboxSize>(
   occupants: readonly T[],
@@ -106,7 +106,7 @@ export function chooseEvictions<T extends SandboxSize>(
   return evicted;
 }
 
-/** Whether so many more fit without an eviction. */
+/** Whether `count` more fit without an eviction. */
 function fitsBeside(
   occupants: readonly SandboxSize[],
   more: { readonly count: number; readonly flavor: Flavor; readonly diskBytes: number },
@@ -125,7 +125,7 @@ type Sized = Pick<SandboxSize, "flavor" | "diskBytes">;
 
 interface Sizes {
   readonly sizeOf: (of: readonly Sized[]) => number;
-  /** What the requester had, and what it will have. */
+  /** The size of the requester's sandboxes without and with the new one. */
   readonly before: number;
   readonly after: number;
 }
@@ -136,8 +136,8 @@ function leastRecentlyUsed<T extends SandboxSize>(occupants: readonly T[]): T | 
 }
 
 /**
- * All sandboxes of the owners with the most, of those that have an idle one, had more than the requester, and have no less than
- * it is going to have.
+ * All sandboxes of the largest owners. An owner counts when it has an idle sandbox, has more than the requester, and at least as
+ * much as the requester will have.
  */
 function ofLargestOwner<T extends SandboxSize>(
   occupants: readonly T[],
@@ -182,11 +182,11 @@ function refused({ key, maximum, counted }: Limit, evictsIdle: boolean): OwlErro
 
 interface DiskCapacityOptions {
   readonly dataFolder: string;
-  /** Stays free for the ledger and everything else that the server itself writes. */
+  /** Stays free for the ledger and other files of the server. */
   readonly reserveBytes: number;
 }
 
-/** How much the workspaces on the disk of the data folder may hold together. Their images are sparse: what they may hold is not taken yet. */
+/** The space for all workspaces on the disk of the data folder. Their images are sparse: they take less than their quota. */
 export class DiskCapacity {
   readonly #options: DiskCapacityOptions;
   #capacityBytes = 0;
@@ -195,14 +195,14 @@ export class DiskCapacity {
     this.#options = options;
   }
 
-  /** As measured last. */
+  /** The result of the last measurement. */
   get capacityBytes(): number {
     return this.#capacityBytes;
   }
 
   /**
-   * What the workspaces in these folders may hold together: the space that is free beside the reserve, and what they hold
-   * already. What disks of other servers on the same data folder may still grow by is left out.
+   * The space for the workspaces in these folders: the free space less the reserve, plus the space that they take already, less
+   * the space by which disks of other servers on the same data folder may still grow.
    */
   async measure(folders: readonly string[]): Promise<number> {
     const { dataFolder, reserveBytes } = this.#options;
@@ -220,7 +220,7 @@ export class DiskCapacity {
   }
 }
 
-/** A workspace that is a folder counts as empty: that refuses earlier than necessary, and never too late. */
+/** A workspace without an image counts as empty: new sandboxes are then refused too early, never too late. */
 async function heldIn(folder: string): Promise<number> {
   const names = await readdir(folder).catch(() => []);
   const sizes = names
@@ -228,7 +228,7 @@ async function heldIn(folder: string): Promise<number> {
     .map((name) =>
       stat(join(folder, name)).then(
         ({ blocks }) => blocks * BLOCK_BYTES,
-        // It was removed meanwhile.
+        // It has been removed.
         () => 0,
       ),
     );
@@ -246,14 +246,14 @@ function sum(sizes: readonly number[]): number {
 
 export interface SandboxCapacityOptions {
   readonly limits: Omit<CapacityLimits, "maxTotalDiskBytes">;
-  /** Where workspaces lie. */
+  /** The disk of the data folder. */
   readonly disk: DiskCapacity;
   readonly defaults: Pick<InstanceOptions, "template" | "volumes">;
 }
 
 type SizedSandbox = SandboxSize & { readonly sandbox: Sandbox };
 
-/** What the sandboxes of this server take together, and what they may take. */
+/** The limits for all sandboxes of this server, and their use. */
 export class SandboxCapacity {
   readonly #options: SandboxCapacityOptions;
   readonly #live: ReadonlyMap<string, Sandbox>;
@@ -263,7 +263,7 @@ export class SandboxCapacity {
     this.#live = live;
   }
 
-  /** Before each sandbox that is made: what is free on a disk changes without notice. */
+  /** Called before each new sandbox: other programs use the disk too. */
   async measureDisk(pool: Pool): Promise<void> {
     const folders = [...this.#live.values()].map(({ plan }) => plan.folder);
     await this.#options.disk.measure([...folders, ...pool.folders]);
@@ -278,7 +278,7 @@ export class SandboxCapacity {
     return chooseEvictions(this.#occupants(starter), newcomer, this.#limits());
   }
 
-  /** Whether so many warm ones of the pool fit beside the sandboxes in use. */
+  /** Whether `count` instances of the warm pool fit beside the sandboxes in use. */
   fits(starter: InstanceStarter, count: number, flavor: Flavor): boolean {
     const { template, volumes } = this.#options.defaults;
     const diskBytes = starter.diskBytesOf({ template, flavor, volumes });

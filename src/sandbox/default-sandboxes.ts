@@ -3,10 +3,10 @@ import type { SandboxCaller, SandboxRequest } from "./sandbox-request.ts";
 
 const MAX_REMEMBERED = 10_000;
 
-/** Which sandbox a call without an id means: one for each MCP session, and one more for each template and flavor asked for. */
+/** The sandbox of a call without an id: one for each MCP session, and one for each requested template and flavor. */
 export class DefaultSandboxes {
   readonly #byKey = new Map<string, Sandbox>();
-  /** Why the one of a key ended, until the caller has another. */
+  /** Why the last sandbox of a key ended, until the caller has another. */
   readonly #whyEnded = new Map<string, string>();
 
   find(caller: SandboxCaller, request: SandboxRequest): Sandbox | undefined {
@@ -14,13 +14,13 @@ export class DefaultSandboxes {
     return key === undefined ? undefined : this.#byKey.get(key);
   }
 
-  /** Why the caller's sandbox ended; nothing when there was none or its owner ended it. */
+  /** Why the caller's sandbox ended; `undefined` when there was none or its owner destroyed it. */
   whyEnded(caller: SandboxCaller, request: SandboxRequest): string | undefined {
     const key = keyOf(caller, request);
     return key === undefined ? undefined : this.#whyEnded.get(key);
   }
 
-  /** The newest one is the session's default. */
+  /** The newest sandbox is the default of its session. */
   set(caller: SandboxCaller, sandbox: Sandbox): void {
     const { template, flavor } = sandbox.plan;
     for (const key of [keyOf(caller, {}), keyOf(caller, { template, flavor })]) {

@@ -5,7 +5,7 @@ import { serverIdOf } from "./sandbox-request.ts";
 const REMEMBER_MS = 24 * 3_600_000;
 const MAX_REMEMBERED = 10_000;
 
-/** What is left of a sandbox that ended by itself: its owner may go on under the same id, with nothing in it. */
+/** A sandbox that the server ended: its owner may start a new, empty one under the same id. */
 export interface EndedSandbox {
   readonly id: string;
   readonly ownerId: string;
@@ -17,7 +17,7 @@ export interface EndedSandbox {
   readonly why: string;
 }
 
-/** Remembers for a day which ids were real. A sandbox that was destroyed is forgotten at once. */
+/** Sandboxes that ended within a day, without those that were destroyed. */
 export class EndedSandboxes {
   readonly #byId = new Map<string, EndedSandbox>();
 
@@ -37,7 +37,7 @@ export class EndedSandboxes {
     return found;
   }
 
-  /** Entries stand in the order in which they ended. */
+  /** Entries are in the order in which the sandboxes ended. */
   #forgetOld(nowMs: number): void {
     for (const [id, { endedAtMs }] of this.#byId) {
       if (nowMs - endedAtMs < REMEMBER_MS && this.#byId.size < MAX_REMEMBERED) return;
@@ -46,7 +46,7 @@ export class EndedSandboxes {
   }
 }
 
-/** What the owner hears with the first result of a new sandbox that takes the place of one that ended by itself. */
+/** The note in the first result of a new sandbox that replaces one that the server ended. */
 export function replacedNote(
   why: string | undefined,
   underWhichId: string,
@@ -60,8 +60,8 @@ export function replacedNote(
 }
 
 /**
- * Why there is nothing under an id. The same words for one that never was, one that was destroyed and one of somebody
- * else: nothing is given away. An id that names another server says so itself. Its owner hears why a sandbox ended.
+ * The error for an id without a sandbox. It is the same for an id that never existed, a destroyed sandbox and a sandbox of another
+ * principal, so that it reveals nothing. Only its owner is told why a sandbox ended.
  */
 export function missingSandbox(id: string, serverId: string | undefined, whyEnded?: string): OwlError {
   const home = serverIdOf(id);

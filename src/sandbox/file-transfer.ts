@@ -7,14 +7,14 @@ import { FLAVORS } from "./flavors.ts";
 import type { Sandbox } from "./sandbox.ts";
 import type { SandboxUse, Sandboxes } from "./sandboxes.ts";
 
-/** Large enough that the way to the guest and back does not count, small enough that many transfers fit in memory. */
+/** Large enough that the round trip to the guest does not count, small enough for many transfers in memory. */
 const MAX_PAGE_BYTES = 256 * 1024;
-/** Longer than this for one page is stuck. */
+/** Time limit for one page. */
 const PAGE_TIMEOUT_MS = 60_000;
 const EXIT_NEW = 20;
 const EXIT_NOT_A_FILE = 21;
 const EXIT_OUTSIDE = 22;
-/** The shell starts in the workspace. A link is followed as far as it stays there; permissions of an old file stay. */
+/** The shell starts in the workspace. Links are followed within the workspace; the permissions of an old file are kept. */
 const PUT_IN_PLACE = `
 to=$(readlink -m -- "$TO") || exit 1
 case "$to" in "$(pwd -P)"/*) ;; *) exit ${EXIT_OUTSIDE} ;; esac
@@ -28,7 +28,7 @@ interface FileTransferOptions {
   readonly maxFrameBytes: number;
 }
 
-/** Whole files in and out of workspaces, in pages. The guest opens them: no path of a workspace is opened out here. */
+/** Reads and writes whole files of workspaces, in pages. The guest opens them: the server opens no path of a workspace. */
 export class FileTransfer {
   readonly #options: FileTransferOptions;
 
@@ -36,19 +36,19 @@ export class FileTransfer {
     this.#options = options;
   }
 
-  /** The caller's sandbox, busy until `release`; throws as for an unknown one when it is somebody else's. */
+  /** The caller's sandbox, busy until `release`. For a sandbox of another principal the error is that of an unknown id. */
   async open(principal: Principal, id: string): Promise<OpenWorkspace> {
     const sandboxUse = await this.#options.sandboxes.open({ principal, sessionId: undefined }, id);
     return new OpenWorkspace(sandboxUse, this.#options);
   }
 
-  /** The same for a sandbox that lives: one that has ended has nothing to read, and is not made again. */
+  /** The same, but a sandbox that has ended is not replaced by an empty one. */
   async openLive(principal: Principal, id: string): Promise<OpenWorkspace> {
     const sandboxUse = await this.#options.sandboxes.openLive({ principal, sessionId: undefined }, id);
     return new OpenWorkspace(sandboxUse, this.#options);
   }
 
-  /** For operators, by the name of its cell: whoever owns it, taken over or not. */
+  /** For operators: the sandbox of any owner, also while an operator has taken it over. */
   async openByInstance(instanceId: string): Promise<OpenWorkspace> {
     const sandboxUse = await this.#options.sandboxes.useByInstance(instanceId);
     if (sandboxUse === undefined) throw new OwlError("session_not_found", "there is no such sandbox");
@@ -66,11 +66,11 @@ export class OpenWorkspace {
     this.#sandboxUse = sandboxUse;
     this.#sandbox = sandboxUse.sandbox;
     this.#options = options;
-    // A page travels as base64 in a frame with a little around it.
+    // A page is sent as base64 in one frame.
     this.#pageBytes = Math.max(1, Math.min(MAX_PAGE_BYTES, Math.floor(options.maxFrameBytes / 2)));
   }
 
-  /** Its name in lists and logs, which opens nothing. */
+  /** Its name in lists and logs. It gives no access. */
   get name(): string {
     return this.#sandbox.plan.instanceId;
   }
@@ -79,7 +79,7 @@ export class OpenWorkspace {
     return this.#sandboxUse.wasCreated;
   }
 
-  /** The most that can ever fit; a folder of the host in the workspace's place has no quota of ours. */
+  /** The disk quota; a workspace that is a folder of the host has none. */
   get maxBytes(): number {
     const { volumes, flavor } = this.#sandbox.plan;
     const isMounted = volumes.some(({ guestPath }) => guestPath === this.#options.workspacePath);
@@ -96,7 +96,7 @@ export class OpenWorkspace {
     return { sizeBytes, bytes: (start, end) => this.#pages(path, { start, end, sizeBytes, version }) };
   }
 
-  /** Others see the old file or the new one, never a part: the new is written beside it and then takes its name. */
+  /** Atomic: the new file is written beside the old one and renamed. */
   async write(path: string, chunks: AsyncIterable<Uint8Array>): Promise<{ sizeBytes: number; isNew: boolean }> {
     const part = join(dirname(path), `.owlclaw-${randomBytes(9).toString("base64url")}.part`);
     await this.#refuseIfUnfit(path);
@@ -104,9 +104,9 @@ export class OpenWorkspace {
       const sizeBytes = await this.#append(part, chunks);
       return { sizeBytes, isNew: await this.#putInPlace(part, path) };
     } catch (error) {
-      // What failed is worth more than what became of its remains: they end with the sandbox.
+      // When the removal fails too, the first error is reported; the file is removed with the sandbox.
       await this.#shell('rm -f -- "$FROM"', { FROM: part }).catch(() => undefined);
-      throw inWordsOf(path, part, error);
+      throw withPath(path, part, error);
     }
   }
 
@@ -114,13 +114,13 @@ export class OpenWorkspace {
     this.#sandboxUse.release();
   }
 
-  /** Says no before the first byte of the body is read. */
+  /** Rejects before the first byte of the body is read. */
   async #refuseIfUnfit(path: string): Promise<void> {
     try {
       await this.#page(path, 0, 0);
     } catch (error) {
       const reason = error instanceof OwlError ? error.facts["reason"] : undefined;
-      // A file that may not be read may still be replaced: that is for the folder to say.
+      // An unreadable file may be replaced: that depends on the permissions of its folder.
       if (reason !== "not_found" && reason !== "permission_denied") throw error;
     }
   }
@@ -130,7 +130,7 @@ export class OpenWorkspace {
     return this.#sandbox.request("file.read", params, { timeoutMs: PAGE_TIMEOUT_MS });
   }
 
-  /** Every page is read from the path anew: before the last one goes out, it is known that all were of the same file. */
+  /** Each page opens the path again. Before the last page is sent, all pages are known to be of the same file version. */
   async *#pages(path: string, { start, end, sizeBytes, version }: Span): AsyncGenerator<Buffer> {
     for (let offset = start; offset < end;) {
       const length = Math.min(this.#pageBytes, end - offset);
@@ -181,7 +181,7 @@ export class OpenWorkspace {
 
 export interface WorkspaceFile {
   readonly sizeBytes: number;
-  /** From `start` up to `end`, which is not part of it. Fails when the file changes meanwhile. */
+  /** From `start` up to, not including, `end`. Rejects when the file changes meanwhile. */
   bytes(start: number, end: number): AsyncIterable<Buffer>;
 }
 
@@ -192,7 +192,7 @@ interface Span {
   readonly version: string;
 }
 
-/** Pages of equal length but for the last; an empty file is one empty page. */
+/** Pages of equal length except the last; an empty file is one empty page. */
 async function* inPages(chunks: AsyncIterable<Uint8Array>, pageBytes: number): AsyncGenerator<Buffer> {
   let page = Buffer.allocUnsafe(pageBytes);
   let used = 0;
@@ -217,8 +217,8 @@ async function* only(bytes: Buffer): AsyncGenerator<Buffer> {
   if (bytes.length > 0) yield bytes;
 }
 
-/** Callers know nothing of the name that a file has while it is written. */
-function inWordsOf(path: string, part: string, error: unknown): unknown {
+/** Replaces the name of the temporary file in an error message. */
+function withPath(path: string, part: string, error: unknown): unknown {
   if (!(error instanceof OwlError) || !error.message.includes(part)) return error;
   const { kind, message, facts, hint } = error;
   return new OwlError(kind, message.replaceAll(part, path), { facts, hint, cause: error });

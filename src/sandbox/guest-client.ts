@@ -18,13 +18,13 @@ import { ERROR_CODES } from "../../contract/json-rpc.ts";
 import { GuestConnection, GuestError, MalformedFrame } from "./guest-connection.ts";
 import { centred, type Span } from "../telemetry/tracing/span.ts";
 
-/** A guest that was told to stop something gets this long before it counts as stuck. */
+/** After a cancellation the guest must answer within this time. */
 const GRACE_MS = 5000;
 
-/** A guest streams half as much of a call (`guest/output/output-batches.ts`). */
+/** Twice what a guest streams of one call (`guest/output/output-batches.ts`). */
 const MAX_STREAMED_CHARS = 524_288;
 const NOTIFICATION_CHARS = 16;
-/** An honest guest sends none, whatever order a call ends in; this is one batch more. */
+/** Output of calls that are over. A guest sends none; one batch is tolerated. */
 const MAX_STRAY_CHARS = 16_384;
 
 interface Listener {
@@ -32,7 +32,7 @@ interface Listener {
   charsLeft: number;
 }
 
-/** The guest is gone, stuck or taken over; whatever it was asked has no answer. */
+/** The guest has exited, does not answer or was taken over. Open requests have no answer. */
 export class GuestLost extends Error {
   constructor(reason: string) {
     super(reason);
@@ -47,19 +47,19 @@ interface GuestClientOptions {
 }
 
 export interface RequestOptions {
-  /** Time after which the guest is told to stop; it should have ended by itself before. */
+  /** After this time the request is cancelled. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The host's end of the line to one guest. It believes nothing that is not in the form agreed on. */
+/** The server's client of one guest. It checks every result against the contract. */
 export class GuestClient {
-  /** Resolves with the reason when the guest can no longer be talked to. */
+  /** Resolves with the reason when the connection is lost. */
   readonly lost: Promise<string>;
   readonly #connection: GuestConnection;
   readonly #logger: Logger;
   readonly #listeners = new Map<string, Listener>();
-  /** Of calls that are over. */
+  /** For output of calls that are over. */
   readonly #stray: Listener = { onOutput: () => undefined, charsLeft: MAX_STRAY_CHARS };
   #lostReason: string | undefined;
   #hasViolated = false;
@@ -83,15 +83,12 @@ export class GuestClient {
     return this.#lostReason !== undefined;
   }
 
-  /** Whether it was lost for what it sent. An honest guest never is, however it ends. */
+  /** Whether the guest sent something that violates the contract. */
   get hasViolated(): boolean {
     return this.#hasViolated;
   }
 
-  /**
-   * Output of a call is routed by its id until the returned function is called. A guest that sends more than an honest one does is
-   * lost; a person's terminal has no such number.
-   */
+  /** Routes the output of a call by its id until `stop` is called. A guest that sends more than `maxChars` is ended. */
   listen(onOutput: OnOutput, maxChars = MAX_STREAMED_CHARS): { readonly callId: string; readonly stop: () => void } {
     const callId = randomBytes(12).toString("base64url");
     this.#listeners.set(callId, { onOutput, charsLeft: maxChars });
@@ -99,8 +96,8 @@ export class GuestClient {
   }
 
   /**
-   * Asks the guest. When time is up or the caller is gone the guest is told to stop, and its answer is still waited
-   * for, since it says what came out so far; a guest that does not answer then is lost.
+   * Sends a request. After the time-out or an abort it is cancelled. Its answer is still awaited, because it has the output so
+   * far; a guest that does not answer then is ended.
    */
   request<M extends GuestMethod>(method: M, params: GuestParams[M], options: RequestOptions): Promise<GuestResult<M>> {
     return activeSpan() === undefined ? this.#request(method, params, options) : this.#traced(method, params, options);
@@ -153,7 +150,7 @@ export class GuestClient {
     }
   }
 
-  /** Ends the line; everything open fails with the reason. */
+  /** Ends the connection; open requests reject with the reason. */
   fail(reason: string): void {
     if (this.#lostReason !== undefined) return;
     this.#lostReason = reason;
@@ -200,10 +197,7 @@ export class GuestClient {
   }
 }
 
-/**
- * Puts what the guest measured into the trace, and returns the answer without it. Times that are not as agreed are left out: they
- * are no reason to end a sandbox.
- */
+/** Adds the times that the guest measured to the trace and returns the answer without them. Invalid times are ignored. */
 function takeTimings(span: Span, method: GuestMethod, answer: unknown): unknown {
   if (typeof answer !== "object" || answer === null || !("timings" in answer)) return answer;
   const { timings, ...rest } = answer;

@@ -26,12 +26,9 @@ const answerMessage = z.strictObject({
   result: z.unknown().optional(),
   error: errorAnswer.optional(),
 });
-/**
- * The largest honest answers, a search with all its context and a list of a whole workspace, have fewer. Each value costs time and
- * memory when it is parsed and checked, far beyond its bytes.
- */
+/** Each value costs far more time and memory than its bytes when it is parsed. The largest valid answers have fewer. */
 const MAX_VALUES = 50_000;
-/** Twenty times as deep as any honest answer. */
+/** Twenty times as deep as a valid answer. */
 const MAX_DEPTH = 200;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -190,7 +187,7 @@ function readOutput(message: { readonly method: unknown }): GuestOutput {
   throw new MalformedFrame("an output that is not as agreed");
 }
 
-/** Looks at the bytes before anything is made of them, and stops at the first value too many. Whether they are JSON is not said. */
+/** Counts values and depth before the JSON is parsed. It does not check whether the bytes are valid JSON. */
 export function assertFewValues(body: Buffer): void {
   let values = 1;
   let depth = 0;
@@ -207,7 +204,7 @@ export function assertFewValues(body: Buffer): void {
   }
 }
 
-/** Where the string's closing quote is. */
+/** The index of the string's closing quote. */
 function stringEnd(body: Buffer, from: number): number {
   for (let at = from; at < body.length; at += 1) {
     if (body[at] === BACKSLASH) at += 1;

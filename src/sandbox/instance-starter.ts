@@ -11,34 +11,34 @@ import type {
   InstanceSpec,
   InstanceUsage,
   Runtime,
-  RuntimeTrouble,
+  RuntimeProblem,
   Volume,
 } from "./runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { activeSpan, traced } from "../telemetry/tracing/active-span.ts";
 import { type Flavor, FLAVORS } from "./flavors.ts";
 import { GuestClient } from "./guest-client.ts";
+import type { EgressListener } from "./network/egress-listener.ts";
 import type { Templates } from "./templates.ts";
 
-/** A guest that takes longer than this to say hello will not come any more. */
-/** For machines in software, where Node alone takes ten seconds. */
+/** Long, for emulated machines, where Node alone takes ten seconds to start. */
 const HELLO_TIMEOUT_MS = 60_000;
-/** As engines list containers. */
+/** The length of container ids in lists of engines. */
 const LISTED_ID_CHARS = 12;
 const MAX_DIAGNOSTIC_LINES = 200;
 const MAX_DIAGNOSTIC_CHARS = 500;
 
-/** Hosts that can be reached; none: no network at all. */
+/** The hosts that can be reached; none: no network. */
 export interface Network {
   readonly allow: readonly string[];
 }
 
-/** What a sandbox is made of; enough to start it again. */
+/** Everything that is needed to start an instance, also again after it has ended. */
 export interface InstancePlan {
   readonly instanceId: string;
   readonly folder: string;
   readonly template: string;
-  /** What code is in when the call does not say. */
+  /** The language of code when the call names none. */
   readonly language: Language;
   readonly flavor: Flavor;
   readonly env: Readonly<Record<string, string>>;
@@ -46,50 +46,46 @@ export interface InstancePlan {
   readonly network: Network;
 }
 
-/** What somebody must say to have a place planned. */
+/** What an `InstancePlan` is made from. */
 export type InstanceOptions = Omit<InstancePlan, "instanceId" | "folder" | "language">;
 
-/** The way out to the network for one place. */
+/** Access to the egress proxy for one instance. */
 export interface EgressAccess {
-  readonly socketPath: string;
-  /** Leads programs inside to it. */
+  readonly listener: Pick<EgressListener, "socketPath" | "bytesSent" | "bytesReceived" | "close">;
+  /** Makes programs inside use the proxy. */
   readonly env: Readonly<Record<string, string>>;
-  /** To upstream servers and back, so far. */
-  readonly bytesSent: number;
-  readonly bytesReceived: number;
-  close(): Promise<void>;
 }
 
 export interface InstanceStarterOptions {
   readonly runtime: Runtime;
-  /** For templates that have one of their own. */
+  /** Runtimes of templates that do not use the default one. */
   readonly runtimesOfTemplates?: ReadonlyMap<string, Runtime>;
   readonly logger: Logger;
   readonly workspacePath: string;
   readonly maxFrameBytes: number;
   readonly templates: Templates;
-  /** Folder for workspaces, below the data folder. */
+  /** Folder below the data folder for workspaces. */
   readonly folder: string;
   readonly openEgress: (instanceId: string, allow: readonly string[]) => Promise<EgressAccess>;
 }
 
-/** One running cell with a guest that answered. */
+/** A running instance whose guest has answered. */
 export interface ConnectedInstance {
   readonly client: GuestClient;
-  /** Resolves with the reason when it is over, whoever ended it; by then everything of it is stopped. */
+  /** Resolves with the reason when it has ended and everything of it is stopped. */
   readonly ended: Promise<string>;
   readonly isOver: boolean;
   readonly containerId?: string | undefined;
-  /** When it ends by itself, whoever is in it; absent: never. */
+  /** When the runtime ends it; absent: never. */
   readonly endsAtMs?: number | undefined;
-  /** What went over its network so far, both ways. */
+  /** Network traffic so far, both ways. */
   readonly bytesMoved: number;
-  /** What it uses of the machine. */
+  /** CPU, memory and processes. */
   usage(): Promise<InstanceUsage>;
   close(): Promise<void>;
 }
 
-/** Starts places, and removes what is left of them. */
+/** Starts instances, and removes their workspaces. */
 export class InstanceStarter {
   readonly #options: InstanceStarterOptions;
   readonly #running = new Set<RunningInstance>();
@@ -98,7 +94,7 @@ export class InstanceStarter {
     this.#options = options;
   }
 
-  /** Ends every running one. Its sandbox starts again on the same files at the next call. */
+  /** Ends every running instance. Its sandbox starts another on the same files at the next call. */
   endAll(reason: string): void {
     for (const connected of this.#running) connected.client.fail(reason);
   }
@@ -107,17 +103,17 @@ export class InstanceStarter {
     return this.#options.runtime.name;
   }
 
-  /** What isolates sandboxes of a template. */
+  /** The runtime of a template. */
   runtimeNameOf(template: string): string {
     return this.#runtimeOf(template).name;
   }
 
-  /** How long one of a template may wait for somebody; nothing: for ever. */
+  /** How long an instance of a template may wait in the warm pool; `undefined`: without limit. */
   maxWaitMsOf(template: string): number | undefined {
     return this.#runtimeOf(template).maxWaitMs;
   }
 
-  /** What the workspace may take of the data folder's disk: nothing where it is a volume, or lies with an engine. */
+  /** The disk quota of the workspace on the data folder's disk; 0 when it is a volume or stored by an engine. */
   diskBytesOf({ template, flavor, volumes }: Pick<InstancePlan, "template" | "flavor" | "volumes">): number {
     const isElsewhere =
       this.runtimeNameOf(template) === "docker" ||
@@ -125,20 +121,20 @@ export class InstanceStarter {
     return isElsewhere ? 0 : FLAVORS[flavor].diskBytes;
   }
 
-  /** What keeps new ones from starting at the moment: all of them, or those of a template. */
-  get trouble(): RuntimeTrouble | undefined {
+  /** Why no instance, or none of a template, can be started at the moment. */
+  get problem(): RuntimeProblem | undefined {
     const { runtime, runtimesOfTemplates = new Map<string, Runtime>() } = this.#options;
-    const usual = runtime.trouble?.();
+    const usual = runtime.problem?.();
     if (usual !== undefined && (usual.template === undefined || usual.isCommon === true)) return { error: usual.error };
     for (const [template, other] of runtimesOfTemplates) {
-      const trouble = other.trouble?.();
-      // Several templates may share a runtime, and not what is wrong.
-      if (trouble !== undefined) return { error: trouble.error, template: trouble.template ?? template };
+      const problem = other.problem?.();
+      // Templates that share a runtime may have different images.
+      if (problem !== undefined) return { error: problem.error, template: problem.template ?? template };
     }
     return usual;
   }
 
-  /** A cell's name shows in lists of processes and groups, so it is not the id that opens the sandbox. */
+  /** The instance id is visible in process lists, so it differs from the session id, which gives access. */
   plan(parts: InstanceOptions): InstancePlan {
     const { language } = this.#options.templates.get(parts.template);
     const instanceId = `owl-${randomBytes(10).toString("hex")}`;
@@ -161,7 +157,7 @@ export class InstanceStarter {
     const spec: InstanceSpec = {
       ...this.#specOf(plan),
       env: { ...egress?.env, ...plan.env },
-      ...(egress !== undefined && { egressSocket: egress.socketPath }),
+      ...(egress !== undefined && { egressSocket: egress.listener.socketPath }),
     };
     let instance: Instance | undefined;
     try {
@@ -176,17 +172,17 @@ export class InstanceStarter {
       void connected.ended.then(() => this.#running.delete(connected));
       await connected.client.request("guest.hello", {}, { timeoutMs: HELLO_TIMEOUT_MS, signal });
       await instance.checkMounts?.();
-      await connected.hasNetwork(HELLO_TIMEOUT_MS);
+      await connected.waitForNetwork(HELLO_TIMEOUT_MS);
       return connected;
     } catch (error) {
       await instance?.stop();
-      await egress?.close();
+      await egress?.listener.close();
       if (error instanceof OwlError) throw error;
       throw new OwlError("internal", `the sandbox could not be started: ${reasonWithoutPath(error)}`, { cause: error });
     }
   }
 
-  /** A place that nobody had before. Nothing stays of one that does not start. */
+  /** Starts an instance with a new plan. When the start fails, everything of it is removed. */
   async openNew(
     parts: InstanceOptions,
     signal: AbortSignal,
@@ -196,7 +192,7 @@ export class InstanceStarter {
     return { plan, instance };
   }
 
-  /** A place whose stream belongs to a program in place of the guest, and that has no network. */
+  /** Starts a program instead of the guest, without network. */
   async openProgram(
     { program, volumes, env }: Pick<InstanceSpec, "volumes" | "env"> & { readonly program: readonly string[] },
     signal: AbortSignal,
@@ -213,12 +209,12 @@ export class InstanceStarter {
     };
   }
 
-  /** Whether everything of it is gone; what is not is tried again. */
+  /** Removes the workspace. Returns whether it is gone; a failed removal is retried. */
   async discard(plan: InstancePlan): Promise<boolean> {
     return await this.#runtimeOf(plan.template).discard(plan.folder);
   }
 
-  /** Workspaces of ended places that could not be removed so far. */
+  /** Number of workspaces whose removal has failed. */
   get left(): number {
     const runtimes = new Set([this.#options.runtime, ...(this.#options.runtimesOfTemplates?.values() ?? [])]);
     return [...runtimes].reduce((sum, runtime) => sum + (runtime.left?.() ?? 0), 0);
@@ -229,7 +225,7 @@ export class InstanceStarter {
     return { id: instanceId, template, resources: FLAVORS[flavor], folder, workspacePath, volumes, env };
   }
 
-  /** What was made for a start that failed is nobody's: no one else knows its plan. */
+  /** Removes the workspace when the start fails: no other code knows its plan. */
   async #orDiscarded<T>(plan: InstancePlan, start: () => Promise<T>): Promise<T> {
     try {
       return await start();
@@ -269,8 +265,8 @@ class RunningInstance implements ConnectedInstance {
     this.client = new GuestClient({ stream: instance.stream, maxFrameBytes, logger });
     void instance.exited.then((exit) => this.client.fail(reasonOf(exit)));
     if (egress !== undefined && instance.egressStream !== undefined) {
-      this.#relay = relayEgress(instance.egressStream, egress.socketPath);
-      // Its programs would wait for a network that does not come back.
+      this.#relay = relayEgress(instance.egressStream, egress.listener.socketPath);
+      // The network does not come back without a new instance.
       void this.#relay.ended.then((reason) => this.client.fail(reason));
     }
     this.ended = this.#clearUp();
@@ -286,15 +282,16 @@ class RunningInstance implements ConnectedInstance {
   }
 
   get bytesMoved(): number {
-    return this.#egress === undefined ? 0 : this.#egress.bytesSent + this.#egress.bytesReceived;
+    const { bytesSent = 0, bytesReceived = 0 } = this.#egress?.listener ?? {};
+    return bytesSent + bytesReceived;
   }
 
   usage(): Promise<InstanceUsage> {
     return this.#instance.usage();
   }
 
-  /** Programs inside can reach the proxy, if they are to reach one at all. */
-  async hasNetwork(timeoutMs: number): Promise<void> {
+  /** Waits until programs inside can reach the proxy. */
+  async waitForNetwork(timeoutMs: number): Promise<void> {
     if (this.#relay === undefined) return;
     const { ready, ended } = this.#relay;
     const late = delay(timeoutMs, "its relay does not answer", { ref: false });
@@ -308,12 +305,12 @@ class RunningInstance implements ConnectedInstance {
     await this.ended;
   }
 
-  /** Stops first and asks why afterwards: whoever has taken the guest over gets no time. */
+  /** Stops the instance before it reads the reason: a guest that was taken over gets no time. */
   async #clearUp(): Promise<string> {
     const reason = await this.client.lost;
     await this.#instance.stop();
     const exit = await this.#instance.exited;
-    await this.#egress?.close();
+    await this.#egress?.listener.close();
     const isKnown = !this.#isStopping && (exit.reason === "memory" || exit.reason === "disk");
     return isKnown ? reasonOf(exit) : reason;
   }
@@ -326,7 +323,7 @@ function reasonOf({ code, signal, reason }: InstanceExit): string {
   return `its first process ended (${signal ?? `exit code ${code ?? "unknown"}`})`;
 }
 
-/** The guest's own words, for the log. They are bounded, and nothing depends on them. */
+/** Logs the guest's stderr, bounded. */
 function logDiagnostics({ diagnostics }: Instance, logger: Logger): void {
   diagnostics.on("error", () => undefined);
   boundedLines(diagnostics, {

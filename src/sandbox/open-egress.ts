@@ -5,21 +5,21 @@ import type { EgressDecision } from "./network/decision-log.ts";
 import type { EgressAccess } from "./instance-starter.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
-/** Node's `fetch` inside knows nothing of proxies; this file of the guest's tells it. */
+/** Makes Node's `fetch` inside use the proxy. */
 const NODE_PRELOAD = "/opt/owlclaw/proxy-preload.cjs";
 
-export interface OpenEgress {
+interface OpenEgress {
   open(instanceId: string, allow: readonly string[]): Promise<EgressAccess>;
   close(): Promise<void>;
 }
 
-export interface OpenEgressOptions {
+interface OpenEgressOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly onDecision?: (decision: EgressDecision) => void;
 }
 
-/** The way out for sandboxes. With nothing allowed there is none, and nothing is loaded. */
+/** Opens the egress proxy. When the configuration allows no host, the proxy is not loaded. */
 export async function openEgress({ config: { sandbox }, logger, onDecision }: OpenEgressOptions): Promise<OpenEgress> {
   const folder = join(sandbox.root, "egress");
   const { removeDeadListeners } = await import("./network/listener-socket.ts");
@@ -48,17 +48,7 @@ export async function openEgress({ config: { sandbox }, logger, onDecision }: Op
   return {
     open: async (instanceId, allow) => {
       const listener = await egress.open({ sandboxId: instanceId, allow, ...(onDecision && { onDecision }) });
-      return {
-        socketPath: listener.socketPath,
-        env,
-        get bytesSent() {
-          return listener.bytesSent;
-        },
-        get bytesReceived() {
-          return listener.bytesReceived;
-        },
-        close: () => listener.close(),
-      };
+      return { listener, env };
     },
     close: () => egress.close(),
   };

@@ -8,12 +8,12 @@ import { type Templates, templateTrees } from "./templates.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 const PROBE_TIMEOUT_MS = 60_000;
-/** A microVM in a virtual machine that is emulated itself takes most of it. */
+/** Long, for microVMs in an emulated machine. */
 const MACHINE_PROBE_TIMEOUT_MS = 180_000;
-/** Podman takes a second to tell of itself, and more where much goes on. */
+/** Podman takes a second to answer, and longer on a busy machine. */
 const PASSING_CONTACT_MS = 5000;
 
-/** Where the guest lies: beside the compiled server, or in `dist/` when the source itself runs. */
+/** The guest is beside the compiled server, or in `dist/` when the source runs. */
 export const GUEST_FOLDER: string = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "../../dist/guest" : "../guest", import.meta.url),
 );
@@ -26,24 +26,24 @@ export interface RuntimeParts {
 
 export type RuntimeName = Exclude<Config["sandbox"]["runtime"], "auto">;
 
-export interface RuntimeWish extends RuntimeParts {
+export interface OpeningRuntime extends RuntimeParts {
   readonly name: RuntimeName;
-  /** The operator named it; otherwise it is tried in passing, and must not keep the start waiting. */
+  /** The configuration names it. Otherwise `auto` tries it and must not delay the start. */
   readonly isAsked: boolean;
-  /** That of templates that name none of their own; absent: this one. */
+  /** The runtime of templates that configure none; absent: this one. */
   readonly usual?: RuntimeName;
 }
 
-export type OpenRuntime = (wish: RuntimeWish) => Promise<Runtime>;
+export type OpenRuntime = (options: OpeningRuntime) => Promise<Runtime>;
 
-export const openRuntime: OpenRuntime = async (wish) => {
-  switch (wish.name) {
+export const openRuntime: OpenRuntime = async (options) => {
+  switch (options.name) {
     case "bubblewrap":
-      return await openBubblewrap(wish);
+      return await openBubblewrap(options);
     case "docker":
-      return await openDocker(wish);
+      return await openDocker(options);
     case "microsandbox":
-      return await openMicrosandbox(wish);
+      return await openMicrosandbox(options);
   }
 };
 
@@ -62,7 +62,7 @@ async function openBubblewrap({ config: { sandbox }, logger, templates }: Runtim
   });
 }
 
-async function openDocker({ config: { sandbox }, logger, templates, isAsked }: RuntimeWish): Promise<Runtime> {
+async function openDocker({ config: { sandbox }, logger, templates, isAsked }: OpeningRuntime): Promise<Runtime> {
   const { createDockerRuntime } = await import("./runtimes/docker/docker-runtime.ts");
   return await createDockerRuntime({
     dataFolder: sandbox.root,
@@ -97,7 +97,7 @@ async function openMicrosandbox({ config: { sandbox }, logger, templates }: Runt
   });
 }
 
-/** What a template asks for, where `usual` is what the others have. */
+/** The runtime of a template, where `usual` is the runtime of templates that configure none. */
 export function runtimeOfTemplate(own: TemplateSetting | undefined, usual: RuntimeName): Config["sandbox"]["runtime"] {
   return own?.runtime ?? (own?.image === undefined ? "auto" : usual === "microsandbox" ? usual : "docker");
 }
@@ -105,10 +105,15 @@ export function runtimeOfTemplate(own: TemplateSetting | undefined, usual: Runti
 type TemplateSetting = Config["sandbox"]["templates"][string];
 
 /**
- * Whose images the probe starts from, until one is there. What everybody gets who names no template has to be; but no template
- * of its own waits for the image of another.
+ * The templates whose images the probe tries, in this order, until an image exists. The default template's image is required; the
+ * other templates of a runtime do not depend on each other's images.
  */
-export function templatesToTry({ config: { sandbox }, templates, name, usual = name }: TryWish): readonly string[] {
+export function templatesToTry({
+  config: { sandbox },
+  templates,
+  name,
+  usual = name,
+}: TemplatesToTry): readonly string[] {
   const named = [sandbox.template, ...Object.keys(sandbox.templates), ...templates.names];
   const served = named.filter((template) => {
     const asked = runtimeOfTemplate(sandbox.templates[template], usual);
@@ -118,19 +123,19 @@ export function templatesToTry({ config: { sandbox }, templates, name, usual = n
   return served.length === 0 ? [""] : [...new Set(served)];
 }
 
-type TryWish = Pick<RuntimeWish, "config" | "templates" | "name" | "usual">;
+type TemplatesToTry = Pick<OpeningRuntime, "config" | "templates" | "name" | "usual">;
 
-export interface IsolationWish {
+interface IsolationOptions {
   readonly limits: "required" | "best-effort";
   readonly logger: Logger;
   readonly signal: AbortSignal | undefined;
   readonly templates: readonly string[];
 }
 
-/** Tries to break out, and refuses when one try succeeds: a sandbox that may leak is worse than none. */
-export async function assertIsolated(runtime: Runtime, wish: IsolationWish): Promise<void> {
-  const { limits, logger } = wish;
-  const { checks } = await probe(runtime, wish);
+/** Runs the probe and rejects when an attack succeeds. */
+export async function assertIsolated(runtime: Runtime, options: IsolationOptions): Promise<void> {
+  const { limits, logger } = options;
+  const { checks } = await probe(runtime, options);
   const broken = checks.filter(({ holds }) => !holds);
   const accepted = limits === "best-effort" ? broken.filter(({ severity }) => severity === "limit") : [];
   for (const { name, detail } of accepted) logger.warning("sandboxes run without a limit", { limit: name, detail });
@@ -141,7 +146,7 @@ export async function assertIsolated(runtime: Runtime, wish: IsolationWish): Pro
 }
 
 function unavailable(runtime: string, refused: readonly ProbeCheck[]): OwlError {
-  // Several checks may fail for the same cause, and need the same repair.
+  // Several checks may have the same cause and the same fix.
   const reasons = [...new Set(refused.map(({ problem, detail }) => problem ?? detail))];
   const fixes = [...new Set(refused.flatMap(({ fix }) => (fix === undefined ? [] : [fix])))];
   return new OwlError(
@@ -151,7 +156,7 @@ function unavailable(runtime: string, refused: readonly ProbeCheck[]): OwlError 
   );
 }
 
-/** Tries to break out, for as long as that may take there; from the image of the first template that has one there. */
+/** Runs the probe with its time limit, with the first template whose image exists. */
 export async function probe(
   runtime: Runtime,
   { templates, signal }: { readonly templates: readonly string[]; readonly signal?: AbortSignal | undefined },

@@ -5,8 +5,9 @@ import { OwlError } from "../errors/owl-error.ts";
 import type { FileIdentity, OpenedPath, Volume } from "./runtimes/runtime.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { opendir } from "node:fs/promises";
+import type { Config } from "../config/schema.ts";
 
-/** From `fcntl.h`: Node does not name it. The descriptor only says which file is meant. */
+/** From `fcntl.h`; not in Node's constants. The descriptor identifies the file and gives no access to its content. */
 const O_PATH = 0o10000000;
 const O_DIRECTORY = 0o200000;
 const O_NOFOLLOW = 0o400000;
@@ -17,22 +18,22 @@ const MAX_NAMED = 5;
 interface OpenedVolumesOptions {
   readonly planned: readonly PlannedVolume[];
   readonly logger: Logger;
-  /** Running sandboxes have lost a protection: the kernel takes a mount away with the file that it was mounted on. */
+  /** Running sandboxes have lost a protection: the kernel removes a mount with the file that it is mounted on. */
   readonly onReplaced: (path: string) => void;
 }
 
 /**
- * The configured folders, opened once. Every sandbox mounts what was opened, whatever has its name later, and sees
- * what the server trusts in it read-only.
+ * The configured folders, opened once. Every sandbox mounts the opened folders, also when another folder has the name later.
+ * Files in them that the server trusts are mounted read-only.
  */
-export class OpenedVolumes {
+class OpenedVolumes {
   readonly volumes: readonly Volume[];
   readonly #opened: readonly OpenedVolume[];
   readonly #timer: NodeJS.Timeout;
 
   constructor({ planned, logger, onReplaced }: OpenedVolumesOptions) {
     if (planned.length > 0 && process.platform !== "linux")
-      throw new OwlError("sandbox_unavailable", "folders of this machine are mounted by servers on Linux alone");
+      throw new OwlError("sandbox_unavailable", "mounted folders need a server on Linux");
     const opened: OpenedVolume[] = [];
     try {
       for (const volume of planned) opened.push(new OpenedVolume(volume, logger));
@@ -101,7 +102,7 @@ class OpenedVolume implements Volume {
     }
   }
 
-  /** What is mounted over its place in the volume, outermost first. */
+  /** The mounts over paths in the volume, outermost first. */
   get protectedPaths(): NonNullable<Volume["protectedPaths"]> {
     if (this.#problem !== undefined) throw this.#problem;
     const replaced = this.replacedPath();
@@ -111,12 +112,12 @@ class OpenedVolume implements Volume {
     });
   }
 
-  /** The first protected path where the host has put another file or folder since it was opened. */
+  /** The first protected path that was replaced since it was opened. */
   replacedPath(): string | undefined {
     return this.#protected.find(({ path, opened }) => !isSame(this.#pathInside(path), opened))?.path;
   }
 
-  /** Again, after one was replaced. When that is not possible, no sandbox starts with this volume. */
+  /** Opens all again after one was replaced. When that fails, no sandbox starts with this volume. */
   openProtected(): void {
     try {
       this.#openAll();
@@ -149,14 +150,14 @@ class OpenedVolume implements Volume {
     }
   }
 
-  /** Makes what is missing, so that no sandbox can. */
+  /** Makes missing protected paths, so that no sandbox can make them. */
   #provide({ path, kind, access, placeholder }: ProtectedPath): void {
     const inside = this.#pathInside(path);
     const isMissing = lstatSync(inside, { throwIfNoEntry: false }) === undefined;
     if (!isMissing || (placeholder === undefined && access !== "pinned")) return;
     if (kind === "folder") mkdirSync(inside, 0o755);
     else writeFileSync(inside, placeholder ?? "", { flag: "wx", mode: 0o644 });
-    // It belongs to the project's owner, also where root runs the server.
+    // Owned by the owner of the folder, also when root runs the server.
     const { uid, gid } = fstatSync(this.#fd);
     if (process.getuid?.() === 0) lchownSync(inside, uid, gid);
     this.#logger.info("made in a mounted folder, so that no sandbox can make it", { path });
@@ -166,7 +167,7 @@ class OpenedVolume implements Volume {
     return relative(this.hostPath, path);
   }
 
-  /** From the opened folder, also when its name leads elsewhere by now. */
+  /** Below the opened folder, also when another folder has its name. */
   #pathInside(path: string): string {
     return `${this.opened.procPath}/${this.#relative(path)}`;
   }
@@ -182,7 +183,7 @@ interface Opened {
   readonly opened: OpenedPath;
 }
 
-/** Component by component, following no link. */
+/** Opens component by component and follows no link. */
 function openBelow(start: string, path: string, kind: "file" | "folder"): Opened {
   let fd = openSync(start, O_PATH | O_DIRECTORY);
   const names = path.split(sep).filter((name) => name !== "");
@@ -216,23 +217,20 @@ function replacedError(path: string): OwlError {
 }
 
 interface SpecialFiles {
-  /** The first of them. */
+  /** The first five. */
   readonly paths: readonly string[];
   /** Whether the whole folder was read. */
   readonly isComplete: boolean;
 }
 
-/**
- * Sockets and FIFOs below a folder. They connect every process that sees them, on the host and in sandboxes, in read-only
- * folders too.
- */
+/** Sockets and FIFOs below a folder. They connect processes on the host and in sandboxes, also when the mount is read-only. */
 export async function findSpecialFiles(folder: string): Promise<SpecialFiles> {
   const paths: string[] = [];
   const open = [folder];
   let entries = 0;
   for (let current = open.pop(); current !== undefined; current = open.pop()) {
     const found = await opendir(current).catch(() => undefined);
-    // A folder that is closed to the server, or gone meanwhile.
+    // The folder cannot be read or is gone.
     if (found === undefined) continue;
     for await (const entry of found) {
       entries += 1;
@@ -243,4 +241,35 @@ export async function findSpecialFiles(folder: string): Promise<SpecialFiles> {
     }
   }
   return { paths, isComplete: true };
+}
+
+interface LazyVolumesOptions {
+  readonly config: Config;
+  /** `sandbox.volumes` with their protected paths. */
+  readonly volumes: readonly PlannedVolume[];
+  readonly logger: Logger;
+}
+
+/** The mounted folders, opened when the first sandbox or the warm pool needs them. Commands that start no sandbox change nothing in them. */
+export class LazyVolumes {
+  readonly #options: LazyVolumesOptions;
+  readonly #onReplaced: (path: string) => void;
+  #opened: OpenedVolumes | undefined;
+
+  constructor(options: LazyVolumesOptions, onReplaced: (path: string) => void) {
+    if (options.volumes.length !== options.config.sandbox.volumes.length)
+      throw new OwlError("internal", "sandbox.volumes were not checked");
+    this.#options = options;
+    this.#onReplaced = onReplaced;
+  }
+
+  get volumes(): readonly Volume[] {
+    const { volumes: planned, logger } = this.#options;
+    this.#opened ??= new OpenedVolumes({ planned, logger, onReplaced: this.#onReplaced });
+    return this.#opened.volumes;
+  }
+
+  close(): void {
+    this.#opened?.close();
+  }
 }

@@ -4,9 +4,9 @@ import { activeSpan, untraced } from "../telemetry/tracing/active-span.ts";
 import type { Flavor } from "./flavors.ts";
 import type { ConnectedInstance, InstancePlan } from "./instance-starter.ts";
 
-/** Claims of this long ago say how many will come next. */
+/** Claims within this time determine the size of the pool. */
 const DEMAND_WINDOW_MS = 15_000;
-/** Demand may raise the pool this far above its configured size. */
+/** Demand may raise the size up to this factor. */
 const MAX_GROWTH = 4;
 const WARM_TIMEOUT_MS = 60_000;
 const REHEARSALS = 2;
@@ -14,7 +14,7 @@ const REHEARSAL_MS = 10_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 60_000;
 const OPEN_AT_ONCE = 2;
-/** Whoever claimed one uses it now; starting others at the same moment would take the processor from it. */
+/** The call that claimed an instance runs first: a start at the same time would compete for the CPU. */
 const REFILL_DELAY_MS = 60;
 
 export interface WarmInstance {
@@ -24,31 +24,31 @@ export interface WarmInstance {
 
 export interface PoolOptions {
   readonly size: number;
-  /** All that may be asked for. */
+  /** All templates. */
   readonly templates: readonly string[];
-  /** Always kept warm; others only while they are asked for. */
+  /** Always kept warm; other templates only on demand. */
   readonly template: string;
   readonly flavor: Flavor;
   readonly preload: readonly string[];
   readonly logger: Logger;
   readonly open: (template: string, signal: AbortSignal) => Promise<WarmInstance>;
   readonly discard: (pooled: WarmInstance) => Promise<void>;
-  /** Whether the memory limits leave room for one more. */
+  /** Whether the limits allow one more. */
   readonly hasCapacity: () => boolean;
-  /** How long one may wait until it is replaced; absent: for ever. */
+  /** How long an instance may wait until it is replaced; absent: without limit. */
   readonly maxWaitMs?: ((template: string) => number | undefined) | undefined;
   readonly onFilled?: ((template: string, durationMs: number) => void) | undefined;
 }
 
-interface WarmInstances {
+interface TemplatePool {
   readonly waiting: WarmInstance[];
   opening: number;
 }
 
-/** Places that are started and warm before anybody asks. */
+/** The warm pool: instances that are started before they are needed. */
 export class Pool {
   readonly #options: PoolOptions;
-  readonly #shelves: ReadonlyMap<string, WarmInstances>;
+  readonly #byTemplate: ReadonlyMap<string, TemplatePool>;
   readonly #claims: { readonly template: string; readonly atMs: number }[] = [];
   readonly #stopping = new AbortController();
   readonly #work = new Set<Promise<void>>();
@@ -58,50 +58,50 @@ export class Pool {
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#shelves = new Map(options.templates.map((template) => [template, { waiting: [], opening: 0 }]));
+    this.#byTemplate = new Map(options.templates.map((template) => [template, { waiting: [], opening: 0 }]));
   }
 
   get flavor(): Flavor {
     return this.#options.flavor;
   }
 
-  /** Started and not claimed, those on their way included. */
+  /** Instances that are started or starting, and not claimed. */
   get count(): number {
-    return [...this.#shelves.values()].reduce((sum, { waiting, opening }) => sum + waiting.length + opening, 0);
+    return [...this.#byTemplate.values()].reduce((sum, { waiting, opening }) => sum + waiting.length + opening, 0);
   }
 
-  /** Of those that wait. */
+  /** Folders of the waiting instances. */
   get folders(): string[] {
-    return [...this.#shelves.values()].flatMap(({ waiting }) => waiting.map(({ plan }) => plan.folder));
+    return [...this.#byTemplate.values()].flatMap(({ waiting }) => waiting.map(({ plan }) => plan.folder));
   }
 
   waiting(template: string): number {
-    return this.#shelf(template).waiting.length;
+    return this.#of(template).waiting.length;
   }
 
-  /** Starts what is missing, in the background. */
+  /** Starts missing instances in the background. */
   refill(): void {
     if (this.#options.size === 0 || this.#stopping.signal.aborted || this.#timer !== undefined) return;
-    for (const template of this.#shelves.keys()) {
+    for (const template of this.#byTemplate.keys()) {
       while (this.#isMissing(template)) this.#startOne(template);
     }
   }
 
-  /** A warm place, at once, or nothing. */
+  /** Takes a warm instance, if there is one. */
   claim(template: string): WarmInstance | undefined {
     this.#claims.push({ template, atMs: performance.now() });
     let claimed: WarmInstance | undefined;
-    do claimed = this.#shelf(template).waiting.shift();
+    do claimed = this.#of(template).waiting.shift();
     while (claimed !== undefined && claimed.instance.isOver);
     activeSpan()?.set("owlclaw.sandbox.warm", claimed !== undefined);
-    // What comes next is for others.
+    // Untraced: the refill does not belong to the trace of this call.
     this.#afterClaim ??= untraced(() => setTimeout(this.#refillAfterClaim, REFILL_DELAY_MS).unref());
     return claimed;
   }
 
-  /** Gives one up to make room; false when there is none. */
+  /** Discards one instance to free its resources; false when there is none. */
   async shed(): Promise<boolean> {
-    for (const { waiting } of this.#shelves.values()) {
+    for (const { waiting } of this.#byTemplate.values()) {
       const pooled = waiting.pop();
       if (pooled === undefined) continue;
       await this.#options.discard(pooled);
@@ -115,7 +115,7 @@ export class Pool {
     clearTimeout(this.#timer);
     clearTimeout(this.#afterClaim);
     await Promise.all(this.#work);
-    const all = [...this.#shelves.values()].flatMap(({ waiting }) => waiting.splice(0));
+    const all = [...this.#byTemplate.values()].flatMap(({ waiting }) => waiting.splice(0));
     await Promise.all(all.map((pooled) => this.#options.discard(pooled)));
   }
 
@@ -125,10 +125,10 @@ export class Pool {
   };
 
   #isMissing(template: string): boolean {
-    const { waiting, opening } = this.#shelf(template);
+    const { waiting, opening } = this.#of(template);
     const there = waiting.length + opening;
     if (there >= this.#target(template) || !this.#options.hasCapacity()) return false;
-    return [...this.#shelves.values()].reduce((sum, each) => sum + each.opening, 0) < OPEN_AT_ONCE;
+    return [...this.#byTemplate.values()].reduce((sum, each) => sum + each.opening, 0) < OPEN_AT_ONCE;
   }
 
   #target(template: string): number {
@@ -140,11 +140,11 @@ export class Pool {
   }
 
   #startOne(template: string): void {
-    this.#shelf(template).opening += 1;
+    this.#of(template).opening += 1;
     this.#follow(this.#open(template));
   }
 
-  /** Closing waits for it; what comes after it is for the pool to start. */
+  /** `close` waits for this work. */
   #follow(doing: Promise<void>): void {
     const work = doing.finally(() => {
       this.#work.delete(work);
@@ -162,7 +162,7 @@ export class Pool {
     } catch (error) {
       this.#pause(error);
     } finally {
-      this.#shelf(template).opening -= 1;
+      this.#of(template).opening -= 1;
     }
   }
 
@@ -178,16 +178,16 @@ export class Pool {
       await this.#options.discard(pooled);
       throw error;
     }
-    this.#shelf(template).waiting.push(pooled);
+    this.#of(template).waiting.push(pooled);
     const drop = (): void => this.#drop(template, pooled);
     const maxWaitMs = this.#options.maxWaitMs?.(template);
     const tooLong = maxWaitMs === undefined ? undefined : setTimeout(drop, maxWaitMs).unref();
     void pooled.instance.ended.then(drop).finally(() => clearTimeout(tooLong));
   }
 
-  /** One that died while it waited, or waited for too long, leaves room for another. */
+  /** Discards an instance that ended while it waited, or waited for too long. */
   #drop(template: string, pooled: WarmInstance): void {
-    const { waiting } = this.#shelf(template);
+    const { waiting } = this.#of(template);
     const at = waiting.indexOf(pooled);
     if (at === -1) return;
     waiting.splice(at, 1);
@@ -195,13 +195,13 @@ export class Pool {
     this.refill();
   }
 
-  #shelf(template: string): WarmInstances {
-    const shelf = this.#shelves.get(template);
-    if (shelf === undefined) throw new OwlError("internal", `the pool knows no template ${JSON.stringify(template)}`);
-    return shelf;
+  #of(template: string): TemplatePool {
+    const instances = this.#byTemplate.get(template);
+    if (instances === undefined) throw new OwlError("internal", `the pool has no template ${JSON.stringify(template)}`);
+    return instances;
   }
 
-  /** Trying again at once would turn one problem into a storm. */
+  /** Retries after a growing pause. */
   #pause(error: unknown): void {
     if (this.#stopping.signal.aborted) return;
     this.#options.logger.warning("the warm pool could not be filled", { error, next_try_ms: this.#pauseMs });
@@ -216,8 +216,8 @@ export class Pool {
 }
 
 /**
- * The first command in a guest takes milliseconds longer than the second, since nothing of it has run yet. One that does
- * nothing leaves nothing behind; whether it works is for real calls to tell. Code rehearses inside, when it is warmed.
+ * Runs an empty command: the first command in a guest takes milliseconds longer than later ones. A failure is ignored. `code.warm`
+ * does the same for code.
  */
 async function rehearse({ instance: { client } }: WarmInstance, signal: AbortSignal): Promise<void> {
   const { callId, stop } = client.listen(() => undefined);

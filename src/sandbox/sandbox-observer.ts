@@ -1,17 +1,17 @@
 import type { GuestOutput } from "../../contract/guest.ts";
 
-/** Somebody's call that works in a sandbox. */
+/** A call that uses a sandbox. */
 export interface ObservedCall {
   readonly instanceId: string;
   readonly tool: string;
   readonly traceId: string;
   readonly principal: string;
   readonly input: unknown;
-  /** Of code that does not say which it is in. */
+  /** The language of code when the input names none. */
   readonly language: string;
 }
 
-/** What came of it, in parts that may be shown. */
+/** The result, in parts that may be shown. */
 export interface CallOutcome {
   readonly value: Readonly<Record<string, unknown>>;
   readonly blocks?: readonly { readonly type: string }[];
@@ -24,7 +24,7 @@ export interface CallRecorder {
   ended(): void;
 }
 
-/** One attempt to reach something over the network. */
+/** One connection attempt over the network. */
 export interface NetworkAttempt {
   readonly host: string;
   readonly port: number;
@@ -33,10 +33,10 @@ export interface NetworkAttempt {
   readonly reason?: string;
 }
 
-/** Sees what happens in sandboxes, for people who look on. It must neither throw nor wait. */
+/** Receives what happens in sandboxes, for the dashboard. Its methods must neither throw nor wait. */
 export interface SandboxObserver {
   callStarted(use: ObservedCall): CallRecorder;
   network(instanceId: string, attempt: NetworkAttempt): void;
-  /** The sandbox is over. */
+  /** The sandbox has ended. */
   ended(instanceId: string, why: string): void;
 }

@@ -6,20 +6,20 @@ import { randomBytes } from "node:crypto";
 
 const SECRET_BYTES = 24;
 
-/** Who asks, and on which MCP session. */
+/** The principal of a call and its MCP session. */
 export interface SandboxCaller {
   readonly principal: Principal;
   readonly sessionId: string | undefined;
 }
 
-/** What a new sandbox should be; what is left out is as configured. */
+/** Options of a new sandbox; absent ones are as configured. */
 export interface SandboxRequest {
   readonly template?: string | undefined;
   readonly flavor?: Flavor | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
   readonly isOffline?: boolean | undefined;
-  /** Only these of the hosts that the operator allows. */
+  /** A subset of the hosts that the operator allows. */
   readonly network?: readonly string[] | undefined;
   readonly idleMs?: number | undefined;
   readonly maxAgeMs?: number | undefined;
@@ -31,7 +31,7 @@ export interface Sharing {
   readonly defaults: Pick<InstanceOptions, "volumes">;
 }
 
-/** Callers may have less than the operator allows, never more. */
+/** The network of a new sandbox: at most what the operator allows. */
 export function narrowed(usual: Network, request: SandboxRequest, sharing: Sharing): Network {
   return assertMayShare(chosen(usual, request), usual, sharing);
 }
@@ -47,7 +47,7 @@ function chosen(usual: Network, { isOffline = false, network }: SandboxRequest):
   });
 }
 
-/** A sandbox without network could pass what it knows to one with a network, through a folder that both may write. */
+/** A sandbox without network could pass data through a shared writable folder to one with a network. */
 function assertMayShare(network: Network, usual: Network, { sharesVolumes, defaults: { volumes } }: Sharing): Network {
   const isApart = network.allow.length === 0 && usual.allow.length > 0;
   if (sharesVolumes || !isApart || volumes.every(({ isReadOnly }) => isReadOnly)) return network;
@@ -57,13 +57,13 @@ function assertMayShare(network: Network, usual: Network, { sharesVolumes, defau
   });
 }
 
-/** An id that nobody guesses. Where several servers share the load it begins with the one that has the sandbox. */
+/** A random id. In a cluster it begins with the id of the server that owns the sandbox. */
 export function newSessionId(serverId: string | undefined): string {
   const secret = randomBytes(SECRET_BYTES).toString("base64url");
   return serverId === undefined ? secret : `${serverId}.${secret}`;
 }
 
-/** Which server a session id names; nothing for ids of a server that stands alone. */
+/** The server that a session id names; `undefined` for ids of a single server. */
 export function serverIdOf(sessionId: string): string | undefined {
   return /^([A-Za-z0-9_-]{12})\.[A-Za-z0-9_-]{32}$/.exec(sessionId)?.[1];
 }

@@ -1,14 +1,14 @@
 export interface SandboxTime {
   readonly template: string;
-  /** It waited in the pool. */
+  /** It was taken from the warm pool. */
   readonly isWarm: boolean;
   readonly durationMs: number;
 }
 
-/** Hears what callers waited for. */
+/** Receives how long callers waited. */
 export interface SandboxTimes {
   created(time: SandboxTime): void;
-  /** With the time that the start took. */
+  /** Including the time of the start. */
   firstResult(time: SandboxTime): void;
 }
 
@@ -34,7 +34,7 @@ export class StartClock {
   }
 }
 
-/** Measures how long the first thing takes that is done in a sandbox. */
+/** Measures the first successful request in a sandbox. */
 export class FirstResult {
   readonly #onResult: ((durationMs: number) => void) | undefined;
   #isThere = false;

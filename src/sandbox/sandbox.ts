@@ -17,11 +17,11 @@ import type { InstanceUsage } from "./runtimes/runtime.ts";
 import { pausedOwner, type StartPauses } from "./start-pauses.ts";
 import { dropStart, readStart, type WorkspaceStart, type TextStore } from "./workspace-start.ts";
 
-/** What the guest itself needs on top of the time it was given, to end things and to answer. */
+/** Added to the time-out of a call: the guest ends its processes and answers. */
 const ANSWER_MARGIN_MS = 10_000;
-/** A browser may have to be started first, and a page that hangs to be looked after. */
+/** Added to the time-out of a browser call: the browser may have to be started, or a hanging page to be closed. */
 const BROWSER_MARGIN_MS = 100_000;
-/** A person may sit before a shell for a day. */
+/** The time limit of an operator's shell. */
 const TERMINAL_MS = 86_400_000;
 
 export type SandboxState = "create" | "ready" | "busy" | "stopped";
@@ -29,7 +29,7 @@ export type SandboxState = "create" | "ready" | "busy" | "stopped";
 interface SandboxFacts {
   readonly id: string;
   readonly ownerId: string;
-  /** The MCP session that made it, where there was one. */
+  /** The MCP session that made it, if any. */
   readonly mcpSessionId: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly createdAtMs: number;
@@ -43,14 +43,14 @@ export interface SandboxOptions {
   readonly facts: SandboxFacts;
   readonly plan: InstancePlan;
   readonly starter: InstanceStarter;
-  /** The first start; a place from the pool is there at once. */
+  /** The first start; an instance of the warm pool resolves at once. */
   readonly open: (signal: AbortSignal) => Promise<ConnectedInstance>;
   readonly pauses: StartPauses;
   readonly logger: Logger;
   readonly keepWorkspace: boolean;
-  /** Hears how long the first thing took that was done in it. */
+  /** Receives the duration of the first request. */
   readonly onFirstResult?: (durationMs: number) => void;
-  /** Where the workspace does not begin empty, and somebody will ask what has become of its files: keeps what was in them. */
+  /** Stores the content of files at the start, when the workspace is a mounted folder and the dashboard shows changes. */
   readonly startTexts: TextStore | undefined;
 }
 
@@ -69,11 +69,11 @@ interface CallOptions {
 interface TerminalOptions {
   readonly signal: AbortSignal;
   readonly onOutput: OnOutput;
-  /** Input and size go under this id. */
+  /** The id for input and size. */
   readonly onOpen: (callId: string) => void;
 }
 
-/** One isolated place with an owner and a life of its own. Calls may come at the same time. */
+/** A sandbox with an owner and a lifetime. It runs one instance at a time and starts another on the same files when that ends. Calls may be concurrent. */
 export class Sandbox {
   readonly facts: SandboxFacts;
   readonly plan: InstancePlan;
@@ -90,10 +90,10 @@ export class Sandbox {
   #activeCalls = 0;
   #lastUsedAtMs: number;
   #closed: Promise<boolean> | undefined;
-  /** It was started again, and no result has said so yet. */
-  #hasUntoldRestart = false;
+  /** It was started again, and no result has reported that yet. */
+  #hasUnreportedRestart = false;
   readonly #starter = new Set<ConnectedInstance>();
-  /** What an operator has made of its life. */
+  /** Set by an operator. */
   #extendedUntilMs = 0;
   #takenOverBy: string | undefined;
   readonly #start: Promise<WorkspaceStart | undefined> | undefined;
@@ -115,7 +115,7 @@ export class Sandbox {
         this.#isCreated = true;
         this.#instance = instance;
       },
-      // Whoever made it waits for it too, and tells.
+      // `ready` reports the failure.
       () => undefined,
     );
   }
@@ -124,12 +124,12 @@ export class Sandbox {
     return this.plan.instanceId;
   }
 
-  /** Of its latest start, where that is a container. */
+  /** The container of its latest instance. */
   get containerId(): string | undefined {
     return this.#instance?.containerId;
   }
 
-  /** What all its starts have moved over the network, both ways. */
+  /** Network traffic of all its instances, both ways. */
   get bytesMoved(): number {
     let sum = 0;
     for (const { bytesMoved } of this.#starter) sum += bytesMoved;
@@ -142,12 +142,12 @@ export class Sandbox {
     return this.#activeCalls > 0 ? "busy" : "ready";
   }
 
-  /** Known where it is remembered. */
+  /** The files at the start; `undefined` unless they are stored. */
   get start(): Promise<WorkspaceStart | undefined> {
     return this.#start ?? Promise.resolve(undefined);
   }
 
-  /** What isolates it. */
+  /** The name of its runtime. */
   get runtime(): string {
     return this.#options.starter.runtimeNameOf(this.plan.template);
   }
@@ -162,25 +162,25 @@ export class Sandbox {
 
   get endsAtMs(): number {
     const { idleMs } = this.facts;
-    return Math.min(this.oldAtMs, Math.max(this.#lastUsedAtMs + idleMs, this.#extendedUntilMs));
+    return Math.min(this.maxAgeAtMs, Math.max(this.#lastUsedAtMs + idleMs, this.#extendedUntilMs));
   }
 
-  /** When it ends, however busy it is. */
-  get oldAtMs(): number {
+  /** When it ends, also while it is busy. */
+  get maxAgeAtMs(): number {
     return Math.max(this.facts.createdAtMs + this.facts.maxAgeMs, this.#extendedUntilMs);
   }
 
-  /** When what it runs in ends by itself, however long it may live; nothing: never. */
+  /** When the runtime ends its instance; `undefined`: never. */
   get lastsUntilMs(): number | undefined {
     return this.#instance?.isOver === false ? this.#instance.endsAtMs : undefined;
   }
 
-  /** The operator who works in it; nobody else's calls are served meanwhile. */
+  /** The operator that has taken it over; calls of its owner are refused meanwhile. */
   get takenOverBy(): string | undefined {
     return this.#takenOverBy;
   }
 
-  /** It stays busy until it is given back: nothing ends it for being idle or for want of room. */
+  /** It stays busy until it is given back: it is neither idle nor evicted. */
   takeOver(operator: string): void {
     if (this.#takenOverBy === undefined) this.acquire();
     this.#takenOverBy = operator;
@@ -191,25 +191,25 @@ export class Sandbox {
     this.#takenOverBy = undefined;
   }
 
-  /** @throws OwlError to everybody but the operator. */
-  assertOwners(): void {
+  /** @throws OwlError while an operator has taken it over. */
+  assertNotTakenOver(): void {
     if (this.#takenOverBy === undefined) return;
     throw new OwlError("sandbox_taken_over", "an operator works in this sandbox at the moment");
   }
 
-  /** Lets it live longer than its owner may wish for, idle or not. */
+  /** Prolongs its lifetime beyond the configured maximum. */
   extend(untilMs: number): void {
     this.#extendedUntilMs = Math.max(this.#extendedUntilMs, untilMs);
   }
 
-  /** What it uses of the machine; nothing while it is not running. */
+  /** CPU, memory and processes; `undefined` while it does not run. */
   async usage(): Promise<InstanceUsage | undefined> {
     if (!this.#isCreated || this.#closed !== undefined) return undefined;
     const instance = await this.#opening.catch(() => undefined);
     return instance === undefined || instance.isOver ? undefined : instance.usage();
   }
 
-  /** From here until `release` it is busy, and nothing but its owner or the server's end stops it. */
+  /** Makes it busy until `release`. A busy sandbox ends only at its maximum age, by its owner, by an operator or with the server. */
   acquire(): void {
     this.#activeCalls += 1;
     this.#lastUsedAtMs = Date.now();
@@ -220,19 +220,19 @@ export class Sandbox {
     this.#lastUsedAtMs = Date.now();
   }
 
-  /** Waits until the guest has answered for the first time. A later start that failed is tried again by the next call. */
+  /** Waits for the first start. The next call retries a later start that failed. */
   async ready(): Promise<void> {
     await this.#first;
   }
 
-  /** Whether it was started again since the last result that said so. */
+  /** Whether it was started again since the last result that reported a restart. */
   takeRestart(): boolean {
-    const told = this.#hasUntoldRestart;
-    this.#hasUntoldRestart = false;
-    return told;
+    const isUnreported = this.#hasUnreportedRestart;
+    this.#hasUnreportedRestart = false;
+    return isUnreported;
   }
 
-  /** Runs code or a command with a time-out of its own. Code of one language waits for its turn; its time starts then. */
+  /** Runs code or a command with a time-out. Code of one language runs serially; its time-out starts when it runs. */
   runTimed<M extends Timed>(
     method: M,
     params: Omit<GuestParams[M], "callId">,
@@ -241,7 +241,7 @@ export class Sandbox {
     const run = (): Promise<GuestResult<M>> =>
       this.#withInstance(async ({ client }) => {
         const { callId, stop } = client.listen(options.onOutput ?? (() => undefined));
-        // oxlint-disable-next-line typescript/consistent-type-assertions -- the compiler does not put Omit and the field together again
+        // oxlint-disable-next-line typescript/consistent-type-assertions -- the compiler does not join Omit and the field
         const whole = { ...params, callId } as GuestParams[M];
         const timeoutMs = whole.timeoutMs + ANSWER_MARGIN_MS;
         return client.request(method, whole, { timeoutMs, signal: options.signal }).finally(stop);
@@ -256,7 +256,7 @@ export class Sandbox {
     return this.#firstResult.of(() => this.#withInstance(({ client }) => client.request(method, params, options)));
   }
 
-  /** A shell for a person, until it ends or is no longer wanted. */
+  /** Runs a shell for an operator until it ends or `signal` aborts. */
   runTerminal(size: TerminalSize, { signal, onOutput, onOpen }: TerminalOptions): Promise<GuestResult<"terminal.run">> {
     return this.#withInstance(({ client }) => {
       const { callId, stop } = client.listen(onOutput, Number.POSITIVE_INFINITY);
@@ -265,19 +265,19 @@ export class Sandbox {
     });
   }
 
-  /** Asks the browser. Calls wait for their turn, since each acts on what the one before left; their time starts then. */
+  /** Sends a request to the browser. Requests run serially; the time-out starts when one runs. */
   browse<M extends BrowserMethod>(method: M, params: GuestParams[M], { signal }: CallOptions): Promise<GuestResult<M>> {
     const timeoutMs = params.timeoutMs + BROWSER_MARGIN_MS;
     return this.#browserQueue.run(() => this.request(method, params, { timeoutMs, signal }), signal);
   }
 
-  /** Stops everything in it and removes its workspace; returns whether all of it is gone. May be called twice. */
+  /** Stops the instance and removes the workspace; returns whether all of it is gone. May be called twice. */
   close(): Promise<boolean> {
     this.#closed ??= this.#end();
     return this.#closed;
   }
 
-  /** While whoever made the sandbox hears that it is there. */
+  /** Runs after the first start, before the first request. */
   async #readStart(store: TextStore): Promise<WorkspaceStart | undefined> {
     const instance = await this.#first.catch(() => undefined);
     return instance && readStart(instance.client, { store, signal: this.#stopping.signal });
@@ -285,7 +285,7 @@ export class Sandbox {
 
   async #withInstance<T>(use: (instance: ConnectedInstance) => Promise<T>): Promise<T> {
     const running = await this.#running();
-    // The files are read before anybody can change them.
+    // The files are read before a call can change them.
     if (this.#start !== undefined) await this.#start;
     this.#starter.add(running.instance);
     try {
@@ -303,7 +303,7 @@ export class Sandbox {
     return this.#restart(opening, instance);
   }
 
-  /** Starts the same workspace again, once for everybody who waits. A start that fails is tried again at the next call. */
+  /** Starts another instance on the same workspace, once for all waiting calls. The next call retries a start that fails. */
   async #restart(opening: Promise<ConnectedInstance>, over: ConnectedInstance | undefined): Promise<Running> {
     const reason = over === undefined ? "it could not be started" : await over.ended;
     if (this.#stopping.signal.aborted) throw stoppedError();
@@ -314,7 +314,7 @@ export class Sandbox {
         reason,
         pause_ms: pauseMs,
       });
-      this.#hasUntoldRestart = true;
+      this.#hasUnreportedRestart = true;
       this.#opening = this.#afterPause((signal) => this.#options.starter.open(this.plan, signal));
     }
     const fresh = this.#opening;
@@ -322,11 +322,11 @@ export class Sandbox {
     return { opening: fresh, instance: this.#instance };
   }
 
-  /** A start, and the record of what its guest does wrong. */
+  /** Starts after the pause of the owner, and counts violations of the guest. */
   async #afterPause(open: (signal: AbortSignal) => Promise<ConnectedInstance>): Promise<ConnectedInstance> {
     const { pauses, facts } = this.#options;
     const owner = pausedOwner(facts);
-    // Without a pause to wait for, a warm sandbox is there in the same turn.
+    // Without a pause, a warm instance is used in the same turn of the event loop.
     if (pauses.leftMs(owner) > 0) await pauses.wait(owner, this.#stopping.signal);
     const instance = await open(this.#stopping.signal);
     void instance.ended.then(() => {
@@ -343,7 +343,7 @@ export class Sandbox {
     } catch (error) {
       return toOwlError(error);
     }
-    this.#hasUntoldRestart = false;
+    this.#hasUnreportedRestart = false;
     return new OwlError("tool_failure", `the sandbox ended while the call ran: ${reason}`, {
       hint: "it runs again on the same files; variables and processes are gone: repeat the set-up that the next call needs",
       facts: { reason: "sandbox_ended", sandbox_restarted: true },
@@ -367,7 +367,7 @@ function stoppedError(): OwlError {
   });
 }
 
-/** Runs one task after the other. A task whose caller is gone before its turn leaves the queue. */
+/** Runs tasks serially. A task whose signal aborts before its turn is skipped. */
 export class SerialQueue {
   #tail: Promise<unknown> = Promise.resolve();
 
@@ -376,7 +376,7 @@ export class SerialQueue {
       signal?.throwIfAborted();
       return task();
     });
-    // The next task does not care how this one ended.
+    // A failed task does not stop the next one.
     this.#tail = turn.catch(() => undefined);
     return turn;
   }

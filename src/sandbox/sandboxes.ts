@@ -16,11 +16,11 @@ import { pausedOwner, StartPauses } from "./start-pauses.ts";
 const MIN_SWEEP_MS = 100;
 const MAX_SWEEP_MS = 15_000;
 
-/** The right to use a sandbox for one call. Until `release` it is busy. */
+/** The use of a sandbox by one call. Until `release` the sandbox is busy. */
 export interface SandboxUse {
   readonly sandbox: Sandbox;
   readonly wasCreated: boolean;
-  /** What the caller must know about it, such as that it is empty. */
+  /** For the result: for example that the sandbox is empty. */
   readonly note: string | undefined;
   release(): void;
 }
@@ -32,23 +32,23 @@ export interface SandboxRuntime {
 
 export interface SandboxesOptions extends Omit<SandboxCapacityOptions, "defaults">, Pick<Sharing, "sharesVolumes"> {
   readonly logger: Logger;
-  /** As configured; `idleMs` and `maxAgeMs` are also the most that a caller may wish for. */
+  /** As configured; `idleMs` and `maxAgeMs` are also the maximum for requests. */
   readonly defaults: Omit<InstanceOptions, "network"> & { readonly idleMs: number; readonly maxAgeMs: number };
-  /** What sandboxes of a template may reach; the same object each time. */
+  /** The network of a template; the same object each time. */
   readonly networkOf: (template: string) => Network;
   readonly autoCreate: boolean;
   readonly keepWorkspaces: boolean;
-  /** Where workspaces are folders of the host, and operators may ask what was changed there. */
+  /** Set when workspaces are folders of the host and the dashboard shows changes. */
   readonly startTexts: SandboxOptions["startTexts"];
-  /** Where several servers share the load: ids of sandboxes begin with it. */
+  /** In a cluster: the prefix of session ids. */
   readonly serverId?: string | undefined;
   readonly times?: SandboxTimes | undefined;
   readonly onEnded?: ((instanceId: string, why: string) => void) | undefined;
-  /** The runtime and the pool, started once; rejects with what keeps sandboxes from running here. */
+  /** Starts the runtime and the warm pool once; rejects with the reason why sandboxes cannot run here. */
   readonly runtime: () => Promise<SandboxRuntime>;
 }
 
-/** All sandboxes of this server, and the rules of their lives. */
+/** All sandboxes of this server and their lifetimes. */
 export class Sandboxes {
   readonly capacity: SandboxCapacity;
   readonly #options: SandboxesOptions;
@@ -69,43 +69,43 @@ export class Sandboxes {
     this.#sweeper.unref();
   }
 
-  /** The sandbox named, or the default one of the caller's MCP session. */
+  /** The sandbox with this id, or the default sandbox of the caller's MCP session. */
   async open(caller: SandboxCaller, id: string | undefined, request: SandboxRequest = {}): Promise<SandboxUse> {
     const runtime = await this.#options.runtime();
     const known = id === undefined ? this.#defaults.find(caller, request) : this.#live.get(id);
     if (known === undefined || !this.#isUsable(known)) await this.capacity.measureDisk(runtime.pool);
     if (id !== undefined) return this.#openById(runtime, caller, id);
     const usual = this.#defaults.find(caller, request);
-    if (usual !== undefined && this.#isUsable(usual)) return this.#sandboxUse(usual, { wasCreated: false });
+    if (usual !== undefined && this.#isUsable(usual)) return this.#use(usual, { wasCreated: false });
     if (!this.#options.autoCreate) {
       throw new OwlError(
         "session_not_found",
-        "no session_id was given, and sandboxes are not made by themselves here",
+        "no session_id was given, and this server does not create sandboxes automatically",
         {
           hint: "call sandbox_create first and pass its session_id",
         },
       );
     }
     const note = replacedNote(this.#defaults.whyEnded(caller, request), "under a new id", this.#options);
-    return this.#sandboxUse(this.#create(runtime, caller, request), { wasCreated: true, note });
+    return this.#use(this.#create(runtime, caller, request), { wasCreated: true, note });
   }
 
-  /** The caller's own while it lives. One that has ended is not made again: whoever wants to read finds nothing in it. */
+  /** The caller's sandbox. One that has ended is not replaced by an empty one, which has nothing to read. */
   async openLive({ principal }: SandboxCaller, id: string): Promise<SandboxUse> {
     const sandbox = this.#live.get(id);
     if (sandbox?.facts.ownerId !== principal.id || !this.#isUsable(sandbox))
       throw missingSandbox(id, this.#options.serverId, this.#ended.find(id, principal.id, Date.now())?.why);
-    return this.#sandboxUse(sandbox, { wasCreated: false });
+    return this.#use(sandbox, { wasCreated: false });
   }
 
-  /** A new one. It becomes the default sandbox of the MCP session. */
+  /** Creates a sandbox, which becomes the default of the MCP session. */
   async create(caller: SandboxCaller, request: SandboxRequest): Promise<SandboxUse> {
     const runtime = await this.#options.runtime();
     await this.capacity.measureDisk(runtime.pool);
-    return this.#sandboxUse(this.#create(runtime, caller, request), { wasCreated: true });
+    return this.#use(this.#create(runtime, caller, request), { wasCreated: true });
   }
 
-  /** The caller's own; for anonymous callers, those that the same MCP session made. */
+  /** The caller's sandboxes; for anonymous callers, those of the same MCP session. */
   list({ principal, sessionId }: SandboxCaller): SandboxSummary[] {
     const isMine = ({ facts }: Sandbox): boolean =>
       facts.ownerId === principal.id &&
@@ -118,38 +118,38 @@ export class Sandboxes {
   }
 
   /**
-   * Stops and removes it, running calls included; its id is never good again. Without an id: the session's default. `isGone`: not
-   * where its files could not be removed so far.
+   * Stops and removes it, including running calls; its id is never valid again. Without an id: the session's default. `isGone`:
+   * whether its files are removed.
    */
   async destroy(caller: SandboxCaller, asked: string | undefined): Promise<{ id: string; isGone: boolean }> {
     const ownerId = caller.principal.id;
     const id = asked ?? this.#defaults.find(caller, {})?.facts.id ?? "";
     const sandbox = this.#live.get(id);
     if (sandbox !== undefined && sandbox.facts.ownerId === ownerId) {
-      sandbox.assertOwners();
+      sandbox.assertNotTakenOver();
       return { id, isGone: await this.#end(sandbox, "destroyed") };
     }
     if (this.#ended.take(id, ownerId, Date.now()) === undefined) throw missingSandbox(id, this.#options.serverId);
     return { id, isGone: true };
   }
 
-  /** For the operator, who knows sandboxes by the name of their cell. */
+  /** For operators, which name a sandbox by its instance id. */
   findByInstance(instanceId: string): Sandbox | undefined {
     return [...this.#live.values()].find(({ plan }) => plan.instanceId === instanceId);
   }
 
-  /** Keeps it busy for an operator, also while one has taken it over. */
+  /** Use by an operator, also while one has taken it over. */
   async useByInstance(instanceId: string): Promise<SandboxUse | undefined> {
     const sandbox = this.findByInstance(instanceId);
-    return sandbox && this.#hold(sandbox, { wasCreated: false });
+    return sandbox && this.#acquire(sandbox, { wasCreated: false });
   }
 
-  /** The one that a call means, with an id or without. For those who stand above owners: no call of a client gets here. */
+  /** The sandbox that a call means. It does not check the owner: only operators may use it. */
   findMeant(id: string | undefined, caller: SandboxCaller | undefined): Sandbox | undefined {
     return id === undefined ? caller && this.#defaults.find(caller, {}) : this.#live.get(id);
   }
 
-  /** Destroys it, or stops it: then its owner's next call starts a new, empty one under the same id. */
+  /** Destroys or stops it. After a stop, the owner's next call starts a new, empty one under the same id. */
   async endInstance(instanceId: string, how: "destroyed" | "stopped"): Promise<boolean> {
     const sandbox = this.findByInstance(instanceId);
     if (sandbox === undefined) return false;
@@ -168,29 +168,29 @@ export class Sandboxes {
     const ownerId = caller.principal.id;
     const sandbox = this.#live.get(id);
     if (sandbox !== undefined && sandbox.facts.ownerId === ownerId) {
-      if (this.#isUsable(sandbox)) return this.#sandboxUse(sandbox, { wasCreated: false });
+      if (this.#isUsable(sandbox)) return this.#use(sandbox, { wasCreated: false });
       void this.#end(sandbox, whyOver(sandbox) ?? "it was stopped");
     }
     const ended = this.#ended.find(id, ownerId, Date.now());
     if (ended === undefined) throw missingSandbox(id, this.#options.serverId);
     const note = replacedNote(ended.why, "under the same id", this.#options);
     const replaced = this.#recreate(runtime, caller, ended);
-    // Only now: when there is no room, the id stays good for another try.
+    // Only now: when `#recreate` throws, the id stays valid for a retry.
     this.#ended.take(id, ownerId, Date.now());
-    return this.#sandboxUse(replaced, { wasCreated: true, note });
+    return this.#use(replaced, { wasCreated: true, note });
   }
 
-  /** Between two sweeps one may be over its time already. */
+  /** Between two sweeps, a sandbox may have exceeded its lifetime. */
   #isUsable(sandbox: Sandbox): boolean {
     return sandbox.state !== "stopped" && whyOver(sandbox) === undefined;
   }
 
-  async #sandboxUse(sandbox: Sandbox, told: UseNotes): Promise<SandboxUse> {
-    sandbox.assertOwners();
-    return this.#hold(sandbox, told);
+  async #use(sandbox: Sandbox, notes: UseNotes): Promise<SandboxUse> {
+    sandbox.assertNotTakenOver();
+    return this.#acquire(sandbox, notes);
   }
 
-  async #hold(sandbox: Sandbox, { wasCreated, note }: UseNotes): Promise<SandboxUse> {
+  async #acquire(sandbox: Sandbox, { wasCreated, note }: UseNotes): Promise<SandboxUse> {
     sandbox.acquire();
     try {
       await sandbox.ready();
@@ -230,20 +230,20 @@ export class Sandboxes {
     return this.#register(runtime, caller, { ...ended, plan, isUsual: false });
   }
 
-  /** Everything that counts happens before the first wait, so that two callers at once cannot take the same room. */
-  #register(runtime: SandboxRuntime, caller: SandboxCaller, seed: NewSandbox): Sandbox {
+  /** Synchronous up to the registration: concurrent calls cannot take the same capacity. */
+  #register(runtime: SandboxRuntime, caller: SandboxCaller, wanted: NewSandbox): Sandbox {
     if (this.#isClosed) throw new OwlError("shutting_down", "the server is stopping");
     const { logger, keepWorkspaces: keepWorkspace, startTexts } = this.#options;
-    const { id, ownerId, labels, idleMs, maxAgeMs } = seed;
-    const { flavor } = seed.plan;
-    const evicted = this.capacity.evictionsFor(runtime.starter, { ownerId, plan: seed.plan });
+    const { id, ownerId, labels, idleMs, maxAgeMs } = wanted;
+    const { flavor } = wanted.plan;
+    const evicted = this.capacity.evictionsFor(runtime.starter, { ownerId, plan: wanted.plan });
     const closing = evicted.map(({ occupant, why }) => this.#end(occupant.sandbox, why));
     const facts = { id, ownerId, mcpSessionId: caller.sessionId, labels, createdAtMs: Date.now(), idleMs, maxAgeMs };
-    // A warm one would wait for the end of the owner's pause, and nobody else could have it.
+    // A warm instance would only wait for the end of the owner's pause.
     const isPaused = this.#pauses.leftMs(pausedOwner(facts)) > 0;
-    const isWarmFit = seed.isUsual && flavor === runtime.pool.flavor && !isPaused;
-    const pooled = isWarmFit ? runtime.pool.claim(seed.plan.template) : undefined;
-    const plan = pooled?.plan ?? seed.plan;
+    const isWarmFit = wanted.isUsual && flavor === runtime.pool.flavor && !isPaused;
+    const pooled = isWarmFit ? runtime.pool.claim(wanted.plan.template) : undefined;
+    const plan = pooled?.plan ?? wanted.plan;
     const { instanceId, template } = plan;
     const clock = new StartClock(this.#options.times, { template, isWarm: pooled !== undefined });
     const sandbox = new Sandbox({
@@ -290,7 +290,7 @@ export class Sandboxes {
     }
   }
 
-  /** Returns whether nothing of it is left. */
+  /** Returns whether everything of it is removed. */
   #end(sandbox: Sandbox, why: string): Promise<boolean> {
     const isOver = why.startsWith("destroyed") || why === "the server stops";
     this.#forget(sandbox, isOver ? undefined : why);
@@ -329,14 +329,14 @@ export class Sandboxes {
 type UseNotes = Pick<SandboxUse, "wasCreated"> & { readonly note?: string | undefined };
 
 interface NewSandbox extends Pick<EndedSandbox, "id" | "ownerId" | "plan" | "labels" | "idleMs" | "maxAgeMs"> {
-  /** Nothing about it is special, so that a warm one will do. */
+  /** It has the configured environment and network, so an instance of the warm pool can be used. */
   readonly isUsual: boolean;
 }
 
-/** The maximum age holds for busy ones too: nobody lives for ever by calling without a pause. */
-function whyOver({ isIdle, endsAtMs, oldAtMs }: Sandbox): string | undefined {
+/** Why its lifetime is over. The maximum age also ends busy sandboxes. */
+function whyOver({ isIdle, endsAtMs, maxAgeAtMs }: Sandbox): string | undefined {
   const nowMs = Date.now();
-  if (nowMs >= oldAtMs) return "it reached its maximum age";
+  if (nowMs >= maxAgeAtMs) return "it reached its maximum age";
   return isIdle && nowMs >= endsAtMs ? "it was idle for too long" : undefined;
 }
 

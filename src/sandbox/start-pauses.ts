@@ -3,7 +3,7 @@ import { ANONYMOUS } from "../auth/principal.ts";
 
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
-/** An owner without a violation for this long starts sandboxes at once again. */
+/** After this time without a violation, an owner has no pause. */
 const FORGET_MS = 120_000;
 const MAX_OWNERS = 10_000;
 

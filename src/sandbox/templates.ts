@@ -12,28 +12,28 @@ export const STOCK_TEMPLATES: readonly Template[] = [
   { name: "node", language: "node" },
 ];
 const PYTHON = "/opt/template/python";
-/** Where `import` looks last, from whatever folder; it knows no search path of its own. */
+/** Node's `import` has no search path, but looks in this folder last. */
 const NODE_MODULES = "/node_modules";
 
-/** What a sandbox starts from: the system's own tree, and for templates of one's own the packages that were built into it. */
+/** What a sandbox starts from: the system tree and, for built templates, packages. */
 export interface Template {
   readonly name: string;
-  /** What `code_run` means when the call names no language; every template has both. */
+  /** The default language of `code_run`; every template has both. */
   readonly language: Language;
-  /** Absent for those that are always there. */
+  /** Absent for the stock templates. */
   readonly built?: BuiltTree;
 }
 
 export interface BuiltTree {
   /** Folder of the host with the packages. */
   readonly folder: string;
-  /** As in `name version`. */
+  /** Each as `name version`. */
   readonly packages: readonly string[];
   readonly sizeBytes: number;
   readonly builtAt: string;
 }
 
-/** The templates that this server knows, by name. */
+/** The templates of this server, by name. */
 export class Templates {
   readonly #byName: ReadonlyMap<string, Template>;
 
@@ -89,7 +89,7 @@ async function readTemplate(dataFolder: string, name: string): Promise<Template>
   return { name, language, built: { folder, ...rest } };
 }
 
-/** What built templates show inside, beside the system's own tree. */
+/** The folders and variables that built templates add to the system tree. */
 export function templateTrees(templates: Templates): Record<string, TemplateTree> {
   const trees: Record<string, TemplateTree> = {};
   for (const name of templates.names) {

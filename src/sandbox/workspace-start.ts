@@ -2,19 +2,19 @@ import type { GuestClient } from "./guest-client.ts";
 import type { GuestResult } from "../../contract/guest.ts";
 import { createHash } from "node:crypto";
 
-/** Of so many files one can say later what has become of them. */
+/** Changes can be shown for up to this many files. */
 export const MAX_LISTED = 5000;
 const TIMEOUT_MS = 5000;
 const MAX_TEXT_BYTES = 65_536;
 const MAX_ALL_BYTES = 8 * 1024 * 1024;
-/** Small enough that a guest has time for others between two. */
+/** Small, so that a guest can serve other requests between two batches. */
 const BATCH_BYTES = 524_288;
 const BATCH_FILES = 256;
 const BATCH_TIMEOUT_MS = 5000;
 
 /** A file as it was when its sandbox began. */
 interface StartFile {
-  /** Is another one after every change of the file. */
+  /** Changes with every change of the file. */
   readonly mark: string;
   readonly sizeBytes: number;
   readonly content: FoundText;
@@ -23,11 +23,11 @@ interface StartFile {
 /** The files of a workspace when its sandbox began. */
 export interface WorkspaceStart {
   readonly files: ReadonlyMap<string, StartFile>;
-  /** Not of a folder with more files than are listed. */
+  /** False when the folder has more files than are listed. */
   readonly isWhole: boolean;
 }
 
-/** Nothing where it cannot be listed in time: the sandbox is worth more than what can be told of it. */
+/** `undefined` when the files cannot be listed in time: the sandbox starts nevertheless. */
 export async function readStart(
   client: GuestClient,
   { store, signal }: { readonly store: TextStore; readonly signal: AbortSignal },
@@ -49,7 +49,7 @@ export function dropStart({ files }: WorkspaceStart, store: TextStore): void {
   for (const { content } of files.values()) if ("text" in content) store.drop(content.text);
 }
 
-/** Programs can set the time of the last write, but not the time at which they did so. */
+/** Programs can set the modification time, but not the change time. */
 export function markOf({ sizeBytes, modifiedAt, changedAtMs }: WorkspaceEntry): string {
   return `${sizeBytes} ${modifiedAt} ${changedAtMs}`;
 }
@@ -62,17 +62,17 @@ function stored(found: FoundText, store: TextStore): FoundText {
 
 export type WorkspaceEntry = GuestResult<"file.list">["entries"][number];
 
-/** A text, or why there is none: `full` and `late` are for those that were not asked for any more. */
+/** A text, or why there is none. `full` and `late`: the file was not read because of the limits. */
 export type FoundText = { readonly text: string } | { readonly missing: "large" | "binary" | "gone" | "full" | "late" };
 
 interface TextsRequest {
   readonly files: readonly WorkspaceEntry[];
-  /** As `performance.now()` counts; what is not there by then is late. */
+  /** In the time of `performance.now()`; files that are not read by then are `late`. */
   readonly untilMs: number;
   readonly signal: AbortSignal;
 }
 
-/** The texts of small files, by path. Only the guest opens them; its answers are bounded again out here. */
+/** The texts of small files, by path. The guest opens them; the server checks their length again. */
 export async function readTexts(
   guest: Pick<GuestClient, "request">,
   { files, untilMs, signal }: TextsRequest,
@@ -86,7 +86,7 @@ export async function readTexts(
   return found;
 }
 
-/** What is too large, or too much in all, is answered without a question. */
+/** Files above the limits are not requested. */
 function batchesOf(files: readonly WorkspaceEntry[], found: Map<string, FoundText>): readonly (readonly string[])[] {
   const batches: string[][] = [];
   let all = 0;
@@ -122,7 +122,7 @@ interface StoredText {
   holders: number;
 }
 
-/** Texts that are kept for a while, each once: sandboxes that begin with the same folder begin with the same texts. */
+/** Stores each distinct text once, with a reference count: sandboxes with the same folder start with the same texts. */
 export class TextStore {
   readonly #maxChars: number;
   readonly #texts = new Map<string, StoredText>();
@@ -132,12 +132,12 @@ export class TextStore {
     this.#maxChars = maxChars;
   }
 
-  /** How much is kept for everybody. */
+  /** The total size. */
   get chars(): number {
     return this.#chars;
   }
 
-  /** The text as it is kept; nothing where there is no room for another one. */
+  /** Returns the stored text; `undefined` when the store is full. */
   keep(text: string): string | undefined {
     const key = keyOf(text);
     const stored = this.#texts.get(key);
@@ -151,7 +151,7 @@ export class TextStore {
     return text;
   }
 
-  /** As often as it was kept. */
+  /** Must be called once for each `keep`. */
   drop(text: string): void {
     const key = keyOf(text);
     const stored = this.#texts.get(key);
@@ -163,7 +163,7 @@ export class TextStore {
   }
 }
 
-/** A map of texts alone would compare long ones of the same length with each other, letter by letter. */
+/** A digest, so that the map does not compare long texts. */
 function keyOf(text: string): string {
   return createHash("sha256").update(text).digest("base64");
 }

@@ -5,7 +5,7 @@ import { OperatorSessions, type DashboardAddress, OneTimeLinks, LoginLimiter } f
 import type { OperatorActs } from "../call/operator-acts.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { DashboardDoor } from "../transport/http/dashboard-door.ts";
-import { DashboardGate } from "../transport/http/dashboard-gate.ts";
+import { DashboardGate } from "../transport/http/dashboard-listener.ts";
 import type { CloseStack } from "../platform/close-stack.ts";
 
 export interface OpenDashboardOptions {

@@ -7,8 +7,8 @@ import { Governor } from "../governance/governor.ts";
 import { Admissions } from "../governance/store/admissions.ts";
 import { openStoreAndLedger, type StoreAndLedger } from "../governance/store/open-governance-store.ts";
 import { PauseFiles } from "../governance/pause-files.ts";
-import { Pauses, EVERYBODY } from "../governance/pauses.ts";
-import type { PolicySource } from "../governance/policy/policy-source.ts";
+import { Pauses, EVERYBODY, type Pause } from "../governance/pauses.ts";
+import { type PolicySource, PolicyWatch } from "../governance/policy/policy-source.ts";
 import type { Governance } from "../call/governed-work.ts";
 import { type ActRecord, OperatorActs } from "../call/operator-acts.ts";
 import { RunningCalls } from "../call/running-calls.ts";
@@ -16,12 +16,10 @@ import { STOP_GRACE_MS } from "../call/watched-run.ts";
 import type { Alerts } from "../telemetry/alerts.ts";
 import { CallsInFlight } from "../telemetry/calls-in-flight.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { PolicyWatch } from "../governance/policy/policy-watch.ts";
 import { type Bounds, toBoundedJson } from "../governance/ledger/bounded-json.ts";
 import { sandboxFacts } from "../call/ledger-facts.ts";
 import { createRedactor, hiding } from "../telemetry/redact.ts";
 import { OwlError } from "../errors/owl-error.ts";
-import type { Pause } from "../governance/pause.ts";
 
 export interface OpenGovernanceOptions {
   readonly config: Config;

@@ -2,7 +2,7 @@ import { ConfigError } from "../config/config-error.ts";
 import { CONFIG_KEYS } from "../config/keys.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
-import { PolicyError } from "../governance/policy/policy-error.ts";
+import { PolicyError } from "../governance/policy/terms.ts";
 import { readPolicy, type Reload } from "../governance/policy/policy-source.ts";
 import type { Logger, LoggerLevel } from "../telemetry/logger.ts";
 import { PolledFiles } from "../platform/polled-files.ts";

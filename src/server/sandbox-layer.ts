@@ -15,12 +15,11 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import type { Tracer } from "../telemetry/tracing/tracer.ts";
 import type { ToolLimits, ToolServices } from "../tools/sandbox-tool.ts";
-import { chooseRuntimes, type Hopeless } from "../sandbox/choose-runtime.ts";
-import { type Closers, SandboxRuntimeOpener } from "../sandbox/sandbox-runtime-opener.ts";
-import { LateVolumes } from "../sandbox/late-volumes.ts";
+import { chooseRuntimes, type FailedRuntimes } from "../sandbox/choose-runtime.ts";
+import { type Closers, SandboxRuntimeOpener, type SandboxHealth } from "../sandbox/sandbox-runtime.ts";
+import { LazyVolumes } from "../sandbox/opened-volumes.ts";
 import { openEgress } from "../sandbox/open-egress.ts";
 import type { OpenRuntime } from "../sandbox/open-runtime.ts";
-import type { SandboxHealth } from "../sandbox/sandbox-health.ts";
 import { sandboxTimes } from "./operations.ts";
 
 /** The tool's own time-out is above that of the code it runs by at least this much. */
@@ -64,7 +63,7 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
   const { config, logger, sandboxObserver } = options;
   const { sandbox } = config;
   const volumes = sandbox.volumes.map((text) => parseVolume(text, sandbox.workspace));
-  const opened = new LateVolumes(options, (path) =>
+  const opened = new LazyVolumes(options, (path) =>
     runtime?.starter.endAll(`${basename(path)} was replaced in a mounted folder`),
   );
   const sandboxes = new Sandboxes({
@@ -83,9 +82,9 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
     runtime: () => keeper.open(),
   });
   let runtime: SandboxRuntime | undefined;
-  const hopeless: Hopeless = new Map();
+  const failedRuntimes: FailedRuntimes = new Map();
   const keeper = new SandboxRuntimeOpener(async (closers) => {
-    runtime = await openSandboxRuntime(options, { sandboxes, closers, hopeless, volumes: opened.volumes });
+    runtime = await openSandboxRuntime(options, { sandboxes, closers, failedRuntimes, volumes: opened.volumes });
     return runtime;
   });
   return {
@@ -126,7 +125,7 @@ function limitsOf(sandbox: Config["sandbox"]): SandboxesOptions["limits"] {
   };
 }
 
-function defaultsOf(sandbox: Config["sandbox"], opened: LateVolumes): SandboxesOptions["defaults"] {
+function defaultsOf(sandbox: Config["sandbox"], opened: LazyVolumes): SandboxesOptions["defaults"] {
   return {
     template: sandbox.template,
     flavor: sandbox.flavor,
@@ -155,16 +154,16 @@ function toolLimits({ sandbox, tools }: Config): ToolLimits {
 interface SandboxRuntimeParts {
   readonly sandboxes: Sandboxes;
   readonly closers: Closers;
-  readonly hopeless: Hopeless;
+  readonly failedRuntimes: FailedRuntimes;
   readonly volumes: readonly Volume[];
 }
 
 async function openSandboxRuntime(
   { config, logger, openRuntime, templates, withPool, metrics, tracer, sandboxObserver }: SandboxLayerOptions,
-  { sandboxes, closers, hopeless, volumes }: SandboxRuntimeParts,
+  { sandboxes, closers, failedRuntimes, volumes }: SandboxRuntimeParts,
 ): Promise<SandboxRuntime> {
   const { sandbox, guest } = config;
-  const runtimes = await chooseRuntimes({ config, logger, templates }, openRuntime, hopeless);
+  const runtimes = await chooseRuntimes({ config, logger, templates }, openRuntime, failedRuntimes);
   closers.push(() => runtimes.close());
   const egress = await openEgress({
     config,

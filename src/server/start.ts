@@ -10,7 +10,7 @@ import type { Assembly, AssembleOptions } from "./assemble.ts";
 import { EarlyWorker } from "../handlers/workers/launch-process.ts";
 import type { DashboardAddress } from "../operator/operator-sessions.ts";
 import type { OpenRuntime } from "../sandbox/open-runtime.ts";
-import type { SandboxHealth } from "../sandbox/sandbox-health.ts";
+import type { SandboxHealth } from "../sandbox/sandbox-runtime.ts";
 import { CloseStack } from "../platform/close-stack.ts";
 import type { ApiRoute } from "../operator/api.ts";
 import type { Dashboard, DashboardParts } from "./open-dashboard.ts";

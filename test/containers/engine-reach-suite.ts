@@ -27,7 +27,7 @@ with concurrent.futures.ThreadPoolExecutor(4) as pool: print(set(pool.map(read, 
 /** What code inside, which has the same user, can do to the relay. */
 const RELAY_ATTACKS = [
   ["pkill -KILL -f '[e]gress-relay.mjs'", "ended"],
-  ["head -c 4000 /dev/zero | tr '\\0' '\\377' > /proc/$(pgrep -f '[e]gress-relay.mjs')/fd/1", "carries rubbish"],
+  ["head -c 4000 /dev/zero | tr '\\0' '\\377' > /proc/$(pgrep -f '[e]gress-relay.mjs')/fd/1", "is malformed"],
 ] as const;
 
 /** How containers reach the network. */
@@ -130,10 +130,10 @@ export function defineTlsTests(engine: () => ContainerEngine): void {
     const fetched = await inside.call("code_run", { code: NODE("good.test"), language: "node" });
     expect(textOf(fetched)).toContain("hello from outside");
     expect(await inside.python(DOWNLOADS)).toBe(`{${LARGE_BYTES}}\n`);
-    // Whoever ends the relay has no network any more, and gets a new one with the sandbox's next start.
+    // A sandbox that ends its relay has no network until its next start.
     for (const [attack, reason] of RELAY_ATTACKS) {
       const answer = textOf(await inside.call("shell_exec", { command: `${attack}; sleep 60` }));
-      expect(answer).toContain(`the sandbox ended while the call ran: the line of the network ${reason}`);
+      expect(answer).toContain(`the sandbox ended while the call ran: the network stream ${reason}`);
       expect(await inside.python(PYTHON("good.test"))).toContain("hello from outside");
     }
   });

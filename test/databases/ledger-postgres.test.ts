@@ -2,7 +2,7 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { OwlError } from "../../src/errors/owl-error.ts";
-import { draftFromEntry } from "../../src/governance/ledger/draft-from-entry.ts";
+import { draftFromEntry } from "../../src/governance/ledger/ledger.ts";
 import { loadLedgerKeys } from "../../src/governance/ledger/keys.ts";
 import { openReader } from "../../src/governance/ledger/open-store.ts";
 import { openPostgresStore } from "../../src/governance/ledger/postgres/postgres-store.ts";
@@ -233,10 +233,11 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
     test("an edited cut is no cut: what it removed is missing, and its row is changed", async () => {
       const keys = loadLedgerKeys({ folder: join(dataFolder(), "keys"), create: true });
       const ledger = await openPostgresStore({ url: storeUrl, keys, checkpointEvery: 1000 });
+      // A cut leaves out what is younger than the round trip to the clock of the database: a minute is longer.
       await ledger.append(
-        Array.from({ length: 30 }, (_, index) => draftFromEntry(entry({ time: index }), createRedactor())),
+        Array.from({ length: 30 }, (_, index) => draftFromEntry(entry({ time: index * 60_000 }), createRedactor())),
       );
-      await ledger.cut(10);
+      await ledger.cut(10 * 60_000);
       postgres.sql("DELETE FROM ledger WHERE seq BETWEEN 11 AND 15");
       postgres.sql(`UPDATE ledger SET result = replace(result, '"to":10', '"to":15') WHERE kind = 'cut'`);
       const { problems } = await ledger.verify({});
@@ -247,12 +248,13 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
     test("retention leaves a signed record, as with SQLite", async () => {
       const keys = loadLedgerKeys({ folder: join(dataFolder(), "keys"), create: true });
       const ledger = await openPostgresStore({ url: storeUrl, keys, checkpointEvery: 1000 });
+      // A cut leaves out what is younger than the round trip to the clock of the database: a minute is longer.
       await ledger.append(
-        Array.from({ length: 30 }, (_, index) => draftFromEntry(entry({ time: index }), createRedactor())),
+        Array.from({ length: 30 }, (_, index) => draftFromEntry(entry({ time: index * 60_000 }), createRedactor())),
       );
-      expect(await ledger.cut(10)).toMatchObject({ from: 1, to: 10 });
-      expect(await ledger.cut(10)).toBeUndefined();
-      expect(await ledger.cut(1000)).toMatchObject({ from: 1, to: 30 });
+      expect(await ledger.cut(10 * 60_000)).toMatchObject({ from: 1, to: 10 });
+      expect(await ledger.cut(10 * 60_000)).toBeUndefined();
+      expect(await ledger.cut(1000 * 60_000)).toMatchObject({ from: 1, to: 30 });
       expect(await ledger.verify({})).toMatchObject({ isIntact: true, rows: 2, removed: { from: 1, to: 30 } });
       await ledger.close();
     });

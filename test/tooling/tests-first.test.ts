@@ -16,7 +16,7 @@ function toolNames(): string[] {
   const folder = join(ROOT, "src", "tools");
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
   const source = files.map((name) => readFileSync(join(folder, name), "utf8")).join("\n");
-  const names = source.matchAll(/\["((?:sandbox|code|shell|file|browser)_[a-z]+)",/g);
+  const names = source.matchAll(/\bname(?::| =) "((?:sandbox|code|shell|file|browser)_[a-z_]+)"/g);
   return [...new Set([...names].map(([, name = ""]) => name))];
 }
 

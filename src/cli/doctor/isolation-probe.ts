@@ -4,7 +4,13 @@ import type { ProbeCheck, Runtime } from "../../sandbox/runtimes/runtime.ts";
 import { readTemplates } from "../../sandbox/templates.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { RUNTIMES } from "../../sandbox/choose-runtime.ts";
-import { openRuntime, probe, type RuntimeName, type RuntimeWish, templatesToTry } from "../../sandbox/open-runtime.ts";
+import {
+  openRuntime,
+  probe,
+  type RuntimeName,
+  type OpeningRuntime,
+  templatesToTry,
+} from "../../sandbox/open-runtime.ts";
 import { type DoctorCheck, type DoctorProbe, failed, ok, warning } from "./check.ts";
 import { join } from "node:path";
 import { InstanceStarter } from "../../sandbox/instance-starter.ts";
@@ -55,7 +61,7 @@ export function askedFor({ sandbox: { runtime, templates } }: Config, taken?: Ru
   return [runtime, ...ofTemplates].filter((name) => name !== "auto");
 }
 
-async function tryRuntime(trial: Omit<RuntimeWish, "templates">): Promise<Tried> {
+async function tryRuntime(trial: Omit<OpeningRuntime, "templates">): Promise<Tried> {
   const { name, config, logger } = trial;
   const templates = await readTemplates(config.sandbox, logger);
   const wish = { ...trial, templates };

@@ -1,3 +1,4 @@
+import * as z from "zod";
 import type { Approval, Approvals } from "./approvals.ts";
 
 export interface ApprovalAnswer {
@@ -32,3 +33,22 @@ export function localApprovals(approvals: Approvals): ApprovalService {
 export function decideHere(approvals: Approvals, { id, decision, by, reason }: ApprovalAnswer): boolean {
   return decision === "approve" ? approvals.approve(id, by) : approvals.deny(id, by, reason);
 }
+
+/** A call that waits, as another process tells it. */
+export const approvalSchema = z.object({
+  id: z.string(),
+  principal: z.string(),
+  label: z.string().optional(),
+  kind: z.string(),
+  name: z.string(),
+  /** Of the whole call, whatever is shown of it. */
+  hash: z.string(),
+  args: z.unknown(),
+  /** Whether arguments were cut, or secrets taken out of them. */
+  isCut: z.boolean().default(false),
+  rule: z.string(),
+  reason: z.string().optional(),
+  traceId: z.string(),
+  createdAtMs: z.number(),
+  expiresAtMs: z.number(),
+});

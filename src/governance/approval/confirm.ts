@@ -2,8 +2,7 @@ import type { AskerPolicy } from "../policy/asker-policy.ts";
 import type { Confirmation } from "../policy/terms.ts";
 import { leftWaiting, notApproved } from "../refusal.ts";
 import type { Subject } from "../subject.ts";
-import type { ApprovalRequest, Approvals } from "./approvals.ts";
-import { argumentsHash } from "./arguments-hash.ts";
+import { type ApprovalRequest, type Approvals, argumentsHash } from "./approvals.ts";
 
 /** What the pipeline lends for the time of waiting. */
 export interface Approver {

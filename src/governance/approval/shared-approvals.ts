@@ -2,8 +2,7 @@ import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type ApprovalAnswer, type ApprovalService, decideHere } from "./approval-service.ts";
-import { approvalSchema } from "./approval-schema.ts";
+import { type ApprovalAnswer, type ApprovalService, decideHere, approvalSchema } from "./approval-service.ts";
 import type { Approval, Approvals } from "./approvals.ts";
 import type { ApprovalRow, PostgresApprovals } from "./postgres-approvals.ts";
 

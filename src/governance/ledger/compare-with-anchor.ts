@@ -1,10 +1,12 @@
 import type { Alerts } from "../../telemetry/alerts.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { Anchor } from "./anchor.ts";
-import { type Checkpoint, formatHead } from "./checkpoint.ts";
+import { type Checkpoint, formatHead, readCheckpoint } from "./checkpoint.ts";
 import type { LedgerHead } from "./ledger.ts";
 import { describeLoss, lossDraft, type OpenLoss } from "./loss.ts";
 import type { LedgerStore } from "./store.ts";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { LedgerKeys } from "./keys.ts";
 
 export interface AnchoredParts {
   readonly store: LedgerStore;
@@ -43,4 +45,33 @@ async function recordLoss(parts: AnchoredParts, known: Checkpoint, found: Ledger
   logger.error(message, facts);
   alerts.send({ event: "ledger_tail_lost", severity: "error", message, facts });
   return head;
+}
+
+const ANCHOR_FILE = "ledger-head.json";
+
+/** The newest signed head, kept beside the keys: a ledger that ends before it has lost its tail. */
+export class Anchor {
+  readonly #path: string;
+  readonly #keys: LedgerKeys;
+
+  constructor(keyFolder: string, keys: LedgerKeys) {
+    this.#path = join(keyFolder, ANCHOR_FILE);
+    this.#keys = keys;
+  }
+
+  read(): Checkpoint | undefined {
+    return existsSync(this.#path) ? readCheckpoint(this.#keys, readFileSync(this.#path, "utf8")) : undefined;
+  }
+
+  /** Only forward: other processes move it too. */
+  advance(checkpoint: Checkpoint): void {
+    if ((this.read()?.seq ?? -1) < checkpoint.seq) this.replace(checkpoint);
+  }
+
+  /** Also backwards, after the row of a loss has recorded what this head was. */
+  replace(checkpoint: Checkpoint): void {
+    const draft = `${this.#path}.${process.pid}`;
+    writeFileSync(draft, `${JSON.stringify(checkpoint)}\n`, { mode: 0o600 });
+    renameSync(draft, this.#path);
+  }
 }

@@ -1,5 +1,6 @@
 import type { LedgerDecision, LedgerOutcome } from "./ledger.ts";
-import type { RowKind, Value } from "./row.ts";
+import { type RowKind, type Value, toText } from "./row.ts";
+import { setImmediate } from "node:timers/promises";
 
 export const ROW_KINDS = [
   "tool",
@@ -228,4 +229,53 @@ export function statsQuery(group: StatsGroup, { filter, dialect, dayShifts }: St
   const order = group === "day" ? '"key" DESC' : 'calls DESC, "key"';
   const tail = group === "total" ? "" : ` GROUP BY ${key} ORDER BY ${order} LIMIT ${MAX_GROUPS}`;
   return { sql: `SELECT ${counts} FROM ledger WHERE ${sql}${tail}`, values };
+}
+
+type KeyedCount = LedgerCount & { readonly key: string };
+
+/** Databases hand out sums as numbers, big numbers or texts. */
+export function toCount(row: unknown): KeyedCount {
+  const value = (name: string): unknown =>
+    typeof row === "object" && row !== null ? Reflect.get(row, name) : undefined;
+  const amount = (name: string): number => Number(value(name) ?? 0);
+  return {
+    key: toText(value("key")),
+    calls: amount("calls"),
+    refused: amount("refused"),
+    failed: amount("failed"),
+    costMicros: amount("costMicros"),
+    durationMs: Math.floor(amount("durationUs") / 1000),
+  };
+}
+
+export function toTimelineCount(row: unknown): TimelineCount {
+  const amount = (name: string): number =>
+    Number(typeof row === "object" && row !== null ? (Reflect.get(row, name) ?? 0) : 0);
+  return { bucket: amount("bucket"), allowed: amount("allowed"), refused: amount("refused"), failed: amount("failed") };
+}
+
+/** Calls and costs of what the filter lets through: in all, by client, by tool, by day. */
+export async function collectStats(
+  query: StatsQuery,
+  run: (query: SqlPart) => Promise<readonly KeyedCount[]>,
+): Promise<LedgerStats> {
+  const by = async (group: StatsGroup): Promise<readonly KeyedCount[]> => {
+    // Each of them reads every row: whoever has a short question gets its turn in between.
+    await setImmediate();
+    return run(statsQuery(group, query));
+  };
+  const [total] = await by("total");
+  const clients = await by("client");
+  const tools = await by("tool");
+  const days = await by("day");
+  return {
+    total: withoutKey(total ?? { key: "", calls: 0, refused: 0, failed: 0, costMicros: 0, durationMs: 0 }),
+    clients: clients.map((count) => ({ client: count.key, ...withoutKey(count) })),
+    tools: tools.map((count) => ({ tool: count.key, ...withoutKey(count) })),
+    days: days.map((count) => ({ day: count.key, ...withoutKey(count) })),
+  };
+}
+
+function withoutKey({ calls, refused, failed, costMicros, durationMs }: KeyedCount): LedgerCount {
+  return { calls, refused, failed, costMicros, durationMs };
 }

@@ -2,8 +2,7 @@ import type { Asker, Subject } from "../subject.ts";
 import { countsAnything, joinCaps, type Layer } from "./layer.ts";
 import type { Facts } from "./expression.ts";
 import { type CompiledRule, firstVerdict, type RuleVerdict, standingVerdict } from "./rule.ts";
-import { sentOf } from "./sent-arguments.ts";
-import { type Counter, type Cap, type Objection, stricter, type Terms, tighter } from "./terms.ts";
+import { type Counter, type Cap, type Objection, stricter, type Terms, tighter, sentOf } from "./terms.ts";
 import { isOpenEnded, priceOf, reserveOf, type ToolEntry, toolConfirmation, toolCounter } from "./tool-entry.ts";
 
 export interface AskerParts {

@@ -2,9 +2,11 @@ import type { DeepReadonly } from "../../config/deep-freeze.ts";
 import type { PolicyConfig } from "../../config/governance-schema.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { Policy } from "./policy.ts";
-import { PolicyError } from "./policy-error.ts";
-import { checked, readPolicyFile } from "./read-policy-file.ts";
-import { policyWarnings } from "./warnings.ts";
+import { PolicyError } from "./terms.ts";
+import { checked, readPolicyFile, policyWarnings } from "./read-policy-file.ts";
+import { fileState, type FileStates } from "../../config/file-state.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import { PolledFiles } from "../../platform/polled-files.ts";
 
 /** The keys of the configuration that hold the policy, and the file that may hold them instead. */
 export type PolicyOrigin = DeepReadonly<PolicyConfig> & { readonly policyFile: string };
@@ -91,4 +93,60 @@ export async function readPolicy({ policyFile, ...rest }: PolicyOrigin): Promise
 function policyKeys(origin: DeepReadonly<PolicyConfig>): DeepReadonly<PolicyConfig> {
   const { timeZone, groupsClaim, defaults, clients, groups, labels, tools, rules } = origin;
   return { timeZone, groupsClaim, defaults, clients, groups, labels, tools, rules };
+}
+
+export interface PolicyWatchOptions extends PolicySourceOptions {
+  /** The configuration that `origin` is part of. */
+  readonly loaded: Pick<LoadedConfig, "read" | "reload"> | undefined;
+}
+
+/** Has the policy read again when its file, or the configuration that names it, changes. */
+export class PolicyWatch {
+  readonly source: PolicySource;
+  readonly #options: PolicyWatchOptions;
+  /** What the server started with, so that no change between its reading and the first look is missed. */
+  readonly #read: FileStates;
+  readonly #files = new PolledFiles(() => void this.reload());
+  #isOn = false;
+
+  private constructor(source: PolicySource, read: FileStates, options: PolicyWatchOptions) {
+    this.source = source;
+    this.#read = read;
+    this.#options = options;
+  }
+
+  static async open(options: PolicyWatchOptions): Promise<PolicyWatch> {
+    const read = await filesOf(options.origin, options.loaded?.read);
+    const source = await PolicySource.open(options).catch((error: unknown) => {
+      throw error instanceof PolicyError ? new Error(`the policy cannot be used:\n${error.message}`) : error;
+    });
+    return new PolicyWatch(source, read, options);
+  }
+
+  start(): void {
+    this.#isOn = true;
+    this.#files.look(this.#read);
+  }
+
+  stop(): void {
+    this.#isOn = false;
+    this.#files.stop();
+  }
+
+  reload(): Promise<void> {
+    const { origin, loaded } = this.#options;
+    return this.source.reload(async () => {
+      const again = await loaded?.reload();
+      const next = again?.config.governance ?? origin;
+      const read = await filesOf(next, again?.read);
+      // Also a file that cannot be used yet: it counts as soon as it is repaired.
+      if (this.#isOn) this.#files.look(read);
+      return next;
+    });
+  }
+}
+
+/** Before the policy's file is read. */
+async function filesOf({ policyFile }: PolicyOrigin, ofConfig: FileStates = new Map()): Promise<FileStates> {
+  return policyFile === "" ? ofConfig : new Map([...ofConfig, [policyFile, await fileState(policyFile)]]);
 }

@@ -3,9 +3,9 @@ import type { DeepReadonly } from "../../config/deep-freeze.ts";
 import type { LayerConfig, PolicyConfig } from "../../config/governance-schema.ts";
 import type { Asker } from "../subject.ts";
 import { AskerPolicy } from "./asker-policy.ts";
-import { isGlob, toMatcher } from "./glob.ts";
+import { isGlob, toMatcher } from "./pattern.ts";
 import { Layer } from "./layer.ts";
-import { PolicyError } from "./policy-error.ts";
+import { PolicyError } from "./terms.ts";
 import { type CompiledRule, compileRule, firstLine, looseningByLabel } from "./rule.ts";
 import { type ToolEntry, toToolEntry } from "./tool-entry.ts";
 

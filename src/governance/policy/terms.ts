@@ -70,3 +70,29 @@ export function stricter(a: Confirmation | undefined, b: Confirmation | undefine
   if (a === undefined || b === undefined) return a ?? b;
   return a.by === "client" && b.by === "operator" ? b : a;
 }
+
+/** A policy that cannot be used, with everything that is wrong with it. */
+export class PolicyError extends Error {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join("\n"));
+    this.name = "PolicyError";
+    this.problems = problems;
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const sentAs = new WeakMap<Fields, Fields>();
+
+/** Notes the arguments that a caller sent beside those that rules see as `args`, where both differ. */
+export function withSent(args: Fields, sent: Fields): Fields {
+  if (args !== sent) sentAs.set(args, sent);
+  return args;
+}
+
+/** What rules see as `sent`. */
+export function sentOf(args: Fields): Fields {
+  return sentAs.get(args) ?? args;
+}

@@ -1,6 +1,8 @@
-import type { CallId, SettlingStore } from "../ledger/store.ts";
+import type { CallId, SettlingStore, Settlement } from "../ledger/store.ts";
 import type { Draft } from "../ledger/row.ts";
 import type { Counter } from "../policy/terms.ts";
+import type { LedgerKeys } from "../ledger/keys.ts";
+import { isSealed, rowOfDead, type Start } from "./admit-batch.ts";
 
 export type LimitName = "callsPerMinute" | "callsPerDay" | "concurrency" | "monthlyBudget";
 
@@ -49,4 +51,13 @@ export interface GovernanceStore extends SettlingStore {
    */
   admit(batch: readonly AdmitRequest[]): Promise<readonly Admission[]>;
   usage(counters: readonly Counter[]): Promise<readonly Used[]>;
+}
+
+/**
+ * How a call of a dead process ends: with the row that it left, and the cost that was reserved. One without a row had not
+ * begun to run. A start that this server's key did not seal puts nothing into the ledger.
+ */
+export function settlementOfDead(keys: LedgerKeys, start: Start): Settlement {
+  const draft = isSealed(keys, start) ? rowOfDead(start) : undefined;
+  return draft === undefined ? { call: start.call } : { call: start.call, draft, costMicros: start.micros };
 }

@@ -13,7 +13,7 @@ export interface Target {
 
 export interface Admission {
   readonly rule: string;
-  /** Every one was checked. The connection goes to one of these and to nothing else. */
+  /** All of them were checked. The proxy connects to one of these only. */
   readonly addresses: readonly string[];
 }
 
@@ -29,14 +29,14 @@ export function formatTarget(target: Target): string {
 }
 
 /**
- * Decides on one target. A name that no rule allows is not even resolved: the question itself would carry data out.
+ * Decides on one target. A name that no rule allows is not resolved, because a DNS query can leak data.
  * Throws an `EgressRefusal`.
  */
 export async function admit(target: Target, options: AdmissionOptions): Promise<Admission> {
   const rule = options.allow.find(target.host, target.port);
   if (rule === undefined) throw notListed(target, options.allow);
   const addresses = await addressesOf(target, options);
-  // One bad answer refuses all: a mixed answer is how a name is moved to an inner address half-way.
+  // One forbidden address refuses all: DNS rebinding mixes public and private addresses.
   for (const address of addresses) {
     const facts = options.classify(address);
     if (facts === undefined || options.allow.findOpening(address, { port: target.port, facts }) !== undefined) continue;
@@ -96,7 +96,7 @@ function codeOf(cause: unknown): string {
   return cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "error";
 }
 
-/** The rules of one sandbox, ready to be asked. An empty list allows nothing. */
+/** The rules of one sandbox. An empty list allows nothing. */
 export class AllowList {
   readonly #rules: readonly { readonly rule: HostRule; readonly covers: (host: Host) => boolean }[];
 
@@ -109,7 +109,7 @@ export class AllowList {
     return this.#rules.find(({ rule, covers }) => rule.ports.includes(port) && covers(host))?.rule;
   }
 
-  /** The rule that opens an address which is not public. A name never does: who owns it decides where it points. */
+  /** The rule that allows an address which is not public. A name never does: its owner decides to which address it resolves. */
   findOpening(address: string, options: { port: number; facts: AddressClass }): HostRule | undefined {
     const { port, facts } = options;
     if (facts.openedBy === "nothing") return undefined;

@@ -6,14 +6,14 @@ const SERVER_NAME_EXTENSION = 0;
 // A ClientHello with post-quantum keys is about 2 KiB.
 const MAX_CLIENT_HELLO_BYTES = 16 * 1024;
 
-/** What the first bytes of a tunnel say: the server name of a TLS greeting, `none` without one, `more` when they do not suffice. */
+/** What the first bytes of a tunnel are. `more`: the ClientHello is incomplete. */
 type ClientHello =
   | { readonly kind: "more" }
   | { readonly kind: "not-tls" }
   | { readonly kind: "malformed" }
   | { readonly kind: "tls"; readonly serverName: string | undefined };
 
-/** Reads a ClientHello, also one that is cut into several records. */
+/** Parses a ClientHello, also one in several records. */
 export function readClientHello(bytes: Buffer): ClientHello {
   if (bytes.length === 0) return { kind: "more" };
   if (bytes[0] !== HANDSHAKE_RECORD) return { kind: "not-tls" };
@@ -26,12 +26,12 @@ export function readClientHello(bytes: Buffer): ClientHello {
   try {
     return { kind: "tls", serverName: serverNameOf(new Reader(handshake.subarray(4, 4 + length))) };
   } catch {
-    // A length inside points outside: no TLS library sends that.
+    // A length field exceeds the message.
     return { kind: "malformed" };
   }
 }
 
-/** The payload of all handshake records so far; undefined when something else stands among them. */
+/** The payload of all handshake records so far; undefined when a record is of another type. */
 function joinRecords(bytes: Buffer): Buffer | undefined {
   const parts: Buffer[] = [];
   let at = 0;
@@ -91,7 +91,7 @@ class Reader {
     if (this.#at > this.#bytes.length) throw new RangeError("past the end");
   }
 
-  /** The bytes behind a length of so many bytes. */
+  /** The bytes after a length field of this size. */
   take(lengthSize: number): Buffer {
     const length = this.number(lengthSize);
     const start = this.#at;
@@ -106,8 +106,8 @@ interface ClientHelloFilterOptions {
 }
 
 /**
- * Holds back what the client sends until its TLS greeting is read, then passes everything on untouched. A greeting for another host
- * than the tunnel's goes no further: behind a shared front it would reach a host that nobody allowed.
+ * Buffers the bytes of the client until its ClientHello is complete, then passes all bytes on unchanged. A ClientHello for another
+ * host than the tunnel's is refused: a shared front end would route it to a host that no rule allows.
  */
 export class ClientHelloFilter extends Transform {
   readonly #options: ClientHelloFilterOptions;
@@ -128,7 +128,7 @@ export class ClientHelloFilter extends Transform {
     done();
   }
 
-  /** A client that ends before its greeting is whole gets nothing across. */
+  /** An incomplete ClientHello is dropped. */
   override _flush(done: TransformCallback): void {
     done();
   }

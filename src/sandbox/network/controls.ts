@@ -4,7 +4,7 @@ import { type Dial, dialAddress } from "./dial.ts";
 import { parseHost } from "../../config/hosts/host.ts";
 import { hostHeaderAgrees } from "./request-target.ts";
 
-/** The checks of the proxy, each a function, so that a test can take one away and see its attack succeed. No configuration reaches them. */
+/** The checks of the proxy. A test can replace one to show that its attack succeeds without it. No configuration reaches them. */
 export interface EgressControls {
   readonly classify: (address: string) => AddressClass | undefined;
   readonly dial: Dial;
@@ -19,12 +19,12 @@ export const ALL_CONTROLS: EgressControls = {
   serverNameAgrees: (serverName, { host }) => {
     const parsed = parseHost(serverName);
     if (!("host" in parsed) || parsed.host.kind !== "name") return false;
-    // Whoever connects to a listed address by its number may call the host there by any name.
+    // A target by address is allowed by that address: the server name may be any.
     return host.kind === "address" || parsed.host.name === host.name;
   },
 };
 
-/** What one sandbox may take of the proxy. */
+/** The limits of the proxy. */
 export interface EgressLimits {
   readonly maxHeaderBytes: number;
   readonly maxHeaders: number;
@@ -32,15 +32,15 @@ export interface EgressLimits {
   readonly headerTimeoutMs: number;
   readonly resolveTimeoutMs: number;
   readonly connectTimeoutMs: number;
-  /** A connection on which nothing moves for this long ends. */
+  /** A connection without traffic for this long is closed. */
   readonly idleTimeoutMs: number;
-  /** The same, once the client has said that it sends no more. */
+  /** The same after the client has ended its side. */
   readonly halfClosedTimeoutMs: number;
   /** Per sandbox. */
   readonly maxConnections: number;
   /** Over all sandboxes. */
   readonly maxConnectionsTotal: number;
-  /** Decisions that a door remembers. */
+  /** Decisions that are kept for each sandbox. */
   readonly maxDecisions: number;
 }
 

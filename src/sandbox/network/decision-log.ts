@@ -1,20 +1,20 @@
 import type { Logger } from "../../telemetry/logger.ts";
 
-// A loop inside must not fill the log: each refused target is a line once, and only so many targets are.
+// A program in a loop must not fill the log: each refused target is logged once, up to this number of targets.
 const MAX_TARGETS_LOGGED = 64;
 
-/** One attempt to reach something, as operators and the ledger see it. Nothing of a path, a header or a body is in it. */
+/** One connection attempt, as operators and the ledger see it. It contains no path, header or body. */
 export interface EgressDecision {
   /** Counts up from 1 for each sandbox. An allowed attempt is reported twice with one id: when it opens and when it ends. */
   readonly id: number;
   readonly sandboxId: string;
   /** ISO 8601. */
   readonly time: string;
-  /** Empty when the request did not get so far as to name one. */
+  /** Empty when the request was refused before its target was parsed. */
   readonly host: string;
   readonly port: number;
   readonly allowed: boolean;
-  /** The connection still stands, so the bytes still grow. */
+  /** The connection is open: the byte counts are not final. */
   readonly isOpen: boolean;
   readonly bytesSent: number;
   readonly bytesReceived: number;

@@ -17,7 +17,7 @@ interface DialTo {
 
 export type Dial = (to: DialTo) => Socket;
 
-/** The address is a literal, so nothing is resolved again: a name that changes its mind meanwhile changes nothing. */
+/** Connects to a checked address literal. No name is resolved again, so DNS rebinding has no effect. */
 export const dialAddress: Dial = ({ address, port }) =>
   connect({ host: address, port, allowHalfOpen: true, noDelay: true });
 
@@ -62,7 +62,7 @@ async function settled(socket: Socket, options: { timeoutMs: number; signal: Abo
     };
     options.signal.addEventListener("abort", onAbort, { once: true });
     socket.once("connect", () => done("connected"));
-    // The listener stays, so that an error after the verdict ends in nothing worse than a closed socket.
+    // Not `once`: a later error without a listener would end the process.
     socket.on("error", (error) => done("code" in error && typeof error.code === "string" ? error.code : "error"));
   });
 }
@@ -70,8 +70,8 @@ async function settled(socket: Socket, options: { timeoutMs: number; signal: Abo
 export type ResolveName = (name: string) => Promise<readonly string[]>;
 
 /**
- * Asks the hosts file, then DNS for both families. Node's own `lookup` is not used: it blocks one of four threads that all file work
- * shares, so a sandbox with a slow name server could stop the whole server.
+ * Reads the hosts file, then queries DNS for both families. It does not use Node's `lookup`, which blocks one of the four threads that
+ * also do file I/O: a sandbox with a slow name server could stall the server.
  */
 export function createResolver(options: { timeoutMs: number; servers?: readonly string[] }): ResolveName {
   const dns = new Resolver({ timeout: options.timeoutMs, tries: 2 });
@@ -91,7 +91,7 @@ async function fromHostsFile(name: string): Promise<readonly string[]> {
     if ((await stat(HOSTS_FILE)).size > MAX_HOSTS_BYTES) return [];
     return parseHostsFile(await readFile(HOSTS_FILE, "utf8"), name);
   } catch {
-    // Without the file, DNS alone answers.
+    // There is no hosts file.
     return [];
   }
 }

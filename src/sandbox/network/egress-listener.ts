@@ -8,19 +8,6 @@ import type { EgressLimits } from "./controls.ts";
 import { EgressRefusal, toRawResponse } from "./refusal.ts";
 import { serveTunnel } from "./tunnel.ts";
 
-/** The only way out of one sandbox. Who can connect to the socket is that sandbox. */
-export interface EgressListener {
-  readonly socketPath: string;
-  readonly bytesSent: number;
-  readonly bytesReceived: number;
-  /** Connections to the outside that stand now. */
-  readonly openConnections: number;
-  /** The last ones, oldest first. */
-  decisions(): readonly EgressDecision[];
-  /** Ends every connection and removes the socket. May be called twice. */
-  close(): Promise<void>;
-}
-
 interface ListenerOptions {
   readonly folder: string;
   readonly ownerUid: number | undefined;
@@ -30,13 +17,8 @@ interface ListenerOptions {
   readonly onClosed: (listener: EgressListener) => void;
 }
 
-export async function openListener(options: ListenerOptions): Promise<EgressListener> {
-  const listener = new ProxyListener(options);
-  await listener.listen();
-  return listener;
-}
-
-class ProxyListener implements EgressListener {
+/** The egress endpoint of one sandbox: only that sandbox can connect to its socket. */
+export class EgressListener {
   readonly #options: ListenerOptions;
   readonly #server: Server;
   readonly #scope: ExchangeScope;
@@ -47,6 +29,13 @@ class ProxyListener implements EgressListener {
   #socket: ListenerSocket | undefined;
   #endedSent = 0;
   #endedReceived = 0;
+
+  static async open(options: ListenerOptions): Promise<EgressListener> {
+    const listener = new EgressListener(options);
+    const { folder, ownerUid } = options;
+    listener.#socket = await listenOnSocket(listener.#server, { folder, ownerUid });
+    return listener;
+  }
 
   constructor(options: ListenerOptions) {
     this.#options = options;
@@ -70,22 +59,20 @@ class ProxyListener implements EgressListener {
     return [...this.#exchanges].reduce((sum, { upstream }) => sum + upstream.bytesRead, this.#endedReceived);
   }
 
+  /** Open connections to upstream servers. */
   get openConnections(): number {
     return this.#exchanges.size;
   }
 
+  /** The last decisions, oldest first. */
   decisions(): readonly EgressDecision[] {
     return this.#options.decisions.list();
   }
 
-  async listen(): Promise<void> {
-    const { folder, ownerUid } = this.#options;
-    this.#socket = await listenOnSocket(this.#server, { folder, ownerUid });
-  }
-
+  /** Ends every connection and removes the socket. May be called twice. */
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
-    this.#closing.abort(new Error("the door is closed"));
+    this.#closing.abort(new Error("the egress listener is closed"));
     this.#server.close();
     for (const { upstream } of this.#exchanges) upstream.destroy();
     for (const client of this.#clients) client.destroy();
@@ -100,13 +87,13 @@ class ProxyListener implements EgressListener {
       requireHostHeader: true,
       maxHeaderSize: limits.maxHeaderBytes,
       headersTimeout: limits.headerTimeoutMs,
-      // Bodies may take long; the idle time-out ends those that stand still.
+      // A body may take long; the idle time-out closes connections without traffic.
       requestTimeout: 0,
       connectionsCheckingInterval: Math.min(1000, limits.headerTimeoutMs),
     });
     server.maxConnections = limits.maxConnections;
     server.maxRequestsPerSocket = 1;
-    // Without a limit of its own Node would drop the headers past it in silence; ours refuses them.
+    // Node would drop headers above its limit without an error; `forwardRequest` refuses the request.
     server.maxHeadersCount = 0;
     server.on("connection", (client) => this.#onConnection(client));
     server.on("drop", () => {
@@ -130,11 +117,11 @@ class ProxyListener implements EgressListener {
     const { idleTimeoutMs, connectTimeoutMs, resolveTimeoutMs } = this.#options.limits;
     this.#clients.add(client);
     client.once("close", () => this.#clients.delete(client));
-    // Later than the time-outs of the other side, so that their answer still arrives.
+    // Longer than the time-outs of the upstream side, so that their error answer still arrives.
     client.setTimeout(idleTimeoutMs + connectTimeoutMs + resolveTimeoutMs + 1000, () => client.destroy());
   }
 
-  /** One request per connection: what stands behind it can be no second one that the checks did not see. */
+  /** One request per connection: bytes after it can never be parsed as a second request without the checks. */
   #isFirst(client: Socket): boolean {
     if (this.#served.has(client)) return false;
     this.#served.add(client);

@@ -4,19 +4,18 @@ import { AllowList } from "./admission.ts";
 import { type HostRule, parseAllowRule, type PresetName } from "../../config/hosts/allow-rule.ts";
 import { ALL_CONTROLS, type EgressControls, DEFAULT_LIMITS, type EgressLimits } from "./controls.ts";
 import { DecisionLog, type EgressDecision } from "./decision-log.ts";
-import { type EgressListener, openListener } from "./egress-listener.ts";
+import { EgressListener } from "./egress-listener.ts";
 import { createResolver, type ResolveName } from "./dial.ts";
 
 const NO_PROXY = "localhost,127.0.0.1,::1";
 
 export interface EgressOptions {
   readonly logger: Logger;
-  /** For the sockets. Made with mode 0700; 0711 once a socket is given to another user. */
+  /** For the sockets. Its mode is 0700, and 0711 when a socket belongs to another user. */
   readonly folder: string;
-  /** The rules behind `pip` and `npm` in a list. Without it, lists with a preset are refused. */
+  /** Resolves the presets `pip` and `npm`. Without it, a list with a preset is refused. */
   readonly presetHosts?: (preset: PresetName) => Promise<readonly string[]>;
   readonly resolve?: ResolveName;
-  /** Milliseconds since the epoch, for records. */
   readonly clock?: () => number;
   readonly limits?: Partial<EgressLimits>;
   readonly controls?: Partial<EgressControls>;
@@ -24,20 +23,20 @@ export interface EgressOptions {
 
 export interface EgressListenerOptions {
   readonly sandboxId: string;
-  /** Entries of `network.allow`. None: the door refuses everything. */
+  /** Entries of `network.allow`. None: every request is refused. */
   readonly allow: readonly string[];
-  /** The user that runs the sandbox. Default: the server's own. */
+  /** The user of the sandbox. Default: the server's user. */
   readonly ownerUid?: number;
   readonly onDecision?: (decision: EgressDecision) => void;
 }
 
 export interface Egress {
   open(options: EgressListenerOptions): Promise<EgressListener>;
-  /** Closes every door. */
+  /** Closes every listener. */
   close(): Promise<void>;
 }
 
-/** The proxy outside the sandboxes: one door for each, and nothing passes that its list does not allow. */
+/** The egress proxy: one listener for each sandbox, which connects only to targets that the sandbox's list allows. */
 export function createEgress(options: EgressOptions): Egress {
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const controls = { ...ALL_CONTROLS, ...options.controls };
@@ -59,7 +58,7 @@ export function createEgress(options: EgressOptions): Egress {
       const logger = options.logger.child({ sandbox: sandboxId });
       const decisions = new DecisionLog({ sandboxId, maxDecisions, clock, logger, onDecision });
       const admission = { allow: new AllowList(rules), resolve, resolveTimeoutMs, classify: controls.classify };
-      const listener = await openListener({
+      const listener = await EgressListener.open({
         folder: options.folder,
         ownerUid,
         limits,
@@ -86,7 +85,7 @@ async function readRules(
       rules.push(rule);
       continue;
     }
-    if (presetHosts === undefined) throw new OwlError("internal", `the preset ${rule.preset} is not wired up`);
+    if (presetHosts === undefined) throw new OwlError("internal", `the preset ${rule.preset} has no resolver`);
     const entries = (await presetHosts(rule.preset)).map(parseAllowRule);
     rules.push(...entries.filter((entry) => entry.kind !== "preset"));
   }
@@ -94,13 +93,13 @@ async function readRules(
 }
 
 export interface EgressEnvOptions {
-  /** Where the forwarder inside listens. */
+  /** The port of the forwarder inside. */
   readonly port?: number;
-  /** Where the preload for Node lies inside; absent: `fetch` of a Node that knows no proxy variables stays without network. */
+  /** Path inside of the preload for Node; absent: `fetch` has no network on versions of Node without proxy variables. */
   readonly nodePreload?: string;
 }
 
-/** The environment that leads programs inside a sandbox to the proxy. It is a courtesy, not a control: there is no other way out. */
+/** The environment that makes programs inside a sandbox use the proxy. It is not a control: without the proxy they have no network. */
 export function egressEnv(options: EgressEnvOptions = {}): Record<string, string> {
   const { port = 3128, nodePreload } = options;
   const proxy = `http://127.0.0.1:${port}`;
@@ -117,7 +116,7 @@ export function egressEnv(options: EgressEnvOptions = {}): Record<string, string
     npm_config_proxy: proxy,
     npm_config_https_proxy: proxy,
     npm_config_noproxy: NO_PROXY,
-    // Newer Nodes read the variables above when they are told to, but keep to themselves why the proxy refused.
+    // Newer versions of Node can read the variables above, but do not report why the proxy refused a request. The preload does.
     ...(nodePreload === undefined ? { NODE_USE_ENV_PROXY: "1" } : { NODE_OPTIONS: `--require ${nodePreload}` }),
   };
 }

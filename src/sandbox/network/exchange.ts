@@ -8,19 +8,19 @@ import { EgressRefusal } from "./refusal.ts";
 
 const NO_BYTES = { bytesSent: 0, bytesReceived: 0 } as const;
 
-/** What all exchanges of one sandbox share. */
+/** What all exchanges of one sandbox have in common. */
 export interface ExchangeScope {
   readonly admission: AdmissionOptions;
   readonly controls: EgressControls;
   readonly limits: EgressLimits;
   readonly decisions: DecisionLog;
-  /** Takes one of the places that all sandboxes share; undefined when none is left. */
+  /** Takes one of the slots that all sandboxes share; undefined when none is free. */
   readonly takeSlot: () => (() => void) | undefined;
   readonly onOpened: (exchange: Exchange) => void;
   readonly onEnded: (exchange: Exchange) => void;
 }
 
-/** One connection to the outside, with its record. */
+/** One connection to an upstream server, with its record. */
 export class Exchange {
   readonly upstream: Socket;
   readonly #scope: ExchangeScope;
@@ -36,7 +36,7 @@ export class Exchange {
     this.#scope.onOpened(this);
   }
 
-  /** Records that what was allowed turned out to be something else, or failed on the way. */
+  /** Changes the record: the exchange was refused or failed after it was allowed. */
   note(facts: { allowed: boolean; reason: string }): void {
     this.#decision = { ...this.#decision, ...facts };
   }

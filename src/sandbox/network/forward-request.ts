@@ -4,7 +4,7 @@ import { type Exchange, type ExchangeScope, openExchange, recordRefusal } from "
 import { EgressRefusal, phraseOf } from "./refusal.ts";
 import { type HttpTarget, parseAbsoluteTarget, soleHostHeader } from "./request-target.ts";
 
-/** Headers of one connection, not of the message. Host and the framing are written anew. */
+/** Headers of one connection, not of the message. Host and framing headers are written by the proxy. */
 const HOP_BY_HOP = new Set([
   "connection",
   "expect",
@@ -27,7 +27,7 @@ interface ForwardOptions {
   readonly signal: AbortSignal;
 }
 
-/** Serves a plain HTTP request to `http://…`. Never throws: what goes wrong is answered, and the client's connection ends. */
+/** Serves a plain HTTP request to `http://…`. It never rejects: it answers with the failure and closes the client's connection. */
 export async function forwardRequest(options: ForwardOptions): Promise<void> {
   const { response, scope, signal } = options;
   try {
@@ -135,7 +135,7 @@ function passBack(incoming: IncomingMessage, response: ServerResponse): void {
 function endToEnd(message: IncomingMessage): string[] {
   const named = (message.headers.connection ?? "").toLowerCase().split(",");
   const dropped = new Set([...HOP_BY_HOP, ...named.map((name) => name.trim())]);
-  // What `Connection` may not take away: the length, or the framing would change on the way.
+  // `Connection` must not remove the length: that would change the framing.
   dropped.delete("content-length");
   const kept: string[] = [];
   for (let index = 0; index + 1 < message.rawHeaders.length; index += 2) {

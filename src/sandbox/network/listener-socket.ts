@@ -3,14 +3,14 @@ import { type Server, connect } from "node:net";
 import { join, basename, dirname } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
 
-// The longest path that the kernel takes for a unix socket, with its closing NUL.
+// The longest path of a unix socket, without the terminating NUL.
 const MAX_SOCKET_PATH_BYTES = 107;
-// Its real name is given to it when it listens: a socket of that name on which nobody listens is a dead server's.
+// The socket is renamed when it listens: a socket with the final name that refuses connections belongs to a dead server.
 const UNBOUND_NAME = "n";
-/** Made by `mkdtemp`; anything else in the folder is not ours. */
+/** Folders made by `mkdtemp`; other entries are ignored. */
 const SOCKET_FOLDER = /^d-/;
 export const SOCKET_NAME = "s";
-/** A folder without its socket may belong to a server that is about to make it; no server takes this long. */
+/** A folder without its socket may belong to a server that is about to make it. No server takes this long. */
 const MAX_START_MS = 60_000;
 
 export interface ListenerSocket {
@@ -20,8 +20,8 @@ export interface ListenerSocket {
 }
 
 /**
- * Listens on a new unix socket that only `ownerUid` can connect to. Each socket has a folder of its own, closed until the socket's
- * owner and mode are set, so that there is no moment in which another user could connect.
+ * Listens on a new unix socket to which only `ownerUid` can connect. Each socket has its own folder, which is closed until the
+ * socket's owner and mode are set: other users can connect at no time.
  */
 export async function listenOnSocket(
   server: Server,
@@ -50,7 +50,7 @@ export async function listenOnSocket(
   }
 }
 
-/** Others may pass through the folders, and see nothing in them. */
+/** Other users may pass through the folders and cannot list them. */
 async function giveTo(uid: number, paths: { folder: string; own: string; path: string }): Promise<void> {
   try {
     await chown(paths.path, uid, uid);
@@ -70,7 +70,7 @@ async function listen(server: Server, own: string): Promise<void> {
     await listening(server, path);
     return;
   }
-  // The kernel resolves the path through the descriptor, so that the real one may be of any length.
+  // Through a descriptor of the folder, the path of the folder may have any length.
   const directory = await open(own, "r");
   try {
     await listening(server, `/proc/self/fd/${directory.fd}/${UNBOUND_NAME}`);
@@ -89,7 +89,7 @@ async function listening(server: Server, path: string): Promise<void> {
   });
 }
 
-/** Removes the doors of servers that were killed. Those of living servers answer, and stay. */
+/** Removes the sockets of servers that were killed. Sockets of live servers accept connections and are kept. */
 export async function removeDeadListeners(folder: string): Promise<number> {
   let removed = 0;
   for (const name of await readdir(folder).catch(() => [])) {
@@ -108,9 +108,9 @@ async function isDeadListener(own: string): Promise<boolean> {
   return Date.now() - mtimeMs > MAX_START_MS;
 }
 
-/** `dead` only when the kernel says that nobody listens: every doubt counts as alive. */
+/** `dead` only when the kernel refuses the connection. Any other failure counts as alive. */
 export async function probeSocket(path: string): Promise<"alive" | "dead" | "missing"> {
-  // Through a descriptor of the folder: the kernel takes only short paths for sockets.
+  // Through a descriptor of the folder: the path of a socket has a maximum length.
   const folder = await open(dirname(path), "r").catch(() => undefined);
   if (folder === undefined) return "missing";
   try {

@@ -7,9 +7,9 @@ import { promisify } from "node:util";
 
 const SYSTEM_FILES = ["/etc/xdg/pip/pip.conf", "/etc/pip.conf"];
 const KEYS = ["index-url", "extra-index-url", "find-links"] as const;
-const TIMEOUT_MS = 20_000;
+const TOOL_TIMEOUT_MS = 20_000;
 
-/** What a preset stands for on this machine. No host is built in: they come from the tools' configuration or the tools themselves. */
+/** The hosts of a preset on this machine, from the tools' configuration or from the tools themselves. No host is built in. */
 export async function readPreset(preset: PresetName, sources: ToolSources): Promise<PackageIndex> {
   switch (preset) {
     case "pip":
@@ -19,12 +19,12 @@ export async function readPreset(preset: PresetName, sources: ToolSources): Prom
   }
 }
 
-/** The rules alone, as `network.allow` would list them. */
+/** Only the rules, as entries of `network.allow`. */
 export async function presetHosts(preset: PresetName, sources: ToolSources): Promise<readonly string[]> {
   return (await readPreset(preset, sources)).rules;
 }
 
-/** The registries of npm on this machine: `npm_config_registry`, then its files; without either, npm is asked. */
+/** The registries of npm on this machine: from `npm_config_registry`, from its files, or from `npm config get`. */
 export async function readNpmIndex(sources: ToolSources): Promise<PackageIndex> {
   const values = await npmSettings(sources);
   const registry = toPublicUrl(values.get("registry") ?? (await askNpm(sources)));
@@ -60,7 +60,7 @@ async function npmSettings({ env, homeFolder, systemFiles = [] }: ToolSources): 
   return values;
 }
 
-/** npm's files may name variables, as in `${NPM_HOST}`. */
+/** Expands variables in npm's files, such as `${NPM_HOST}`. */
 function expand(value: string, env: ToolSources["env"]): string {
   const bare = value.replace(/^(["'])(.*)\1$/, "$2");
   return bare.replaceAll(/\$\{([^}]+)\}/g, (text, name: string) => env[name] ?? text);
@@ -71,20 +71,20 @@ async function askNpm(sources: ToolSources): Promise<string> {
   try {
     return await run("npm", ["config", "get", "registry"]);
   } catch {
-    // No npm here: then the configuration must say it.
+    // npm is not installed.
     return "";
   }
 }
 type Key = (typeof KEYS)[number];
 
-// Where pip goes without any configuration is known to pip alone.
+// The default index is built into pip.
 const ASK_PIP = [
   "from pip._internal.models.index import PyPI",
   "print(PyPI.simple_url)",
   "print('https://' + PyPI.file_storage_domain + '/')",
 ].join("\n");
 
-/** The indexes of pip on this machine: its files, then `PIP_…`; without either, the ones that pip itself has built in. */
+/** The indexes of pip on this machine: from its files, from `PIP_…`, or the ones that are built into pip. */
 export async function readPipIndex(sources: ToolSources): Promise<PackageIndex> {
   const values = await pipSettings(sources);
   const builtIn = await askPip(sources);
@@ -109,7 +109,7 @@ async function pipSettings({ env, homeFolder, systemFiles = SYSTEM_FILES }: Tool
   const named = env["PIP_CONFIG_FILE"];
   const files = [...systemFiles, join(homeFolder, ".pip", "pip.conf"), join(configHome, "pip", "pip.conf")];
   const values = new Map<string, string>();
-  // A null device there is pip's own way to say: no file at all.
+  // For pip, /dev/null means no file at all.
   for (const file of named === "/dev/null" ? [] : [...files, ...(named === undefined ? [] : [named])]) {
     for (const { section, key, value } of await readIniFile(file)) {
       if (section === "global" || section === "install") values.set(key.replaceAll("_", "-"), value);
@@ -127,30 +127,30 @@ async function askPip(sources: ToolSources): Promise<readonly string[]> {
   try {
     return (await run("python3", ["-c", ASK_PIP])).split("\n").flatMap((line) => toPublicUrl(line) ?? []);
   } catch {
-    // No pip here, or one that is built otherwise: then the configuration must say it.
+    // pip is not installed, or has other internals.
     return [];
   }
 }
 
-/** A package index as the machine's own tools are configured to use it. */
+/** A package index as the tools of this machine are configured to use it. */
 export interface PackageIndex {
   /** Rules for `network.allow`, one for each host and port. */
   readonly rules: readonly string[];
-  /** Tells the same tool inside a sandbox where the index is. */
+  /** Configures the same tool inside a sandbox. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Where a tool's configuration is looked up. The caller reads the environment, this folder does not. */
+/** The sources of a tool's configuration. */
 export interface ToolSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly homeFolder: string;
-  /** Runs a program and gives what it prints. Default: really runs it, for 20 seconds at most. */
+  /** Runs a program and returns its output. For tests. */
   readonly runTool?: (command: string, args: readonly string[]) => Promise<string>;
-  /** Files that hold for every user. Default: the tool's own. */
+  /** Configuration files of the system. Default: those of the tool. */
   readonly systemFiles?: readonly string[];
 }
 
-/** The URL without user, password, query and fragment: a sandbox gets no credentials. Undefined unless it is http or https. */
+/** The URL without user, password, query and fragment: a sandbox must not get credentials. `undefined` unless it is http or https. */
 export function toPublicUrl(text: string): string | undefined {
   try {
     const url = new URL(text.trim());
@@ -176,12 +176,12 @@ export interface IniEntry {
   readonly value: string;
 }
 
-/** The entries of an ini file as pip and npm write it: `key = value`, indented lines continue a value. Empty when there is no such file. */
+/** The entries of an ini file of pip or npm: `key = value`, where indented lines continue a value. Empty without a readable file. */
 export async function readIniFile(path: string): Promise<readonly IniEntry[]> {
   try {
     return parseIni(await readFile(path, "utf8"));
   } catch {
-    // An absent or closed file configures nothing.
+    // The file does not exist or cannot be read.
     return [];
   }
 }
@@ -207,13 +207,19 @@ export function parseIni(text: string): readonly IniEntry[] {
   return entries;
 }
 
-/** What a program prints. It runs at the root of the file system, where no project's own settings lie. */
+/** Runs a program and returns its output. Its folder is the root, which has no settings of a project. */
 export async function runTool(
   command: string,
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<string> {
-  const options = { cwd: "/", env: { ...env }, timeout: TIMEOUT_MS, maxBuffer: 1024 * 1024, encoding: "utf8" } as const;
+  const options = {
+    cwd: "/",
+    env: { ...env },
+    timeout: TOOL_TIMEOUT_MS,
+    maxBuffer: 1024 * 1024,
+    encoding: "utf8",
+  } as const;
   const { stdout } = await promisify(execFile)(command, [...args], options);
   return stdout.trim();
 }

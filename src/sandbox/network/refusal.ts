@@ -1,7 +1,7 @@
-/** Why the proxy did not pass something on. The text goes to the client inside, for a model or a person to act on. */
+/** Why the proxy refused a request. The text is sent to the program inside. */
 export class EgressRefusal extends Error {
   readonly status: RefusalStatus;
-  /** In one or two words, for records and metrics. */
+  /** A short text for records and metrics. */
   readonly reason: string;
 
   constructor(status: RefusalStatus, reason: string, message: string) {
@@ -16,16 +16,13 @@ type RefusalStatus = 400 | 403 | 408 | 431 | 502 | 503 | 504;
 
 const MAX_PHRASE_CHARS = 200;
 
-/**
- * The text beside the status number. Many programs show this and nothing of the body, and of the answer to CONNECT it is
- * often all they show: so it names the rule, up to the first semicolon.
- */
+/** The reason phrase of the status line. Many programs show it and not the body, so it is the text up to the first semicolon. */
 export function phraseOf({ message }: EgressRefusal): string {
   const [rule = ""] = message.split(";", 1);
   return rule.replaceAll(/[^\x20-\x7e]/g, "?").slice(0, MAX_PHRASE_CHARS);
 }
 
-/** A whole HTTP/1.1 answer, for sockets that no HTTP library holds any more. */
+/** A complete HTTP/1.1 answer, for a raw socket. */
 export function toRawResponse(refusal: EgressRefusal): string {
   const body = `${refusal.message}\n`;
   const head = [

@@ -4,18 +4,18 @@ import { formatHost, parseHost } from "../../config/hosts/host.ts";
 import { EgressRefusal } from "./refusal.ts";
 
 export interface HttpTarget extends Target {
-  /** What the origin server is asked for: path and query. */
+  /** Path and query. */
   readonly path: string;
 }
 
-/** `CONNECT host:port`. The port is never guessed. */
+/** `CONNECT host:port`. The port is required. */
 export function parseConnectTarget(text: string): Target {
   const match = /^(\[[^[\]]*\]|[^:[\]]*):([0-9]*)$/.exec(text);
   if (match === null) throw malformed("CONNECT wants host:port");
   return { host: readHost(match[1] ?? ""), port: readPort(match[2] ?? "") };
 }
 
-/** `GET http://host[:port]/path`, the form that clients use towards a proxy. */
+/** `GET http://host[:port]/path`, as clients send it to a proxy. */
 export function parseAbsoluteTarget(text: string): HttpTarget {
   if (/^https:/i.test(text)) throw malformed("https goes through CONNECT, not through a plain request");
   const match = /^http:\/\/([^/?#]*)([/?][^#]*)?$/i.exec(text);
@@ -26,7 +26,7 @@ export function parseAbsoluteTarget(text: string): HttpTarget {
 }
 
 /**
- * The Host header as it was sent, which must be there once at most: Node keeps the first of several, an origin server may take another.
+ * The Host header, which must not be repeated: of several, Node reads the first and an origin server may read another.
  */
 export function soleHostHeader(request: IncomingMessage): string | undefined {
   const values = request.rawHeaders.filter((_, index, all) => index % 2 === 1 && /^host$/i.test(all[index - 1] ?? ""));
@@ -34,7 +34,7 @@ export function soleHostHeader(request: IncomingMessage): string | undefined {
   return values[0];
 }
 
-/** Whether the header names the target. A port left out stands for the default, in CONNECT for the target's own. */
+/** Whether the header names the target. Without a port it means the default port, in CONNECT the port of the target. */
 export function hostHeaderAgrees(
   header: string | undefined,
   target: Target & { readonly isConnect: boolean },
@@ -44,7 +44,7 @@ export function hostHeaderAgrees(
     const named = parseAuthority(header, target.isConnect ? target.port : 80);
     return formatHost(named.host) === formatHost(target.host) && named.port === target.port;
   } catch {
-    // A header that is no host names nothing.
+    // The header is not a valid host.
     return false;
   }
 }

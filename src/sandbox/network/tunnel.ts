@@ -6,19 +6,19 @@ import { ClientHelloFilter } from "./client-hello.ts";
 import { EgressRefusal, toRawResponse } from "./refusal.ts";
 import { parseConnectTarget, soleHostHeader } from "./request-target.ts";
 
-// TLS: fatal alert, unrecognized_name. Clients print its name, which says more than a closed connection.
+// TLS: fatal alert, unrecognized_name. Clients print its name.
 const UNRECOGNIZED_NAME_ALERT = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 
 interface TunnelOptions {
   readonly request: IncomingMessage;
   readonly client: Socket;
-  /** What the client sent behind its request, ahead of our answer. */
+  /** Bytes that the client sent after its request. */
   readonly head: Buffer;
   readonly scope: ExchangeScope;
   readonly signal: AbortSignal;
 }
 
-/** Serves CONNECT. Never throws: what goes wrong is answered, and the client's connection ends. */
+/** Serves CONNECT. It never rejects: it answers with the failure and closes the client's connection. */
 export async function serveTunnel(options: TunnelOptions): Promise<void> {
   const { client, head, scope, signal } = options;
   try {
@@ -53,7 +53,7 @@ function readTarget({ request, scope }: TunnelOptions): Target {
   }
 }
 
-/** Pipes both ways, with half-closed connections as TCP has them, until either side is gone. */
+/** Pipes both ways, including half-closed connections, until one side is closed. */
 function join(options: { client: Socket; exchange: Exchange; target: Target; scope: ExchangeScope }): void {
   const { client, exchange, target, scope } = options;
   const { upstream } = exchange;
@@ -74,7 +74,7 @@ function join(options: { client: Socket; exchange: Exchange; target: Target; sco
   upstream.on("timeout", () => upstream.destroy());
   upstream.once("close", () => {
     filter.destroy();
-    // After a clean end the client may still be reading what was sent.
+    // After a clean end the client may still read buffered bytes.
     if (upstream.readableEnded || client.writableEnded) client.destroySoon();
     else client.destroy();
   });

@@ -1,15 +1,15 @@
 import { Duplex, type Readable, type Writable } from "node:stream";
 
-/** Chunks are counted by their bytes, and one of a single byte takes hundreds: a guest may write that way. */
+/** Small: a guest may write single bytes, and a chunk of one byte takes hundreds of bytes of memory. */
 const BUFFERED_BYTES = 4096;
 
-/** The guest's standard input and output as one stream. A guest that is gone ends it; it never fails on its own. */
+/** The guest's stdin and stdout as one stream. It ends with the guest and emits no error of its own. */
 export class GuestStream extends Duplex {
   readonly #input: Writable;
   readonly #output: Readable;
 
   constructor(input: Writable, output: Readable) {
-    // The end of the guest's output is its end: there is nobody left to write to.
+    // The guest has exited when its output ends.
     super({ allowHalfOpen: false, readableHighWaterMark: BUFFERED_BYTES });
     this.#input = input;
     this.#output = output;
@@ -18,7 +18,7 @@ export class GuestStream extends Duplex {
     });
     output.once("end", () => this.push(null));
     output.once("error", () => this.destroy());
-    // What the guest said last is still to be read when nothing can be written any more.
+    // When writing fails, the last output can still be read.
     input.on("error", () => undefined);
   }
 
@@ -27,7 +27,7 @@ export class GuestStream extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    // A broken pipe is told by the end of the stream, and by the cell's exit.
+    // A broken pipe shows as the end of the stream and the exit of the instance.
     this.#input.write(chunk, () => done());
   }
 

@@ -5,25 +5,29 @@ import { randomBytes } from "node:crypto";
 
 const DRAFT = /\.draft-(\d+)-(\d+)$/;
 
-/** A name beside the file that says whose draft it is. */
+/** A name beside the file with the identity of the writing process. */
 export function draftName(file: string): string {
   return `${file}.draft-${process.pid}-${identifyProcess(process.pid)?.startTicks ?? 0}`;
 }
 
-/** Readers see the old text or the new, never a part. */
+/** Atomic: readers see the old content or the new one. */
 export async function replaceFile(file: string, data: string | Buffer, mode: number): Promise<void> {
   const draft = draftName(file);
   await writeFile(draft, data, { mode });
   await rename(draft, file);
 }
 
-/** Removes the drafts of processes that are gone. */
+/** Removes the drafts of dead processes. */
 export async function sweepDrafts(folder: string): Promise<void> {
   for (const name of await readdir(folder).catch(() => [])) {
     const [, pid, startTicks] = DRAFT.exec(name) ?? [];
     if (pid === undefined || identifyProcess(Number(pid))?.startTicks === startTicks) continue;
     await rm(join(folder, name), { force: true });
   }
+}
+
+export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
+  return error instanceof Error && "code" in error && typeof error.code === "string" && codes.includes(error.code);
 }
 
 export async function isThere(path: string): Promise<boolean> {
@@ -34,8 +38,8 @@ export async function isThere(path: string): Promise<boolean> {
 }
 
 /**
- * Removes a folder that programs of a sandbox have filled. To be called when nothing of it runs any more. What can be removed is
- * removed; rejects when anything is left.
+ * Removes a folder that programs of a sandbox have written to, after they have ended. Removes as much as possible and rejects
+ * when anything is left.
  */
 export async function removeTree(folder: string): Promise<void> {
   try {
@@ -46,8 +50,8 @@ export async function removeTree(folder: string): Promise<void> {
 }
 
 /**
- * For folders without rights, and for paths that are longer than the system takes: each folder is given its rights back and moved
- * to the top, so that no path is ever longer than two names.
+ * For folders without permissions, and for paths that are longer than the system accepts: each folder gets its permissions back
+ * and is moved to the top, so that every path has at most two names.
  */
 class FlatRemoval {
   readonly #top: string;
@@ -67,7 +71,7 @@ class FlatRemoval {
       await this.#empty(folder);
       found.push(folder);
     }
-    // The top is the first one, and the last to go.
+    // The top folder was found first and is removed last.
     for (const folder of found.toReversed()) await this.#try(() => rmdir(folder));
     const [first] = this.#errors;
     if (first !== undefined) throw first;
@@ -76,7 +80,7 @@ class FlatRemoval {
   async #empty(folder: Buffer): Promise<void> {
     await chmod(folder, 0o700).catch(() => undefined);
     await this.#try(async () => {
-      // Names are bytes, and need not be text.
+      // As bytes: a name may not be valid UTF-8.
       for (const entry of await readdir(folder, { encoding: "buffer", withFileTypes: true })) {
         const path = Buffer.concat([folder, Buffer.from("/"), entry.name]);
         await this.#try(() => (entry.isDirectory() ? this.#raise(path) : unlink(path)));
@@ -84,7 +88,7 @@ class FlatRemoval {
     });
   }
 
-  /** A folder that is moved must be writable itself. */
+  /** A folder must be writable to be moved. */
   async #raise(folder: Buffer): Promise<void> {
     await chmod(folder, 0o700).catch(() => undefined);
     this.#raised += 1;

@@ -2,27 +2,28 @@ import { readlinkSync } from "node:fs";
 import { realpath, stat, lstat, readFile, chmod, mkdir, writeFile } from "node:fs/promises";
 import { posix, join } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
+import { hasCode } from "./host-files.ts";
 import type { OpenedPath, Volume } from "./runtime.ts";
 
-/** Where the guest and its drivers are inside. */
+/** Path of the guest and its drivers inside. */
 export const GUEST_FOLDER = "/opt/owlclaw";
-/** Where Node is when a container or a machine gets the server's own. */
+/** Path of the server's Node inside a container or a machine. */
 export const NODE_FOLDER = "/opt/owlclaw-node";
-/** Where the egress proxy's socket is inside. */
+/** Path of the egress proxy's socket inside. */
 export const EGRESS_SOCKET = "/run/owlclaw/egress.sock";
 
-/** What takes the socket's place where it cannot be mounted. */
+/** The relay program and its port, where the socket cannot be mounted. */
 export const EGRESS_RELAY: readonly string[] = [`${GUEST_FOLDER}/egress-relay.mjs`, "3128"];
 
-/** Something of the host beyond the system tree that is visible in a cell. */
+/** A path of the host outside the system tree that is mounted in an instance. */
 export interface InstanceMount {
   readonly hostPath: string;
   readonly guestPath: string;
   readonly kind: "folder" | "file";
   readonly isReadOnly: boolean;
-  /** The cell acts as this owner in it: files it writes belong to the volume's owner. Only a privileged server can map. */
+  /** The instance's user is mapped to this owner. Only a privileged server can map users. */
   readonly owner?: { readonly uid: number; readonly gid: number };
-  /** What the server opened, where it did: to be mounted in place of whatever has the name now. */
+  /** What the server opened: it is mounted even if another file has the name now. */
   readonly opened?: OpenedPath;
 }
 
@@ -47,11 +48,11 @@ interface VolumeSurroundings {
   readonly volumes: readonly Volume[];
   readonly workspacePath: string;
   readonly dataFolder: string;
-  /** An empty file and an empty folder of the server's own, which take the place of secrets. */
+  /** An empty file and an empty folder, which are mounted over secrets. */
   readonly empty: EmptyPaths;
 }
 
-/** Volumes as the operator configured them, resolved; a mount point that the sandbox itself could redirect is refused. */
+/** The configured volumes with resolved paths. Rejects a mount point that a sandbox could redirect by a link. */
 export async function volumeMounts(options: VolumeSurroundings): Promise<InstanceMount[]> {
   const mounts: InstanceMount[] = [];
   for (const volume of options.volumes) {
@@ -64,7 +65,7 @@ export async function volumeMounts(options: VolumeSurroundings): Promise<Instanc
   return mounts;
 }
 
-/** Mounts over parts of a volume: what the server trusts is read-only, and the folders above it cannot be renamed. */
+/** Mounts over parts of a volume: files that the server trusts are read-only, and the folders above them cannot be renamed. */
 function protections(
   { protectedPaths = [] }: Volume,
   {
@@ -75,9 +76,9 @@ function protections(
     Pick<VolumeSurroundings, "empty"> & { readonly owner: InstanceMount["owner"] | undefined },
 ): readonly InstanceMount[] {
   return protectedPaths.map(({ relativePath, kind, access, opened }) => {
-    const probe = { guestPath: posix.join(guestPath, relativePath), kind, isReadOnly: access !== "pinned" };
-    if (access === "hidden") return { ...probe, hostPath: empty[kind] };
-    return { ...probe, hostPath: readlinkSync(opened.procPath), opened, ...(owner !== undefined && { owner }) };
+    const mount = { guestPath: posix.join(guestPath, relativePath), kind, isReadOnly: access !== "pinned" };
+    if (access === "hidden") return { ...mount, hostPath: empty[kind] };
+    return { ...mount, hostPath: readlinkSync(opened.procPath), opened, ...(owner !== undefined && { owner }) };
   });
 }
 
@@ -114,8 +115,8 @@ function overlaps(a: string, b: string): boolean {
 }
 
 /**
- * Compares what a process sees with what the server opened. The folders were mounted by name or by descriptor, and a program
- * on this machine that may write above them could have exchanged a name in that moment.
+ * Compares the mounts of a process with what the server opened: a program on the host with write access above a folder could
+ * have replaced it while it was mounted by name.
  */
 export async function checkMounts(pid: number, mounts: readonly InstanceMount[]): Promise<void> {
   const opened = mounts.filter((mount) => mount.opened !== undefined);
@@ -136,7 +137,7 @@ export async function checkMounts(pid: number, mounts: readonly InstanceMount[])
   }
 }
 
-/** The options of each mount point; the last mount on a point is the one that counts. */
+/** The options of each mount point; of several mounts on a point the last one counts. */
 function mountPoints(mountinfo: string): ReadonlyMap<string, readonly string[]> {
   const points = mountinfo.split("\n").map((line): [string, readonly string[]] => {
     const [, , , , point = "", options = ""] = line.split(" ");
@@ -148,7 +149,7 @@ function mountPoints(mountinfo: string): ReadonlyMap<string, readonly string[]> 
   return new Map(points);
 }
 
-/** What is shown in the place of a secret. */
+/** What is mounted over a secret. */
 export interface EmptyPaths {
   readonly file: string;
   readonly folder: string;
@@ -158,9 +159,9 @@ export async function provideEmptyPaths(stateFolder: string): Promise<EmptyPaths
   const folder = join(stateFolder, "empty");
   const paths = { file: join(folder, "file"), folder: join(folder, "folder") };
   await mkdir(paths.folder, { recursive: true });
-  // Never replaced: sandboxes of other servers may have it mounted, and the kernel takes a mount away with its file.
+  // Never replaced: sandboxes of other servers may have it mounted, and the kernel removes a mount with its file.
   await writeFile(paths.file, "", { flag: "wx", mode: 0o444 }).catch((error: unknown) => {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    if (!hasCode(error, "EEXIST")) throw error;
   });
   await chmod(paths.folder, 0o555);
   return paths;

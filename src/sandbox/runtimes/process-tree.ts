@@ -4,7 +4,7 @@ import type { InstanceUsage } from "./runtime.ts";
 const PAGE_BYTES = 4096;
 const MS_PER_TICK = 10;
 
-/** A process and all below it. Those that end meanwhile may be left out. */
+/** A process and its descendants. Processes that exit meanwhile may be missing. */
 export async function processTree(rootPid: number): Promise<readonly number[]> {
   const found: number[] = [];
   const pending = [rootPid];
@@ -15,7 +15,7 @@ export async function processTree(rootPid: number): Promise<readonly number[]> {
   return found;
 }
 
-/** Linux lists them by the thread that started them. */
+/** Linux lists children by the thread that started them. */
 async function childrenOf(pid: number): Promise<number[]> {
   const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
   const lists = await Promise.all(
@@ -29,12 +29,12 @@ async function childrenOf(pid: number): Promise<number[]> {
   );
 }
 
-/** What a process and all below it use, for cells that have no control group; shared pages count more than once. */
+/** What a process and its descendants use, for instances without a control group. Shared pages count more than once. */
 export async function processTreeUsage(rootPid: number): Promise<InstanceUsage> {
   const usage = { memoryBytes: 0, cpuMs: 0, pids: 0 };
   for (const pid of await processTree(rootPid)) {
     const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-    // Ended meanwhile.
+    // It has exited.
     if (stat === "") continue;
     const fields = stat
       .slice(stat.lastIndexOf(")") + 2)

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { access, constants } from "node:fs/promises";
 import { join } from "node:path";
 
-/** The machine's own tools are looked up here alone: what a user puts on his PATH is for sandboxes. */
+/** Tools are looked up only here and not on the PATH of the server's user. */
 export const TOOL_FOLDERS: readonly string[] = [
   "/usr/local/sbin",
   "/usr/local/bin",
@@ -15,7 +15,7 @@ export const TOOL_FOLDERS: readonly string[] = [
 const MAX_OUTPUT_CHARS = 64 * 1024;
 
 interface ToolResult {
-  /** `null` when it was ended by a signal or could not be started. */
+  /** `null` when a signal ended it or it could not be started. */
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -26,11 +26,11 @@ interface ToolCall {
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Ends it early; the result then has no code. */
+  /** Kills it; the result then has no code. */
   readonly signal?: AbortSignal;
 }
 
-/** Runs a tool of the machine with none of the server's environment. It never throws: the result says how it went. */
+/** Runs a tool of the machine without the server's environment. It never rejects. */
 export async function runTool(call: ToolCall): Promise<ToolResult> {
   return await new Promise((resolve) => {
     const child = spawn(call.command, call.args, {

@@ -1,16 +1,16 @@
 import type { Duplex, Readable } from "node:stream";
 import type { OwlError } from "../../errors/owl-error.ts";
 
-/** What one sandbox may use. */
+/** The limits of one sandbox. */
 export interface Resources {
   readonly cpus: number;
   readonly memoryBytes: number;
   readonly maxPids: number;
-  /** For the workspace and `/tmp`, each. */
+  /** For the workspace and for `/tmp`, each. */
   readonly diskBytes: number;
 }
 
-/** Which file or folder it is, whatever its name. */
+/** Identifies a file or folder independent of its name. */
 export interface FileIdentity {
   readonly dev: bigint;
   readonly ino: bigint;
@@ -18,11 +18,11 @@ export interface FileIdentity {
 
 /** A file or folder that the server holds open. */
 export interface OpenedPath extends FileIdentity {
-  /** Leads to what was opened, whatever has its name now; for this process. */
+  /** Leads to the opened file, also when another file has its name; only in this process. */
   readonly procPath: string;
 }
 
-/** A path in a volume that is mounted over itself, and so cannot be renamed or removed from inside. */
+/** A path in a volume that is mounted over itself: it cannot be renamed or removed from inside. */
 interface ProtectedMount {
   readonly relativePath: string;
   readonly kind: "file" | "folder";
@@ -31,50 +31,50 @@ interface ProtectedMount {
   readonly opened: OpenedPath;
 }
 
-/** A folder of the host that is visible inside, as the operator configured it. */
+/** A folder of the host that the configuration mounts inside. */
 export interface Volume {
   readonly hostPath: string;
   readonly guestPath: string;
   readonly isReadOnly: boolean;
-  /** Absent: the folder is found by its name each time. */
+  /** Absent: the folder is opened by its name at each start. */
   readonly opened?: OpenedPath;
-  /** Outermost first. Reading it throws where the volume cannot be protected at the moment. */
+  /** Outermost first. The getter throws while the volume cannot be protected. */
   readonly protectedPaths?: readonly ProtectedMount[];
-  /** A folder of the server's own data that it made for this cell; no configuration can say so. */
+  /** A folder in the data folder that the server made for this instance. No configuration can set this. */
   readonly isOwn?: boolean;
 }
 
-/** What a template adds to what is inside anyway; always read-only. */
+/** What a template adds to the system tree; read-only. */
 export interface TemplateTree {
   readonly folders: ReadonlyArray<{ readonly hostPath: string; readonly guestPath: string }>;
-  /** Folders inside that come first on the PATH. */
+  /** The first folders on the PATH inside. */
   readonly path: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** What a runtime must know to start one isolated place. Nothing in it comes unchecked from a caller. */
+/** What a runtime needs to start one instance. Callers' values in it have been checked. */
 export interface InstanceSpec {
-  /** Unique among all cells of all servers on the machine; letters, digits, `-` and `_`. */
+  /** Unique among all instances of all servers on the machine; letters, digits, `-` and `_`. */
   readonly id: string;
   readonly template: string;
   readonly resources: Resources;
-  /** Folder of the host below the data folder that holds the cell's workspace; the runtime may put an image or a mount there. */
+  /** Folder below the data folder for the workspace; the runtime may put an image or a mount there. */
   readonly folder: string;
-  /** Where the workspace is inside, as in `/workspace`. */
+  /** Path of the workspace inside, such as `/workspace`. */
   readonly workspacePath: string;
   readonly volumes: readonly Volume[];
-  /** The whole environment inside: nothing of the server's own passes. */
+  /** Environment variables inside. */
   readonly env: Readonly<Record<string, string>>;
-  /** What runs inside on the stream in place of the guest, as seen from inside. */
+  /** Runs instead of the guest, with the stream as its stdin and stdout. Paths are those inside. */
   readonly program?: readonly string[];
-  /** Unix socket of the egress proxy on the host, mounted or reached by `egressStream`; absent: no network at all. */
+  /** Unix socket of the egress proxy on the host, mounted or reached by `egressStream`; absent: no network. */
   readonly egressSocket?: string;
 }
 
 export interface InstanceExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** `memory`: the kernel ended something in it for using too much. `disk`: it wrote more than it may, where no disk limit could be set. */
+  /** `memory`: the kernel killed a process in it. `disk`: its workspace was too large where the kernel does not limit it. */
   readonly reason?: "memory" | "disk" | "stopped";
 }
 
@@ -84,36 +84,36 @@ export interface InstanceUsage {
   readonly pids: number;
 }
 
-/** One running isolated place with the guest in it. */
+/** One running bwrap, container or microVM with the guest in it. */
 export interface Instance {
   readonly id: string;
-  /** The engine's own id of it, where it is a container. */
+  /** The engine's id of the container. */
   readonly containerId?: string | undefined;
-  /** The byte stream to the guest: JSON-RPC frames both ways. */
+  /** The byte stream to the guest: frames of `contract/json-rpc.ts` both ways. */
   readonly stream: Duplex;
-  /** To the relay inside, where the egress proxy's socket could not be mounted: frames of `network/relay`. */
+  /** To the relay inside, where the egress socket cannot be mounted: frames of `network/relay`. */
   readonly egressStream?: Duplex | undefined;
-  /** What the guest says about itself, for the log; never trusted, bounded by the reader. */
+  /** The stderr of the guest, for the log. The reader must bound it. */
   readonly diagnostics: Readable;
-  /** When it ends by itself, whoever is in it; absent: never. */
+  /** When the runtime ends it; absent: never. */
   readonly endsAtMs?: number | undefined;
-  /** How it ended. A guest that ended before it was stopped keeps the reason it had. */
+  /** A guest that exited before it was stopped keeps its own reason. */
   readonly exited: Promise<InstanceExit>;
   usage(): Promise<InstanceUsage>;
-  /** Throws when a volume inside is not the folder that was opened. To be called before anything of a caller runs inside. */
+  /** Rejects when a volume inside is not the folder that the server opened. Must be called before code of a caller runs inside. */
   checkMounts?(): Promise<void>;
-  /** Ends everything in it and removes what the runtime made beside the workspace: processes, cgroup, mounts. May be called twice. */
+  /** Ends every process and removes everything but the workspace, such as the control group and mounts. May be called twice. */
   stop(): Promise<void>;
 }
 
-/** One property of the isolation, and whether trying to break it failed as it must. */
+/** One property of the isolation, and whether the attack on it failed. */
 export interface ProbeCheck {
   readonly name: string;
   readonly holds: boolean;
-  /** `limit`: not enforceable for this kind of user; allowed only with `sandbox.limits: best-effort`. */
+  /** A broken `limit` is accepted with `sandbox.limits: best-effort`. */
   readonly severity: "isolation" | "limit";
   readonly detail: string;
-  /** In one short line, what is wrong when it does not hold; checks with the same cause say the same. */
+  /** In one short line; checks with the same cause have the same text. */
   readonly problem?: string;
   readonly fix?: string;
 }
@@ -123,30 +123,30 @@ export interface ProbeReport {
   readonly checks: readonly ProbeCheck[];
 }
 
-/** What keeps places from starting at the moment, where that can pass by itself. */
-export interface RuntimeTrouble {
+/** Why no instance can be started at the moment. It may pass without a restart of the server. */
+export interface RuntimeProblem {
   readonly error: OwlError;
-  /** Where it was met; absent: everywhere. */
+  /** Absent: it affects all templates. */
   readonly template?: string;
-  /** Most templates have what this one lacks in common with it. */
+  /** The template uses the default image, which most templates share. */
   readonly isCommon?: boolean;
 }
 
-/** Starts isolated places. Runtimes differ in nothing else. */
+/** Starts isolated instances. */
 export interface Runtime {
   readonly name: "bubblewrap" | "docker" | "microsandbox";
-  /** How long a place may wait for somebody and still be there for as long as he may have it; absent: for ever. */
+  /** How long an instance may wait in the warm pool; absent: without limit. */
   readonly maxWaitMs?: number | undefined;
-  /** Starts a place and tries to break out of it. Where places start from images, from that of the template. */
+  /** Starts instances and tries to break out of them. Runtimes with images use the image of the template. */
   probe(signal: AbortSignal, template?: string): Promise<ProbeReport>;
-  /** A place that fails in the last steps of its start may still be returned: it then ends at once, and its diagnostics say why. */
+  /** An instance whose start fails in its last steps may be returned: it ends at once, and its diagnostics say why. */
   start(spec: InstanceSpec, signal: AbortSignal): Promise<Instance>;
-  /** Removes the workspace and everything else of a cell that is stopped. Returns whether it is gone; what is not is tried again. */
+  /** Removes everything of a stopped instance, including its workspace. Returns whether it is gone; a failed removal is retried. */
   discard(folder: string): Promise<boolean>;
-  /** Workspaces that could not be removed so far. */
+  /** Number of workspaces whose removal has failed. */
   left?(): number;
-  /** Removes what servers that are dead left behind; touches nothing that is not ours. */
+  /** Removes what dead servers left behind. */
   reap(): Promise<{ readonly removed: readonly string[] }>;
-  trouble?(): RuntimeTrouble | undefined;
+  problem?(): RuntimeProblem | undefined;
   close(): Promise<void>;
 }

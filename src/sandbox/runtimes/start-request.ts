@@ -2,20 +2,20 @@ import type { InstanceSpec, TemplateTree, Resources } from "./runtime.ts";
 import { isAbsolute, relative } from "node:path";
 import { OwlError } from "../../errors/owl-error.ts";
 
-/** The system inside is read-only, so that pip puts packages into the workspace: nothing of the system's can break. */
+/** pip may override its protection of system packages: the system is read-only, so packages go into the workspace. */
 const PACKAGE_ENVIRONMENT = { PIP_BREAK_SYSTEM_PACKAGES: "1", PIP_DISABLE_PIP_VERSION_CHECK: "1" };
 const MAX_SHM_BYTES = 64 * 1024 * 1024;
 const MAX_ID_CHARS = 128;
 
 interface EnvironmentParts {
   readonly template: TemplateTree | undefined;
-  /** Folders inside, between those of the template and that of the workspace. */
+  /** Folders on the PATH, after those of the template and before that of the workspace. */
   readonly path: readonly string[];
-  /** Of the runtime itself. */
+  /** Variables of the runtime. */
   readonly own: Readonly<Record<string, string>>;
 }
 
-/** Everything a program inside can read of an environment: nothing of the server's own. */
+/** The whole environment of programs inside: nothing of the server's environment. */
 export function instanceEnvironment(
   spec: InstanceSpec,
   { template, path, own }: EnvironmentParts,
@@ -37,7 +37,7 @@ export function instanceEnvironment(
   };
 }
 
-/** Memory for `/tmp` and `/dev/shm`: what is written there must leave some for programs. */
+/** Sizes of `/tmp` and `/dev/shm`. Both are in memory, so they get at most half of it. */
 export function temporarySpace({ diskBytes, memoryBytes }: Resources): {
   readonly tmpBytes: number;
   readonly shmBytes: number;
@@ -48,12 +48,12 @@ export function temporarySpace({ diskBytes, memoryBytes }: Resources): {
 
 export interface StartRequest {
   readonly spec: InstanceSpec;
-  /** What runs inside; the guest unless the probe asks for something else. */
+  /** What runs inside; absent: the program of the spec, or the guest. */
   readonly command?: readonly string[];
   readonly signal: AbortSignal;
 }
 
-/** Before anything is made for a cell: what is wrong here is a fault of the server, or an attack on it. */
+/** Checked before anything is made for an instance: an invalid value is a fault of the server or an attack on it. */
 export function checkSpec(
   { id, folder, env }: InstanceSpec,
   { dataFolder, maxIdChars = MAX_ID_CHARS }: { readonly dataFolder: string; readonly maxIdChars?: number },
@@ -68,7 +68,7 @@ export function checkSpec(
   }
 }
 
-/** Nothing else of the machine is ever written, or removed. */
+/** The runtime writes and removes nothing outside the data folder. */
 export function checkBelow(dataFolder: string, folder: string): void {
   if (!isBelow(dataFolder, folder)) throw new OwlError("internal", "a sandbox's folder must lie below the data folder");
 }

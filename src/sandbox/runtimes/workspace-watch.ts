@@ -4,12 +4,12 @@ import { runTool } from "./run-tool.ts";
 
 const INTERVAL_MS = 2000;
 const SCAN_TIMEOUT_MS = 15_000;
-/** What is moved about all the time cannot be measured. An honest program does not do that at each of so many looks. */
+/** A workspace whose folders are moved all the time cannot be measured. An honest program does not do that for this many measurements. */
 const MAX_UNMEASURED = 4;
-/** One file for so many bytes, as ext4 has them: a workspace of 2 GiB holds 131,072. */
+/** One file for this many bytes, as on ext4: a workspace of 2 GiB may have 131,072 files. */
 const BYTES_FOR_EACH_FILE = 16 * 1024;
 const WITH_SERVER = ["setpriv", "--pdeathsig", "KILL", "--"];
-/** Adds up each removed file once, however often it is open. Arguments: the device of the workspace, then folders of descriptors. */
+/** Sums up removed files that are still open, each once. Arguments: the device of the workspace, then folders of descriptors. */
 const SUM_REMOVED = `
 device="$1"; shift
 find -L "$@" -maxdepth 1 -type f -links 0 -printf '%D %i %b\\n' 2>/dev/null |
@@ -18,16 +18,13 @@ find -L "$@" -maxdepth 1 -type f -links 0 -printf '%D %i %b\\n' 2>/dev/null |
 export interface WatchedWorkspace {
   readonly folder: string;
   readonly maxBytes: number;
-  /** The processes of its sandbox, as the host numbers them: files that were removed stay while one of them has them open. */
+  /** The processes of its sandbox, by their ids on the host. A removed file takes space while one of them has it open. */
   readonly processes: () => Promise<readonly number[]>;
 }
 
-/** Where no file system limits a workspace, what it holds is measured now and then: late, but not never. */
+/** Measures workspaces regularly where no file system limits their size. */
 export interface WorkspaceWatch {
-  /**
-   * Calls back once when the workspace holds more than it may, or cannot be measured time after time; returns what ends
-   * the watch.
-   */
+  /** Calls `onExcess` once when the workspace is too large, or repeatedly cannot be measured. Returns a function that ends the watch. */
   watch(workspace: WatchedWorkspace, onExcess: () => void): () => void;
   close(): void;
 }
@@ -39,7 +36,7 @@ export interface WorkspaceSize {
 
 interface WatchOptions {
   readonly intervalMs?: number | undefined;
-  /** What each workspace holds, by folder; what cannot be measured is left out. */
+  /** The size of each workspace, by folder, without those that cannot be measured. */
   readonly measure?: (
     workspaces: readonly WatchedWorkspace[],
     signal: AbortSignal,
@@ -49,7 +46,7 @@ interface WatchOptions {
 interface Watched {
   readonly workspace: WatchedWorkspace;
   readonly onExcess: () => void;
-  /** Looks in a row that gave nothing. */
+  /** Failed measurements in a row. */
   unmeasured: number;
 }
 
@@ -59,7 +56,7 @@ export function createWorkspaceWatch({
 }: WatchOptions = {}): WorkspaceWatch {
   const watched = new Map<string, Watched>();
   const closing = new AbortController();
-  // Each workspace is measured by tools of its own, which all end with the watch.
+  // Each tool that measures a workspace listens to this signal.
   setMaxListeners(0, closing.signal);
   let timer: NodeJS.Timeout | undefined;
 
@@ -104,7 +101,7 @@ function isExcess(watched: Watched, size: WorkspaceSize | undefined): boolean {
   return size.bytes > maxBytes || size.files > maxBytes / BYTES_FOR_EACH_FILE;
 }
 
-/** Each by itself: what one sandbox does to its folders keeps no other workspace from being measured. */
+/** Each by its own tools: one sandbox cannot prevent the measurement of another workspace. */
 async function measureWorkspaces(
   workspaces: readonly WatchedWorkspace[],
   signal: AbortSignal,
@@ -124,8 +121,8 @@ async function measureWorkspaces(
 }
 
 /**
- * `du` walks by descriptors and follows no link: what is inside cannot lead it elsewhere. It ends with the server. Nothing
- * when it gives up, as it does in a folder that is moved while it is there.
+ * `du` walks by descriptors and follows no links, so it stays in the workspace. It is killed with the server. `undefined` when
+ * it fails, as in a folder that is moved meanwhile.
  */
 async function diskUsage(flags: readonly string[], folder: string, signal: AbortSignal): Promise<number | undefined> {
   const [command = "", ...before] = process.getuid?.() === 0 ? WITH_SERVER : READING_EVERYTHING;
@@ -135,7 +132,7 @@ async function diskUsage(flags: readonly string[], folder: string, signal: Abort
   return size === undefined ? undefined : Number(size);
 }
 
-/** An ordinary user is root over the files of that user alone: a folder without rights hides nothing. */
+/** Gives an unprivileged server read access to all of its files, also in folders without permissions. */
 const READING_EVERYTHING = [
   "bwrap",
   "--die-with-parent",
@@ -152,7 +149,7 @@ const READING_EVERYTHING = [
   "--",
 ];
 
-/** What only an open descriptor still holds. Not seen: what is only mapped into memory, or on its way through a socket. */
+/** Removed files that a process still has open. Not found: files that are only mapped into memory or in flight in a socket. */
 async function removedFiles(
   { folder, processes }: WatchedWorkspace,
   signal: AbortSignal,
@@ -166,7 +163,7 @@ async function removedFiles(
     const [bytes = 0, files = 0] = stdout.split(" ").map(Number);
     return { bytes, files };
   } catch {
-    // The workspace or its sandbox has gone meanwhile.
+    // The workspace or its sandbox is gone.
     return undefined;
   }
 }

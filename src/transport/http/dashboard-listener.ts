@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { OwlError } from "../../errors/owl-error.ts";
-import type { DashboardGate } from "./dashboard-gate.ts";
 import { sendJson } from "./exchange-io.ts";
-import { readTarget } from "./request-target.ts";
+import { readTarget, type RequestTarget } from "./request-target.ts";
+import type { DashboardDoor } from "./dashboard-door.ts";
 
 export interface DashboardListener {
   /** Scheme, host and port. */
@@ -50,4 +50,36 @@ function closed(server: Server): Promise<void> {
     server.close(() => resolve());
     server.closeAllConnections();
   });
+}
+
+type Door = Pick<DashboardDoor, "handle">;
+
+/** What stands in the router for the page: its code is loaded when somebody comes. */
+export class DashboardGate {
+  readonly #open: () => Promise<Door>;
+  #door: Promise<Door> | undefined;
+
+  constructor(open: () => Promise<Door>) {
+    this.#open = open;
+  }
+
+  serves(path: string): boolean {
+    return path === "/dashboard" || path.startsWith("/dashboard/");
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse, target: RequestTarget): Promise<void> {
+    const door = await this.#opened();
+    await door.handle(request, response, target);
+  }
+
+  async #opened(): Promise<Door> {
+    const opening = (this.#door ??= this.#open());
+    try {
+      return await opening;
+    } catch (error) {
+      // The next who comes tries again.
+      if (this.#door === opening) this.#door = undefined;
+      throw error;
+    }
+  }
 }

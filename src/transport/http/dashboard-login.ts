@@ -14,7 +14,7 @@ import {
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import type { OperatorActs } from "../../call/operator-acts.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { endedCookie, sessionCookie, sessionKeyOf } from "./dashboard-headers.ts";
+import { endedCookie, sessionCookie, sessionKeyOf } from "./dashboard-guard.ts";
 import { header, sendJson } from "./exchange-io.ts";
 import type { ClientAddresses } from "./client-address.ts";
 import { readBody } from "./read-body.ts";

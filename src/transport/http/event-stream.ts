@@ -1,6 +1,7 @@
 import type { Principal } from "../../auth/principal.ts";
 import { MAX_TIMER_MS } from "../../config/value-rules.ts";
-import { type AnswerSink, onClose } from "./exchange-io.ts";
+import { type AnswerSink, onClose, type HttpExchange } from "./exchange-io.ts";
+import { type JsonRpcMessage, type JsonRpcResponse, serializeMessage } from "../../mcp/json-rpc.ts";
 
 /** A client that reads this much too slowly is cut off: its memory is ours. */
 export const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
@@ -74,4 +75,37 @@ export class EventStream {
 function toText({ event, id, data, retryMs }: ServerEvent): string {
   const head = `${event === undefined ? "" : `event: ${event}\n`}${id === undefined ? "" : `id: ${id}\n`}${retryMs === undefined ? "" : `retry: ${retryMs}\n`}`;
   return `${head}data: ${data}\n\n`;
+}
+
+export interface PlainStreamOptions {
+  readonly keepAliveMs: number;
+  /** Whether the client takes a stream. */
+  readonly canStream: boolean;
+}
+
+/** The answer to a client without session becomes a stream only when something must be said first, and it can be read. */
+export class PlainStream {
+  readonly #exchange: HttpExchange;
+  readonly #options: PlainStreamOptions;
+  #stream: EventStream | undefined;
+
+  constructor(exchange: HttpExchange, options: PlainStreamOptions) {
+    this.#exchange = exchange;
+    this.#options = options;
+  }
+
+  send(message: JsonRpcMessage): void {
+    const { response, principal } = this.#exchange;
+    const { canStream, keepAliveMs } = this.#options;
+    if (!canStream || response.destroyed) return;
+    this.#stream ??= new EventStream(response, { headers: {}, keepAliveMs, reader: principal });
+    this.#stream.send({ event: "message", data: serializeMessage(message) });
+  }
+
+  /** Ends the stream with the answers; says no when there is none and the answers go out as JSON. */
+  finish(answers: readonly JsonRpcResponse[]): boolean {
+    if (this.#stream === undefined) return false;
+    this.#stream.end(answers.map((answer) => ({ event: "message", data: serializeMessage(answer) })));
+    return true;
+  }
 }

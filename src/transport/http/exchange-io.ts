@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { type IncomingMessage, ServerResponse, type OutgoingHttpHeader, type OutgoingHttpHeaders } from "node:http";
 import type { Principal } from "../../auth/principal.ts";
 import { ERROR_KINDS } from "../../errors/kinds.ts";
 import type { OwlError } from "../../errors/owl-error.ts";
@@ -6,6 +6,7 @@ import { Lifeline } from "../../call/lifeline.ts";
 import { type RequestId, toJsonParts } from "../../mcp/json-rpc.ts";
 import { PLAIN_VERSION } from "../../mcp/versions.ts";
 import { errorAnswer } from "../../mcp/wire-error.ts";
+import { traceIdFrom } from "../../mcp/request-observer.ts";
 
 /** What an answer is written to: the connection of a client, or the line of another server that has it. */
 export interface AnswerSink {
@@ -130,4 +131,32 @@ export function lifeOf(response: AnswerSink): Lifeline {
 export function onClose(response: AnswerSink, listener: () => void): void {
   if (response.destroyed) queueMicrotask(listener);
   else response.once("close", listener);
+}
+
+const TRACE_HEADER = "x-trace-id";
+
+type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[];
+
+/**
+ * Tells its trace id with whatever it answers. A header that is set ahead of the others makes Node look at each of them
+ * twice, which takes longer than all that governance looks at: this one goes out together with them.
+ */
+export class TracedResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
+  traceId = "";
+
+  override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
+    // Node answers by itself what it cannot read.
+    this.traceId ||= traceIdFrom(this.req.headers["traceparent"]);
+    if (typeof reason === "string" || Array.isArray(reason) || this.getHeaderNames().length > 0) {
+      this.setHeader(TRACE_HEADER, this.traceId);
+      return typeof reason === "string" ? super.writeHead(status, reason, headers) : super.writeHead(status, reason);
+    }
+    return super.writeHead(status, { [TRACE_HEADER]: this.traceId, ...reason });
+  }
+}
+
+/** From now on the answer says it, however it is sent. */
+export function tellTraceId(response: ServerResponse, traceId: string): void {
+  if (response instanceof TracedResponse) response.traceId = traceId;
+  else response.setHeader(TRACE_HEADER, traceId);
 }

@@ -3,9 +3,9 @@ import { finished, pipeline } from "node:stream/promises";
 import { byteRange } from "../../capability/content.ts";
 import type { OpenFiles } from "../../call/workspace-files.ts";
 import { OwlError } from "../../errors/owl-error.ts";
-import { bytesOfDigest } from "./content-digest.ts";
 import { type HttpExchange, sendJson } from "./exchange-io.ts";
-import { steadyBody } from "./steady-body.ts";
+import { steadyBody } from "./read-body.ts";
+import { createHash } from "node:crypto";
 
 /** What became of a file, while the client cannot know it yet. */
 export interface FileAnswer {
@@ -114,4 +114,32 @@ export async function receiveFile(
   const { sizeBytes, isNew } = await files.write(path, sha256 === undefined ? body : bytesOfDigest(body, sha256));
   const answer = { path, size_bytes: sizeBytes, created: isNew, session_created: files.wasCreated };
   return { bytes: sizeBytes, finish: async () => sendJson(response, isNew ? 201 : 200, answer) };
+}
+
+/** 32 bytes in base64. */
+const SHA_256 = /^sha-256=:([A-Za-z0-9+/]{43}=):$/;
+
+/** What `Content-Digest` (RFC 9530) says of a body, in hexadecimal as `sha256sum` prints it; nothing without the header. */
+export function announcedSha256(header: string | readonly string[] | undefined): string | undefined {
+  if (header === undefined) return undefined;
+  const digests = header.toString().split(",");
+  const base64 = digests.map((each) => SHA_256.exec(each.trim())?.[1]).findLast((found) => found !== undefined);
+  if (base64 !== undefined) return Buffer.from(base64, "base64").toString("hex");
+  throw new OwlError("invalid_request", "Content-Digest has no SHA-256 of the body", {
+    hint: "write it as Content-Digest: sha-256=:BASE64:, or leave it out",
+  });
+}
+
+/** The same bytes. Throws at their end when they are others than were announced. */
+export async function* bytesOfDigest(chunks: AsyncIterable<Uint8Array>, sha256: string): AsyncGenerator<Uint8Array> {
+  const hash = createHash("sha256");
+  for await (const chunk of chunks) {
+    hash.update(chunk);
+    yield chunk;
+  }
+  const found = hash.digest("hex");
+  if (found === sha256) return;
+  throw new OwlError("invalid_request", `the body is not what Content-Digest says: its SHA-256 is ${found}`, {
+    hint: "nothing was written; send the file with its own digest",
+  });
 }

@@ -6,9 +6,8 @@ import type { Duplex } from "node:stream";
 import type { Config } from "../../config/schema.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { ConnectionLimits } from "./connection-limits.ts";
-import { onClose } from "./exchange-io.ts";
+import { onClose, TracedResponse } from "./exchange-io.ts";
 import { startingHandler } from "./starting-handler.ts";
-import { TracedResponse } from "./traced-response.ts";
 import { readTls, type TlsPair, TlsWatcher, toContext } from "./tls.ts";
 import type { CertificateInUse } from "../../operator/health-checks.ts";
 

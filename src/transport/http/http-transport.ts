@@ -5,7 +5,7 @@ import type { Config } from "../../config/schema.ts";
 import type { Ledger } from "../../governance/ledger/ledger.ts";
 import type { OperatorActs } from "../../call/operator-acts.ts";
 import type { Mcp } from "../../mcp/mcp.ts";
-import type { DashboardGate } from "./dashboard-gate.ts";
+import type { DashboardGate } from "./dashboard-listener.ts";
 import { ForwardEndpoint } from "./forward-endpoint.ts";
 import { guardOf } from "./guards.ts";
 import type { HealthDoor } from "./health-routes.ts";

@@ -14,14 +14,13 @@ import {
   sendJson,
   type SessionExchange,
 } from "./exchange-io.ts";
-import { type InvalidItem, itemsOf, refusalOf } from "./incoming-items.ts";
+import { SessionDoor, type SessionRequest, type InvalidItem, itemsOf, refusalOf } from "./session-door.ts";
 import { isModernMessage, ModernEndpoint } from "./modern-endpoint.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
-import { PlainStream } from "./plain-stream.ts";
+import { PlainStream } from "./event-stream.ts";
 import { readBody } from "./read-body.ts";
 import type { RemoteSessions } from "./remote-sessions.ts";
 import { SessionKeeper } from "./session-keeper.ts";
-import { SessionDoor, type SessionRequest } from "./session-door.ts";
 import { Sessions } from "./sessions.ts";
 
 export interface EndpointOptions {

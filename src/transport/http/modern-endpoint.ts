@@ -18,7 +18,7 @@ import {
   sendError,
   sendJson,
 } from "./exchange-io.ts";
-import { PlainStream } from "./plain-stream.ts";
+import { PlainStream } from "./event-stream.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
 
 /** Whether the message, or the header beside it, says that it speaks a revision without handshake. */

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from "node:http";
 import { OwlError } from "../../errors/owl-error.ts";
-import { decodeUtf8 } from "../decode-utf8.ts";
 
 /** The whole body as text. Refuses what is no JSON or too large before it is read, and what is no UTF-8 after. */
 export async function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {
@@ -43,4 +42,55 @@ function assertJson(contentType: string | undefined): void {
     "unsupported_media_type",
     `the body must be application/json, not ${JSON.stringify(type?.slice(0, 64))}`,
   );
+}
+
+const strict = new TextDecoder("utf-8", { fatal: true });
+const lenient = new TextDecoder("utf-8");
+
+/** Throws a parse error that says where the first character is that cannot be read. */
+export function decodeUtf8(bytes: Uint8Array): string {
+  try {
+    return strict.decode(bytes);
+  } catch {
+    const position = Math.max(lenient.decode(bytes).indexOf("\uFFFD"), 0);
+    throw new OwlError("parse_error", `the text is not valid UTF-8 at character ${position}`, { facts: { position } });
+  }
+}
+
+/**
+ * The body as it comes, however long that takes in all; a client that sends nothing for the given time is refused.
+ * Only the client's own silence counts, not the time that the reader takes for what has come.
+ */
+export async function* steadyBody(request: IncomingMessage, stallMs: number): AsyncGenerator<Buffer> {
+  // Leaving the loop early must not close the connection: the answer goes over it.
+  const chunks: AsyncIterator<Buffer> = request.iterator({ destroyOnReturn: false });
+  try {
+    for (;;) {
+      const next = await beforeStall(chunks.next(), stallMs);
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    // Not waited for: while the client is silent, the reader would not come back from its own wait.
+    chunks.return?.().catch(() => undefined);
+  }
+}
+
+async function beforeStall<T>(chunk: Promise<T>, stallMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const stalled = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(stalledError(stallMs)), stallMs);
+  });
+  try {
+    return await Promise.race([chunk, stalled]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function stalledError(stallMs: number): OwlError {
+  return new OwlError("tool_failure", `nothing of the file came for ${stallMs / 1000} seconds`, {
+    facts: { reason: "stalled" },
+    hint: "send the file again without pauses, or raise http.requestTimeoutSeconds",
+  });
 }

@@ -1,8 +1,7 @@
 import type { Authenticator } from "../../auth/authenticator.ts";
 import type { ForwardedRequest } from "../../cluster/forward-receiver.ts";
 import type { SessionMessage } from "../../cluster/forward-message.ts";
-import type { SessionExchange } from "./exchange-io.ts";
-import { RelayedAnswer } from "./relayed-answer.ts";
+import type { SessionExchange, AnswerSink } from "./exchange-io.ts";
 import type { SessionRequest } from "./session-door.ts";
 
 type Serve = (request: SessionRequest, exchange: SessionExchange) => Promise<void>;
@@ -42,5 +41,70 @@ export class RelayedRequests {
       clearInterval(heart);
     }
     return null;
+  }
+}
+
+/** Writes an answer on the line of another server, which has the client. */
+export class RelayedAnswer implements AnswerSink {
+  headersSent = false;
+  destroyed = false;
+  writableEnded = false;
+  /** Resolves when the answer is complete, or nobody is there for it any more. */
+  readonly closed: Promise<void>;
+  readonly #line: ForwardedRequest;
+  readonly #listeners: (() => void)[] = [];
+  #resolveClosed: () => void = () => undefined;
+
+  constructor(line: ForwardedRequest) {
+    this.#line = line;
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+    });
+    if (line.signal.aborted) this.destroy();
+    else line.signal.addEventListener("abort", () => this.destroy(), { once: true });
+  }
+
+  get writableFinished(): boolean {
+    return this.writableEnded;
+  }
+
+  get writableLength(): number {
+    return this.#line.waitingBytes();
+  }
+
+  writeHead(status: number, headers: Readonly<Record<string, string | number>>): void {
+    this.headersSent = true;
+    const texts = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
+    this.#line.tell({ news: "head", status, headers: texts });
+  }
+
+  /** Nothing is held back here. */
+  flushHeaders(): void {}
+
+  write(text: string | Buffer): void {
+    if (!this.destroyed && !this.writableEnded) this.#line.tell({ news: "data", text: text.toString() });
+  }
+
+  end(text?: string | Buffer): void {
+    if (this.destroyed || this.writableEnded) return;
+    if (text !== undefined && text.length > 0) this.write(text);
+    this.writableEnded = true;
+    this.#close();
+  }
+
+  destroy(): void {
+    if (this.destroyed || this.writableEnded) return;
+    this.destroyed = true;
+    this.#close();
+  }
+
+  once(_event: "close", listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  #close(): void {
+    this.#resolveClosed();
+    // As Node does it: whoever ends an answer is done before others hear of it.
+    queueMicrotask(() => this.#listeners.splice(0).forEach((listener) => listener()));
   }
 }

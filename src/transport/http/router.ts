@@ -11,13 +11,11 @@ import type { Mcp } from "../../mcp/mcp.ts";
 import { traceIdFrom } from "../../mcp/request-observer.ts";
 import { SUPPORTED_VERSIONS } from "../../mcp/versions.ts";
 import { OpenRequests } from "../open-requests.ts";
-import { ClientConnections, noConnectionLeft } from "./client-connections.ts";
-import { addCorsHeaders, answerPreflight } from "./cors.ts";
-import { RefusedRequests } from "./refused-requests.ts";
-import { header, type HttpExchange, sendEmpty, sendError, sendJson } from "./exchange-io.ts";
-import type { DashboardGate } from "./dashboard-gate.ts";
+import { ClientConnections, noConnectionLeft } from "./connection-limits.ts";
+import { type HostGuard, addCorsHeaders, answerPreflight } from "./guards.ts";
+import { header, type HttpExchange, sendEmpty, sendError, sendJson, tellTraceId } from "./exchange-io.ts";
+import type { DashboardGate } from "./dashboard-listener.ts";
 import type { ForwardEndpoint } from "./forward-endpoint.ts";
-import type { HostGuard } from "./guards.ts";
 import { type HealthDoor, healthRoutes } from "./health-routes.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
 import { METRICS_PATH, type MetricsDoor, sendMetrics } from "./metrics-route.ts";
@@ -30,7 +28,8 @@ import type { McpEndpoint } from "./mcp-endpoint.ts";
 import { type OperatorSandboxesEndpoint, SANDBOX_PATH, SANDBOXES_PATH } from "./operator-sandboxes.ts";
 import { onlyHeader, readTarget, type RequestTarget } from "./request-target.ts";
 import { FILE_PATH, type SandboxFilesEndpoint } from "./sandbox-files.ts";
-import { tellTraceId } from "./traced-response.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { ClientAddresses } from "./client-address.ts";
 
 export interface RouterOptions {
   readonly mcp: Mcp;
@@ -353,4 +352,41 @@ function methodsOf({ methods }: Route): string {
 
 function labelOf(request: IncomingMessage): string | undefined {
   return header(request, "x-mcp-client-id")?.slice(0, MAX_LABEL_CHARS);
+}
+
+const MAX_PATH_CHARS = 128;
+
+export interface RefusedRequestsOptions {
+  readonly logger: Logger;
+  readonly metrics: Pick<MetricsDoor, "loginsRefused"> | undefined;
+  readonly trustedProxies: readonly string[];
+}
+
+/** Tells of requests that were refused before any call, with the address that they came from. */
+export class RefusedRequests {
+  readonly #options: RefusedRequestsOptions;
+  readonly #addresses: ClientAddresses;
+
+  constructor(options: RefusedRequestsOptions) {
+    this.#options = options;
+    this.#addresses = new ClientAddresses(options.trustedProxies);
+    // A counter that is there from the start lets Prometheus see its first step.
+    options.metrics?.loginsRefused?.add(["token_missing"], 0);
+  }
+
+  add({ kind, message, facts }: OwlError, request: IncomingMessage, traceId: string): void {
+    const { logger, metrics } = this.#options;
+    const { method, url = "" } = request;
+    const [path = ""] = url.slice(0, MAX_PATH_CHARS).split("?");
+    logger.warning("request refused", {
+      kind,
+      reason: message,
+      http_method: method,
+      path,
+      trace_id: traceId,
+      client_address: this.#addresses.of(request),
+    });
+    if (kind === "unauthorized")
+      metrics?.loginsRefused?.add([typeof facts["reason"] === "string" ? facts["reason"] : "other"], 1);
+  }
 }

@@ -6,10 +6,9 @@ import type { GovernedWork } from "../../call/governed-work.ts";
 import { silentConversation } from "../../mcp/conversations/silent.ts";
 import type { Mcp } from "../../mcp/mcp.ts";
 import { PLAIN_VERSION } from "../../mcp/versions.ts";
-import { announcedSha256 } from "./content-digest.ts";
+import { type FileAnswer, receiveFile, sendFile, announcedSha256 } from "./file-answers.ts";
 import { type HttpExchange, lifeOf, sendError } from "./exchange-io.ts";
 import type { OpenFiles, WorkspaceFiles } from "../../call/workspace-files.ts";
-import { type FileAnswer, receiveFile, sendFile } from "./file-answers.ts";
 import { refusalHeaders } from "./quota-headers.ts";
 import type { RequestTarget } from "./request-target.ts";
 

@@ -2,11 +2,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Config } from "../../config/schema.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
 import { traceIdFrom } from "../../mcp/request-observer.ts";
-import { sendError, sendJson } from "./exchange-io.ts";
+import { sendError, sendJson, tellTraceId } from "./exchange-io.ts";
 import { guardOf } from "./guards.ts";
 import type { HttpHandler } from "./http-listener.ts";
 import { readTarget } from "./request-target.ts";
-import { tellTraceId } from "./traced-response.ts";
 
 const LIVE = "/health/live";
 const NOT_READY: ReadonlySet<string> = new Set(["/health", "/health/ready"]);

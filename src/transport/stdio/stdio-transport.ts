@@ -18,11 +18,9 @@ import type { Mcp } from "../../mcp/mcp.ts";
 import { newTraceId } from "../../mcp/request-observer.ts";
 import { hasBatches, isModern, isSupported } from "../../mcp/versions.ts";
 import { errorAnswer } from "../../mcp/wire-error.ts";
-import { decodeUtf8 } from "../decode-utf8.ts";
+import { decodeUtf8 } from "../http/read-body.ts";
 import { OpenRequests } from "../open-requests.ts";
-import { type Line, LineReader } from "./line-reader.ts";
-import { ReadingBrake } from "./reading-brake.ts";
-import { RequestGate } from "./request-gate.ts";
+import { type Line, LineReader, ReadingBrake, RequestGate } from "./line-reader.ts";
 
 export interface StdioTransportOptions {
   readonly mcp: Mcp;

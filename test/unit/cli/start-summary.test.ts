@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { startSummary } from "../../../src/cli/start-summary.ts";
 import { loadConfig } from "../../../src/config/load.ts";
-import type { SandboxHealth } from "../../../src/sandbox/sandbox-health.ts";
+import type { SandboxHealth } from "../../../src/sandbox/sandbox-runtime.ts";
 import { temporaryFolder } from "../config/temporary-folder.ts";
 
 const SECRET = "a-secret-of-at-least-thirty-two-bytes";

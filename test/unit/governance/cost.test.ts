@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { costOf } from "../../../src/governance/cost.ts";
+import { costOf } from "../../../src/governance/quota.ts";
 
 const FREE = { fixed: 0, perSecond: 0, perEgressMb: 0, max: undefined };
 const RAN = { durationMs: 5, egressBytes: 0, isSuspended: false, isFixedDue: true, isLost: false };

@@ -7,10 +7,9 @@ import { policySchema } from "../../../src/config/governance-schema.ts";
 import { Approvals } from "../../../src/governance/approval/approvals.ts";
 import { FloodGuard } from "../../../src/governance/flood-guard.ts";
 import { explain } from "../../../src/governance/explain.ts";
-import { toMatcher } from "../../../src/governance/policy/glob.ts";
+import { toMatcher } from "../../../src/governance/policy/pattern.ts";
 import { Policy } from "../../../src/governance/policy/policy.ts";
-import { readPolicyFile } from "../../../src/governance/policy/read-policy-file.ts";
-import { policyWarnings } from "../../../src/governance/policy/warnings.ts";
+import { readPolicyFile, policyWarnings } from "../../../src/governance/policy/read-policy-file.ts";
 import { FREE, type Subject } from "../../../src/governance/subject.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "owlclaw-policy-"));

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Lease, Used } from "../../../src/governance/store/governance-store.ts";
-import { ToldBudgets } from "../../../src/governance/told-budgets.ts";
+import { ToldBudgets } from "../../../src/governance/budget-alerts.ts";
 import { counter } from "./store/store-lab.ts";
 
 const NOVEMBER = "2026-11";

@@ -5,7 +5,7 @@ import { configSchema } from "../../../src/config/schema.ts";
 import { OwlError } from "../../../src/errors/owl-error.ts";
 import type { Runtime } from "../../../src/sandbox/runtimes/runtime.ts";
 import { Templates } from "../../../src/sandbox/templates.ts";
-import { chooseRuntimes, type Hopeless } from "../../../src/sandbox/choose-runtime.ts";
+import { chooseRuntimes, type FailedRuntimes } from "../../../src/sandbox/choose-runtime.ts";
 import type { OpenRuntime } from "../../../src/sandbox/open-runtime.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 
@@ -171,15 +171,15 @@ describe("the probe starts from an image that is used:", () => {
 test("auto takes an engine that comes later, and does not try again what cannot work here", async () => {
   const fates: Record<string, Fate> = { bubblewrap: "leaks", docker: DOWN, microsandbox: ABSENT };
   const { events, open } = lab(fates);
-  const hopeless: Hopeless = new Map();
-  const failed = chooseRuntimes(parts({}), open, hopeless);
+  const failedRuntimes: FailedRuntimes = new Map();
+  const failed = chooseRuntimes(parts({}), open, failedRuntimes);
   await expect(failed).rejects.toMatchObject({
     message: expect.stringMatching(/: bubblewrap leaks$/) as unknown,
     retryable: true,
   });
   fates["docker"] = "works";
   events.length = 0;
-  expect((await chooseRuntimes(parts({}), open, hopeless)).usual.name).toBe("docker");
+  expect((await chooseRuntimes(parts({}), open, failedRuntimes)).usual.name).toBe("docker");
   expect(events).toEqual(["open docker in passing"]);
 });
 
@@ -196,10 +196,10 @@ test("what keeps a template's runtime from opening is known before anybody needs
   const chosen = await chooseRuntimes(parts({ templates: { science: { image: "science:3" } } }), open);
   const late = chosen.byTemplate.get("science");
   chosen.openAhead();
-  await vi.waitFor(() => expect(late?.trouble?.()).toEqual({ error: DOWN }), 20_000);
+  await vi.waitFor(() => expect(late?.problem?.()).toEqual({ error: DOWN }), 20_000);
   fates["docker"] = "works";
   await vi.runOnlyPendingTimersAsync();
-  expect(late?.trouble?.()).toBeUndefined();
+  expect(late?.problem?.()).toBeUndefined();
   expect(events).toEqual(["open bubblewrap in passing", "open docker", "open docker"]);
   await chosen.close();
   expect(events.slice(3).toSorted()).toEqual(["close bubblewrap", "close docker"]);

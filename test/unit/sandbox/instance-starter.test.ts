@@ -3,7 +3,7 @@ import { duplexPair, PassThrough } from "node:stream";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { ServerConnection } from "../../../guest/connection.ts";
 import { OwlError } from "../../../src/errors/owl-error.ts";
-import type { Instance, InstanceExit, Runtime, RuntimeTrouble } from "../../../src/sandbox/runtimes/runtime.ts";
+import type { Instance, InstanceExit, Runtime, RuntimeProblem } from "../../../src/sandbox/runtimes/runtime.ts";
 import {
   type ConnectedInstance,
   InstanceStarter,
@@ -108,28 +108,28 @@ test("a start that fails is told as it was, also when nothing can be removed aft
 
 describe("trouble of a runtime that only templates use", () => {
   const error = new OwlError("sandbox_unavailable", "no image");
-  const told = (trouble: RuntimeTrouble): unknown => {
-    const shared = makeRuntime({ name: "docker", trouble: () => trouble });
+  const told = (problem: RuntimeProblem): unknown => {
+    const shared = makeRuntime({ name: "docker", problem: () => problem });
     const ofTemplates = new Map([
       ["alpha", shared],
       ["beta", shared],
     ]);
-    return placesOn(makeRuntime({}), ofTemplates).trouble;
+    return placesOn(makeRuntime({}), ofTemplates).problem;
   };
 
   test.each([
     ["has the name of the template that met it", { error, template: "beta" }, "beta"],
     ["also where that one has the usual image", { error, template: "beta", isCommon: true }, "beta"],
     ["is that of the first one where all have it", { error }, "alpha"],
-  ])("%s", (_what, trouble, template) => {
-    expect(told(trouble)).toEqual({ error, template });
+  ])("%s", (_what, problem, template) => {
+    expect(told(problem)).toEqual({ error, template });
   });
 });
 
 test("trouble with the image that most templates have is everybody's", () => {
   const error = new OwlError("sandbox_unavailable", "no image");
   const starter = placesOn(
-    makeRuntime({ name: "docker", trouble: () => ({ error, template: "node", isCommon: true }) }),
+    makeRuntime({ name: "docker", problem: () => ({ error, template: "node", isCommon: true }) }),
   );
-  expect(starter.trouble).toEqual({ error });
+  expect(starter.problem).toEqual({ error });
 });

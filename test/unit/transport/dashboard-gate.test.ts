@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
-import { DashboardGate } from "../../../src/transport/http/dashboard-gate.ts";
+import { DashboardGate } from "../../../src/transport/http/dashboard-listener.ts";
 import { readTarget } from "../../../src/transport/http/request-target.ts";
 
 type Open = ConstructorParameters<typeof DashboardGate>[0];

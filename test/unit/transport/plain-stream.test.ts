@@ -4,8 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import type { Principal } from "../../../src/auth/principal.ts";
 import type { HttpExchange } from "../../../src/transport/http/exchange-io.ts";
-import { MAX_UNREAD_BYTES } from "../../../src/transport/http/event-stream.ts";
-import { PlainStream } from "../../../src/transport/http/plain-stream.ts";
+import { MAX_UNREAD_BYTES, PlainStream } from "../../../src/transport/http/event-stream.ts";
 
 const NOTE = { jsonrpc: "2.0", method: "notifications/message", params: {} } as const;
 const servers = new Set<Server>();

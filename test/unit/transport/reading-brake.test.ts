@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { FloodGuard } from "../../../src/governance/flood-guard.ts";
-import { ReadingBrake } from "../../../src/transport/stdio/reading-brake.ts";
+import { ReadingBrake } from "../../../src/transport/stdio/line-reader.ts";
 
 test("a caller that can be made to wait waits for what it took too much, and never more than a second", () => {
   let nowMs = 0;

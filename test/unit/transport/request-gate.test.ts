@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RequestGate } from "../../../src/transport/stdio/request-gate.ts";
+import { RequestGate } from "../../../src/transport/stdio/line-reader.ts";
 
 /** Tasks that end when told to, in any order. */
 function heldTasks(

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, get, type ServerResponse } from "node:http";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Attachment } from "../../../src/operator/api.ts";
-import { sendAttachment } from "../../../src/transport/http/send-attachment.ts";
+import { sendAttachment } from "../../../src/transport/http/dashboard-api.ts";
 
 let server: ReturnType<typeof createServer>;
 let url = "";

@@ -14,11 +14,12 @@ import {
   type TimelineCount,
   timelineQuery,
   type TimelineSpan,
+  collectStats,
+  toCount,
+  toTimelineCount,
 } from "../query.ts";
-import { type LedgerRow, toDraft } from "../row.ts";
-import { collectStats, toCount, toTimelineCount } from "../stats.ts";
+import { type LedgerRow, toDraft, toRow } from "../row.ts";
 import type { LedgerReader } from "../store.ts";
-import { toRow } from "../stored-row.ts";
 import { type ChainRecord, type ChainSource, verifyChain, type VerifyOptions, type VerifyReport } from "../verify.ts";
 import { APPEND_SOURCE, HEAD_SQL, RECORDS_SQL, ROW_COLUMNS } from "./schema.ts";
 

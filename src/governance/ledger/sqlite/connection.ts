@@ -1,8 +1,8 @@
+import Database from "libsql";
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import Database from "libsql";
-import { OwlError } from "../../../errors/owl-error.ts";
-import { MIGRATIONS } from "./schema.ts";
+import { OwlError, isOwlError } from "../../../errors/owl-error.ts";
+import { COLUMNS } from "../row.ts";
 
 export type SqliteConnection = InstanceType<typeof Database>;
 
@@ -94,5 +94,91 @@ function noLedger(path: string): OwlError {
   return new OwlError("store_unavailable", `there is no ledger at ${path}`, {
     hint: "It is made when a server starts. Name the server's own configuration with --config, or set sandbox.root.",
     retryable: false,
+  });
+}
+
+/** What `PRAGMA user_version` says when all of them have run. New steps go to the end; a step that has shipped stays as it is. */
+export const MIGRATIONS: readonly string[] = [
+  `CREATE TABLE ledger (
+    seq INTEGER PRIMARY KEY,
+    time INTEGER NOT NULL,
+    principal TEXT NOT NULL,
+    label TEXT,
+    transport TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    called_as TEXT NOT NULL,
+    args TEXT NOT NULL,
+    result TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    error_kind TEXT,
+    decision TEXT NOT NULL,
+    rule TEXT NOT NULL,
+    policy_revision TEXT NOT NULL,
+    duration_us INTEGER NOT NULL,
+    cost_micros INTEGER NOT NULL,
+    trace_id TEXT NOT NULL,
+    sandbox TEXT,
+    flags TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    hash TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX ledger_facts ON ledger
+    (time, principal, name, kind, outcome, decision, cost_micros, duration_us, count);
+  CREATE TABLE ledger_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;`,
+  // What calls are admitted by: src/governance/store. In this file, so that one transaction settles and records a call.
+  `CREATE TABLE call_times (key TEXT NOT NULL, at INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (key, at)) STRICT, WITHOUT ROWID;
+  CREATE TABLE call_days (key TEXT NOT NULL, day TEXT NOT NULL, calls INTEGER NOT NULL, spent INTEGER NOT NULL,
+    reserved INTEGER NOT NULL, PRIMARY KEY (key, day)) STRICT, WITHOUT ROWID;
+  CREATE TABLE call_places (key TEXT PRIMARY KEY, running INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE call_starts (call INTEGER PRIMARY KEY, holds TEXT NOT NULL, day TEXT NOT NULL, micros INTEGER NOT NULL,
+    draft TEXT NOT NULL, mac TEXT NOT NULL) STRICT;
+  CREATE TABLE call_servers (id INTEGER PRIMARY KEY AUTOINCREMENT, pid INTEGER NOT NULL, started TEXT NOT NULL,
+    namespace TEXT NOT NULL, beat INTEGER NOT NULL) STRICT;`,
+];
+
+export const ROW_COLUMNS: readonly string[] = [...COLUMNS, "hash"];
+
+export const INSERT_SQL = `INSERT INTO ledger (${ROW_COLUMNS.join(", ")}) VALUES (${ROW_COLUMNS.map(() => "?").join(", ")})`;
+
+/** Goes to the disk and leaves nothing. A value that is put in its own place would not be written. */
+export const TOUCH_SQL = "INSERT INTO ledger_meta VALUES ('touch', ''); DELETE FROM ledger_meta WHERE name = 'touch'";
+
+/** A whole row, as bytes: the library ends the process on a text that is no UTF-8, which is what a flipped bit may make of it. */
+export const WHOLE_ROW = `CAST(json_array(${ROW_COLUMNS.join(", ")}) AS BLOB)`;
+
+/** The row as `encodeRow` writes it, made by the database: one text for each row is twice as fast to read as all its columns. */
+export const RECORDS_SQL = `SELECT seq, CAST(hash AS BLOB), CAST(json_array(${COLUMNS.join(", ")}) AS BLOB) FROM ledger WHERE seq > ? ORDER BY seq LIMIT ?`;
+
+const REASONS: readonly (readonly [RegExp, string, string])[] = [
+  [/SQLITE_FULL|disk is full|ENOSPC/i, "the disk is full", "Free space on the disk of the data folder."],
+  [
+    /SQLITE_READONLY|SQLITE_PERM|SQLITE_CANTOPEN|readonly|EACCES|EROFS|unable to open/i,
+    "it cannot be opened for writing",
+    "Give the server's user the right to write to the file and its folder.",
+  ],
+  [
+    /SQLITE_CORRUPT|SQLITE_NOTADB|malformed|not a database/i,
+    "the file is damaged",
+    "Run `owlclaw mcp-server ledger verify`, then put a backup back or move the file away while the server is stopped.",
+  ],
+  [/SQLITE_BUSY|SQLITE_LOCKED|is locked/i, "another process holds its lock", "Find the process that keeps it locked."],
+];
+
+/** Whether somebody else holds the lock that a write needs. Nothing was done then. */
+export function isLocked(thrown: unknown): boolean {
+  const error = isOwlError(thrown) ? thrown.cause : thrown;
+  return error instanceof Error && "code" in error && error.code === "SQLITE_BUSY";
+}
+
+/** Whatever the database says, as one kind of error that names the cause and the way out. */
+export function storeError(thrown: unknown, path: string): OwlError {
+  if (isOwlError(thrown)) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
+  const [, reason, hint] = REASONS.find(([pattern]) => pattern.test(`${code} ${message}`)) ?? [];
+  return new OwlError("store_unavailable", `the ledger ${path} cannot be used: ${reason ?? message}`, {
+    cause: thrown,
+    ...(hint === undefined ? {} : { hint }),
   });
 }

@@ -18,15 +18,22 @@ import {
   type TimelineCount,
   timelineQuery,
   type TimelineSpan,
+  collectStats,
+  toCount,
+  toTimelineCount,
 } from "../query.ts";
-import type { LedgerRow } from "../row.ts";
-import { toRow } from "../stored-row.ts";
-import { collectStats, toCount, toTimelineCount } from "../stats.ts";
+import { type LedgerRow, toRow } from "../row.ts";
 import type { LedgerReader } from "../store.ts";
 import { type ChainRecord, type ChainSource, verifyChain, type VerifyOptions, type VerifyReport } from "../verify.ts";
-import { openConnection, type SqliteConnection } from "./connection.ts";
-import { MIGRATIONS, RECORDS_SQL, ROW_COLUMNS, WHOLE_ROW } from "./schema.ts";
-import { storeError } from "./store-error.ts";
+import {
+  openConnection,
+  type SqliteConnection,
+  MIGRATIONS,
+  RECORDS_SQL,
+  ROW_COLUMNS,
+  WHOLE_ROW,
+  storeError,
+} from "./connection.ts";
 
 export const SQLITE_DIALECT: SqlDialect = {
   placeholder: () => "?",

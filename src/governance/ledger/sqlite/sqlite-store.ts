@@ -6,10 +6,8 @@ import type { DayShift, LedgerFilter, LedgerStats, Page, TimelineCount, Timeline
 import type { Draft, LedgerRow } from "../row.ts";
 import type { Appended, LedgerStore } from "../store.ts";
 import type { VerifyOptions, VerifyReport } from "../verify.ts";
-import { BUSY_TIMEOUT_MS, type SqliteConnection } from "./connection.ts";
-import { isLocked, storeError } from "./store-error.ts";
-import { SqliteThread } from "./thread.ts";
-import type { ThreadData } from "./thread-messages.ts";
+import { BUSY_TIMEOUT_MS, type SqliteConnection, isLocked, storeError } from "./connection.ts";
+import { SqliteThread, type ThreadData } from "./thread.ts";
 import { WriteAheadLog } from "./write-ahead-log.ts";
 import { SqliteWriter } from "./writer.ts";
 

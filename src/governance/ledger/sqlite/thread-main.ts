@@ -1,8 +1,10 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { loadLedgerKeys } from "../keys.ts";
-import { LongWork } from "./long-work.ts";
-import { storeError } from "./store-error.ts";
-import type { ThreadData, ThreadReply, ThreadRequest } from "./thread-messages.ts";
+import { loadLedgerKeys, type LedgerKeys } from "../keys.ts";
+import { storeError } from "./connection.ts";
+import type { ThreadData, ThreadReply, ThreadRequest, ThreadMethods } from "./thread.ts";
+import type { Cut } from "../checkpoint.ts";
+import { SqliteReader, type SqliteReaderOptions } from "./reader.ts";
+import { SqliteWriter } from "./writer.ts";
 
 type Serve = (...params: readonly never[]) => unknown;
 
@@ -28,6 +30,40 @@ function main({ path, keyFolder, checkpointEvery }: ThreadData): void {
 
 function isServe(value: unknown): value is Serve {
   return typeof value === "function";
+}
+
+interface LongWorkOptions extends SqliteReaderOptions {
+  readonly loadKeys: () => LedgerKeys;
+  readonly checkpointEvery: number;
+}
+
+/** What a ledger needs beside the appends: reading it, cutting its beginning off, emptying its log. */
+class LongWork extends SqliteReader implements ThreadMethods {
+  readonly #options: LongWorkOptions;
+  #writer: SqliteWriter | undefined;
+
+  constructor(options: LongWorkOptions) {
+    super(options);
+    this.#options = options;
+  }
+
+  cut(beforeMs: number): Cut | undefined {
+    return this.#openWriter().cut(beforeMs);
+  }
+
+  emptyLog(): void {
+    this.#openWriter().emptyLog();
+  }
+
+  override async close(): Promise<void> {
+    this.#writer?.close();
+    await super.close();
+  }
+
+  #openWriter(): SqliteWriter {
+    const { path, loadKeys, checkpointEvery } = this.#options;
+    return (this.#writer ??= new SqliteWriter({ path, keys: loadKeys(), checkpointEvery }));
+  }
 }
 
 // oxlint-disable-next-line typescript/no-unsafe-argument -- what the starter of this thread has passed

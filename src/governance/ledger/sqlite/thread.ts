@@ -1,8 +1,11 @@
+import type esbuild from "esbuild";
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { OwlError } from "../../../errors/owl-error.ts";
-import { bundleSource } from "./bundle-source.ts";
-import type { ThreadData, ThreadMethods, ThreadReply, ThreadRequest } from "./thread-messages.ts";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import type { Cut } from "../checkpoint.ts";
+import type { LedgerReader } from "../store.ts";
 
 type Method = keyof ThreadMethods;
 type Params<M extends Method> = Parameters<ThreadMethods[M]>;
@@ -91,4 +94,53 @@ function threadFile(workerData: ThreadData): ConstructorParameters<typeof Worker
   return import.meta.url.endsWith(".ts")
     ? [bundleSource(new URL("./thread-main.ts", import.meta.url)), { workerData, eval: true }]
     : [new URL("./thread-main.js", import.meta.url), { workerData }];
+}
+
+const require = createRequire(import.meta.url);
+let bundled: string | undefined;
+
+/** Where the server runs from its sources, as in tests: a thread has no loader for them, so it gets one compiled text. */
+export function bundleSource(file: URL): string {
+  if (bundled !== undefined) return bundled;
+  // oxlint-disable-next-line typescript/no-unsafe-assignment -- a package of the development set-up, loaded only there
+  const { buildSync }: typeof esbuild = require("esbuild");
+  const { outputFiles } = buildSync({
+    entryPoints: [fileURLToPath(file)],
+    bundle: true,
+    write: false,
+    platform: "node",
+    target: "node20",
+    format: "cjs",
+    external: ["libsql"],
+  });
+  const base = `require = require("node:module").createRequire(${JSON.stringify(import.meta.url)});`;
+  bundled = `${base}\n${outputFiles[0]?.text ?? ""}`;
+  return bundled;
+}
+
+/** What a thread is told when it starts. */
+export interface ThreadData {
+  readonly path: string;
+  readonly keyFolder: string;
+  readonly checkpointEvery: number;
+}
+
+/** The calls that a thread answers: whatever may take long. */
+export interface ThreadMethods extends LedgerReader {
+  cut(beforeMs: number): Promise<Cut | undefined> | Cut | undefined;
+  /** Moves what is in the log to the file, and lets the log begin anew. */
+  emptyLog(): Promise<void> | void;
+}
+
+export interface ThreadRequest {
+  readonly id: number;
+  readonly method: keyof ThreadMethods;
+  readonly params: readonly unknown[];
+}
+
+export interface ThreadReply {
+  readonly id: number;
+  readonly value?: unknown;
+  /** An error's class does not survive the way; what callers need of it does. */
+  readonly failure?: { readonly message: string; readonly hint: string; readonly retryable: boolean };
 }

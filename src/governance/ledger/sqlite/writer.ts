@@ -5,9 +5,16 @@ import type { LedgerKeys } from "../keys.ts";
 import type { LedgerHead } from "../ledger.ts";
 import { type Draft, systemDraft } from "../row.ts";
 import { type Appended, CUT_ROWS } from "../store.ts";
-import { type ConnectionMode, fileIdentity, openConnection, type SqliteConnection } from "./connection.ts";
-import { INSERT_SQL, TOUCH_SQL } from "./schema.ts";
-import { isLocked, storeError } from "./store-error.ts";
+import {
+  type ConnectionMode,
+  fileIdentity,
+  openConnection,
+  type SqliteConnection,
+  INSERT_SQL,
+  TOUCH_SQL,
+  isLocked,
+  storeError,
+} from "./connection.ts";
 
 export interface SqliteWriterOptions {
   readonly path: string;

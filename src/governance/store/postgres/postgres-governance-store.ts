@@ -9,8 +9,7 @@ import {
 } from "../../ledger/postgres/postgres-store.ts";
 import type { CallId, Settled, Settlement, Spending } from "../../ledger/store.ts";
 import type { Database, PostgresClient } from "../../../platform/postgres-database.ts";
-import { Calendar, type Day } from "../calendar.ts";
-import type { Clock } from "../clock.ts";
+import { Calendar, type Day, type Clock } from "../calendar.ts";
 import type { Counter } from "../../policy/terms.ts";
 import {
   admitBatch,
@@ -22,9 +21,14 @@ import {
   toHolds,
   usedBy,
 } from "../admit-batch.ts";
-import type { Admission, AdmitRequest, GovernanceStore, Used } from "../governance-store.ts";
+import {
+  type Admission,
+  type AdmitRequest,
+  type GovernanceStore,
+  type Used,
+  settlementOfDead,
+} from "../governance-store.ts";
 import { type KeyCounts, type Moment, toKeyCounts, WINDOW_MS } from "../key-counts.ts";
-import { settlementOfDead } from "../recovered-calls.ts";
 import { CALL_MIGRATIONS } from "./schema.ts";
 
 const TRIM_MS = 1000;

@@ -4,13 +4,17 @@ import type { SqliteConnection } from "../../ledger/sqlite/connection.ts";
 import { SqliteStore, type SqliteStoreOptions } from "../../ledger/sqlite/sqlite-store.ts";
 import type { CallId, Settled, Settlement } from "../../ledger/store.ts";
 import { identifySelf, isSharerAlive, type SharerIdentity } from "../../../platform/process-identity.ts";
-import { Calendar } from "../calendar.ts";
-import { type Clock, systemClock } from "../clock.ts";
+import { Calendar, type Clock, systemClock } from "../calendar.ts";
 import type { Counter } from "../../policy/terms.ts";
 import { admitBatch, CALLS_PER_PROCESS, keysOf, sealStart, usedBy } from "../admit-batch.ts";
-import type { Admission, AdmitRequest, GovernanceStore, Used } from "../governance-store.ts";
+import {
+  type Admission,
+  type AdmitRequest,
+  type GovernanceStore,
+  type Used,
+  settlementOfDead,
+} from "../governance-store.ts";
 import type { Moment } from "../key-counts.ts";
-import { settlementOfDead } from "../recovered-calls.ts";
 import { CallTables, type Ending } from "./call-tables.ts";
 
 /** A process that cannot be looked at, in another container, is dead when it has not moved for this long. */

@@ -3,8 +3,8 @@ import { Duplex } from "node:stream";
 import { RelayMultiplexer } from "./multiplexer.ts";
 
 /**
- * Runs inside a sandbox whose proxy is out of reach of its file system: `node egress-relay.mjs PORT`. Connections to 127.0.0.1:PORT
- * leave as frames on standard output, and come back on standard input.
+ * Runs inside a sandbox in which the proxy's socket cannot be mounted: `node egress-relay.mjs PORT`. It carries connections to
+ * 127.0.0.1:PORT as frames on stdout and stdin.
  */
 function main(port: number): void {
   const stream = Duplex.from({ readable: process.stdin, writable: process.stdout });

@@ -2,17 +2,17 @@ import { type Socket, connect } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** More connections at once are turned away; the door has a lower limit of its own. */
+/** More concurrent connections are reset; the egress listener has a lower limit. */
 const MAX_CHANNELS = 256;
-/** Whoever sends and never reads would make the answers pile up here. */
+/** Buffered bytes for a peer that does not read. Above it the stream is destroyed. */
 const MAX_UNSENT_BYTES = 32 * 1024 * 1024;
-/** What the other side may make this one do at once, and then in a second; more waits, and with it the other side. */
+/** Rate limit: the peer may cause this much work at once, and then so much a second. More waits, and the peer with it. */
 const BURST_COST = 64 * 1024 * 1024;
 const COST_PER_SECOND = 256 * 1024 * 1024;
 const FRAME_COST = 4096;
-/** So much may be on its way in each direction of one connection before the other side has passed it on. */
+/** Bytes in flight in each direction of one connection. */
 const WINDOW_BYTES = 256 * 1024;
-/** Nothing larger is ever sent; whoever announces more is not one of us. */
+/** The largest payload that is sent; a larger one violates the protocol. */
 const MAX_PAYLOAD_BYTES: number = 64 * 1024;
 const HEADER_BYTES = 9;
 const TYPES = ["hello", "open", "data", "end", "reset", "credit"] as const;
@@ -20,12 +20,12 @@ const NOTHING = Buffer.alloc(0);
 
 interface MultiplexerOptions {
   readonly stream: Duplex;
-  /** Called for each connection that the other side opens; absent: it may not. */
+  /** Called for each connection that the peer opens; absent: the peer may open none. */
   readonly onOpen?: () => Socket;
   readonly onHello?: () => void;
 }
 
-/** Many connections over one stream. What comes is bounded in size, number and pace, whoever sends it. */
+/** Carries many connections over one stream. Frames of the peer are limited in size, number and rate. */
 export class RelayMultiplexer {
   readonly #options: MultiplexerOptions;
   readonly #channels = new Map<number, Channel>();
@@ -38,20 +38,20 @@ export class RelayMultiplexer {
   constructor(options: MultiplexerOptions) {
     this.#options = options;
     options.stream.on("drain", () => this.#hold(false));
-    // Its end is seen by whoever reads.
+    // `run` sees the end of the stream.
     options.stream.on("error", () => undefined);
   }
 
-  /** Reads until the stream ends, and says why it did. */
+  /** Reads until the stream ends. Resolves with the reason. */
   async run(): Promise<string> {
     const { stream } = this.#options;
     try {
       for await (const chunk of stream) {
         if (Buffer.isBuffer(chunk)) await this.#take(chunk);
       }
-      return "the line of the network ended";
+      return "the network stream ended";
     } catch (error) {
-      return error instanceof RelayProtocolError ? error.message : "the line of the network broke";
+      return error instanceof RelayProtocolError ? error.message : "the network stream broke";
     } finally {
       stream.destroy();
       for (const channel of this.#channels.values()) channel.close();
@@ -62,7 +62,7 @@ export class RelayMultiplexer {
     this.#send(encodeFrame("hello", 0));
   }
 
-  /** A connection that came on this side. */
+  /** Carries a connection that was accepted on this side. */
   open(socket: Socket): void {
     this.#lastId += 1;
     this.#send(encodeFrame("open", this.#lastId));
@@ -83,7 +83,7 @@ export class RelayMultiplexer {
     if (frame.type === "open") return this.#accept(frame.channel);
     const channel = this.#channels.get(frame.channel);
     if (channel !== undefined) return channel.receive(frame);
-    // What was on its way when the connection ended is late, and no harm.
+    // Frames of a closed connection may still be in flight.
     if (frame.channel > this.#lastId) throw new RelayProtocolError("bytes for a connection that never was");
   }
 
@@ -106,7 +106,7 @@ export class RelayMultiplexer {
     const { stream } = this.#options;
     if (stream.destroyed || stream.writableEnded) return;
     if (stream.writableLength > MAX_UNSENT_BYTES) {
-      stream.destroy(new RelayProtocolError("nobody reads it"));
+      stream.destroy(new RelayProtocolError("the peer does not read"));
     } else if (!stream.write(frame) && !this.#isFull) {
       this.#hold(true);
     }
@@ -127,13 +127,13 @@ export class RelayMultiplexer {
 
 interface ChannelOptions {
   readonly id: number;
-  /** Half open: each direction ends by itself. */
+  /** Must allow half-open connections. */
   readonly socket: Socket;
   readonly send: (frame: Buffer) => void;
   readonly onClosed: () => void;
 }
 
-/** One connection that is carried over the line: bytes of its socket become frames, and frames bytes. */
+/** One connection of the multiplexer: it turns bytes of a socket into frames, and frames into bytes. */
 class Channel {
   readonly #options: ChannelOptions;
   #maySendBytes = WINDOW_BYTES;
@@ -151,7 +151,7 @@ class Channel {
     socket.on("close", () => this.#finish());
   }
 
-  /** While the line is full, nothing more is read here. */
+  /** Backpressure: stops reading the socket while the stream is full. */
   hold(isHeld: boolean): void {
     this.#isHeld = isHeld;
     this.#flow();
@@ -200,7 +200,7 @@ class Channel {
   #passOn(payload: Buffer): void {
     const { id, socket, send } = this.#options;
     this.#unpassedBytes += payload.length;
-    // One read may go past the end of the window.
+    // One read may exceed the window.
     if (this.#unpassedBytes > WINDOW_BYTES + MAX_PAYLOAD_BYTES)
       throw new RelayProtocolError("more bytes than there is credit for");
     socket.write(payload, () => {
@@ -220,8 +220,8 @@ class Channel {
 }
 
 /**
- * `hello`: the inside listens. `open`: a new connection; only the inside says so, each time with a higher number. `end`: no more
- * bytes this way. `reset`: the connection is over. `credit`: so many bytes were passed on, and as many more may come.
+ * `hello`: the inside listens. `open`: a new connection, which only the inside opens, with increasing ids. `end`: this side sends no
+ * more bytes. `reset`: the connection is closed. `credit`: this many bytes were written, and as many more may be sent.
  */
 type FrameType = (typeof TYPES)[number];
 
@@ -231,10 +231,10 @@ interface Frame {
   readonly payload: Buffer;
 }
 
-/** The other side does not keep to the rules: nothing more is believed of it. */
+/** The peer has violated the protocol. */
 class RelayProtocolError extends Error {
   constructor(reason: string) {
-    super(`the line of the network carries rubbish: ${reason}`);
+    super(`the network stream is malformed: ${reason}`);
     this.name = "BrokenLine";
   }
 }
@@ -259,13 +259,13 @@ function creditOf({ payload }: Frame): number {
   return payload.readUInt32BE(0);
 }
 
-/** Takes bytes as they come; never holds more than one frame that is not whole. */
+/** Splits bytes into frames. It buffers at most one incomplete frame. */
 class FrameSplitter {
   #rest: Buffer = NOTHING;
 
   *split(chunk: Buffer): Generator<Frame> {
     let rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    // What is given out may be used later, so that nothing is copied into it.
+    // Payloads may be used later, so the buffer is not reused.
     this.#rest = NOTHING;
     while (rest.length >= HEADER_BYTES) {
       const type = TYPES[rest.readUInt8(0)];
@@ -282,21 +282,21 @@ class FrameSplitter {
 }
 
 export interface EgressRelay {
-  /** The inside listens: programs there can reach the proxy. Never settles when the line ends before. */
+  /** Resolves when the relay inside listens. Does not settle when the stream ends before. */
   readonly ready: Promise<void>;
-  /** Why it is over. */
+  /** Resolves with the reason when the stream has ended. */
   readonly ended: Promise<string>;
 }
 
 /**
- * Carries a sandbox's connections to its door where the door's socket cannot be mounted, because the sandbox is on another machine
- * or has a kernel of its own. The stream belongs to the sandbox: its door is the only place it leads to.
+ * Carries a sandbox's connections to its egress listener where the listener's socket cannot be mounted, because the sandbox is on
+ * another machine. The stream leads only to the listener of this sandbox.
  */
 export function relayEgress(stream: Duplex, socketPath: string): EgressRelay {
-  let tell: () => void = () => undefined;
+  let resolveReady: () => void = () => undefined;
   const ready = new Promise<void>((resolve) => {
-    tell = resolve;
+    resolveReady = resolve;
   });
   const onOpen = () => connect({ path: socketPath, allowHalfOpen: true });
-  return { ready, ended: new RelayMultiplexer({ stream, onOpen, onHello: () => tell() }).run() };
+  return { ready, ended: new RelayMultiplexer({ stream, onOpen, onHello: () => resolveReady() }).run() };
 }

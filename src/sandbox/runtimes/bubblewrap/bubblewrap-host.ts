@@ -12,25 +12,24 @@ import type { WorkspaceWatch } from "../workspace-watch.ts";
 
 export const NONE_OFF: Controls = new Set();
 
-/** What all cells of one server share. */
+/** What all instances of one server have in common. */
 export interface BubblewrapHost {
   readonly serverId: string;
   readonly dataFolder: string;
-  /** The runtime's own part of the data folder. */
+  /** The runtime's part of the data folder. */
   readonly stateFolder: string;
-  /** This server's own copy of the guest. */
   readonly guestFolder: string;
   readonly guestCopies: GuestCopies;
   readonly empty: EmptyPaths;
   readonly bwrap: string;
   readonly node: Interpreter;
   readonly python: Interpreter | undefined;
-  /** Where the operator names one; the guest finds the system's own by itself. */
+  /** Only when the configuration names one; otherwise the guest looks for the system's browser. */
   readonly browser: Interpreter | undefined;
   readonly templates: Readonly<Record<string, TemplateTree>>;
   readonly seccompFile: string;
   readonly controlGroups: ControlGroupTree | undefined;
-  /** Only root can give a workspace a disk and a user id of its own. */
+  /** Set when the server is root: workspaces then have their own disk and user id. */
   readonly privileges: { readonly images: DiskImages | undefined; readonly uids: UidRange } | undefined;
   readonly workspaceWatch: WorkspaceWatch;
   readonly records: Records;
@@ -39,7 +38,7 @@ export interface BubblewrapHost {
   readonly controlsOff: Controls;
 }
 
-/** The controls that tests switch off one by one, to show that each attack would succeed without them. No setting reaches this. */
+/** Controls that tests switch off one by one, to show that an attack succeeds without them. No configuration reaches this. */
 export type Control =
   | "seccomp"
   | "network"

@@ -4,7 +4,7 @@ import type { Instance, InstanceExit } from "../runtime.ts";
 import { type InstanceMount, checkMounts } from "../instance-mounts.ts";
 import type { BubblewrapHost } from "./bubblewrap-host.ts";
 import { type ControlGroup, endGroups, tryKill } from "./cgroups/limited-groups.ts";
-import { LET_GO_TIMEOUT_MS } from "./disk-image.ts";
+import { DETACH_TIMEOUT_MS } from "./disk-image.ts";
 import { type LaunchedProcess, readBounded } from "./launch.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "../../../platform/process-identity.ts";
 import { processTree, processTreeUsage } from "../process-tree.ts";
@@ -12,7 +12,7 @@ import type { InstanceRecord } from "./records.ts";
 
 const MAX_ERROR_CHARS = 4096;
 const MAX_PAUSE_MS = 20;
-/** How a shell, and bwrap, tell that a program was ended by SIGKILL. */
+/** The exit code of a shell, and of bwrap, for a program that was ended by SIGKILL. */
 const KILLED_CODE = 128 + 9;
 
 export interface LaunchedInstance {
@@ -24,11 +24,11 @@ export interface LaunchedInstance {
 
 export interface BubblewrapInstance extends Instance {
   readonly group: ControlGroup | undefined;
-  /** As the host numbers them. */
+  /** Process ids on the host. */
   processes(): Promise<readonly number[]>;
-  /** After its end, when its groups are gone as well. It never fails: what could not be cleared is in the log. */
+  /** Resolves after its end, when its control groups are removed. It never rejects: failures are logged. */
   readonly cleared: Promise<void>;
-  /** Ends everything in it, without waiting. */
+  /** Kills every process in it, without waiting. */
   end(reason: InstanceExit["reason"]): void;
 }
 
@@ -44,21 +44,19 @@ export async function adoptInstance(host: BubblewrapHost, running: LaunchedInsta
   const initPid = await launched.initPid;
   const init = initPid === undefined ? undefined : identifyProcess(initPid);
   const recorded = init === undefined ? undefined : host.records.writeInstance({ ...record, init });
-  // In this order: the record of an ended cell must not name processes and groups that others may have by then.
+  // In this order: process ids and group names of an ended instance may be reused, so its record must not name them.
   const cleared = Promise.allSettled([ended, recorded])
     .then(async () => await clear(host, running, init))
-    .catch((error: unknown) => host.logger.error("a stopped sandbox was not cleared", { instance: record.id, error }));
+    .catch((error: unknown) => host.logger.error("a stopped sandbox was not cleared", { cell: record.id, error }));
   if (initPid === undefined) {
-    const told = await readBounded(diagnostics, MAX_ERROR_CHARS);
+    const message = await readBounded(diagnostics, MAX_ERROR_CHARS);
     await cleared;
-    throw new OwlError("internal", `the sandbox could not be started: ${told.trim() || "bwrap ended without a word"}`, {
-      hint: "Run `owlclaw mcp-server doctor`: it names what is missing.",
-    });
+    throw notStarted(message.trim());
   }
   await recorded;
 
   const end = (reason: InstanceExit["reason"]): void => {
-    // A guest that fell silent before it was told to had another reason.
+    // A guest whose output ended before had another reason.
     if (!stream.readableEnded) endReason ??= reason;
     child.kill("SIGKILL");
     if (init !== undefined && isAlive(init)) tryKill(init.pid);
@@ -83,6 +81,12 @@ export async function adoptInstance(host: BubblewrapHost, running: LaunchedInsta
   };
 }
 
+function notStarted(message: string): OwlError {
+  return new OwlError("internal", `the sandbox could not be started: ${message || "bwrap ended without a message"}`, {
+    hint: "Run `owlclaw mcp-server doctor`: it names what is missing.",
+  });
+}
+
 async function clear(
   host: BubblewrapHost,
   running: LaunchedInstance,
@@ -90,7 +94,7 @@ async function clear(
 ): Promise<void> {
   const isEnded = running.group === undefined || (await endGroups(running.group.folders));
   if (!isEnded || !(await waitUntilGone(init))) {
-    host.logger.error("a process of a stopped sandbox does not end", { instance: running.record.id });
+    host.logger.error("a process of a stopped sandbox does not end", { cell: running.record.id });
     return;
   }
   await host.records.writeInstance({ ...running.record, groups: [] });
@@ -98,7 +102,7 @@ async function clear(
 
 async function waitUntilGone(init: ProcessIdentity | undefined): Promise<boolean> {
   if (init === undefined) return true;
-  const deadline = performance.now() + LET_GO_TIMEOUT_MS;
+  const deadline = performance.now() + DETACH_TIMEOUT_MS;
   for (let pauseMs = 1; isAlive(init); pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
     if (performance.now() > deadline) return false;
     tryKill(init.pid);

@@ -27,38 +27,38 @@ import { writeOwnEtc } from "./system-tree.ts";
 import { createUidRange } from "./uid-range.ts";
 import { createWorkspaceWatch } from "../workspace-watch.ts";
 
-/** When a server stops, each cell has had its time already: what has not ended by then is left to the next server. */
-const LAST_LOOK_MS = 5000;
+/** At the stop of a server each instance has been stopped already. Control groups that are still in use are left to the next server. */
+const LAST_CLEANUP_MS = 5000;
 
 export interface BubblewrapOptions {
   readonly dataFolder: string;
   readonly logger: Logger;
-  /** Folder of the host with `guest.mjs` and the Python drivers; it is copied, and may change afterwards. */
+  /** Folder of the host with `guest.mjs` and the Python drivers; it is copied. */
   readonly guestFolder: string;
-  /** `required`: cells start only where every limit is kept by the kernel. */
+  /** `required`: instances start only when the kernel enforces every limit. */
   readonly limits: "required" | "best-effort";
   /** Letters, digits, `-` and `_`; unique among all servers on the machine. */
   readonly serverId: string;
-  /** More folders of the host per template; the system's own tree is always there. */
+  /** Folders of the host per template, beside the system's tree. */
   readonly templates?: Readonly<Record<string, TemplateTree>>;
-  /** The Python to show inside; default: the system's, then the first on the search path. */
+  /** The Python to mount inside; default: the system's, then the first on the search path. */
   readonly python?: string;
-  /** Path of the browser to show inside; empty or absent: the system's, if there is one. */
+  /** Path of the browser to mount inside; empty or absent: the system's, if there is one. */
   readonly browser?: string;
-  /** The user's PATH, to find interpreters of version managers. */
+  /** The PATH of the server's user, to find interpreters of version managers. */
   readonly searchPath?: string;
-  /** Leaves the workspaces of dead servers where they are. */
+  /** Does not remove workspaces of dead servers. */
   readonly keepsWorkspaces?: boolean;
-  /** How often the size of a workspace is looked at that has no disk of its own. */
+  /** How often a workspace without its own disk is measured. */
   readonly watchIntervalMs?: number;
 }
 
-/** Cells made by bubblewrap on the host's own kernel and system tree. */
+/** Instances that bubblewrap makes on the host's kernel and system tree. */
 export async function createBubblewrapRuntime(options: BubblewrapOptions): Promise<Runtime> {
   return await assembleRuntime(options, NONE_OFF);
 }
 
-/** The same with controls switched off, for tests alone. */
+/** The same with controls switched off, for tests only. */
 export async function assembleRuntime(options: BubblewrapOptions, controlsOff: Controls): Promise<Runtime> {
   const host = await createHost(options, controlsOff);
   const instances = new Set<Instance>();
@@ -80,7 +80,7 @@ export async function assembleRuntime(options: BubblewrapOptions, controlsOff: C
       return await discardInstance(host, folder);
     },
     left: () => host.folders.left,
-    reap: async () => ({ removed: await reapDeadServers(reaperOptions(host, options)) }),
+    reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
     close: async () => {
       isClosed = true;
       await Promise.all([...instances].map(async (instance) => await instance.stop()));
@@ -88,7 +88,7 @@ export async function assembleRuntime(options: BubblewrapOptions, controlsOff: C
       host.folders.close();
       await host.guestCopies.remove(options.serverId);
       const groups = host.controlGroups?.folders ?? [];
-      if (await endServerGroups(groups, LAST_LOOK_MS)) await host.records.removeServer(options.serverId);
+      if (await endServerGroups(groups, LAST_CLEANUP_MS)) await host.records.removeServer(options.serverId);
     },
   };
 }
@@ -119,7 +119,13 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
       writeOwnEtc(join(stateFolder, "etc")),
     ]);
   if (controlGroups !== undefined) await records.writeServer({ serverId, owner, groups: [...controlGroups.folders] });
-  const found = {
+  return {
+    serverId,
+    dataFolder,
+    stateFolder,
+    logger,
+    templates,
+    controlsOff,
     bwrap,
     node,
     python,
@@ -131,11 +137,9 @@ async function createHost(options: BubblewrapOptions, controlsOff: Controls): Pr
     guestCopies,
     guestFolder,
     empty,
+    folders: new InstanceFolders({ logger }),
+    workspaceWatch: createWorkspaceWatch({ intervalMs: options.watchIntervalMs }),
   };
-  const given = { serverId, dataFolder, stateFolder, logger, templates, controlsOff };
-  const folders = new InstanceFolders({ logger });
-  const workspaceWatch = createWorkspaceWatch({ intervalMs: options.watchIntervalMs });
-  return { ...given, ...found, folders, workspaceWatch };
 }
 
 async function rootPrivileges(stateFolder: string, controlsOff: Controls): Promise<BubblewrapHost["privileges"]> {
@@ -147,7 +151,7 @@ async function rootPrivileges(stateFolder: string, controlsOff: Controls): Promi
   };
 }
 
-/** Named by its contents: servers of different versions may share the data folder. */
+/** The name contains a digest of the content: servers of different versions may share the data folder. */
 async function writeSeccompFile(stateFolder: string): Promise<string> {
   const program = encodeProgram(seccompFilter(supportedArchitecture()));
   const digest = createHash("sha256").update(program).digest("hex").slice(0, 16);
@@ -169,7 +173,7 @@ async function canMountImages(): Promise<boolean> {
   return hasLoopDevices && tools.every((tool) => tool !== undefined);
 }
 
-/** What the kernel does not limit is refused, unless the operator accepts less. */
+/** Rejects starts where the kernel does not enforce a limit, unless the configuration accepts that. */
 function checkLimits(host: BubblewrapHost, limits: BubblewrapOptions["limits"]): void {
   if (limits === "best-effort") return;
   if (host.controlGroups !== undefined) {
@@ -185,22 +189,10 @@ function checkLimits(host: BubblewrapHost, limits: BubblewrapOptions["limits"]):
   }
   throw new OwlError(
     "resource_limit",
-    "memory and CPU of sandboxes cannot be limited here: no cgroup is ours to divide",
+    "memory and CPU of sandboxes cannot be limited here: this server may not make control groups",
     {
       retryable: false,
       hint: "Start the server as root or in a session of systemd, or accept weaker limits with --set sandbox.limits=best-effort.",
     },
   );
-}
-
-function reaperOptions(host: BubblewrapHost, options: BubblewrapOptions): Parameters<typeof reapDeadServers>[0] {
-  return {
-    records: host.records,
-    folders: host.folders,
-    guestCopies: host.guestCopies,
-    uids: host.privileges?.uids,
-    dataFolder: host.dataFolder,
-    keepsWorkspaces: options.keepsWorkspaces ?? false,
-    logger: host.logger,
-  };
 }

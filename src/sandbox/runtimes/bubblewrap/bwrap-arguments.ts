@@ -5,7 +5,7 @@ import type { BubblewrapHost } from "./bubblewrap-host.ts";
 import { type InstanceMount, EGRESS_SOCKET } from "../instance-mounts.ts";
 import { INSIDE_GID, INSIDE_UID, maskedProcArguments, systemTreeArguments } from "./system-tree.ts";
 
-/** Descriptors that the launcher hands to bwrap. */
+/** Descriptors that bwrap inherits from the launcher. */
 export const ARGUMENTS_FD = 3;
 export const INFO_FD = 4;
 export const SECCOMP_FD = 5;
@@ -15,32 +15,32 @@ const IDENTITY_ARGUMENTS = [...IDENTITY, "--cap-drop", "ALL", "--die-with-parent
 
 const SYSTEM_PATH = ["/usr/local/bin", "/usr/bin", "/bin"];
 const MIB = 1024 * 1024;
-/** The first line of Node that makes all its room for compiled code writable when it starts. */
+/** Since this major version, Node reserves the memory for compiled code as writable when it starts. */
 const RESERVING_NODE = 23;
 
 export interface BwrapPlan {
   readonly spec: InstanceSpec;
-  /** Where bwrap finds the workspace, our `/etc` and each mount: staged by a privileged launcher, or the host's own path. */
+  /** Where bwrap finds the workspace, the generated `/etc` and each mount: staged by a privileged launcher, or the host's path. */
   readonly workspaceSource: string;
   readonly etcSource: string;
-  /** Terminals with a maximum; absent: those that bwrap makes. */
+  /** A devpts with a maximum of terminals; absent: the devpts that bwrap mounts. */
   readonly terminalsSource?: string | undefined;
   readonly mounts: ReadonlyArray<InstanceMount & { readonly source: string }>;
 }
 
-/** The whole of bwrap's options. They travel over a descriptor: values of the environment never show in a list of processes. */
+/** All options of bwrap. They are passed on a descriptor: values of the environment must not appear in a process list. */
 export async function bwrapArguments(host: BubblewrapHost, plan: BwrapPlan): Promise<Buffer> {
   const { spec } = plan;
   const { tmpBytes, shmBytes } = temporarySpace(spec.resources);
   const args = [
-    // What confines comes first: whoever reads only a part of these, because the server died, is confined all the same.
+    // Confinement comes first: when the server dies while it writes the options, bwrap may read only their beginning.
     ...namespaceArguments(host),
     "--info-fd",
     String(INFO_FD),
     ...(host.controlsOff.has("seccomp") ? [] : ["--seccomp", String(SECCOMP_FD)]),
     ...(await rootArguments(host, plan)),
     ...tmpfsArguments(host, "/tmp", tmpBytes),
-    // In a file system of its own: on bwrap's `/dev` it would have no limit.
+    // Its own file system: on bwrap's `/dev` it would have no size limit.
     ...tmpfsArguments(host, "/dev/shm", shmBytes),
     "--bind",
     plan.workspaceSource,
@@ -50,7 +50,7 @@ export async function bwrapArguments(host: BubblewrapHost, plan: BwrapPlan): Pro
       source,
       guestPath,
     ]),
-    // bwrap makes its root and /dev on file systems that belong to the user inside.
+    // The user inside owns the file systems on which bwrap makes the root and /dev.
     ...(host.controlsOff.has("system-tree") ? [] : ["--remount-ro", "/dev", "--remount-ro", "/"]),
     "--chdir",
     spec.workspacePath,
@@ -88,7 +88,7 @@ async function rootArguments(host: BubblewrapHost, plan: BwrapPlan): Promise<str
   return [...tree, ...proc, "--dev", "/dev", ...terminals];
 }
 
-/** Everything a program inside can read of an environment: nothing of the server's own. */
+/** The whole environment of programs inside: nothing of the server's environment. */
 export function insideEnvironment(host: BubblewrapHost, spec: InstanceSpec): Record<string, string> {
   const template = host.templates[spec.template];
   const interpreterFolders = [host.node, host.python].flatMap((found) =>
@@ -102,17 +102,14 @@ export function insideEnvironment(host: BubblewrapHost, spec: InstanceSpec): Rec
   return instanceEnvironment(spec, { template, path: [...interpreterFolders, ...SYSTEM_PATH], own });
 }
 
-/**
- * That room is half a gigabyte for each thread that runs JavaScript. Next to nothing of it is used, and no option of Node
- * makes it smaller; the kernel counts it as data all the same.
- */
+/** Half a gigabyte for each thread that runs JavaScript. Almost none of it is used, but `RLIMIT_DATA` counts it, and no option of Node reduces it. */
 const RESERVED_BY_NODE_BYTES = Number.parseInt(process.versions.node, 10) >= RESERVING_NODE ? 512 * MIB : 0;
 
 type Request = Pick<InstanceSpec, "resources">;
 
 /**
- * Without control groups the kernel can still count processes (inside the user namespace, so per cell) and cap what one
- * process allocates and writes. `RLIMIT_AS` would stop Node, which reserves far more than it uses.
+ * Without control groups the kernel can still limit the number of processes (counted per user namespace, so per instance) and
+ * what one process allocates and writes. `RLIMIT_AS` would stop Node, which reserves far more address space than it uses.
  */
 export function limitedCommand(
   host: BubblewrapHost,
@@ -126,7 +123,7 @@ export function limitedCommand(
   return ["/usr/bin/prlimit", ...limits, "--", ...command];
 }
 
-/** Where the guest, which is Node, has more than its programs are to have, it is told what they are to have. */
+/** The guest runs on Node, so its own limit is higher: it sets the limit of the programs that it starts. */
 export function limitEnvironment(host: BubblewrapHost, { resources }: Request): Readonly<Record<string, string>> {
   if (!isLimitedByProcess(host) || RESERVED_BY_NODE_BYTES === 0) return {};
   return { OWLCLAW_DATA_BYTES: String(resources.memoryBytes) };

@@ -7,16 +7,16 @@ import { setTimeout as delay } from "node:timers/promises";
 
 const MKFS_TIMEOUT_MS = 30_000;
 /**
- * How long the last process of a sandbox may take to end, and its disk to be let go of. The kernel writes down what is
- * left to write within the exit of that process, which stays in its control group until then.
+ * How long the last process of a sandbox may take to exit and its disk to be detached. The kernel flushes the disk during
+ * the exit of that process, which stays in its control group until then.
  */
-export const LET_GO_TIMEOUT_MS = 60_000;
+export const DETACH_TIMEOUT_MS = 60_000;
 const MAX_PAUSE_MS = 50;
 const BLOCK_DEVICES = "/sys/block";
 
-/** Formatted empty disks, one per size: a copy of a sparse file is made in a few milliseconds, a new file system in many. */
+/** Formatted empty disks, one per size: to copy a sparse file is faster than to format a file system. */
 export interface DiskImages {
-  /** Puts an empty disk at the path, unless one is there already. */
+  /** Copies an empty disk to the path, unless a file exists there. */
   provide(path: string, sizeBytes: number): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ export function createDiskImages(folder: string): DiskImages {
   };
 }
 
-/** Several servers may share the data folder: each formats under a name of its own, and the last rename wins. */
+/** Several servers may share the data folder: each formats under its own name, and the last rename wins. */
 async function formatOnce(folder: string, sizeBytes: number): Promise<string> {
   const path = join(folder, `empty-${sizeBytes}.img`);
   if (await isThere(path)) return path;
@@ -56,7 +56,7 @@ async function formatOnce(folder: string, sizeBytes: number): Promise<string> {
   const file = await open(draft, "w", 0o600);
   await file.truncate(sizeBytes);
   await file.close();
-  // Without a journal: it would take a part of a small disk, and a workspace does not outlive a crash of the machine.
+  // Without a journal: it takes space of a small disk, and a workspace does not survive a crash of the machine.
   const features = ["-O", "^has_journal", "-E", "lazy_itable_init=1,nodiscard,root_owner=0:0", "-m", "0"];
   const made = await runTool({
     command: "mkfs.ext4",
@@ -74,10 +74,10 @@ async function formatOnce(folder: string, sizeBytes: number): Promise<string> {
 }
 
 /**
- * Waits until no disk image below the folder is behind a loop device. The kernel lets go of one when the last process
- * that sees it has ended, but first writes down what is left to write: on a busy disk that takes its time.
+ * Waits until no disk image below the folder is attached to a loop device. The kernel detaches it when the last process that
+ * sees it has exited, and flushes it first, which takes long on a busy disk.
  */
-export async function waitUntilDetached(folder: string, timeoutMs: number = LET_GO_TIMEOUT_MS): Promise<boolean> {
+export async function waitUntilDetached(folder: string, timeoutMs: number = DETACH_TIMEOUT_MS): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
   for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
     const disks = await attachedDisks();

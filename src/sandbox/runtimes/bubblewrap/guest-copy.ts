@@ -4,7 +4,7 @@ import { OwlError } from "../../../errors/owl-error.ts";
 
 const SERVER_ID = /^[A-Za-z0-9_-]{1,200}$/;
 
-/** Each server serves the guest as it was at its start: an update of the installation must not reach running sandboxes. */
+/** Each server copies the guest at its start: an update of the installation must not change running sandboxes. */
 export interface GuestCopies {
   /** Copies the guest for a server; returns the copy's folder. */
   make(serverId: string, source: string): Promise<string>;
@@ -36,7 +36,7 @@ export function createGuestCopies(folder: string): GuestCopies {
   };
 }
 
-/** The users of sandboxes must be able to read it, whatever rights the installation and the server's own files have. */
+/** The users of sandboxes must be able to read it, whatever permissions the installation has. */
 async function openToAll(folder: string): Promise<void> {
   await chmod(folder, 0o755);
   for (const entry of await readdir(folder, { withFileTypes: true, recursive: true })) {

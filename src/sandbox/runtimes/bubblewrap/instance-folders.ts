@@ -9,7 +9,7 @@ interface InstanceFoldersOptions {
   readonly tryAgainMs?: number;
 }
 
-/** Removes the folders of cells that are stopped. One that is left is tried again while this server runs, and then by the next one. */
+/** Removes the folders of stopped instances. A failed removal is retried while this server runs, and by the next server. */
 export class InstanceFolders {
   readonly #options: Required<InstanceFoldersOptions>;
   readonly #left = new Map<string, () => Promise<void>>();
@@ -20,12 +20,12 @@ export class InstanceFolders {
     this.#options = { logger, remove, tryAgainMs };
   }
 
-  /** How many are left. */
+  /** How many removals have failed so far. */
   get left(): number {
     return this.#left.size;
   }
 
-  /** Whether it is gone; then, and not before, what was written down about it is forgotten. */
+  /** Returns whether the folder is gone. `forget` removes its records and is called only then. */
   async remove(folder: string, forget: () => Promise<void>): Promise<boolean> {
     const { logger, remove } = this.#options;
     try {

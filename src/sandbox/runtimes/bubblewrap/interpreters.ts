@@ -7,10 +7,10 @@ import { runTool, TOOL_FOLDERS } from "../run-tool.ts";
 
 const VISIBLE = /^\/(usr|bin|sbin|lib|lib32|lib64|libx32)\//;
 const PYTHON_QUESTION = "import sys,json;print(json.dumps([sys.executable,sys.prefix,sys.base_prefix]))";
-/** Long, since a server that gets no answer has no Python for its whole life. */
+/** Long, because a server without an answer has no Python until its next start. */
 const PYTHON_TIMEOUT_MS = 30_000;
 
-/** A part of the host that an interpreter needs and that is not in the system tree; it appears inside at the same path. */
+/** A path outside the system tree that an interpreter needs; it is mounted inside at the same path. */
 interface InterpreterTree {
   readonly hostPath: string;
   readonly kind: "folder" | "file";
@@ -22,7 +22,7 @@ export interface Interpreter {
 }
 const pythonAnswerSchema = z.tuple([z.string(), z.string(), z.string()]);
 
-/** The Node that runs the server also runs the guest, wherever a version manager put it. */
+/** The Node that runs the server also runs the guest, also when a version manager installed it. */
 export async function findNode(executable: string): Promise<Interpreter> {
   const real = await realpath(executable);
   if (VISIBLE.test(real)) return { executable: real, trees: [] };
@@ -31,11 +31,11 @@ export async function findNode(executable: string): Promise<Interpreter> {
   return { executable: real, trees: [isInstallation ? folder(prefix) : { hostPath: real, kind: "file" }] };
 }
 
-/** A browser that is not in the system's own tree shows with its whole folder, in which its parts are. */
+/** A browser outside the system tree is mounted with its whole folder, which has its libraries and data. */
 export async function findBrowser(executable: string): Promise<Interpreter | undefined> {
   if (executable === "") return undefined;
   const real = await realpath(executable).catch(() => undefined);
-  // Its data lies beside it: so that no folder of something else is shown.
+  // Chromium has this file beside it: no other folder can be mounted by this setting.
   if (real === undefined || !(await isThere(join(dirname(real), "icudtl.dat")))) {
     throw new OwlError("sandbox_unavailable", `there is no Chromium at ${executable}`, {
       hint: "Name the program itself in sandbox.browser.executable, as in /opt/google/chrome/chrome, or leave it out to use the system's Chromium.",
@@ -45,8 +45,8 @@ export async function findBrowser(executable: string): Promise<Interpreter | und
 }
 
 /**
- * The interpreter itself: a version manager's `python3` on the PATH is a script that is useless elsewhere. The system's
- * own comes first, since the packages that the templates name are installed for it.
+ * The interpreter itself: a version manager's `python3` on the PATH is a script that does not work inside. The system's
+ * Python comes first: packages of the system are installed for it.
  */
 export async function findPython(options: {
   readonly python?: string;
@@ -69,14 +69,14 @@ async function askPython(candidate: string, searchPath: string | undefined): Pro
   const answer = await runTool({
     command: candidate,
     args: ["-I", "-c", PYTHON_QUESTION],
-    // A shim looks for its manager on the PATH.
+    // The script of a version manager looks for its manager on the PATH.
     env: searchPath === undefined ? {} : { PATH: searchPath },
     timeoutMs: PYTHON_TIMEOUT_MS,
   });
   if (answer.code !== 0) return undefined;
   const [executable, prefix, basePrefix] = pythonAnswerSchema.parse(JSON.parse(answer.stdout));
   const outside = [...new Set([prefix, basePrefix])].filter((path) => !VISIBLE.test(`${path}/`));
-  // A prefix so near the root would show the sandbox far more than an interpreter.
+  // A prefix this close to the root would mount more than an interpreter.
   if (outside.some((path) => path.split("/").length < 3)) return undefined;
   return { executable, trees: outside.map(folder) };
 }

@@ -1,11 +1,11 @@
 const LIMIT_DESCRIPTORS = "ulimit -n 4096 2> /dev/null || true";
 
 /**
- * What runs between the server and bwrap. Both are fixed texts: whatever differs comes as an argument, and no string of
- * a caller is among those. bash and not sh, since only bash closes descriptors above 9 and starts a program with an
- * empty environment.
+ * The scripts that run between the server and bwrap. They are constants: what differs is an argument, and no argument contains
+ * a string of a caller. bash and not sh, because only bash closes descriptors above 9 and starts a program with an empty
+ * environment.
  *
- * Arguments of both: files to join cgroups by, `--`, …, and at the end the program to become.
+ * Arguments of both: files to join cgroups by, `--`, …, and at the end the program to execute.
  */
 const PREAMBLE = `
 set -eu
@@ -16,7 +16,7 @@ ulimit -c 0
 ${LIMIT_DESCRIPTORS}
 `;
 
-/** Descriptors that the server inherited would be a way out: all but the ones given on purpose are closed. */
+/** An inherited descriptor of the server could be used to escape: all but the ones listed here are closed. */
 const CLOSE_DESCRIPTORS = `
 for entry in /proc/self/fd/*; do
   number=\${entry##*/}
@@ -25,12 +25,12 @@ done
 `;
 
 /**
- * For root: in a mount namespace of its own, so that nothing is left mounted when the last process has ended, however it
- * ended. All sources are collected on one small tmpfs where the unprivileged user can reach them, even when the data
- * folder lies in a private place. One `mount` reads a whole table: each program that is started costs a millisecond.
+ * For root: it runs in its own mount namespace, so that nothing stays mounted after the last process, however that exits. All
+ * sources are mounted on one small tmpfs that the unprivileged user can reach, also when the data folder is private. One
+ * `mount` reads a table of all mounts: each program that is started costs a millisecond.
  *
  * Arguments: the table's file, the workspace, the uid, an interpreter and its program for mapped mounts; source and target of
- * each file; `--`; what the program takes for each mapped mount; `--`, and the program to become.
+ * each file; `--`; the program's arguments for each mapped mount; `--`, and the program to execute.
  */
 const STAGE = `
 table=$1 workspace=$2 uid=$3 python=$4 mapper=$5
@@ -53,10 +53,10 @@ export const USER_SCRIPT = `${PREAMBLE}${CLOSE_DESCRIPTORS}exec -c "$@"`;
 
 export const ROOT_SCRIPT = `${PREAMBLE}${STAGE}${CLOSE_DESCRIPTORS}exec -c setpriv --reuid "$uid" --regid "$uid" --clear-groups --pdeathsig KILL -- "$@"`;
 
-/** Where the sources are collected: a folder that every machine has, and from which nothing is ever shown inside. */
+/** Where the sources are mounted: every machine has this folder, and no part of it is mounted inside. */
 export const STAGE_FOLDER = "/sys/kernel";
 
-/** The next three are for tests that show what each precaution prevents. */
+/** The next three are for tests that show what each control prevents. */
 export function withInheritedDescriptors(script: string): string {
   return script.replace(CLOSE_DESCRIPTORS, "");
 }
@@ -70,17 +70,17 @@ export function withoutDescriptorLimit(script: string): string {
 }
 
 /**
- * Mounts files and folders so that the cell's user is their owner there, in both directions (id-mapped mounts). No tool of
- * Debian 12 can do it, and Node has no system calls of its own: a few lines of Python, which every template needs anyway.
- * The mount is private: what is mounted below the folder later does not show. It runs as root before anything of the sandbox does, on paths that the operator configured.
+ * Makes id-mapped mounts: inside, the instance's user owns the files of the volume's owner. No tool of Debian 12 can do it, and
+ * Node cannot make system calls, so it is Python, which every template needs. The mount is private: later mounts below the
+ * folder do not appear inside. It runs as root before anything of the sandbox, on paths that the operator configured.
  *
- * Arguments: the cell's uid (and gid); then for each mount its kind, source, target, owner's uid and gid, and the device and
+ * Arguments: the instance's uid (and gid); then for each mount its kind, source, target, owner's uid and gid, and the device and
  * inode that the source must have (both empty: any).
  */
 export const VOLUME_MAPPER = `
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
-cell, rest = int(sys.argv[1]), sys.argv[2:]
+instance, rest = int(sys.argv[1]), sys.argv[2:]
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 AT_FDCWD, AT_EMPTY_PATH = -100, 0x1000
 
@@ -104,9 +104,9 @@ def user_namespace(uid, gid):
         os._exit(0)
     os.read(ready[0], 1)
     with open(f"/proc/{child}/uid_map", "w") as file:
-        file.write(f"{uid} {cell} 1")
+        file.write(f"{uid} {instance} 1")
     with open(f"/proc/{child}/gid_map", "w") as file:
-        file.write(f"{gid} {cell} 1")
+        file.write(f"{gid} {instance} 1")
     found = os.open(f"/proc/{child}/ns/user", os.O_RDONLY)
     os.write(go[1], b"x")
     os.waitpid(child, 0)

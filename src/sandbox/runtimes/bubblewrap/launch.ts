@@ -20,15 +20,15 @@ import { z } from "zod";
 import { OwlError } from "../../../errors/owl-error.ts";
 import { GuestStream } from "../guest-stream.ts";
 
-/** Debian's bash reads the user's start files when its input is a socket, as the streams of a child process are. */
+/** Without these options Debian's bash reads start files of the user when its input is a socket, as it is here. */
 const SHELL = ["/bin/bash", "--norc", "--noprofile", "-c"];
 
-/** bwrap sees to this as well, but only once it runs. */
+/** bwrap does the same, but only once it runs. */
 const DIE_WITH_SERVER = ["setpriv", "--pdeathsig", "KILL", "--"];
 
 /**
- * A copy of the host's mounts that no mount made here leaves, and that the host's unmounts reach where its mounts are
- * shared (as under systemd): otherwise a disk of the host would stay in use for as long as the sandbox runs.
+ * A mount namespace whose mounts do not propagate to the host. Unmounts of the host propagate into it where the host's mounts
+ * are shared, as under systemd: otherwise a disk of the host would stay in use while the sandbox runs.
  */
 const OWN_MOUNTS = ["unshare", "--mount", "--propagation", "slave", "--"];
 
@@ -36,9 +36,9 @@ const DISK = `${STAGE_FOLDER}/disk`;
 const STAGED_WORKSPACE = `${DISK}/workspace`;
 const STAGED_ETC = `${STAGE_FOLDER}/etc`;
 const STAGED_TERMINALS = `${STAGE_FOLDER}/pts`;
-/** Of the 3,072 that the kernel has for all sandboxes together by default (`kernel.pty.max` less `kernel.pty.reserve`). */
+/** The kernel has 3,072 for all sandboxes by default (`kernel.pty.max` less `kernel.pty.reserve`). */
 const MAX_TERMINALS = 48;
-/** bwrap makes terminals for each sandbox as well, but without a maximum: only root can mount them with one. */
+/** bwrap mounts a devpts without a maximum: only root can mount it with one. */
 const TERMINALS: TableEntry = [
   "devpts",
   STAGED_TERMINALS,
@@ -58,7 +58,7 @@ export interface Launch {
   readonly command: readonly string[];
 }
 
-/** Starts the process that becomes bwrap; what it needs to know travels over descriptors. */
+/** Starts the process that executes bwrap. */
 export async function launch(host: BubblewrapHost, request: Launch): Promise<LaunchedProcess> {
   const { spec, uid, mounts } = request;
   const etcFolder = join(host.stateFolder, "etc");
@@ -142,15 +142,14 @@ async function privilegedCommand(options: {
 type TableEntry = readonly string[];
 
 /**
- * The disk is left when its last process ends, and what was written last goes into the image then. It waits for no real
- * disk (`nobarrier`) and fills no tables in the background (`noinit_itable`), so that even a busy machine lets go of it
- * soon: a workspace does not outlive a crash of the machine anyway.
+ * The kernel flushes the disk into its image when the last process exits. `nobarrier` and `noinit_itable` make that fast on a
+ * busy machine: they cost safety only at a crash of the machine, which a workspace does not survive.
  */
 function diskEntry(image: string): TableEntry {
   return [image, DISK, "ext4", "loop,nosuid,nodev,noatime,discard,nobarrier,noinit_itable,X-mount.mkdir"];
 }
 
-/** Private: what the host mounts below it later does not show inside, where it would lack the limits of this mount. */
+/** Private: later mounts of the host below it do not appear inside, where they would lack the limits of this mount. */
 function bindEntry(hostPath: string, target: string): TableEntry {
   return [hostPath, target, "none", "rbind,rprivate,X-mount.mkdir"];
 }
@@ -159,7 +158,7 @@ function hasOwnTerminals(host: BubblewrapHost, uid: number | undefined): boolean
   return uid !== undefined && !host.controlsOff.has("terminal-limit");
 }
 
-/** Spaces and the like would end a field, and `#` a line. */
+/** White space ends a field, and `#` a line. */
 function escapeField(text: string): string {
   return text.replaceAll(/[ \t\n\\#]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
 }
@@ -176,24 +175,24 @@ function workspaceFolder(request: Launch): string {
 
 const infoSchema = z.object({ "child-pid": z.number().int().positive() });
 
-/** A started launcher, with everything it says and how it ends. */
+/** The launcher process, its streams and its end. */
 export interface LaunchedProcess {
   readonly child: ChildProcess;
   readonly stream: GuestStream;
   readonly diagnostics: Readable;
-  /** The first process inside, as the host numbers it; `undefined` when it came to none. */
+  /** The host's id of the first process inside; `undefined` when none was started. */
   readonly initPid: Promise<number | undefined>;
   readonly end: Promise<Pick<InstanceExit, "code" | "signal">>;
 }
 
-/** Must be called in the same turn as the start: what nobody listens to when a child ends, Node throws away. */
+/** Must be called in the same turn as the start: Node discards events of a child process that have no listener. */
 function followChild(child: ChildProcess, args: Buffer): LaunchedProcess {
   const { stdin, stdout, stderr } = child;
   const argsPipe = child.stdio[ARGUMENTS_FD];
   const infoPipe = child.stdio[INFO_FD];
   const isWhole = stdin !== null && stdout !== null && stderr !== null && isWritable(argsPipe) && isReadable(infoPipe);
   if (!isWhole) throw new OwlError("internal", "the sandbox has no streams");
-  // It may fail before it has read them: its exit tells.
+  // The launcher may exit before it has read them; its exit is handled below.
   argsPipe.on("error", () => undefined);
   argsPipe.end(args);
   return {
@@ -214,13 +213,13 @@ export async function readBounded(stream: Readable, maxChars: number): Promise<s
   return text.slice(0, maxChars);
 }
 
-/** bwrap names it when the namespaces exist, and then closes the pipe. */
+/** bwrap writes it when the namespaces exist, and then closes the pipe. */
 async function readInitPid(pipe: Readable): Promise<number | undefined> {
   try {
     const info = await readBounded(pipe, MAX_INFO_CHARS);
     return infoSchema.parse(JSON.parse(info))["child-pid"];
   } catch {
-    // It ended before it came so far: its exit and what it said tell why.
+    // bwrap ended before; its exit code and messages are reported.
     return undefined;
   }
 }
@@ -228,7 +227,7 @@ async function readInitPid(pipe: Readable): Promise<number | undefined> {
 async function childEnd(child: ChildProcess): Promise<Pick<InstanceExit, "code" | "signal">> {
   return await new Promise((resolve) => {
     child.once("exit", (code, signal) => resolve({ code, signal }));
-    // It could not even be started.
+    // It could not be started.
     child.once("error", () => {
       if (child.pid === undefined) resolve({ code: null, signal: null });
     });

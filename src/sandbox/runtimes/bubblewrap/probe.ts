@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { mkdir, writeFile, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -16,26 +15,28 @@ import {
   PROBE_RESOURCES,
   readAnswer,
   triedSyscalls,
-  openBait,
+  openUnreachableServices,
   serverProcess,
+  type ProbeOptions,
+  withProbe,
 } from "../probe/attack.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { attackReport, isTimeout } from "../probe/checks.ts";
 import { isThere } from "../host-files.ts";
 
-// Slow machines take long: what a cell does not answer in this time, it does not answer.
+// Long, for slow machines.
 const TIMEOUT_MS = 50_000;
 const CPU_TIMEOUT_MS = 15_000;
 const CPU_POLL_MS = 10;
-/** So little that a loop uses it up even where many others want the processors. */
+/** Small, so that a loop uses it up also on a busy machine. */
 const CPU_SHARE = 0.05;
-/** What a program writes between two looks is not limited. */
+/** Between two measurements a program can write without a limit. */
 const ONLY_WATCHED: Answer[string] = [
   true,
   "the workspace has no file system of its own; its size is measured every two seconds",
 ];
 
-/** Starts a real cell and tries to break out of it. */
+/** Starts real instances and tries to break out of them. */
 export async function probeBubblewrap(host: BubblewrapHost, signal: AbortSignal): Promise<ProbeReport> {
   const report = (checks: readonly ProbeCheck[]): ProbeReport => ({ runtime: "bubblewrap", checks });
   if ((await findTool("bwrap")) === undefined) return report([missingBubblewrap()]);
@@ -43,7 +44,7 @@ export async function probeBubblewrap(host: BubblewrapHost, signal: AbortSignal)
   const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
     const answer = await attackAll(host, limited);
-    return attackReport({ runtime: "bubblewrap", started: "A cell starts.", answer });
+    return attackReport({ runtime: "bubblewrap", started: "A sandbox starts.", answer });
   } catch (error) {
     if (isTimeout(limited)) throw late();
     signal.throwIfAborted();
@@ -51,15 +52,15 @@ export async function probeBubblewrap(host: BubblewrapHost, signal: AbortSignal)
   }
 }
 
-/** May pass: the machine has much to do. */
+/** Retryable: the machine may be busy. */
 function late(): OwlError {
-  return new OwlError("sandbox_unavailable", "bubblewrap cannot run sandboxes here: cells do not answer in time", {
+  return new OwlError("sandbox_unavailable", "bubblewrap cannot run sandboxes here: they do not answer in time", {
     retryable: true,
-    hint: "It is tried again. Look for what keeps the machine or its disk busy.",
+    hint: "The server tries again. Find out what keeps the machine or its disk busy.",
   });
 }
 
-/** Waits for all of them even when one fails: each must have cleared up behind itself. */
+/** Waits for all of them also when one fails: each cleans up after itself. */
 async function attackAll(host: BubblewrapHost, signal: AbortSignal): Promise<Answer> {
   const inside = attackFromInside(host, signal);
   const cpu = attackCpuLimit(host, signal);
@@ -69,10 +70,11 @@ async function attackAll(host: BubblewrapHost, signal: AbortSignal): Promise<Ans
 }
 
 async function attackFromInside(host: BubblewrapHost, signal: AbortSignal): Promise<Answer> {
-  return await withProbeInstance(host, { resources: PROBE_RESOURCES, signal }, async (probe) => {
+  return await withProbe(probeOf(host, PROBE_RESOURCES, signal), async (probe) => {
     const canary = join(probe.spec.folder, "canary");
+    await mkdir(probe.spec.folder, { recursive: true, mode: 0o755 });
     await writeFile(canary, "secret", { mode: 0o644 });
-    const bait = await openBait(probe.spec.id);
+    const services = await openUnreachableServices(probe.spec.id);
     const server = serverProcess();
     try {
       const given = {
@@ -86,7 +88,7 @@ async function attackFromInside(host: BubblewrapHost, signal: AbortSignal): Prom
         ],
         serverPid: server.serverPid,
         needed: [host.node.executable, `${GUEST_FOLDER}/guest.mjs`],
-        listeners: bait.listeners,
+        listeners: services.listeners,
         abstractSocket: probe.spec.id,
         syscalls: triedSyscalls(architecture()),
         variables: [...Object.keys(insideEnvironment(host, probe.spec)), "PWD", "LC_CTYPE"],
@@ -99,22 +101,22 @@ async function attackFromInside(host: BubblewrapHost, signal: AbortSignal): Prom
       const instance = await probe.start([python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)]);
       return await readAnswer(instance);
     } finally {
-      bait.close();
+      services.close();
     }
   });
 }
 
-/** A workspace without a disk of its own is not filled: nothing would stop it. */
+/** A workspace without its own disk is not filled: nothing would limit that. */
 function filledDisks({ privileges }: BubblewrapHost, { workspacePath }: InstanceSpec): FilledDisks {
   const tmp = { "tmp-limit": "/tmp" };
   return privileges?.images === undefined ? tmp : { ...tmp, "workspace-limit": workspacePath };
 }
 
-/** In a cell of its own: a process that is slowed down and out of memory at once takes seconds to end. */
+/** In its own instance: a process that is throttled and out of memory at the same time takes seconds to exit. */
 async function attackCpuLimit(host: BubblewrapHost, signal: AbortSignal): Promise<Answer[string]> {
   if (host.controlGroups === undefined) return [true, "there is no control group to limit it"];
   const resources = { ...PROBE_RESOURCES, cpus: CPU_SHARE };
-  return await withProbeInstance(host, { resources, signal }, async (probe) => {
+  return await withProbe(probeOf(host, resources, signal), async (probe) => {
     const instance = await probe.start(["/bin/bash", "--norc", "-c", "while :; do :; done"]);
     for (let waitedMs = 0; waitedMs < CPU_TIMEOUT_MS; waitedMs += CPU_POLL_MS) {
       if (((await instance.group?.throttledPeriods()) ?? 0) > 0) return [false, "slowed down by the kernel"];
@@ -124,37 +126,15 @@ async function attackCpuLimit(host: BubblewrapHost, signal: AbortSignal): Promis
   });
 }
 
-interface ProbeInstance {
-  readonly spec: InstanceSpec;
-  start(command: readonly string[]): Promise<BubblewrapInstance>;
-}
-
-/** Gives a folder and a cell for one attack, and leaves nothing of them. */
-async function withProbeInstance<T>(
-  host: BubblewrapHost,
-  options: { readonly resources: Resources; readonly signal: AbortSignal },
-  attack: (probe: ProbeInstance) => Promise<T>,
-): Promise<T> {
-  const { resources, signal } = options;
-  const id = `probe-${randomBytes(8).toString("hex")}`;
-  const folder = join(host.stateFolder, id);
-  const spec = { id, folder, template: "", resources, workspacePath: "/workspace", volumes: [], env: {} };
-  await mkdir(folder, { recursive: true, mode: 0o755 });
-  const instances: BubblewrapInstance[] = [];
-  const stop = (): void => instances.forEach((instance) => instance.end("stopped"));
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    const start: ProbeInstance["start"] = async (command) => {
-      const instance = await startInstance(host, { spec, command, signal });
-      instances.push(instance);
-      return instance;
-    };
-    return await attack({ spec, start });
-  } finally {
-    signal.removeEventListener("abort", stop);
-    await Promise.all(instances.map(async (instance) => await instance.stop()));
-    await discardInstance(host, folder);
-  }
+/** What every attack starts from. */
+function probeOf(host: BubblewrapHost, resources: Resources, signal: AbortSignal): ProbeOptions<BubblewrapInstance> {
+  return {
+    stateFolder: host.stateFolder,
+    resources,
+    signal,
+    start: async (request) => await startInstance(host, request),
+    discard: async (folder) => await discardInstance(host, folder),
+  };
 }
 
 function architecture(): "x64" | "arm64" {
@@ -171,7 +151,7 @@ function missingPython(): ProbeCheck {
   };
 }
 
-/** Says why no cell could be started, and what to do about it. */
+/** Why no instance could be started, and how to fix it. */
 async function explainStartFailure(message: string): Promise<ProbeCheck> {
   const { detail, fix } = await explain(message);
   return { name: "start", holds: false, severity: "isolation", detail, fix };

@@ -1,42 +1,30 @@
-import type { Logger } from "../../../telemetry/logger.ts";
+import type { BubblewrapHost } from "./bubblewrap-host.ts";
 import { isBelow } from "../start-request.ts";
-import type { InstanceFolders } from "./instance-folders.ts";
 import { endGroups, endServerGroups, tryKill } from "./cgroups/limited-groups.ts";
-import type { GuestCopies } from "./guest-copy.ts";
 import { waitUntilDetached } from "./disk-image.ts";
 import { isAlive } from "../../../platform/process-identity.ts";
-import type { InstanceRecord, Records, ServerRecord } from "./records.ts";
-import { readUid, type UidRange } from "./uid-range.ts";
+import type { InstanceRecord, ServerRecord } from "./records.ts";
+import { readUid } from "./uid-range.ts";
 
-interface ReaperOptions {
-  readonly records: Records;
-  readonly folders: InstanceFolders;
-  readonly guestCopies: GuestCopies;
-  readonly uids: UidRange | undefined;
-  readonly dataFolder: string;
-  readonly keepsWorkspaces: boolean;
-  readonly logger: Logger;
-}
-
-/** Clears up after servers whose process is gone, by what they wrote down; returns the ids of the cells that were left. */
-export async function reapDeadServers(options: ReaperOptions): Promise<string[]> {
-  const { records, logger } = options;
+/** Removes what servers that are dead left behind, according to their records; returns the ids of the removed instances. */
+export async function reapDeadServers(host: BubblewrapHost, keepsWorkspaces: boolean): Promise<string[]> {
+  const { records, logger } = host;
   const removed: string[] = [];
   for (const instance of await records.instances()) {
     if (isAlive(instance.owner)) continue;
-    if (!(await orLeft(options, instance.id, () => reapInstance(options, instance)))) continue;
+    if (!(await orLogged(host, instance.id, () => reapInstance(host, instance, keepsWorkspaces)))) continue;
     removed.push(instance.id);
-    logger.info("removed a sandbox of a server that is gone", { instance: instance.id, server: instance.serverId });
+    logger.info("removed a sandbox of a server that is gone", { cell: instance.id, server: instance.serverId });
   }
   for (const server of await records.servers()) {
-    if (!isAlive(server.owner)) await orLeft(options, server.serverId, () => reapServer(options, server));
+    if (!isAlive(server.owner)) await orLogged(host, server.serverId, () => reapServer(host, server));
   }
   await records.sweep();
   return removed;
 }
 
-/** What one of them left in a state of its own must not keep the others, or this server, from starting. */
-async function orLeft({ logger }: ReaperOptions, id: string, reap: () => Promise<boolean>): Promise<boolean> {
+/** A failure for one record must stop neither the removal of the others nor the start of this server. */
+async function orLogged({ logger }: BubblewrapHost, id: string, reap: () => Promise<boolean>): Promise<boolean> {
   try {
     return await reap();
   } catch (error) {
@@ -45,30 +33,34 @@ async function orLeft({ logger }: ReaperOptions, id: string, reap: () => Promise
   }
 }
 
-async function reapServer({ records, guestCopies }: ReaperOptions, server: ServerRecord): Promise<boolean> {
+async function reapServer({ records, guestCopies }: BubblewrapHost, server: ServerRecord): Promise<boolean> {
   if (!(await endServerGroups(server.groups.filter(isOurGroup)))) return false;
   await guestCopies.remove(server.serverId);
   await records.removeServer(server.serverId);
   return true;
 }
 
-async function reapInstance(options: ReaperOptions, instance: InstanceRecord): Promise<boolean> {
-  const { records, folders, uids, dataFolder, keepsWorkspaces, logger } = options;
-  // It dies with its server; this is for the moment in which both are still dying.
+async function reapInstance(
+  host: BubblewrapHost,
+  instance: InstanceRecord,
+  keepsWorkspaces: boolean,
+): Promise<boolean> {
+  const { records, folders, privileges, dataFolder, logger } = host;
+  // It is killed with its server; here both may still be exiting.
   if (instance.init !== undefined && isAlive(instance.init)) tryKill(instance.init.pid);
   if (!(await endGroups(instance.groups.filter(isOurGroup)))) {
-    logger.error("a process of a sandbox of a dead server does not end", { instance: instance.id });
+    logger.error("a process of a sandbox of a dead server does not end", { cell: instance.id });
     return false;
   }
   const isOurs = isBelow(dataFolder, instance.folder);
   if (isOurs && !(await waitUntilDetached(instance.folder))) {
-    logger.error("a disk of a sandbox of a dead server is still in use", { instance: instance.id });
+    logger.error("a disk of a sandbox of a dead server is still in use", { cell: instance.id });
     return false;
   }
   if (!keepsWorkspaces && isOurs) {
     const uid = await readUid(instance.folder);
     return await folders.remove(instance.folder, async () => {
-      if (uid !== undefined) await uids?.release(uid);
+      if (uid !== undefined) await privileges?.uids.release(uid);
       await records.removeInstance(instance.id);
     });
   }
@@ -76,7 +68,7 @@ async function reapInstance(options: ReaperOptions, instance: InstanceRecord): P
   return true;
 }
 
-/** Records lie in our own folder, and still: nothing but a group with our name is ever ended. */
+/** Checked although the records are in the server's own folder: only processes in groups of this name are killed. */
 function isOurGroup(folder: string): boolean {
   return folder.startsWith("/sys/fs/cgroup/") && /\/owlclaw-[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)?$/.test(folder);
 }

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { type ProcessIdentity, processIdentitySchema } from "../../../platform/process-identity.ts";
 import { replaceFile, sweepDrafts } from "../host-files.ts";
 
-/** What a server wrote down about itself or one of its cells, so that another can clear up after it. */
+/** What a server records about itself and its instances, so that another server can clean up after a crash. */
 const serverRecordSchema = z.object({
   serverId: z.string(),
   owner: processIdentitySchema,
@@ -18,10 +18,10 @@ const instanceRecordSchema = z.object({
   owner: processIdentitySchema,
   folder: z.string(),
   groups: z.array(z.string()),
-  /** The first process inside, as the host sees it. */
+  /** The first process inside, by its id on the host. */
   init: processIdentitySchema.optional(),
 });
-/** Names become file names: they were made by us, and are checked all the same. */
+/** Names become file names. The server makes them; they are checked nevertheless. */
 const RECORD_NAME = /^[A-Za-z0-9_-]{1,200}$/;
 
 export type ServerRecord = z.infer<typeof serverRecordSchema>;
@@ -33,11 +33,11 @@ export interface Records {
   writeInstance(record: InstanceRecord): Promise<void>;
   removeServer(serverId: string): Promise<void>;
   removeInstance(id: string): Promise<void>;
-  /** Those that this server wrote about a folder. */
+  /** The records that this server wrote about a folder. */
   removeInstancesOf(folder: string): Promise<void>;
   servers(): Promise<ServerRecord[]>;
   instances(): Promise<InstanceRecord[]>;
-  /** Removes what dead servers had begun to write. */
+  /** Removes incomplete files of dead servers. */
   sweep(): Promise<void>;
 }
 
@@ -84,7 +84,7 @@ async function readAll<T>(folder: string, schema: z.ZodType<T>): Promise<T[]> {
   const found: T[] = [];
   for (const name of await readdir(folder)) {
     if (!name.endsWith(".json")) continue;
-    // Another server may remove its record while this one reads; what cannot be read is not ours to act on.
+    // Another server may remove its record while this one reads. An unreadable record is ignored.
     const text = await readFile(join(folder, name), "utf8").catch(() => "null");
     const parsed = schema.safeParse(parseJson(text));
     if (parsed.success) found.push(parsed.data);

@@ -11,14 +11,14 @@ import { noteUid, readUid } from "./uid-range.ts";
 
 const IMAGE_FILE = "workspace.img";
 
-/** Prepares the workspace, the limits and the user of a cell, starts it, and undoes all of that when it cannot be started. */
+/** Prepares the workspace, the limits and the user of an instance and starts it. When the start fails, its control group is removed. */
 export async function startInstance(host: BubblewrapHost, request: StartRequest): Promise<BubblewrapInstance> {
   const { spec, signal } = request;
   checkSpec(spec, host);
   signal.throwIfAborted();
   const mounts = await instanceMounts(host, spec);
   const claim = { id: spec.id, serverId: host.serverId, owner: host.records.owner, folder: spec.folder, groups: [] };
-  // Before anything is made, and until the folder is discarded: a server that dies leaves nothing that nobody knows of.
+  // Before anything is made, and until the folder is discarded: another server can clean up after a crash.
   await host.records.writeInstance(claim);
   await mkdir(spec.folder, { recursive: true, mode: 0o700 });
   const uid = await instanceUid(host, spec.folder);
@@ -58,10 +58,7 @@ async function adoptUnlessAborted(
   }
 }
 
-/**
- * Removes everything of a stopped cell: its folder with the workspace, its user id, and what was written down about it. Returns
- * whether all of that is gone.
- */
+/** Removes everything of a stopped instance: its folder with the workspace, its user id and its records. Returns whether all is gone. */
 export async function discardInstance(host: BubblewrapHost, folder: string): Promise<boolean> {
   const uid = await readUid(folder);
   return await host.folders.remove(folder, async () => {
@@ -87,7 +84,7 @@ async function instanceMounts(host: BubblewrapHost, spec: InstanceSpec): Promise
   ];
 }
 
-/** A workspace keeps its user id for as long as it exists: a cell that starts anew on it finds its own files. */
+/** A workspace keeps its user id as long as it exists: the next instance on it owns the files. */
 async function instanceUid(host: BubblewrapHost, folder: string): Promise<number | undefined> {
   if (host.privileges === undefined) return undefined;
   if (host.controlsOff.has("own-uid")) return 0;
@@ -110,7 +107,7 @@ async function prepareWorkspace(options: {
   }
   const folder = join(spec.folder, "files");
   await mkdir(join(folder, "workspace"), { recursive: true, mode: 0o755 });
-  // The launcher gives the workspace to the cell's user, who must be able to pass through its parent.
+  // The instance's user owns the workspace and must be able to pass through its parent.
   if (uid !== undefined) await chmod(folder, 0o755);
   return { folder };
 }

@@ -2,13 +2,13 @@ import { lstat, mkdir, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
 import { replaceFile } from "../host-files.ts";
 
-/** Who the user inside is, whatever the kernel calls it outside. */
+/** The user inside; on the host it has another id. */
 export const INSIDE_UID = 1000;
 export const INSIDE_GID = 1000;
 
 const SYSTEM_FOLDERS = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/** Of the host's `/etc` only what programs need to start, and nothing that differs by user or holds a secret. */
+/** The parts of the host's `/etc` that programs need to start. None differs by user or has a secret. */
 const SHARED_ETC = [
   "/etc/alternatives",
   "/etc/ca-certificates",
@@ -29,7 +29,7 @@ const SHARED_ETC = [
   "/etc/timezone",
 ];
 
-/** Files of `/proc` that tell about the machine and not about the sandbox. */
+/** Files of `/proc` that describe the machine and not the sandbox. */
 const MASKED_PROC = [
   "/proc/kcore",
   "/proc/keys",
@@ -39,7 +39,7 @@ const MASKED_PROC = [
   "/proc/kmsg",
 ];
 
-/** Ours, the same for every cell: the user, and a network in which no name resolves. */
+/** Generated, the same for every instance: the user, and a network in which no name resolves. */
 const OWN_ETC: Readonly<Record<string, string>> = {
   passwd: `root:x:0:0:root:/nonexistent:/usr/sbin/nologin\nsandbox:x:${INSIDE_UID}:${INSIDE_GID}:sandbox:/workspace:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n`,
   group: `root:x:0:\nsandbox:x:${INSIDE_GID}:\nnogroup:x:65534:\n`,
@@ -55,12 +55,12 @@ export async function writeOwnEtc(folder: string): Promise<void> {
     const file = join(folder, name);
     const isWritten = (await readFile(file, "utf8").catch(() => undefined)) === text;
     if (isWritten) continue;
-    // Running cells of another server may have the old file open: it is replaced, not emptied.
+    // Replaced and not truncated: running instances of another server may have the old file mounted.
     await replaceFile(file, text, 0o644);
   }
 }
 
-/** Arguments of bwrap for the read-only system: the host's programs and libraries, our `/etc`, private `/proc` and `/dev`. */
+/** Arguments of bwrap for the read-only system: the host's programs and libraries, and the generated `/etc`. */
 export async function systemTreeArguments(ownEtcFolder: string): Promise<string[]> {
   const args: string[] = [];
   for (const path of SYSTEM_FOLDERS) {

@@ -2,19 +2,20 @@ import { randomInt } from "node:crypto";
 import { mkdir, open, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { OwlError } from "../../../errors/owl-error.ts";
+import { hasCode } from "../host-files.ts";
 
-/** Above what systemd and container tools hand out, below what 32-bit signed ids can hold. */
+/** Above the ids of systemd and container tools, below the maximum of signed 32-bit ids. */
 const FIRST_UID = 1_900_000_000;
 const UID_COUNT = 100_000_000;
 const ATTEMPTS = 100;
 const UID_FILE = "uid";
 
 /**
- * User ids for cells, one each, so that no cell can touch another's files or processes even when it escapes. Taken at
- * random from a wide range: servers with different data folders do not meet.
+ * User ids, one for each workspace: an instance that escapes cannot access files or processes of another. They are random in a
+ * wide range, so that servers with different data folders do not collide.
  */
 export interface UidRange {
-  /** Notes the id before it is taken: a server that dies in between leaves none that nobody knows of. */
+  /** Calls `note` before it takes the id, so that another server can release it after a crash. */
   take(note: (uid: number) => Promise<void>): Promise<number>;
   release(uid: number): Promise<void>;
   taken(): Promise<number[]>;
@@ -36,7 +37,7 @@ export function createUidRange(folder: string): UidRange {
   };
 }
 
-/** The id of the workspace in a cell's folder, which it keeps for as long as the folder exists. */
+/** The user id of the workspace in an instance's folder. */
 export async function readUid(folder: string): Promise<number | undefined> {
   const uid = Number(await readFile(join(folder, UID_FILE), "utf8").catch(() => ""));
   return isInstanceUid(uid) ? uid : undefined;
@@ -55,7 +56,7 @@ async function claim(path: string): Promise<boolean> {
     await (await open(path, "wx", 0o600)).close();
     return true;
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
+    if (hasCode(error, "EEXIST")) return false;
     throw error;
   }
 }

@@ -6,34 +6,34 @@ import type { DockerHost } from "./docker-host.ts";
 
 const HEADER_BYTES = 8;
 const STDERR = 2;
-/** Pieces are counted by their bytes, and one of a single byte takes hundreds: a guest may write that way. */
+/** Small: a guest may write single bytes, and a chunk of one byte takes hundreds of bytes of memory. */
 const BUFFERED_BYTES = 4096;
 
 interface AttachedStream {
   readonly stream: GuestStream;
   readonly diagnostics: PassThrough;
-  /** The container said its last, or the engine is gone. */
+  /** The container has closed its outputs, or the connection to the engine is lost. */
   readonly ended: Promise<void>;
 }
 
-/** Takes the two outputs of a container apart that the engine sends as one: a header of eight bytes before each piece. */
+/** Splits the stream of an attached container into stdout and stderr: the engine sends a header of eight bytes before each piece. */
 export function splitAttached(socket: Duplex): AttachedStream {
   const stdout = new PassThrough({ highWaterMark: BUFFERED_BYTES });
   const diagnostics = new PassThrough({ highWaterMark: BUFFERED_BYTES });
   const splitter = new Splitter(stdout, diagnostics);
-  let tell: () => void = () => undefined;
+  let resolveEnded: () => void = () => undefined;
   const ended = new Promise<void>((resolve) => {
-    tell = resolve;
+    resolveEnded = resolve;
   });
   const end = (): void => {
     stdout.end();
     diagnostics.end();
-    tell();
+    resolveEnded();
   };
   socket.pipe(splitter);
   socket.on("error", end).on("close", end);
   splitter.on("finish", end).on("error", () => socket.destroy());
-  // Whoever stops listening ends the line; the container's input ends with it.
+  // Closing the output closes the connection, and the container's input with it.
   stdout.on("close", () => socket.destroy());
   return { stream: new GuestStream(socket, stdout), diagnostics, ended };
 }
@@ -63,7 +63,7 @@ class Splitter extends Writable {
       this.#left -= piece.length;
       if (!this.#output.write(piece)) isFull = true;
     }
-    // A reader that is slow slows the container down, and nothing piles up here.
+    // Backpressure: a slow reader slows the container down, and nothing is buffered here.
     if (isFull && this.#output.writableNeedDrain) untilDrained(this.#output, done);
     else done();
   }
@@ -81,7 +81,7 @@ class Splitter extends Writable {
   }
 }
 
-/** One that was closed will not be drained any more. */
+/** A closed stream emits no `drain`. */
 function untilDrained(output: PassThrough, done: () => void): void {
   const go = (): void => {
     output.off("drain", go).off("close", go);
@@ -90,7 +90,7 @@ function untilDrained(output: PassThrough, done: () => void): void {
   output.on("drain", go).on("close", go);
 }
 
-/** Starts the relay beside the guest; its input and output carry the sandbox's connections. */
+/** Starts the relay beside the guest; its stdin and stdout carry the sandbox's connections. */
 export async function openEgressStream(
   { engine }: DockerHost,
   { containerId, node, signal }: { readonly containerId: string; readonly node: string; readonly signal: AbortSignal },
@@ -100,7 +100,7 @@ export async function openEgressStream(
     AttachStdout: true,
     AttachStderr: true,
     Tty: false,
-    // What programs inside are told about the proxy is not for the relay itself.
+    // The relay must not load the preload that sends programs inside to the proxy.
     Env: ["NODE_OPTIONS="],
     Cmd: [node, ...EGRESS_RELAY],
   };

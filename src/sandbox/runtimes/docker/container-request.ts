@@ -10,7 +10,7 @@ const FIRST_UID = 1_000_000_000;
 const UID_COUNT = 500_000_000;
 const COMMON_UID = 1000;
 
-/** Ends the container when the server is gone, whatever code inside does to the guest. It also reaps what no process waits for. */
+/** The init process: it ends the container when the server is gone, whatever happens to the guest, and it reaps orphans. */
 function firstProcess({ python }: SandboxImage): readonly string[] {
   return [python, "-I", "-S", `${GUEST_FOLDER}/container_init.py`];
 }
@@ -23,7 +23,7 @@ interface ContainerParts {
   readonly command: readonly string[];
 }
 
-/** A number for each sandbox that is nobody's on the host, as far as the engine has numbers to give. */
+/** A user id for each sandbox that has no user on the host. Engines that map users have one id for all. */
 export function uidOf(host: DockerHost, spec: InstanceSpec, mounts: readonly InstanceMount[]): number {
   const writable = mounts.find(({ isReadOnly, owner }) => !isReadOnly && owner !== undefined && owner.uid !== 0);
   if (writable?.owner !== undefined && !host.facts.mapsUsers) return writable.owner.uid;
@@ -47,13 +47,13 @@ export function containerRequest(host: DockerHost, parts: ContainerParts): unkno
     AttachStdout: true,
     AttachStderr: true,
     OpenStdin: true,
-    // The container's input ends when the server is gone, and the guest with it.
+    // The container's input ends with the server, and the guest ends with its input.
     StdinOnce: true,
     Tty: false,
     NetworkDisabled: true,
-    // There is nothing inside that could end in good order; Podman would wait for it.
+    // No process inside handles SIGTERM, and Podman would wait for it.
     StopSignal: "SIGKILL",
-    // Commands of the image that would run inside beside the guest.
+    // A health check of the image would run inside beside the guest.
     ...(image.hasHealthcheck && { Healthcheck: { Test: ["NONE"] } }),
     HostConfig: { ...confinement(host), ...resourceLimits(spec), Mounts: mountRequests(host, parts) },
   };
@@ -68,9 +68,9 @@ function confinement(host: DockerHost): Record<string, unknown> {
     Privileged: false,
     CapDrop: ["ALL"],
     SecurityOpt: ["no-new-privileges", `seccomp=${host.seccomp}`],
-    // Otherwise the engine shows the host's own name servers inside.
+    // By default the engine writes the host's name servers into the container.
     Dns: ["127.0.0.1"],
-    // What the guest says is for the server alone.
+    // Otherwise the engine writes the frames of the guest to a log.
     LogConfig: { Type: "none" },
     RestartPolicy: { Name: "no" },
     ...(host.ociRuntime !== "" && { Runtime: host.ociRuntime }),
@@ -113,7 +113,7 @@ function bindRequest(hostPath: string, guestPath: string, isReadOnly: boolean): 
   return { Type: "bind", Source: hostPath, Target: guestPath, ReadOnly: isReadOnly };
 }
 
-/** Everything a program inside can read of an environment: the image's own, and nothing of the server's. */
+/** The whole environment of programs inside, beside the image's: nothing of the server's environment. */
 export function insideEnvironment(
   host: DockerHost,
   { spec, image }: Pick<ContainerParts, "spec" | "image">,
@@ -127,7 +127,7 @@ function egressVariable({ isRemote }: DockerHost): Record<string, string> {
   return isRemote ? { OWLCLAW_EGRESS_RELAY: "1" } : { OWLCLAW_EGRESS: EGRESS_SOCKET };
 }
 
-/** What runs inside when nobody asks for something else. */
+/** The default command of a container. */
 export function guestCommand(image: SandboxImage): readonly string[] {
   return [image.node, `${GUEST_FOLDER}/guest.mjs`];
 }

@@ -3,11 +3,11 @@ import type { DockerHost } from "./docker-host.ts";
 import { createdSchema } from "./engine-client.ts";
 import { engineUnreachable, isUnreachable, EngineError } from "./engine-failure.ts";
 
-const TIMEOUT_MS = 30_000;
+const CREATE_TIMEOUT_MS = 30_000;
 const REMOVE_TIMEOUT_MS = 30_000;
 const POLL_MS = 50;
 
-/** What containers are made with, whatever they are for. */
+/** What every container needs, whatever it is for. */
 export type ContainerHost = Pick<
   DockerHost,
   "engine" | "ownership" | "logger" | "own" | "making" | "doubt" | "leftovers"
@@ -15,12 +15,12 @@ export type ContainerHost = Pick<
 
 interface ContainerRequest {
   readonly json: unknown;
-  /** Absent: one that proves whose it is. */
+  /** Absent: a name that proves which data folder it belongs to. */
   readonly name?: string;
   readonly timeoutMs?: number;
 }
 
-/** Makes a container that is this server's from then on. */
+/** Makes a container that this server owns from then on. */
 export async function makeContainer(host: ContainerHost, request: ContainerRequest): Promise<string> {
   const made = makeInTime(host, request);
   host.making.add(made);
@@ -34,10 +34,10 @@ export async function makeContainer(host: ContainerHost, request: ContainerReque
   }
 }
 
-/** Not given up half-way: a container that is made when nobody waits for it any more would be nobody's, and is removed. */
+/** After the time-out the request goes on: a container that the engine makes later is removed. */
 async function makeInTime(
   host: ContainerHost,
-  { json, name, timeoutMs = TIMEOUT_MS }: ContainerRequest,
+  { json, name, timeoutMs = CREATE_TIMEOUT_MS }: ContainerRequest,
 ): Promise<string> {
   const { engine, ownership } = host;
   let isLate = false;
@@ -61,7 +61,7 @@ async function makeInTime(
   }
 }
 
-/** Ends and removes a container, now or when the engine can. */
+/** Ends and removes a container, now or, when that fails, at a later try. */
 export async function removeContainer(
   host: Pick<DockerHost, "engine" | "logger" | "leftovers" | "own">,
   id: string,
@@ -89,7 +89,7 @@ async function removeNow({ engine }: Pick<DockerHost, "engine">, id: string): Pr
   }
 }
 
-/** Set even where something else limits the same: Podman asks for more by itself than it may be able to give. */
+/** Always set: by default Podman requests higher limits than it may be allowed to set. */
 export const ULIMITS: ReadonlyArray<{ readonly Name: string; readonly Soft: number; readonly Hard: number }> = [
   ulimit("nofile", 4096),
   ulimit("nproc", 16_384),

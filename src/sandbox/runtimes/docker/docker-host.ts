@@ -7,7 +7,7 @@ import type { EngineFacts } from "./engine-facts.ts";
 import type { Images } from "./images.ts";
 import type { Ownership } from "./ownership.ts";
 
-/** Everything that containers of one server have in common. */
+/** What all containers of one server have in common. */
 export interface DockerHost {
   readonly engine: EngineClient;
   readonly facts: EngineFacts;
@@ -17,27 +17,27 @@ export interface DockerHost {
   readonly dataFolder: string;
   readonly stateFolder: string;
   readonly empty: EmptyPaths;
-  /** `runsc` and the like; empty: the engine's own default. */
+  /** Such as `runsc`; empty: the engine's default. */
   readonly ociRuntime: string;
-  /** As engines take it: the profile itself, or for Podman the file that holds it. */
+  /** The profile itself, or for Podman the path of its file. */
   readonly seccomp: string;
   readonly imageOf: (template: string) => string;
   readonly templates: Readonly<Record<string, TemplateTree>>;
   readonly workspaceWatch: WorkspaceWatch;
-  /** Whether this server can read the engine's volumes, and so see how large they are. */
+  /** Whether this server can read the engine's volumes and measure them. */
   readonly watchesWorkspaces: boolean;
-  /** Its machine does not see this one's files: the egress proxy is reached over a stream. */
+  /** The engine is on another machine and cannot mount files of this one: the egress proxy is reached over a stream. */
   readonly isRemote: boolean;
-  /** Workspaces that have been given to their user. */
+  /** Workspaces whose owner has been set. */
   readonly prepared: Set<string>;
-  /** Containers of this server that it knows of. */
+  /** Ids of this server's containers. */
   readonly own: Set<string>;
-  /** Containers whose making the engine has not answered yet: nobody knows their ids. */
+  /** Create requests in flight: the ids of their containers are not known yet. */
   readonly making: Set<Promise<unknown>>;
-  /** Whether such an answer was lost, so that there may be a container of this server that it does not know of. */
+  /** Whether the answer of a create request was lost: there may be a container of this server that is not in `own`. */
   readonly doubt: { isThere: boolean };
-  /** Containers that could not be removed: the engine was away, or refused. */
+  /** Containers whose removal has failed. */
   readonly leftovers: Set<string>;
-  /** Workspaces of the same kind. */
+  /** Workspaces whose removal has failed. */
   readonly leftVolumes: Set<string>;
 }

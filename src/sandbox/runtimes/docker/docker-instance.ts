@@ -8,9 +8,9 @@ import { stateSchema, statsSchema, waitSchema } from "./engine-client.ts";
 import { processTree } from "../process-tree.ts";
 import { removeContainer } from "./containers.ts";
 
-/** How a shell tells that a program was ended by SIGKILL. */
+/** The exit code of a shell for a program that was ended by SIGKILL. */
 const KILLED_CODE = 128 + 9;
-/** A container whose guest fell silent ends by itself within this time, or is ended. */
+/** A container whose guest has closed its output ends by itself within this time, or is removed. */
 const OWN_END_MS = 2000;
 const NANOSECONDS_PER_MS = 1e6;
 
@@ -60,9 +60,9 @@ export class DockerInstance implements Instance {
     this.exited = this.#follow(ended);
   }
 
-  /** Ends everything in it, without waiting. */
+  /** Removes the container, without waiting. */
   end(reason: InstanceExit["reason"]): void {
-    // A guest that fell silent before it was told to had another reason.
+    // A guest whose output ended before had another reason.
     if (!this.stream.readableEnded) this.#endReason ??= reason;
     this.#removed ??= this.#remove();
   }
@@ -85,7 +85,7 @@ export class DockerInstance implements Instance {
     return { memoryBytes: memory.usage, cpuMs, pids: pids.current };
   }
 
-  /** As the host numbers them, where this server may look at them. */
+  /** Process ids on the host; empty where they are not known. */
   async processes(): Promise<readonly number[]> {
     this.#firstPid ??= this.#askFirstPid();
     const pid = await this.#firstPid;
@@ -97,7 +97,7 @@ export class DockerInstance implements Instance {
     return stateSchema.parse(json).State.Pid;
   }
 
-  /** Only where this server may look into the container: root, on the engine's own machine. */
+  /** Needs root on the engine's machine; elsewhere nothing is checked. */
   async checkMounts(): Promise<void> {
     if (process.getuid?.() !== 0 || this.#host.isRemote || this.#mounts.length === 0) return;
     const pid = await this.#askFirstPid();
@@ -105,19 +105,19 @@ export class DockerInstance implements Instance {
   }
 
   async #remove(): Promise<void> {
-    // Why it ended can be asked only while it is there.
+    // The engine knows the exit code only as long as the container exists.
     if (this.#endReason === undefined) await Promise.race([this.exited, delay(OWN_END_MS, undefined, { ref: false })]);
     await removeContainer(this.#host, this.containerId);
-    // An engine that hangs must not keep the server from going on.
+    // An engine that does not answer must not block the server.
     setTimeout(() => {
       this.stream.destroy();
       this.#following.abort();
     }, OWN_END_MS).unref();
   }
 
-  /** Never rejects: an engine that is away, or a container that somebody removed, is an end as well. */
+  /** Never rejects: an unreachable engine or a container that was removed counts as an exit. */
   async #follow(ended: Promise<void>): Promise<InstanceExit> {
-    // Podman looks all the time while somebody waits: it is asked when there is something to know.
+    // Podman polls while a request waits, so the request is sent only after the output has ended.
     await ended;
     const { engine } = this.#host;
     const path = `/containers/${this.containerId}`;

@@ -6,7 +6,7 @@ import { provideEmptyPaths } from "../instance-mounts.ts";
 import { replaceFile } from "../host-files.ts";
 import type { Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
-import { StartTrouble } from "../start-trouble.ts";
+import { StartProblems } from "../start-problems.ts";
 import { createWorkspaceWatch } from "../workspace-watch.ts";
 import type { DockerInstance } from "./docker-instance.ts";
 import type { DockerHost } from "./docker-host.ts";
@@ -21,15 +21,15 @@ import {
   refuseIgnoredOciRuntime,
 } from "./engine-facts.ts";
 import { Images } from "./images.ts";
-import { discardVolume, reapDeadServers, removeStrays, Leftovers } from "./reap.ts";
+import { discardVolume, reapDeadServers, removeStrays, PendingRemovals } from "./reap.ts";
 import { openOwnership } from "./ownership.ts";
 import { probeDocker, tryContainer } from "./probe.ts";
 import { seccompProfile } from "./seccomp-profile.ts";
 import { startContainer } from "./start-container.ts";
 
 const CONTACT_TIMEOUT_MS = 30_000;
-const INTERVAL_MS = 2000;
-const TIMEOUT_MS = 10_000;
+const PING_INTERVAL_MS = 2000;
+const PING_TIMEOUT_MS = 10_000;
 
 export interface DockerOptions {
   readonly dataFolder: string;
@@ -38,29 +38,29 @@ export interface DockerOptions {
   readonly guestFolder: string;
   /** Letters, digits, `-` and `_`; unique among all servers. */
   readonly serverId: string;
-  /** As in DOCKER_HOST; empty: the machine's own Docker. */
+  /** As in DOCKER_HOST; empty: Docker on this machine. */
   readonly host: string;
   /** With ca.pem, cert.pem and key.pem; empty: no TLS. */
   readonly certFolder: string;
-  /** `runsc` and the like; empty: the engine's default. */
+  /** Such as `runsc`; empty: the engine's default. */
   readonly ociRuntime: string;
   readonly imageOf: (template: string) => string;
   readonly templates?: Readonly<Record<string, TemplateTree>>;
-  /** Sandboxes are shown folders of this machine. */
+  /** Whether folders of this machine are mounted in sandboxes. */
   readonly hasVolumes?: boolean;
   readonly keepsWorkspaces?: boolean;
-  /** How long the engine may take until it has said what it is. */
+  /** How long the engine may take to describe itself. */
   readonly contactTimeoutMs?: number;
 }
 
-/** Cells that are containers of Docker or Podman. */
+/** Instances are containers of Docker or Podman. */
 export async function createDockerRuntime(options: DockerOptions): Promise<Runtime> {
   const host = await createHost(options);
   const instances = new Set<DockerInstance>();
   let isClosed = false;
   const { logger } = options;
-  const startTrouble = new StartTrouble({ imageOf: host.imageOf, tryStart: (trial) => tryContainer(host, trial) });
-  const leftovers = new Leftovers(host);
+  const startProblems = new StartProblems({ imageOf: host.imageOf, tryStart: (trial) => tryContainer(host, trial) });
+  const removals = new PendingRemovals(host);
   const watch = watchEngine(host.engine, {
     onLost: (error) => logger.error("the container engine is gone", { reason: error.message }),
     onBack: async () => {
@@ -69,8 +69,8 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
     },
     onThere: async () => {
       if (host.doubt.isThere) await removeStrays(host);
-      leftovers.tryAgain();
-      await startTrouble.tryAgain();
+      removals.tryAgain();
+      await startProblems.tryAgain();
     },
   });
   return {
@@ -80,10 +80,10 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
     start: async (spec, signal) => {
       if (isClosed) throw new OwlError("shutting_down", "the sandbox runtime is closed");
       const instance = await startContainer(host, { spec, signal }).catch((error: unknown) => {
-        startTrouble.onFailed(spec.template, error);
+        startProblems.onFailed(spec.template, error);
         throw error;
       });
-      startTrouble.onStarted(spec.template);
+      startProblems.onStarted(spec.template);
       instances.add(instance);
       void instance.exited.then(() => instances.delete(instance));
       return instance;
@@ -91,13 +91,13 @@ export async function createDockerRuntime(options: DockerOptions): Promise<Runti
     discard: async (folder) => await discardWorkspace(host, options.dataFolder, folder),
     left: () => host.leftVolumes.size,
     reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
-    trouble: () => (watch.trouble === undefined ? startTrouble.trouble : { error: watch.trouble }),
+    problem: () => (watch.problem === undefined ? startProblems.problem : { error: watch.problem }),
     close: async () => {
       isClosed = true;
-      startTrouble.close();
+      startProblems.close();
       await watch.close();
       await Promise.all([...instances].map(async (instance) => await instance.stop()));
-      if (watch.trouble === undefined) await leftovers.tryForTheLastTime();
+      if (watch.problem === undefined) await removals.tryForTheLastTime();
       host.workspaceWatch.close();
     },
   };
@@ -122,14 +122,14 @@ async function createHost(options: DockerOptions): Promise<DockerHost> {
   logger.info("container engine found", { engine: engine.name, kind: facts.kind, version: facts.version });
   const given = { logger, dataFolder, stateFolder, ociRuntime, imageOf, templates };
   const known = { own: new Set<string>(), making: new Set<Promise<unknown>>(), doubt: { isThere: false } };
-  const ground = { engine, ownership, logger, ...known, leftovers: new Set<string>() };
+  const containers = { engine, ownership, logger, ...known, leftovers: new Set<string>() };
   return {
     ...given,
-    ...ground,
+    ...containers,
     facts,
     seccomp,
     empty: await provideEmptyPaths(stateFolder),
-    images: new Images({ ground, facts, guestFolder, seccomp }),
+    images: new Images({ host: containers, facts, guestFolder, seccomp }),
     workspaceWatch: createWorkspaceWatch(),
     watchesWorkspaces: await canReadVolumes(engine, facts),
     isRemote: isRemote(engine),
@@ -138,7 +138,7 @@ async function createHost(options: DockerOptions): Promise<DockerHost> {
   };
 }
 
-/** Docker takes the profile itself; Podman reads a file, which must be on its machine. */
+/** Docker takes the profile itself; Podman reads a file on its machine. */
 async function seccompOption(stateFolder: string, { kind, architecture }: EngineFacts): Promise<string> {
   const profile = seccompProfile(architecture);
   if (kind === "docker") return profile;
@@ -156,40 +156,40 @@ async function canReadVolumes(engine: EngineClient, { rootFolder }: EngineFacts)
 }
 
 export interface EngineWatch {
-  /** Why the engine cannot be used now. */
-  readonly trouble: OwlError | undefined;
-  /** Resolves when nothing of it goes on. */
+  /** Why the engine cannot be used at the moment. */
+  readonly problem: OwlError | undefined;
+  /** Resolves when the last ping has ended. */
   close(): Promise<void>;
 }
 
 export interface EngineWatchOptions {
   readonly onLost: (error: OwlError) => void;
   readonly onBack: () => Promise<void>;
-  /** At every look that finds it. */
+  /** After every successful ping. */
   readonly onThere: () => Promise<void>;
 }
 
-/** Asks the engine now and then whether it is there, and says when it is back. */
+/** Pings the engine and reports when it is lost and when it is back. */
 export function watchEngine(engine: EngineClient, { onLost, onBack, onThere }: EngineWatchOptions): EngineWatch {
-  let trouble: OwlError | undefined;
+  let problem: OwlError | undefined;
   let asking: Promise<void> | undefined;
   const ask = async (): Promise<void> => {
     try {
-      await engine.call({ method: "GET", path: "/_ping", timeoutMs: TIMEOUT_MS });
-      if (trouble !== undefined) await onBack();
-      trouble = undefined;
+      await engine.call({ method: "GET", path: "/_ping", timeoutMs: PING_TIMEOUT_MS });
+      if (problem !== undefined) await onBack();
+      problem = undefined;
       await onThere();
     } catch (thrown) {
-      if (trouble === undefined) onLost(toOwlError(thrown, "sandbox_unavailable"));
-      trouble = toOwlError(thrown, "sandbox_unavailable");
+      if (problem === undefined) onLost(toOwlError(thrown, "sandbox_unavailable"));
+      problem = toOwlError(thrown, "sandbox_unavailable");
     }
   };
   const timer = setInterval(() => {
     asking ??= ask().finally(() => (asking = undefined));
-  }, INTERVAL_MS).unref();
+  }, PING_INTERVAL_MS).unref();
   return {
-    get trouble() {
-      return trouble;
+    get problem() {
+      return problem;
     },
     close: async () => {
       clearInterval(timer);

@@ -7,7 +7,7 @@ const DEFAULT_SOCKET = "/var/run/docker.sock";
 const TLS_PORT = 2376;
 const PLAIN_PORT = 2375;
 
-/** Where an engine listens. */
+/** The address of an engine. */
 export type EngineAddress =
   | { readonly kind: "socket"; readonly path: string }
   | {
@@ -17,7 +17,7 @@ export type EngineAddress =
       readonly tls: SecureContextOptions | undefined;
     };
 
-/** Reads what `DOCKER_HOST` and `DOCKER_CERT_PATH` hold. Whoever reaches an engine owns its machine: no TLS, no network. */
+/** Parses `DOCKER_HOST` and `DOCKER_CERT_PATH`. Access to an engine is access to its machine, so a network address needs TLS. */
 export function parseEngineAddress(host: string, certFolder: string): EngineAddress {
   if (host === "") return { kind: "socket", path: DEFAULT_SOCKET };
   if (host.startsWith("/")) return { kind: "socket", path: host };
@@ -25,7 +25,7 @@ export function parseEngineAddress(host: string, certFolder: string): EngineAddr
   const text = host.replace(/^(tcp|https?):/, "http:");
   const url = text.startsWith("http://") && URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined) {
-    throw unusable(`"${host}" is no address of an engine that can be used`, "Write unix:///path or tcp://host:2376.");
+    throw unusable(`"${host}" is not a usable address of an engine`, "Write unix:///path or tcp://host:2376.");
   }
   const name = url.hostname.replace(/^\[(.*)\]$/, "$1");
   if (certFolder === "") {

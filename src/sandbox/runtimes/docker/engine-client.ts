@@ -15,9 +15,9 @@ interface EngineCall {
   readonly query?: Readonly<Record<string, string>>;
   readonly json?: unknown;
   readonly tar?: Buffer;
-  /** Statuses beside 2xx that are an answer. */
+  /** Statuses beside 2xx that are no error. */
   readonly accept?: readonly number[];
-  /** Without: 30 s. 0: as long as it takes. */
+  /** Default: 30 s. 0: no time limit. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -31,22 +31,22 @@ interface EngineAnswer {
   readonly json: unknown;
 }
 
-/** The few calls of the Docker Engine API that sandboxes need. Podman serves the same. */
+/** A client of the Docker Engine API, which Podman serves too. */
 export class EngineClient {
   readonly address: EngineAddress;
   readonly #open: (options: RequestOptions) => ReturnType<typeof httpRequest>;
 
   constructor(address: EngineAddress) {
     this.address = address;
-    const probe =
+    const target =
       address.kind === "socket"
         ? { socketPath: address.path }
         : { host: address.host, port: address.port, ...address.tls };
     const isSecure = address.kind === "tcp" && address.tls !== undefined;
-    this.#open = (options) => (isSecure ? httpsRequest : httpRequest)({ ...options, ...probe, agent: false });
+    this.#open = (options) => (isSecure ? httpsRequest : httpRequest)({ ...options, ...target, agent: false });
   }
 
-  /** Also what the engine's certificate must name. */
+  /** The engine's certificate must have this name. */
   get #hostHeader(): string {
     return this.address.kind === "socket" ? "engine" : this.name;
   }
@@ -81,7 +81,7 @@ export class EngineClient {
     throw new EngineError(status, messageOf(text));
   }
 
-  /** A request whose connection becomes a stream to the container. */
+  /** A request whose connection is upgraded to a stream to the container. */
   async hijack({ path, query, json, signal }: HijackCall): Promise<Duplex> {
     const body = json === undefined ? undefined : Buffer.from(JSON.stringify(json));
     return await new Promise<Duplex>((resolve, reject) => {
@@ -129,7 +129,7 @@ async function readAnswer(response: IncomingMessage): Promise<string> {
   for await (const chunk of response) {
     const part = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
     size += part.byteLength;
-    if (size > MAX_ANSWER_BYTES) throw new Error("the engine answers more than anybody asked for");
+    if (size > MAX_ANSWER_BYTES) throw new Error("the answer of the engine is too long");
     chunks.push(part);
   }
   return Buffer.concat(chunks).toString("utf8");
@@ -139,7 +139,7 @@ function parseAnswer(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // `_ping` and some empty answers are no JSON.
+    // The answer to `_ping` and some empty answers are not JSON.
     return text;
   }
 }

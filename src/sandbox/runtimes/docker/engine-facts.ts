@@ -18,25 +18,25 @@ const infoSchema = z.object({
   DefaultRuntime: z.string().default(""),
 });
 const ARCHITECTURES: Readonly<Record<string, Architecture>> = { amd64: "x64", arm64: "arm64" };
-/** An engine that does not even say that it is there is not waited for longer. */
+/** An engine that does not answer a ping in this time is not waited for longer. */
 const PING_TIMEOUT_MS = 10_000;
-/** A path means another folder on another machine, and whatever lies there would be shown in its place. */
+/** A path means another folder on another machine, and that folder would be mounted. */
 const OTHER_MACHINE = "is reached over the network, so it does not have the folders of this machine";
 
-/** What must be known of an engine before anything is started on it. */
+/** What the runtime must know of an engine before it starts anything on it. */
 export interface EngineFacts {
   readonly kind: "docker" | "podman";
   readonly version: string;
   readonly architecture: Architecture;
-  /** Numbers of users inside are not those of the host: few of them exist. */
+  /** User ids inside are mapped to other ids on the host, and few of them exist. */
   readonly mapsUsers: boolean;
-  /** Where the engine keeps its volumes and everything else, on its own machine. */
+  /** Where the engine stores its data, on its machine. */
   readonly rootFolder: string;
   /** The OCI runtime of containers that name none. */
   readonly ociRuntime: string;
 }
 
-/** All that is asked has to be answered within the one time: an engine may greet at once and then hang. */
+/** One time limit for all requests: an engine may answer the first at once and then hang. */
 export async function readEngineFacts(engine: EngineClient, contactTimeoutMs: number): Promise<EngineFacts> {
   const deadline = performance.now() + contactTimeoutMs;
   const ask = async (path: string, maxMs = contactTimeoutMs): Promise<unknown> => {
@@ -71,7 +71,7 @@ export function isRemote({ address }: EngineClient): boolean {
   return address.kind !== "socket";
 }
 
-/** What no sandbox could be started with is said before the first one. */
+/** Rejects at the start of the server what no sandbox could be started with. */
 export function refuseRemoteVolumes(engine: EngineClient): void {
   if (!isRemote(engine)) return;
   throw new OwlError("sandbox_unavailable", `the engine at ${engine.name} ${OTHER_MACHINE}: it cannot show volumes`, {
@@ -99,7 +99,7 @@ export function refuseRemoteFolders({ engine, templates }: DockerHost, { templat
   });
 }
 
-/** Podman takes no word on it from those who start containers, and does not say so: whoever wants gVisor would get runc. */
+/** Podman ignores the runtime in the request to make a container and reports no error: a sandbox meant for gVisor would run on runc. */
 export function refuseIgnoredOciRuntime(wanted: string, { kind, ociRuntime }: EngineFacts): void {
   if (kind !== "podman" || wanted === "" || basename(wanted) === basename(ociRuntime)) return;
   throw new OwlError(

@@ -11,11 +11,11 @@ const CODE_REASONS: Readonly<Record<string, string>> = {
 const START_HINT =
   "Start Docker or Podman, or set sandbox.docker.host (DOCKER_HOST); the server goes on by itself when the engine is back.";
 const ACCESS_HINT =
-  "Add the server's user to the group of the socket, or point sandbox.docker.host (DOCKER_HOST) at an engine of his own.";
+  "Add the server's user to the group of the socket, or set sandbox.docker.host (DOCKER_HOST) to an engine of that user.";
 const TLS_HINT =
-  "Look at sandbox.docker.certFolder (DOCKER_CERT_PATH): ca.pem must have signed the engine's certificate, which must name the host; the engine must know who signed cert.pem.";
+  "Check sandbox.docker.certFolder (DOCKER_CERT_PATH): ca.pem must have signed the engine's certificate, which must contain the host name; the engine must trust the issuer of cert.pem.";
 
-/** What an engine answered in place of doing it. */
+/** The engine answered a request with an error. */
 export class EngineError extends Error {
   readonly status: number;
 
@@ -26,7 +26,7 @@ export class EngineError extends Error {
   }
 }
 
-/** The engine is down or out of reach; it may come back at any time. */
+/** The engine is down or cannot be reached; it may come back. */
 export function engineUnreachable(address: EngineAddress, error: unknown): OwlError {
   const code = error instanceof Error ? ("code" in error ? String(error.code) : error.name) : "";
   const reason = CODE_REASONS[code] ?? CODE_REASONS[error instanceof Error ? error.name : ""];
@@ -40,7 +40,7 @@ export function engineUnreachable(address: EngineAddress, error: unknown): OwlEr
   });
 }
 
-/** An engine that does not like a certificate may end the connection before it can say so. */
+/** An engine that rejects a certificate may close the connection before it sends an alert. */
 function isRefusedHandshake(address: EngineAddress, code: string): boolean {
   if (address.kind === "socket") return false;
   const isOfTls = /^(ERR_(SSL|TLS)_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|EPROTO$)/.test(code);
@@ -51,7 +51,7 @@ export function isUnreachable(error: unknown): boolean {
   return error instanceof OwlError && error.facts["reason"] === "engine_down";
 }
 
-/** What kept a container from starting, in words that say what to do. */
+/** Why a container could not be started, with a hint for the operator. */
 export function explainEngineError(error: unknown, image: string): unknown {
   if (!(error instanceof EngineError)) return error;
   const { status, message } = error;
@@ -76,7 +76,7 @@ export function explainEngineError(error: unknown, image: string): unknown {
   return new OwlError("internal", `the container could not be started: ${message}`, { cause: error });
 }
 
-/** In the words of the kernel, which engines and programs hand on. */
+/** The kernel's message, which engines and programs pass on. */
 export function isNoRoom(message: string): boolean {
   return /no space left on device|disk quota exceeded/i.test(message);
 }

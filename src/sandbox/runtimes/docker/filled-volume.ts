@@ -9,21 +9,21 @@ import { packTar, type TarEntry } from "./tar-archive.ts";
 
 const FOLDER = "/filled";
 const MARK = ".owlclaw-complete";
-/** A server that fills one takes seconds; after this it is dead. */
+/** A server fills one within seconds; after this time it counts as dead. */
 const TURN_TIMEOUT_MS = 60_000;
 const POLL_MS = 100;
 const UPLOAD_TIMEOUT_MS = 300_000;
 
 interface VolumeContent {
-  /** Any image of the engine: nothing of it is run. */
+  /** Any image of the engine: the container is never started. */
   readonly id: string;
   readonly kind: "guest" | "node";
   readonly entries: readonly TarEntry[];
 }
 
 /**
- * A volume of the engine that holds these files, for all servers that use the engine; its name says what is in it. Files
- * reach every engine this way, one on another machine included.
+ * A volume of the engine with these files, shared by all servers that use the engine; its name has a digest of the content. This
+ * works on every engine, also on another machine.
  */
 export async function provideVolume(host: ContainerHost, content: VolumeContent): Promise<string> {
   const { engine } = host;
@@ -44,7 +44,7 @@ export async function provideVolume(host: ContainerHost, content: VolumeContent)
   }
 }
 
-/** The container through which it is filled has a fixed name, so that one server fills it at a time. */
+/** The container through which the volume is filled has a fixed name: only one server at a time can make it. */
 async function takeTurn(host: ContainerHost, options: { name: string; image: string }): Promise<string> {
   const { name, image } = options;
   const volume = {
@@ -64,10 +64,13 @@ async function takeTurn(host: ContainerHost, options: { name: string; image: str
     const fill = `${name}-fill`;
     const id = await makeContainer(host, { json, name: fill }).catch(unlessTaken);
     if (id !== undefined) return id;
-    const left = Date.now() < deadline ? await leftBehind(host, fill) : fill;
+    const left = Date.now() < deadline ? await containerOfDeadServer(host, fill) : fill;
     if (left !== undefined) await remove(host, left);
     if (Date.now() > deadline + TURN_TIMEOUT_MS) {
-      throw new OwlError("sandbox_unavailable", `the volume ${name} cannot be filled: its turn does not come`);
+      throw new OwlError(
+        "sandbox_unavailable",
+        `the volume ${name} cannot be filled: another server fills it for too long`,
+      );
     }
   }
 }
@@ -76,8 +79,8 @@ function unlessTaken(error: unknown): undefined {
   if (!(error instanceof EngineError && error.status === 409)) throw error;
 }
 
-/** The id of the one that a dead server of this data folder left. Whether others live cannot be told from here. */
-async function leftBehind({ engine, ownership }: ContainerHost, name: string): Promise<string | undefined> {
+/** The id of the container when a dead server of this data folder left it. Whether other servers are alive is not known. */
+async function containerOfDeadServer({ engine, ownership }: ContainerHost, name: string): Promise<string | undefined> {
   const { json } = await engine.call({ method: "GET", path: `/containers/${name}/json`, accept: [404] });
   const found = labelledSchema.safeParse(json);
   if (!found.success) return undefined;

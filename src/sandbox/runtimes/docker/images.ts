@@ -19,7 +19,7 @@ const inspectSchema = z.object({
   Id: z.string(),
   Config: z.object({ Env: z.array(z.string()).nullish(), Healthcheck: z.unknown().optional() }).nullish(),
 });
-const TIMEOUT_MS = 60_000;
+const QUESTION_TIMEOUT_MS = 60_000;
 const MAX_ANSWER_CHARS = 16 * 1024;
 const MEMORY_BYTES = 512 * 1024 * 1024;
 
@@ -28,31 +28,31 @@ interface Inspected {
   readonly config: z.infer<typeof inspectSchema>["Config"];
 }
 
-/** An image that sandboxes can be started from, with what it lacks. */
+/** An image that sandboxes can be started from, and the volumes for what it lacks. */
 export interface SandboxImage {
   readonly name: string;
   readonly id: string;
   /** The Node that runs the guest, as seen inside. */
   readonly node: string;
   readonly python: string;
-  /** Folders in which programs are looked for. */
+  /** The PATH inside. */
   readonly path: readonly string[];
   /** Variables that the image itself sets. */
   readonly variables: readonly string[];
-  /** Volumes of ours that are shown read-only in every container. */
+  /** Volumes that are mounted read-only in every container. */
   readonly volumes: ReadonlyArray<{ readonly name: string; readonly folder: string }>;
   readonly hasHealthcheck: boolean;
 }
 
 interface ImagesOptions {
-  readonly ground: ContainerHost;
+  readonly host: ContainerHost;
   readonly facts: EngineFacts;
   /** Folder of the host with `guest.mjs` and the Python drivers. */
   readonly guestFolder: string;
   readonly seccomp: string;
 }
 
-/** Looks at each image once. An image that is replaced under its name is looked at anew. */
+/** Inspects each image once, by its id: an image that replaces another under its name is inspected again. */
 export class Images {
   readonly #options: ImagesOptions;
   readonly #known = new Map<string, Promise<SandboxImage>>();
@@ -70,7 +70,7 @@ export class Images {
   }
 
   async #get(name: string): Promise<SandboxImage> {
-    const { engine } = this.#options.ground;
+    const { engine } = this.#options.host;
     const path = `/images/${encodeURIComponent(name)}/json`;
     const { json } = await engine.call({ method: "GET", path }).catch((error: unknown) => {
       throw error instanceof EngineError && error.status === 404 ? imageMissing(name, error) : error;
@@ -87,45 +87,45 @@ export class Images {
     }
   }
 
-  /** Somebody may have removed its volumes: the engine would make new ones without a word, with nothing in them. */
+  /** For a volume that was removed meanwhile the engine would make an empty one and report no error. */
   async #forgetWithoutVolumes(id: string): Promise<void> {
-    const { engine } = this.#options.ground;
+    const { engine } = this.#options.host;
     const known = this.#known.get(id);
     const volumes = (await known?.catch(() => undefined))?.volumes ?? [];
     const answers = await Promise.all(
       volumes.map(({ name }) => engine.call({ method: "GET", path: `/volumes/${name}`, accept: [404] })),
     );
-    // Of several that find it out at once, one looks again.
+    // Of several concurrent calls, one inspects the image again.
     if (answers.some(({ status }) => status === 404) && this.#known.get(id) === known) this.#known.delete(id);
   }
 
   async #look(name: string, { id, config }: Inspected): Promise<SandboxImage> {
-    const { ground, guestFolder, seccomp } = this.#options;
+    const { host, guestFolder, seccomp } = this.#options;
     const env = config?.Env ?? [];
     const hasHealthcheck = config?.Healthcheck !== undefined && config.Healthcheck !== null;
     const variables = env.map((line) => line.split("=", 1)[0] ?? "");
     const path = (env.find((line) => line.startsWith("PATH="))?.slice("PATH=".length) ?? DEFAULT_PATH).split(":");
-    const guest = await provideVolume(ground, { id, entries: await tarEntriesOf(guestFolder), kind: "guest" });
+    const guest = await provideVolume(host, { id, entries: await tarEntriesOf(guestFolder), kind: "guest" });
     const volumes = [{ name: guest, folder: GUEST_FOLDER }];
-    const answer = await askImage(ground, { name, id, seccomp, volumes });
+    const answer = await askImage(host, { name, id, seccomp, volumes });
     refuseUnfit(name, answer);
     const image = { name, id, python: answer.python, variables, hasHealthcheck };
     if (isEnough(answer.nodeVersion)) return { ...image, node: answer.node, path, volumes };
     const withNode = [...volumes, { name: await this.#nodeVolume(name, id), folder: NODE_FOLDER }];
     const node = `${NODE_FOLDER}/node`;
-    const again = await askImage(ground, { name, id, seccomp, volumes: withNode, node });
+    const again = await askImage(host, { name, id, seccomp, volumes: withNode, node });
     if (!isEnough(again.nodeVersion)) throw unfit(name, `Node of this machine does not run in it: ${again.complaint}`);
     return { ...image, node, path: [NODE_FOLDER, ...path], volumes: withNode };
   }
 
   async #nodeVolume(name: string, id: string): Promise<string> {
-    const { ground, facts } = this.#options;
+    const { host, facts } = this.#options;
     if (process.platform !== "linux" || process.arch !== facts.architecture) {
       throw unfit(name, "it has no Node 20.19 or newer, and that of this machine is for another kind of machine");
     }
     const content = await readFile(process.execPath);
     const entries = [{ name: "node", mode: 0o755, content }];
-    return await provideVolume(ground, { id, entries, kind: "node" });
+    return await provideVolume(host, { id, entries, kind: "node" });
   }
 }
 
@@ -147,7 +147,7 @@ function isEnough(version: string): boolean {
   return major > minMajor || (major === minMajor && minor >= minMinor);
 }
 
-/** What an image holds, in lines of `name=value`. The argument is the Node to try. */
+/** Prints what an image has, as lines of `name=value`. The argument is the Node to try. */
 const QUESTION = `
 libc=other
 for file in /lib64/ld-linux-* /lib/ld-linux-*; do [ -e "$file" ] && libc=glibc; done
@@ -165,9 +165,9 @@ interface ImageQuestion {
   readonly id: string;
   readonly seccomp: string;
   readonly volumes: ReadonlyArray<{ readonly name: string; readonly folder: string }>;
-  /** Tried in place of the image's own. */
+  /** Tried instead of the image's Node. */
   readonly node?: string;
-  /** Without: 60 s. */
+  /** Default: 60 s. */
   readonly timeoutMs?: number;
 }
 
@@ -176,20 +176,20 @@ interface ImageAnswer {
   readonly python: string;
   readonly node: string;
   readonly nodeVersion: string;
-  /** What programs inside said when they failed. */
+  /** The stderr of programs inside. */
   readonly complaint: string;
 }
 
-/** Starts the image once, confined like a sandbox, and asks what is in it. */
+/** Starts the image once, confined like a sandbox, and reads what it has. */
 export async function askImage(host: ContainerHost, question: ImageQuestion): Promise<ImageAnswer> {
   const labels = host.ownership.labels("image");
   const id = await makeContainer(host, { json: { ...request(question), Labels: labels } });
   const path = `/containers/${id}`;
-  const signal = AbortSignal.timeout(question.timeoutMs ?? TIMEOUT_MS);
+  const signal = AbortSignal.timeout(question.timeoutMs ?? QUESTION_TIMEOUT_MS);
   try {
     return await ask(host.engine, path, signal);
   } catch (error) {
-    // Whoever asked explains a full disk: it says nothing of the image.
+    // The caller explains a full disk, which is not the fault of the image.
     if (!signal.aborted && (!(error instanceof EngineError) || isNoRoom(error.message))) throw error;
     const reason = signal.aborted ? "it does not answer" : toOwlError(error).message;
     throw new OwlError("sandbox_unavailable", `the image ${question.name} cannot be started: ${reason}`, {
@@ -207,7 +207,7 @@ async function ask(engine: EngineClient, path: string, signal: AbortSignal): Pro
   const query = { stream: "1", stdout: "1", stderr: "1" };
   const socket = await engine.hijack({ path: `${path}/attach`, query, signal });
   const { stream, diagnostics } = splitAttached(socket);
-  // From here on the signal is nothing to the connection itself.
+  // `hijack` uses the signal only until the connection is upgraded.
   signal.addEventListener("abort", () => socket.destroy(), { once: true });
   await engine.call({ method: "POST", path: `${path}/start`, signal });
   const [said, complaint] = await Promise.all([readText(stream), readText(diagnostics)]);

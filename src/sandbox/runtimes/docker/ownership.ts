@@ -2,14 +2,14 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { link, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { identifyProcess, isAlive, processIdentitySchema } from "../../../platform/process-identity.ts";
-import { draftName } from "../host-files.ts";
+import { draftName, hasCode } from "../host-files.ts";
 
 /**
- * Labels by which containers and volumes of ours are known; nothing without them is ever touched. A container has those of its
- * image as well, so that they prove nothing: its name does, which is made with a key of the data folder.
+ * Labels of the server's containers and volumes; objects without them are never removed. A container also has the labels of its
+ * image, so labels prove nothing: the container's name does, which is made with a key of the data folder.
  */
 export const LABELS = {
-  /** Which data folder: servers of others may use the same engine. */
+  /** Which data folder: servers with other data folders may use the same engine. */
   data: "owlclaw.data",
   server: "owlclaw.server",
   /** The process that made it. */
@@ -26,9 +26,9 @@ const CONTAINER_NAME = /^\/?owlclaw-([0-9a-f]{16})-([0-9a-f]{32})$/;
 export interface Ownership {
   readonly dataId: string;
   readonly serverId: string;
-  /** `guest` is what fills a volume for all, and `image` what asks an image: neither is for one sandbox. */
+  /** `guest`: a container that fills a shared volume. `image`: a container that inspects an image. */
   labels(kind: "cell" | "workspace" | "guest" | "image", instanceId?: string): Record<string, string>;
-  /** The same for the same folder, in every server of this data folder. It shows inside, and tells nothing. */
+  /** The same for the same folder, in every server of this data folder. It is visible inside and reveals nothing. */
   volumeName(folder: string): string;
   /** A new one, for each container. */
   containerName(): string;
@@ -64,7 +64,7 @@ export async function openOwnership(stateFolder: string, serverId: string): Prom
   };
 }
 
-/** Whether the server that made it is gone for good. What cannot be read is not ours to judge. */
+/** Whether the server that made it is dead. Without a readable label: false. */
 export function isOrphan(labels: Readonly<Record<string, string>>): boolean {
   try {
     const label: unknown = JSON.parse(labels[LABELS.owner] ?? "");
@@ -83,7 +83,7 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM";
+    return hasCode(error, "EPERM");
   }
 }
 
@@ -91,10 +91,11 @@ async function readRandom(file: string, bytes: number): Promise<string> {
   const draft = draftName(file);
   await writeFile(draft, randomBytes(bytes).toString("hex"), { mode: 0o600 });
   try {
-    // Of several servers that start at once the first one decides.
+    // Of several servers that start at the same time, the first one decides.
     await link(draft, file);
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    // ENOENT: a concurrent call in this process has linked the draft and removed it.
+    if (!hasCode(error, "EEXIST", "ENOENT")) throw error;
   } finally {
     await rm(draft, { force: true });
   }

@@ -7,29 +7,30 @@ import {
   PROBE_RESOURCES,
   readAnswer,
   triedSyscalls,
-  openBait,
+  openUnreachableServices,
   serverProcess,
+  type ProbeOptions,
+  withProbe,
 } from "../probe/attack.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { type Cause, type CheckName, attackReport, failedStart, isTimeout } from "../probe/checks.ts";
-import type { ProbeReport, InstanceSpec, Resources } from "../runtime.ts";
+import type { ProbeReport, Resources } from "../runtime.ts";
 import { insideEnvironment } from "./container-request.ts";
 import type { DockerHost } from "./docker-host.ts";
-import { randomBytes } from "node:crypto";
-import type { TestStart } from "../start-trouble.ts";
+import type { TestStart } from "../start-problems.ts";
 import type { DockerInstance } from "./docker-instance.ts";
 import { discardVolume } from "./reap.ts";
 import { startContainer } from "./start-container.ts";
 
 const TIMEOUT_MS = 55_000;
 
-/** Volumes of engines are folders: what a program writes between two looks of the watch is not limited. */
+/** Volumes of engines are folders: between two measurements a program can write without a limit. */
 const ONLY_WATCHED: Answer[string] = [
   true,
   "the workspace has no file system of its own; its size is measured every two seconds",
 ];
 
-/** Not the workspace, which nothing would stop. */
+/** Not the workspace: nothing would limit that. */
 const DISKS: FilledDisks = { "tmp-limit": "/tmp" };
 
 const CPU_SCRIPT = `
@@ -56,9 +57,8 @@ const CAUSES: Partial<Record<CheckName, Cause>> = {
     fix: "Use bubblewrap as root or microVMs, or accept weaker limits with --set sandbox.limits=best-effort.",
   },
 };
-const PROBE_WORKSPACE = "/workspace";
 
-/** May pass: the machine has much to do, or another server that fills the volumes has died over it. */
+/** Retryable: the machine may be busy, or another server may have died while it filled the volumes. */
 function stuck(): OwlError {
   const reason = "containers do not start, or do not end, in time";
   return new OwlError("sandbox_unavailable", `docker cannot run sandboxes here: ${reason}`, {
@@ -80,7 +80,7 @@ export async function probeDocker(host: DockerHost, signal: AbortSignal): Promis
   }
 }
 
-/** Waits for all of them even when one fails: each must have cleared up behind itself. */
+/** Waits for all of them also when one fails: each cleans up after itself. */
 async function attackAll(host: DockerHost, signal: AbortSignal): Promise<Answer> {
   const inside = attackFromInside(host, signal);
   const cpu = attackCpuLimit(host, signal);
@@ -89,8 +89,8 @@ async function attackAll(host: DockerHost, signal: AbortSignal): Promise<Answer>
 }
 
 async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<Answer> {
-  return await withProbeInstance(host, { resources: PROBE_RESOURCES, signal }, async (probe) => {
-    const bait = await openBait(probe.spec.id);
+  return await withProbe(probeOf(host, PROBE_RESOURCES, signal), async (probe) => {
+    const services = await openUnreachableServices(probe.spec.id);
     const image = await host.images.get(host.imageOf(""));
     const variables = [...Object.keys(insideEnvironment(host, { ...probe, image })), ...image.variables];
     const server = serverProcess();
@@ -104,7 +104,7 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
         ],
         serverPid: server.serverPid,
         needed: [image.node, `${GUEST_FOLDER}/guest.mjs`],
-        listeners: bait.listeners,
+        listeners: services.listeners,
         abstractSocket: probe.spec.id,
         syscalls: triedSyscalls(host.facts.architecture),
         variables: [...variables, "HOSTNAME", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_", "container", "TERM"],
@@ -114,64 +114,37 @@ async function attackFromInside(host: DockerHost, signal: AbortSignal): Promise<
         ...PROBE_RESOURCES,
       };
       const command = [image.python, "-I", "-S", "-c", ATTACK_SCRIPT, JSON.stringify(given)];
-      return await readAnswer(await probe.start(host, command));
+      return await readAnswer(await probe.start(command));
     } finally {
-      bait.close();
+      services.close();
     }
   });
 }
 
-/** The kernel's own count is read inside, where every engine shows it. */
+/** Reads the kernel's counter inside, where every engine shows it. */
 async function attackCpuLimit(host: DockerHost, signal: AbortSignal): Promise<Answer[string]> {
   const resources = { ...PROBE_RESOURCES, cpus: 0.1 };
-  return await withProbeInstance(host, { resources, signal }, async (probe) => {
+  return await withProbe(probeOf(host, resources, signal), async (probe) => {
     const { python } = await host.images.get(host.imageOf(""));
-    const answer = await readAnswer(await probe.start(host, [python, "-I", "-S", "-c", CPU_SCRIPT]));
+    const answer = await readAnswer(await probe.start([python, "-I", "-S", "-c", CPU_SCRIPT]));
     return answer["cpu-limit"] ?? [true, "the attack gave no answer"];
   });
 }
 
-interface ProbeInstance {
-  readonly spec: InstanceSpec;
-  start(host: DockerHost, command: readonly string[]): Promise<DockerInstance>;
-}
-
-interface ProbeInstanceOptions {
-  readonly resources: Resources;
-  readonly signal: AbortSignal;
-  /** Whose image is used; absent: the usual one. */
-  readonly template?: string;
-}
-
-/** Gives a container to try something in, and leaves nothing of it. */
-async function withProbeInstance<T>(
-  host: DockerHost,
-  { resources, signal, template = "" }: ProbeInstanceOptions,
-  attempt: (probe: ProbeInstance) => Promise<T>,
-): Promise<T> {
-  const id = `probe-${randomBytes(8).toString("hex")}`;
-  const folder = join(host.stateFolder, id);
-  const spec = { id, folder, template, resources, workspacePath: PROBE_WORKSPACE, volumes: [], env: {} };
-  const instances: DockerInstance[] = [];
-  const stop = (): void => instances.forEach((instance) => instance.end("stopped"));
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    const start: ProbeInstance["start"] = async (at, command) => {
-      const instance = await startContainer(at, { spec, command, signal });
-      instances.push(instance);
-      return instance;
-    };
-    return await attempt({ spec, start });
-  } finally {
-    signal.removeEventListener("abort", stop);
-    await Promise.all(instances.map(async (instance) => await instance.stop()));
-    await discardVolume(host, host.ownership.volumeName(folder));
-  }
-}
-
-/** Whether one starts from a template's image. */
-export async function tryContainer(host: DockerHost, trial: TestStart): Promise<void> {
-  await withProbeInstance(host, { resources: PROBE_RESOURCES, ...trial }, async (probe) => {
-    await probe.start(host, ["/bin/true"]);
+/** Starts a container from a template's image and removes it. */
+export async function tryContainer(host: DockerHost, { template, signal }: TestStart): Promise<void> {
+  await withProbe({ ...probeOf(host, PROBE_RESOURCES, signal), template }, async (probe) => {
+    await probe.start(["/bin/true"]);
   });
+}
+
+/** What every attack starts from. */
+function probeOf(host: DockerHost, resources: Resources, signal: AbortSignal): ProbeOptions<DockerInstance> {
+  return {
+    stateFolder: host.stateFolder,
+    resources,
+    signal,
+    start: async (request) => await startContainer(host, request),
+    discard: async (folder) => await discardVolume(host, host.ownership.volumeName(folder)),
+  };
 }

@@ -5,16 +5,15 @@ import { EngineError, isUnreachable } from "./engine-failure.ts";
 import { type ContainerHost, removeContainer } from "./containers.ts";
 import { isOrphan, LABELS } from "./ownership.ts";
 
-/** Containers through which volumes are filled have names of their own, for all servers. */
+/** Names of the containers through which volumes are filled. */
 const FILLING = /^\/?owlclaw-(?:guest|node)-[0-9a-f]{16}-fill$/;
 const VOLUME_TIMEOUT_MS = 10_000;
 const VOLUME_PAUSE_MS = 100;
 const FIRST_PAUSE_MS = 2000;
 const MAX_PAUSE_MS = 60_000;
-/** A server that stops does not wait longer for an engine: the next one removes the rest. */
+/** A server that stops waits no longer than this for the engine: the next server removes the rest. */
 const LAST_TRY_MS = 5000;
 
-/** All that is known of containers and workspaces. */
 export type CleanupHost = ContainerHost & Pick<DockerHost, "prepared" | "leftVolumes">;
 
 interface Found {
@@ -22,7 +21,7 @@ interface Found {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Removes containers and workspaces of servers of this data folder that are gone; returns the ids of their cells. */
+/** Removes containers and workspaces of dead servers of this data folder; returns the ids of their instances. */
 export async function reapDeadServers(host: DockerHost, keepsWorkspaces: boolean): Promise<string[]> {
   const removed = new Set<string>();
   for (const { id, labels } of (await containersOf(host)).filter((each) => isOrphan(each.labels))) {
@@ -37,11 +36,11 @@ export async function reapDeadServers(host: DockerHost, keepsWorkspaces: boolean
   return [...removed];
 }
 
-/** When the engine was away, or an answer got lost, there may be containers that the server does not know of. */
+/** Removes this server's containers that are not in `own`: the answer that had their id was lost. */
 export async function removeStrays(host: CleanupHost): Promise<void> {
   host.doubt.isThere = false;
   const found = await containersOf(host);
-  // The engine may list one before it has told its maker of it.
+  // The engine may list a container before it has answered the request that made it.
   await Promise.allSettled(host.making);
   const strays = found.filter(
     ({ id, labels }) => labels[LABELS.server] === host.ownership.serverId && !host.own.has(id),
@@ -50,13 +49,13 @@ export async function removeStrays(host: CleanupHost): Promise<void> {
   await removeLeftovers(host);
 }
 
-/** Containers first: a workspace cannot go before the last one that uses it. */
+/** Containers first: a volume cannot be removed while a container uses it. */
 async function removeLeftovers(host: CleanupHost): Promise<void> {
   for (const id of host.leftovers) await removeContainer(host, id);
   for (const name of host.leftVolumes) await discardVolume(host, name);
 }
 
-/** Removes a workspace, now or when the engine can; returns whether it is gone. */
+/** Removes a workspace, now or, when that fails, at a later try; returns whether it is gone. */
 export async function discardVolume(host: CleanupHost, name: string): Promise<boolean> {
   host.prepared.delete(name);
   try {
@@ -74,7 +73,7 @@ export async function discardVolume(host: CleanupHost, name: string): Promise<bo
 
 async function removeVolume({ engine }: CleanupHost, name: string): Promise<void> {
   for (const deadline = Date.now() + VOLUME_TIMEOUT_MS; ; await delay(VOLUME_PAUSE_MS)) {
-    // 409: the container that used it is not quite gone.
+    // 409: the removal of the container that used it has not finished.
     const { status } = await engine.call({ method: "DELETE", path: `/volumes/${name}`, accept: [404, 409] });
     if (status !== 409) return;
     if (Date.now() > deadline) throw new EngineError(status, `the volume ${name} is still in use`);
@@ -96,8 +95,8 @@ async function workspacesOf({ engine, ownership }: DockerHost): Promise<Found[]>
   return volumesSchema.parse(json).Volumes.map(({ Name: id, Labels: labels }) => ({ id, labels }));
 }
 
-/** Tries to remove what an engine refused to, at growing distances: it may refuse for long. */
-export class Leftovers {
+/** Retries failed removals with growing pauses. */
+export class PendingRemovals {
   readonly #host: DockerHost;
   #pauseMs = FIRST_PAUSE_MS;
   #nextAtMs = 0;
@@ -107,7 +106,7 @@ export class Leftovers {
     this.#host = host;
   }
 
-  /** Waits for nothing: an engine that takes its time to remove things is not away. */
+  /** Does not wait: a slow removal must not look like a lost engine. */
   tryAgain(): void {
     if (this.#isEmpty) this.#pauseMs = FIRST_PAUSE_MS;
     else if (performance.now() >= this.#nextAtMs) void this.#try();

@@ -16,7 +16,7 @@ import {
 } from "../seccomp/filter.ts";
 import type { Architecture } from "../seccomp/syscall-numbers.ts";
 
-/** All bits of a process id that the kernel looks at; 0 is the caller. `PRIO_PROCESS` is 0 too. */
+/** All bits of a process id that the kernel reads; 0 is the caller. `PRIO_PROCESS` is 0 too. */
 const ANY_PROCESS = 0xffffffff;
 const KERNEL_NAMES: Readonly<Record<Architecture, string>> = { x64: "SCMP_ARCH_X86_64", arm64: "SCMP_ARCH_AARCH64" };
 
@@ -35,8 +35,8 @@ interface Rule {
 }
 
 /**
- * The same border as bubblewrap's filter, in the form that engines take. There is no terminal of the host in a container,
- * so that `ioctl` needs no look.
+ * The same restrictions as bubblewrap's filter, in the format of engines. A container has no terminal of the host, so `ioctl` is
+ * not restricted.
  */
 export function seccompProfile(architecture: Architecture): string {
   const rules: readonly Rule[] = [
@@ -51,10 +51,10 @@ export function seccompProfile(architecture: Architecture): string {
     ...[0, PERSONALITY_QUERY].map((persona) => allow(["personality"], is(0, persona))),
     allow(["chmod", "fchmod", "creat", "mknod"], without(1, SET_ID_BITS)),
     allow(["fchmodat", "fchmodat2", "mknodat"], without(2, SET_ID_BITS)),
-    // Of oneself alone: the first process could otherwise get no time to end the container.
+    // For the calling process only: otherwise a program could keep the init process from ending the container.
     allow(["sched_setattr", "sched_setparam", "sched_setscheduler"], without(0, ANY_PROCESS)),
     allow(["setpriority"], without(0, ANY_PROCESS), without(1, ANY_PROCESS)),
-    // The mode means something only when the call makes a file.
+    // The mode counts only when the call makes a file.
     allow(["open"], without(1, O_CREAT | O_TMPFILE)),
     allow(["open"], without(2, SET_ID_BITS)),
     allow(["openat"], without(2, O_CREAT | O_TMPFILE)),
@@ -81,8 +81,8 @@ function without(index: number, bits: number): Condition {
 }
 
 /**
- * System calls that a container may make without a look at their arguments: all of Linux 6.10 on x64 and arm64, less those
- * that the filter of bubblewrap refuses. What is not listed is refused, so that calls of younger kernels are as well.
+ * System calls that a container may make with any arguments: all of Linux 6.10 on x64 and arm64, except those that the filter of
+ * bubblewrap refuses. All others are refused, including calls of newer kernels.
  */
 const FREE_SYSCALLS: readonly string[] = (
   "accept accept4 access alarm arch_prctl bind brk cachestat capget capset chdir chown " +

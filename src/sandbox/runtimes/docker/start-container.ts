@@ -17,7 +17,7 @@ import { packTar } from "./tar-archive.ts";
 
 const ATTACH = { stream: "1", stdin: "1", stdout: "1", stderr: "1" };
 
-/** Makes a container, takes hold of its streams and starts it; removes it when that fails. */
+/** Makes a container, attaches to its streams and starts it; removes it when that fails. */
 export async function startContainer(host: DockerHost, request: StartRequest): Promise<DockerInstance> {
   const { spec, signal } = request;
   checkSpec(spec, host);
@@ -82,7 +82,7 @@ async function attachAndStart(
   return instance;
 }
 
-/** A workspace that was there before stays. */
+/** Keeps a workspace that existed before. */
 async function orRemoved<T>(
   host: DockerHost,
   { id, spec }: Pick<Starting, "id" | "spec">,
@@ -99,17 +99,17 @@ async function orRemoved<T>(
   }
 }
 
-/** By itself, since not every engine labels the volumes that it makes for a container. */
+/** Makes the volume explicitly: not every engine sets labels on volumes that it makes for a container. */
 async function makeWorkspace(host: DockerHost, spec: InstanceSpec, mounts: readonly InstanceMount[]): Promise<void> {
   const name = host.ownership.volumeName(spec.folder);
   if (host.prepared.has(name) || mounts.some(({ guestPath }) => guestPath === spec.workspacePath)) return;
-  // From here on it is in use, whatever was to become of it before.
+  // It is used again: a pending removal must not remove it.
   host.leftVolumes.delete(name);
   const json = { Name: name, Driver: "local", Labels: host.ownership.labels("workspace", spec.id) };
   await host.engine.call({ method: "POST", path: "/volumes/create", json });
 }
 
-/** A new volume belongs to root. It is given to the cell's user before anything runs in it. */
+/** A new volume belongs to root; its owner becomes the instance's user before anything runs. */
 async function prepareWorkspace(
   host: DockerHost,
   { id, spec, uid, mounts }: Starting & { uid: number },
@@ -117,25 +117,25 @@ async function prepareWorkspace(
   const isBound = mounts.some(({ guestPath }) => guestPath === spec.workspacePath);
   const volume = host.ownership.volumeName(spec.folder);
   if (isBound || host.prepared.has(volume)) return;
-  // The folder itself: engines take no notice of ".".
+  // The folder itself: engines ignore ".".
   const tar = packTar([{ name: "/", mode: 0o755, uid }]);
   const query = { path: spec.workspacePath };
   await host.engine.call({ method: "PUT", path: `/containers/${id}/archive`, query, tar });
   host.prepared.add(volume);
 }
 
-/** Only the sandbox's user may talk to its door, and he has no other name on this machine. */
+/** Only the sandbox's user may connect to its egress socket. */
 export async function grantEgressSocket(
   socket: string,
   uid: number,
   { mapsUsers }: Pick<DockerHost["facts"], "mapsUsers">,
 ): Promise<void> {
   if (process.getuid?.() === 0 && !mapsUsers) await chown(socket, uid, uid);
-  // Who he is outside is the engine's to know. The folder is closed to others: the container gets the socket itself.
+  // The engine maps the user to an id that the server does not know. Other users cannot open the folder of the socket.
   else await chmod(socket, 0o666);
 }
 
-/** Where the server can read the engine's volumes, their size is looked at now and then. */
+/** Measures the workspace regularly where the server can read the engine's volumes. */
 async function watchWorkspace(
   host: DockerHost,
   { spec, mounts, instance }: { spec: InstanceSpec; mounts: readonly InstanceMount[]; instance: DockerInstance },

@@ -4,9 +4,9 @@ import { join } from "node:path";
 const BLOCK = 512;
 const NAME_BYTES = 100;
 
-/** One entry of an archive, in the form that engines unpack. */
+/** One entry of a tar archive. */
 export interface TarEntry {
-  /** Relative; of folders with a slash at the end. */
+  /** Relative; a folder's name ends with a slash. */
   readonly name: string;
   readonly mode: number;
   readonly uid?: number;
@@ -20,7 +20,7 @@ export function packTar(entries: readonly TarEntry[]): Buffer {
   ]);
 }
 
-/** All folders and files below, readable by everybody, whatever rights they have here. */
+/** All folders and files below, readable by every user, whatever permissions they have here. */
 export async function tarEntriesOf(folder: string, prefix = ""): Promise<TarEntry[]> {
   const entries: TarEntry[] = [];
   for (const found of (await readdir(folder, { withFileTypes: true })).toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
@@ -53,7 +53,7 @@ function header({ name, mode, uid = 0, content }: TarEntry): Buffer {
   return block;
 }
 
-/** Seven octal digits end at two million; above that the number itself is written, as GNU tar does. */
+/** Seven octal digits hold ids up to two million; larger ids are written in binary, as GNU tar does. */
 function writeId(block: Buffer, id: number, offset: number): void {
   if (id < 8 ** 7) {
     block.write(octal(id, 8), offset);

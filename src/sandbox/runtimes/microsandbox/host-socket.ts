@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { OwlError } from "../../../errors/owl-error.ts";
 import { type Duplex, type Readable, Transform, Writable, pipeline } from "node:stream";
 
-/** The kernel takes no longer names for sockets. */
+/** The kernel accepts no longer paths for sockets. */
 const MAX_PATH_BYTES = 103;
-/** So many bytes at a time the host says that it has taken them. */
+/** The host sends one credit for this many received bytes. */
 export const CREDIT_STEP_BYTES = 16 * 1024;
-/** The most that the machine sends ahead of that. */
+/** The most that a machine sends before it needs another credit. */
 export const CREDIT_WINDOW_BYTES = 4 * CREDIT_STEP_BYTES;
 const HEADER_BYTES = 4;
 const CREDIT = Buffer.alloc(HEADER_BYTES);
@@ -20,12 +20,12 @@ interface HostSocket {
 }
 
 export interface GuestSocket extends HostSocket {
-  /** The first one who calls: the launcher, before anything else runs in the machine. */
+  /** The first connection: the launcher connects before anything else runs in the machine. */
   readonly connected: Promise<Socket>;
 }
 
-/** A socket of the host that one machine may call. */
-async function openHostSocket(folder: string, onCall: (socket: Socket) => void): Promise<HostSocket> {
+/** A socket of the host to which one machine may connect. */
+async function openHostSocket(folder: string, onConnection: (socket: Socket) => void): Promise<HostSocket> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, randomBytes(6).toString("hex"));
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
@@ -33,10 +33,10 @@ async function openHostSocket(folder: string, onCall: (socket: Socket) => void):
       hint: "Set sandbox.root (SANDBOX_ROOT) to a shorter path.",
     });
   }
-  const calls = new Set<Socket>();
+  const connections = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    calls.add(socket.on("close", () => calls.delete(socket)));
-    onCall(socket);
+    connections.add(socket.on("close", () => connections.delete(socket)));
+    onConnection(socket);
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(path, resolve);
@@ -46,32 +46,32 @@ async function openHostSocket(folder: string, onCall: (socket: Socket) => void):
     path,
     close: async () => {
       server.close();
-      for (const socket of calls) socket.destroy();
+      for (const socket of connections) socket.destroy();
       await rm(path, { force: true });
     },
   };
 }
 
-/** One that takes a single call: the first that says something. Its first byte says nothing else. */
+/** Accepts a single connection: the first that sends a byte. That byte is not part of the data. */
 export async function openGuestSocket(folder: string): Promise<GuestSocket> {
-  let take: (socket: Socket) => void = () => undefined;
+  let accept: (socket: Socket) => void = () => undefined;
   const connected = new Promise<Socket>((resolve) => {
-    take = resolve;
+    accept = resolve;
   });
-  let isTaken = false;
-  const line = await openHostSocket(folder, (socket) => {
-    // Whoever gives up before the first byte, as a launcher on a busy machine does, may call again.
+  let isAccepted = false;
+  const host = await openHostSocket(folder, (socket) => {
+    // A launcher that closes its connection before the first byte, as on a busy machine, may connect again.
     socket
       .on("error", () => socket.destroy())
       .once("data", (first: Buffer) => {
-        if (isTaken) return void socket.destroy();
-        isTaken = true;
+        if (isAccepted) return void socket.destroy();
+        isAccepted = true;
         socket.pause();
         if (first.length > 1) socket.unshift(first.subarray(1));
-        take(socket);
+        accept(socket);
       });
   });
-  return { ...line, connected };
+  return { ...host, connected };
 }
 
 interface CreditedStream {
@@ -80,9 +80,9 @@ interface CreditedStream {
 }
 
 /**
- * Takes one direction of a machine's socket apart into data and credits. The line out of a machine is never told that
- * what it sent was taken, unless something comes back: after a quarter of a megabyte it would stand still for ever.
- * To the machine: the length in four bytes before each piece, and no length at all for another step of credit.
+ * Adds flow control to a machine's socket: the vsock of microsandbox stalls after a quarter of a megabyte unless data comes
+ * back. To the machine: each piece has its length in four bytes before it, and a length of zero is a credit. From the machine:
+ * data only.
  */
 export function creditedStream(socket: Duplex): CreditedStream {
   let owedBytes = 0;
@@ -98,7 +98,7 @@ export function creditedStream(socket: Duplex): CreditedStream {
       if (chunk.length === 0) return done();
       const header = Buffer.alloc(HEADER_BYTES);
       header.writeUInt32BE(chunk.length);
-      // A line that broke is told by the end of the output.
+      // A failed write shows as the end of the output.
       socket.write(Buffer.concat([header, chunk]), () => done());
     },
     final: (done) => void socket.end(() => done()),
@@ -109,12 +109,12 @@ export function creditedStream(socket: Duplex): CreditedStream {
   return { input, output };
 }
 
-/** What leaves a machine for the egress proxy; the proxy itself decides about each call. */
+/** Connects a machine to the egress proxy, which decides on each request. */
 export async function openEgressBridge(folder: string, egressSocket: string): Promise<HostSocket> {
   return await openHostSocket(folder, (socket) => {
     const { input, output } = creditedStream(socket);
     const proxy = connect({ path: egressSocket, allowHalfOpen: true });
-    // Either end may go away at any time: the other one then hears it.
+    // When one end closes, the other is closed too.
     pipeline(output, proxy, (error) => {
       if (error !== null && error !== undefined) proxy.destroy();
     });

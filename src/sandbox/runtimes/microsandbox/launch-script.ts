@@ -1,18 +1,18 @@
 /**
- * The launcher's part that talks to the host. It stands by itself, so that it can be run outside a machine; around it
- * are the modules of `LAUNCH_SCRIPT`, `given`, and `system`, which calls the C library.
+ * The launcher's connections to the host. Separate, so that a test can run it outside a machine; it needs the modules of
+ * `LAUNCH_SCRIPT`, `given`, and `system`, which calls the C library.
  */
 export const CONNECTION_SCRIPT = `def connected(port):
     deadline = time.monotonic() + given["connectSeconds"]
     while True:
-        door = socket.socket(socket.AF_VSOCK)
-        # The kernel itself gives up after two seconds, which a busy host needs longer than. Python sets numbers alone here.
-        system("setsockopt", door.fileno(), 40, 6, struct.pack("ll", given["connectSeconds"], 0), 16)
+        sock = socket.socket(socket.AF_VSOCK)
+        # SO_VM_SOCKETS_CONNECT_TIMEOUT: the default of two seconds is too short for a busy host. Python cannot set structs.
+        system("setsockopt", sock.fileno(), 40, 6, struct.pack("ll", given["connectSeconds"], 0), 16)
         try:
-            door.connect((2, port))
-            return door
+            sock.connect((2, port))
+            return sock
         except OSError as error:
-            door.close()
+            sock.close()
             complain(error)
             if time.monotonic() > deadline:
                 raise
@@ -21,8 +21,8 @@ export const CONNECTION_SCRIPT = `def connected(port):
 def complain(error):
     print("launcher:", repr(error), file=sys.stderr, flush=True)
 
-class Line:
-    # To the host, with its word for how much of it has arrived: src/sandbox/runtimes/microsandbox/host-socket.ts
+class Connection:
+    # To the host, with the flow control of src/sandbox/runtimes/microsandbox/host-socket.ts
     def __init__(self, port):
         self.socket = connected(port)
         self.window, self.changed, self.is_over = given["windowBytes"], threading.Condition(), False
@@ -60,7 +60,7 @@ class Line:
                     self.changed.notify_all()
         except (EOFError, OSError):
             pass
-        # The host may have finished and still listen: its credits are no longer needed then.
+        # The host sends no more credits and may still receive: send without them.
         with self.changed:
             self.is_over = True
             self.changed.notify_all()
@@ -77,19 +77,19 @@ def in_thread(target, *args):
     thread.start()
     return thread
 
-def send_all(read, line):
+def send_all(read, connection):
     try:
         while piece := read():
-            line.send(piece)
+            connection.send(piece)
     except OSError:
         pass
-    quietly(lambda: line.socket.shutdown(socket.SHUT_WR))
+    quietly(lambda: connection.socket.shutdown(socket.SHUT_WR))
 `;
 
 /**
- * Runs as root inside a microVM and starts one program as an ordinary user, confined as in every other runtime. The
- * machine's border is the hypervisor; this is what stands between a program and the machine's own kernel. Python, since
- * a shell has no system calls. Its argument is a JSON object made by `launchArguments`.
+ * Runs as root inside a microVM and starts one program as an unprivileged user, confined as in the other runtimes. The hypervisor
+ * isolates the machine; this script limits what a program can do to the machine's kernel. Python, because a shell cannot make
+ * system calls. Its argument is a JSON object made by `launchArguments`.
  */
 export const LAUNCH_SCRIPT: string = `
 import base64, ctypes, fcntl, json, os, resource, signal, socket, struct, sys, threading, time
@@ -127,8 +127,8 @@ def make_devices():
     mount(new, "/dev", None, MOVE)
 
 def raise_loopback():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
-        fcntl.ioctl(door, 0x8914, struct.pack("16sh14x", b"lo", 0x49))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, 0x8914, struct.pack("16sh14x", b"lo", 0x49))
 
 def kills_for_memory():
     with open("/proc/vmstat") as file:
@@ -136,7 +136,7 @@ def kills_for_memory():
 
 ${CONNECTION_SCRIPT}
 def beside(body):
-    # A process of its own outside the sandbox, where nothing in it sees or ends it.
+    # A process outside the namespaces of the sandbox: programs cannot see or kill it.
     pid = os.fork()
     if pid != 0:
         return pid
@@ -157,13 +157,13 @@ def carry_egress():
     def serve(inner):
         with inner:
             try:
-                line = Line(given["egressPort"])
+                connection = Connection(given["egressPort"])
             except OSError:
                 return
-            back = in_thread(line.receive, inner.sendall, lambda: inner.shutdown(socket.SHUT_WR))
-            send_all(lambda: inner.recv(65536), line)
+            back = in_thread(connection.receive, inner.sendall, lambda: inner.shutdown(socket.SHUT_WR))
+            send_all(lambda: inner.recv(65536), connection)
             back.join()
-            line.socket.close()
+            connection.socket.close()
     def accept():
         while True:
             in_thread(serve, listener.accept()[0])
@@ -171,19 +171,19 @@ def carry_egress():
     listener.close()
 
 def carry_stream():
-    # Over the machine's own line to the host: what passes through an exec is written to a log.
+    # Over a vsock connection: microsandbox writes the streams of an exec to a log.
     inward, outward = os.pipe(), os.pipe()
     def carry():
-        line = Line(given["streamPort"])
-        # The host believes in a line that something has come over.
-        line.socket.sendall(b"\\0")
+        connection = Connection(given["streamPort"])
+        # The host accepts a connection at its first byte.
+        connection.socket.sendall(b"\\0")
         os.close(inward[0])
         os.close(outward[1])
         def write(piece):
             while piece:
                 piece = piece[os.write(inward[1], piece):]
-        in_thread(line.receive, write, lambda: os.close(inward[1]))
-        send_all(lambda: os.read(outward[0], 65536), line)
+        in_thread(connection.receive, write, lambda: os.close(inward[1]))
+        send_all(lambda: os.read(outward[0], 65536), connection)
     carrier = beside(carry)
     os.dup2(inward[0], 0)
     os.dup2(outward[1], 1)
@@ -220,13 +220,13 @@ def code_of(status):
 def first_process():
     system("prctl", 1, signal.SIGKILL, 0, 0, 0)
     mount("proc", "/proc", "proc", NOSUID | NODEV | NOEXEC)
-    # With the devices of its own network, and no others.
+    # It shows the devices of this network namespace only.
     mount("sysfs", "/sys", "sysfs", READONLY | NOSUID | NODEV | NOEXEC)
     mount(None, "/", None, REMOUNT | BIND | READONLY)
     child = os.fork()
     if child == 0:
         run()
-    # It must not hold the stream open when the program has closed it.
+    # This process must not keep the stream open after the program has closed it.
     null = os.open("/dev/null", os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(null, number)
@@ -242,7 +242,7 @@ system("unshare", NEWNS | NEWIPC)
 mount(None, "/", None, PRIVATE)
 tmpfs("/run", "mode=755,size=1m")
 os.makedirs("/run/owlclaw")
-# What microsandbox itself has in the machine is nobody's business.
+# Hides the files of microsandbox in the machine.
 tmpfs("/.msb", "mode=700,size=1m")
 tmpfs("/tmp", f"mode=1777,size={given['tmpBytes']}")
 make_devices()
@@ -261,10 +261,10 @@ if child == 0:
 for number in (0, 1):
     os.close(number)
 code = code_of(os.waitpid(child, 0)[1])
-# The machine is switched off next, and what it has in memory with it. What was said last is still under way.
+# The machine is switched off next: write its files to the disk, and let the last output be sent.
 os.sync()
-patience = time.monotonic() + 2
-while os.waitpid(carrier, os.WNOHANG)[0] == 0 and time.monotonic() < patience:
+deadline = time.monotonic() + 2
+while os.waitpid(carrier, os.WNOHANG)[0] == 0 and time.monotonic() < deadline:
     time.sleep(0.005)
 os._exit(given["memoryCode"] if code == 128 + signal.SIGKILL and kills_for_memory() != before else code)
 `;

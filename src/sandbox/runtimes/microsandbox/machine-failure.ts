@@ -1,12 +1,13 @@
 import { accessSync, constants } from "node:fs";
 import { OwlError } from "../../../errors/owl-error.ts";
+import { hasCode } from "../host-files.ts";
 
 const KVM = "/dev/kvm";
 
-/** Opens the door to the processor's virtualisation, or throws as the system does. */
+/** Opens /dev/kvm, or throws the system's error. */
 type OpenKvm = () => void;
 
-/** What microsandbox said, in terms of what an operator can do. */
+/** An error of microsandbox with a hint for the operator. */
 export function explainMachineError(error: unknown, image: string, openKvm: OpenKvm = openKvmDevice): unknown {
   const explained = explainFullDisk(error);
   if (explained instanceof OwlError || !(explained instanceof Error)) return explained;
@@ -20,7 +21,7 @@ export function explainMachineError(error: unknown, image: string, openKvm: Open
     });
   }
   if (/\[?BootStart\]?|\/dev\/kvm|virtuali[sz]ation/i.test(message)) {
-    const { why, hint } = kvmTrouble(openKvm);
+    const { why, hint } = kvmProblem(openKvm);
     return new OwlError("sandbox_unavailable", `a microVM does not start here: ${why} (${firstLine(message)})`, {
       facts: { reason: "no_boot" },
       hint: `${hint} \`npx msb doctor\` shows more. Without KVM, set sandbox.runtime to bubblewrap or docker.`,
@@ -34,7 +35,7 @@ export function explainMachineError(error: unknown, image: string, openKvm: Open
   });
 }
 
-/** Whoever met it: microsandbox, the system, or a tool that we ran. Every other error stays as it is. */
+/** A full disk, as microsandbox, the system or a tool reports it. Other errors are returned unchanged. */
 export function explainFullDisk(error: unknown): unknown {
   if (!(error instanceof Error && /no space left on device|disk quota exceeded/i.test(error.message))) return error;
   return new OwlError("sandbox_unavailable", "the disk for microVMs is full", {
@@ -49,13 +50,12 @@ function firstLine(message: string): string {
   return (message.split("\n", 1)[0] ?? "").slice(0, 500);
 }
 
-/** The device alone proves nothing: some machines have one that boots no machine. */
-function kvmTrouble(openKvm: OpenKvm): { readonly why: string; readonly hint: string } {
+/** The device can exist and still not work. */
+function kvmProblem(openKvm: OpenKvm): { readonly why: string; readonly hint: string } {
   try {
     openKvm();
   } catch (error) {
-    const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
-    if (!isAbsent) {
+    if (!hasCode(error, "ENOENT")) {
       return { why: `this user may not open ${KVM}`, hint: "Put the user into the group kvm: usermod -aG kvm <user>." };
     }
     return {

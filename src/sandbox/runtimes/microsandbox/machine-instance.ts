@@ -8,11 +8,11 @@ import type { Removable } from "./machine-host.ts";
 import { MEMORY_CODE } from "./machine-plan.ts";
 import type { ExecHandle, Machine } from "./sdk.ts";
 
-/** A machine whose guest fell silent ends by itself within this time, or is ended. */
+/** A machine whose guest has closed its output ends by itself within this time, or is destroyed. */
 const OWN_END_MS = 2000;
 const REMOVE_TIMEOUT_MS = 30_000;
 const NANOSECONDS_PER_MS = 1e6;
-/** What nobody reads is not kept. */
+/** Unread diagnostics above this size are dropped. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 
 interface MachineInstanceOptions {
@@ -21,17 +21,17 @@ interface MachineInstanceOptions {
   readonly stream: GuestStream;
   readonly launched: LaunchedProgram;
   readonly endsAtMs: number;
-  /** Clears up what was made for it on the host; may be called twice. */
-  readonly closeLines: () => Promise<void>;
-  /** Takes it up while microsandbox refuses to remove it. */
+  /** Closes its sockets on the host; may be called twice. */
+  readonly closeSockets: () => Promise<void>;
+  /** Contains the machine while its removal fails. */
   readonly left: Set<Removable>;
   readonly logger: Logger;
 }
 
-/** The launcher in a machine: what it says about itself, and how it ended. */
+/** The launcher in a machine. */
 export interface LaunchedProgram {
   readonly diagnostics: PassThrough;
-  /** No code: the machine is gone. */
+  /** The exit code; null: the machine is gone. */
   readonly ended: Promise<number | null>;
 }
 
@@ -46,7 +46,7 @@ export function followLauncher(handle: ExecHandle): LaunchedProgram {
         if (event.kind === "stderr" && diagnostics.writableLength < MAX_UNREAD_BYTES) diagnostics.write(event.data);
       }
     } catch {
-      // A machine that is gone is an end as well.
+      // The machine is gone.
       return null;
     } finally {
       diagnostics.end();
@@ -74,17 +74,17 @@ export class MachineInstance implements Instance, Removable {
     this.diagnostics = launched.diagnostics;
     this.endsAtMs = endsAtMs;
     this.#options = options;
-    // Whoever waits for its end does not wait for a machine that cannot be removed.
+    // When the machine cannot be removed, `exited` resolves nevertheless.
     const givenUp = once(this.#givenUp.signal, "abort").then(() => null);
     this.exited = Promise.race([launched.ended, givenUp]).then((code) => this.#exit(code));
     void this.#removeAfterEnd();
   }
 
-  /** Ends everything in it, without waiting. */
+  /** Removes the machine, without waiting. */
   end(reason: InstanceExit["reason"]): void {
-    // A guest that fell silent before it was told to had another reason.
+    // A guest whose output ended before had another reason.
     if (!this.stream.readableEnded) this.#endReason ??= reason;
-    // Whoever needs it gone asks for that; the others read of it in the log.
+    // A failure is logged and retried.
     this.remove().catch(() => undefined);
   }
 
@@ -106,11 +106,11 @@ export class MachineInstance implements Instance, Removable {
 
   async usage(): Promise<InstanceUsage> {
     const { memoryBytes, vcpuTimeNs } = await this.#options.machine.metrics();
-    // The host does not see processes of a machine.
+    // Processes of a machine are not visible on the host.
     return { memoryBytes, cpuMs: vcpuTimeNs / NANOSECONDS_PER_MS, pids: 0 };
   }
 
-  /** A machine without its guest is of no use, and would stay. What the guest said last is read before. */
+  /** Removes the machine when its guest has exited and its last output is read. */
   async #removeAfterEnd(): Promise<void> {
     await this.exited;
     const read = new Promise((resolve) => this.stream.once("end", resolve).once("close", resolve));
@@ -120,8 +120,8 @@ export class MachineInstance implements Instance, Removable {
   }
 
   async #remove(): Promise<void> {
-    const { machine, closeLines, left, logger } = this.#options;
-    // A guest whose input ends writes its files to the disk and ends; why it ended is known only when it has.
+    const { machine, closeSockets, left, logger } = this.#options;
+    // At the end of its input the guest writes its files to the disk and exits; its exit code is read before the machine is destroyed.
     this.stream.end();
     await Promise.race([this.exited, delay(OWN_END_MS, undefined, { ref: false })]);
     try {
@@ -134,7 +134,7 @@ export class MachineInstance implements Instance, Removable {
       this.#givenUp.abort();
       throw error;
     } finally {
-      await closeLines();
+      await closeSockets();
     }
   }
 
@@ -144,7 +144,7 @@ export class MachineInstance implements Instance, Removable {
   }
 }
 
-/** One that is gone already is what was wanted. */
+/** A machine that does not exist any more is no error. */
 export async function destroyMachine(machine: Pick<Machine, "destroy">): Promise<void> {
   try {
     await machine.destroy({ force: true, timeoutMs: REMOVE_TIMEOUT_MS });

@@ -11,26 +11,26 @@ import type { MachineBuilder, MachineMount } from "./sdk.ts";
 
 const MIB = 1024 * 1024;
 const PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-/** The one user of a machine; there is nobody else in it. */
+/** The only user of a machine. */
 const UID = 1000;
 const STREAM_PORT = 5001;
 const EGRESS_PORT = 5002;
 /** As long as a guest may take for its first answer. */
 const CONNECT_SECONDS = 60;
-/** Larger pieces are lost on the way to the host. */
+/** The vsock of microsandbox loses larger pieces. */
 const PIECE_BYTES = 4096;
 const MAX_OPEN_FILES = 65_536;
-/** For what is written while the machine starts; everything is read-only afterwards. */
+/** For files that are written while the machine starts; the root is read-only afterwards. */
 const ROOT_MIB = 64;
 
-/** How the launcher says that the kernel inside ended the program for want of memory. */
+/** The exit code of the launcher when the kernel inside killed the program because of its memory limit. */
 export const MEMORY_CODE = 253;
 /** The first program of every machine. */
 export const PYTHON = "/usr/bin/python3";
 
 export interface MachineParts {
   readonly name: string;
-  /** The workspace; absent where a volume takes its place. */
+  /** The disk of the workspace; absent when a volume is mounted there. */
   readonly disk: string | undefined;
   readonly spec: InstanceSpec;
   readonly mounts: readonly InstanceMount[];
@@ -39,12 +39,12 @@ export interface MachineParts {
   readonly command?: readonly string[];
 }
 
-/** Other applications on the machine may have machines of their own: the name says whose it is. No two have the same. */
+/** Unique, and with the id of the data folder: other applications may have machines on this host. */
 export function newMachineName({ ownership }: MachineHost, instanceId: string): string {
   return `owlclaw-${ownership.dataId}-${instanceId}-${randomBytes(3).toString("hex")}`;
 }
 
-/** No network device at all: what is allowed goes to the proxy's socket, over the machine's line to the host. */
+/** The machine has no network device: allowed traffic goes over vsock to the socket of the egress proxy. */
 export function planMachine(host: MachineHost, parts: MachineParts): MachineBuilder {
   const { spec, mounts, streamSocket, egressSocket } = parts;
   const builder = host.sdk.Sandbox.builder(parts.name)
@@ -80,11 +80,11 @@ function bound(
   { hostPath, isReadOnly }: Pick<InstanceMount, "hostPath" | "isReadOnly">,
 ): MachineMount {
   const made = mount.bind(hostPath).nosuid().nodev();
-  // Inside, everything belongs to the machine's one user; on the host to the server's.
+  // Files belong to the machine's user inside and to the server's user on the host.
   return isReadOnly ? made.readonly() : made.owner(UID, UID);
 }
 
-/** What the launcher is started with. */
+/** The arguments of Python for the launcher. */
 export function launchArguments(host: MachineHost, parts: Omit<MachineParts, "name">): string[] {
   const { spec } = parts;
   const { diskBytes, maxPids } = spec.resources;
@@ -108,7 +108,7 @@ export function launchArguments(host: MachineHost, parts: Omit<MachineParts, "na
   return ["-I", "-S", "-c", LAUNCH_SCRIPT, JSON.stringify(given)];
 }
 
-/** By its full name, since nothing looks it up. */
+/** An absolute path: the launcher does not search the PATH. */
 export function nodeInside({ nodeFolder }: Pick<MachineHost, "nodeFolder">): string {
   return nodeFolder === undefined ? "/usr/local/bin/node" : `${NODE_FOLDER}/node`;
 }
@@ -117,7 +117,7 @@ function guestCommand(host: MachineHost): readonly string[] {
   return [nodeInside(host), `${GUEST_FOLDER}/guest.mjs`];
 }
 
-/** Everything a program inside can read of an environment: nothing of the server's. */
+/** The whole environment of programs inside: nothing of the server's environment. */
 export function insideEnvironment(host: MachineHost, spec: InstanceSpec): Record<string, string> {
   const template = host.templates[spec.template];
   const path = host.nodeFolder === undefined ? PATH : [NODE_FOLDER, ...PATH];

@@ -11,7 +11,7 @@ import { openOwnership } from "../docker/ownership.ts";
 import { draftName, isThere } from "../host-files.ts";
 import type { Runtime, TemplateTree } from "../runtime.ts";
 import { checkBelow } from "../start-request.ts";
-import { StartTrouble } from "../start-trouble.ts";
+import { StartProblems } from "../start-problems.ts";
 import { type MachineHost, serverFolders } from "./machine-host.ts";
 import { probeMachine, tryMachine } from "./probe.ts";
 import { reapDeadServers, removeServerFolders } from "./reap.ts";
@@ -19,10 +19,10 @@ import type { MicrosandboxSdk } from "./sdk.ts";
 import { startMachine } from "./start-machine.ts";
 import type { MachineInstance } from "./machine-instance.ts";
 
-/** A machine outlives the longest sandbox by this: it is for servers that forgot it. */
-const BACKSTOP_SECONDS = 3600;
-/** A machine that waits in the pool spends its time there, and is still to have some left when its sandbox is extended. */
-const MAX_WAIT_MS = (BACKSTOP_SECONDS / 2) * 1000;
+/** A machine ends by itself this long after the maximum age of a sandbox, in case the server does not end it. */
+const EXTRA_SECONDS = 3600;
+/** The time in the pool counts towards the end of a machine. Half of the extra time is left for extensions of the sandbox. */
+const MAX_WAIT_MS = (EXTRA_SECONDS / 2) * 1000;
 const TRY_AGAIN_MS = 5000;
 
 export interface MicrosandboxOptions {
@@ -36,11 +36,11 @@ export interface MicrosandboxOptions {
   readonly imageOf: (template: string) => string;
   readonly templates?: Readonly<Record<string, TemplateTree>>;
   readonly keepsWorkspaces?: boolean;
-  /** Most that a sandbox may live. */
+  /** The maximum age of a sandbox. */
   readonly maxAgeSeconds: number;
 }
 
-/** Cells that are microVMs. */
+/** Instances are microVMs of microsandbox. */
 export async function createMicrosandboxRuntime(options: MicrosandboxOptions): Promise<Runtime> {
   const { dataFolder, serverId } = options;
   const stateFolder = join(dataFolder, "microsandbox");
@@ -52,10 +52,10 @@ export async function createMicrosandboxRuntime(options: MicrosandboxOptions): P
   });
   await host.records.writeServer({ serverId, owner: host.records.owner, groups: [] });
   const instances = new MachineInstances(host);
-  const startTrouble = new StartTrouble({ imageOf: host.imageOf, tryStart: (trial) => tryMachine(host, trial) });
+  const startProblems = new StartProblems({ imageOf: host.imageOf, tryStart: (trial) => tryMachine(host, trial) });
   const again = repeat(async () => {
     await instances.tryAgain();
-    await startTrouble.tryAgain();
+    await startProblems.tryAgain();
   }, TRY_AGAIN_MS);
   let isClosed = false;
   return {
@@ -67,10 +67,10 @@ export async function createMicrosandboxRuntime(options: MicrosandboxOptions): P
       if (isClosed) throw new OwlError("shutting_down", "the sandbox runtime is closed");
       await instances.clear(spec.folder);
       const instance = await startMachine(host, { spec, signal }).catch((error: unknown) => {
-        startTrouble.onFailed(spec.template, error);
+        startProblems.onFailed(spec.template, error);
         throw error;
       });
-      startTrouble.onStarted(spec.template);
+      startProblems.onStarted(spec.template);
       instances.add(spec.folder, instance);
       return instance;
     },
@@ -79,11 +79,11 @@ export async function createMicrosandboxRuntime(options: MicrosandboxOptions): P
       return await instances.discard(folder);
     },
     reap: async () => ({ removed: await reapDeadServers(host, options.keepsWorkspaces ?? false) }),
-    trouble: () => startTrouble.trouble,
+    problem: () => startProblems.problem,
     close: async () => {
       if (isClosed) return;
       isClosed = true;
-      startTrouble.close();
+      startProblems.close();
       await again.stop();
       await instances.close();
       await removeServerFolders(stateFolder, serverId);
@@ -92,7 +92,7 @@ export async function createMicrosandboxRuntime(options: MicrosandboxOptions): P
   };
 }
 
-/** Again and again, until it is stopped; never two at once. */
+/** Calls `work` regularly until it is stopped, never twice at the same time. */
 function repeat(work: () => Promise<void>, everyMs: number): { stop(): Promise<void> } {
   let working: Promise<void> | undefined;
   const timer = setInterval(() => {
@@ -113,7 +113,7 @@ async function createHost(
   const { sdk, logger, dataFolder, serverId, imageOf, templates = {}, maxAgeSeconds } = options;
   const owner = identifyProcess(process.pid);
   if (owner === undefined) {
-    throw new OwlError("sandbox_unavailable", "microVMs need Linux: what a dead server left is found by /proc", {
+    throw new OwlError("sandbox_unavailable", "microVMs need Linux with /proc", {
       hint: "Set sandbox.runtime to docker.",
     });
   }
@@ -122,7 +122,7 @@ async function createHost(
     logger,
     dataFolder,
     stateFolder,
-    linesFolder: serverFolders(stateFolder, serverId).lines,
+    socketsFolder: serverFolders(stateFolder, serverId).sockets,
     ownership: await openOwnership(stateFolder, serverId),
     records: await openRecords(stateFolder, owner),
     disks: createDiskImages(join(stateFolder, "disks")),
@@ -130,12 +130,12 @@ async function createHost(
     templates,
     guestFolder,
     nodeFolder: await provideNode(join(stateFolder, "node")),
-    maxDurationSeconds: maxAgeSeconds + BACKSTOP_SECONDS,
+    maxDurationSeconds: maxAgeSeconds + EXTRA_SECONDS,
     left: new Set(),
   };
 }
 
-/** A folder with nothing but this server's Node: machines have the same kind of processor. */
+/** A folder with this server's Node only: machines have the same processor architecture. */
 async function provideNode(parent: string): Promise<string> {
   const name = createHash("sha256").update(`${process.version} ${process.execPath}`).digest("hex").slice(0, 16);
   const folder = join(parent, name);
@@ -148,18 +148,18 @@ async function provideNode(parent: string): Promise<string> {
   return folder;
 }
 
-/** The machines of this server by the folder of their workspace, for as long as that one is there. */
+/** The machines of this server, by the folder of their workspace. */
 export class MachineInstances {
   readonly #host: MachineHost;
   readonly #instances = new Map<string, MachineInstance>();
-  /** Workspaces that could not be removed: their machine must go before. */
-  readonly #unwanted = new Set<string>();
+  /** Workspaces whose removal has failed. */
+  readonly #unremoved = new Set<string>();
 
   constructor(host: MachineHost) {
     this.#host = host;
   }
 
-  /** Two machines on one disk would destroy it: rejects while the one before is still there. */
+  /** Removes the machine on the workspace, or rejects: two machines on one disk would destroy its file system. */
   async clear(folder: string): Promise<void> {
     const instance = this.#instances.get(folder);
     instance?.end("stopped");
@@ -180,25 +180,25 @@ export class MachineInstances {
     this.#instances.set(folder, instance);
   }
 
-  /** Removes the workspace with everything that belongs to it. What rejects is tried again. */
+  /** Removes the workspace and its machine. A failed removal is retried. */
   async discard(folder: string): Promise<boolean> {
     try {
       await this.clear(folder);
       await rm(folder, { recursive: true, force: true, maxRetries: 3 });
       await this.#host.records.removeInstancesOf(folder);
       this.#instances.delete(folder);
-      this.#unwanted.delete(folder);
+      this.#unremoved.delete(folder);
       return true;
     } catch (error) {
-      this.#unwanted.add(folder);
+      this.#unremoved.add(folder);
       throw error;
     }
   }
 
-  /** Whatever could not be removed before. What cannot now has been told of, and is tried the next time. */
+  /** Retries failed removals. Failures are logged when they happen first. */
   async tryAgain(): Promise<void> {
     await Promise.allSettled([...this.#host.left].map((machine) => machine.remove()));
-    await Promise.allSettled([...this.#unwanted].map((folder) => this.discard(folder)));
+    await Promise.allSettled([...this.#unremoved].map((folder) => this.discard(folder)));
   }
 
   async close(): Promise<void> {

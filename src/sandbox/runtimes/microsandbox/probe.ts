@@ -5,26 +5,27 @@ import {
   type FilledDisks,
   readAnswer,
   triedSyscalls,
-  openBait,
+  openUnreachableServices,
   serverProcess,
   PROBE_RESOURCES,
+  PROBE_WORKSPACE,
+  type ProbeOptions,
+  withProbe,
 } from "../probe/attack.ts";
 import { ATTACK_SCRIPT } from "../probe/attack-script.ts";
 import { attackReport, failedStart } from "../probe/checks.ts";
 import type { InstanceSpec, ProbeReport, Resources } from "../runtime.ts";
 import type { MachineHost } from "./machine-host.ts";
 import { insideEnvironment, nodeInside, PYTHON } from "./machine-plan.ts";
-import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
-import type { TestStart } from "../start-trouble.ts";
+import type { TestStart } from "../start-problems.ts";
 import type { MachineInstance } from "./machine-instance.ts";
 import { startMachine } from "./start-machine.ts";
 
-const PROBE_WORKSPACE = "/workspace";
-/** A machine needs some for its kernel. */
+/** More memory than in other runtimes: the kernel of the machine needs some. */
 const MACHINE_PROBE_RESOURCES: Resources = { ...PROBE_RESOURCES, cpus: 1, memoryBytes: 256 * 1024 * 1024 };
 
-/** The common attacks, and one of its own: a machine has no more processors than it was given. */
+/** The common attacks, and one for machines: they must not have more processors than configured. */
 const SCRIPT = `
 import contextlib, io, json, os, sys
 said = io.StringIO()
@@ -50,13 +51,13 @@ export async function probeMachine(host: MachineHost, signal: AbortSignal): Prom
 }
 
 async function attackFromInside(host: MachineHost, signal: AbortSignal): Promise<Answer> {
-  return await withProbeMachine(host, { template: "", signal }, async ({ spec, start }) => {
-    const bait = await openBait(spec.id);
+  return await withProbe(probeOf(host, "", signal), async ({ spec, start }) => {
+    const services = await openUnreachableServices(spec.id);
     try {
-      const given = JSON.stringify(attackArguments(host, spec, bait.listeners));
+      const given = JSON.stringify(attackArguments(host, spec, services.listeners));
       return await readAnswer(await start([PYTHON, "-I", "-S", "-c", SCRIPT, given, ATTACK_SCRIPT]));
     } finally {
-      bait.close();
+      services.close();
     }
   });
 }
@@ -86,43 +87,24 @@ function attackArguments(host: MachineHost, spec: InstanceSpec, listeners: unkno
   };
 }
 
-interface ProbeMachine {
-  readonly spec: InstanceSpec;
-  readonly start: (command: readonly string[]) => Promise<MachineInstance>;
-}
-
-/** Gives a machine to try something in, and leaves nothing of it. */
-async function withProbeMachine<T>(
-  host: MachineHost,
-  { template, signal }: TestStart,
-  attempt: (machine: ProbeMachine) => Promise<T>,
-): Promise<T> {
-  const id = `probe-${randomBytes(8).toString("hex")}`;
-  const folder = join(host.stateFolder, id);
-  const common = { id, folder, template, resources: MACHINE_PROBE_RESOURCES, workspacePath: PROBE_WORKSPACE };
-  const spec: InstanceSpec = { ...common, volumes: [], env: {} };
-  let instance: MachineInstance | undefined;
-  const stop = (): void => instance?.end("stopped");
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    return await attempt({
-      spec,
-      start: async (command) => {
-        instance = await startMachine(host, { spec, command, signal });
-        return instance;
-      },
-    });
-  } finally {
-    signal.removeEventListener("abort", stop);
-    await instance?.stop();
-    await rm(folder, { recursive: true, force: true });
-    await host.records.removeInstancesOf(folder);
-  }
-}
-
-/** Whether one starts from a template's image. */
-export async function tryMachine(host: MachineHost, trial: TestStart): Promise<void> {
-  await withProbeMachine(host, trial, async (machine) => {
-    await machine.start(["/bin/sh", "-c", ":"]);
+/** Starts a machine from a template's image and removes it. */
+export async function tryMachine(host: MachineHost, { template, signal }: TestStart): Promise<void> {
+  await withProbe(probeOf(host, template, signal), async (probe) => {
+    await probe.start(["/bin/sh", "-c", ":"]);
   });
+}
+
+/** What every attack starts from. */
+function probeOf(host: MachineHost, template: string, signal: AbortSignal): ProbeOptions<MachineInstance> {
+  return {
+    stateFolder: host.stateFolder,
+    template,
+    resources: MACHINE_PROBE_RESOURCES,
+    signal,
+    start: async (request) => await startMachine(host, request),
+    discard: async (folder) => {
+      await rm(folder, { recursive: true, force: true });
+      await host.records.removeInstancesOf(folder);
+    },
+  };
 }

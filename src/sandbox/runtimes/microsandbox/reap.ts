@@ -11,7 +11,7 @@ import type { FoundMachine } from "./sdk.ts";
 const PAGE = 100;
 const labelsSchema = z.object({ labels: z.record(z.string(), z.string()) });
 
-/** Removes machines and workspaces of servers of this data folder that are gone; returns the ids of their cells. */
+/** Removes machines and workspaces of dead servers of this data folder; returns the ids of their instances. */
 export async function reapDeadServers(host: MachineHost, keepsWorkspaces: boolean): Promise<string[]> {
   const removed = new Set<string>();
   for (const machine of await ownMachines(host)) {
@@ -27,7 +27,7 @@ export async function reapDeadServers(host: MachineHost, keepsWorkspaces: boolea
         await removeTree(instance.folder);
       } catch (error) {
         host.logger.error("what a dead server left could not be removed; the next start tries again", {
-          instance: instance.id,
+          cell: instance.id,
           error,
         });
         continue;
@@ -45,14 +45,14 @@ export async function reapDeadServers(host: MachineHost, keepsWorkspaces: boolea
   return [...removed];
 }
 
-/** Its copy of the guest, and its sockets. */
+/** The server's copy of the guest, and its sockets. */
 export async function removeServerFolders(stateFolder: string, serverId: string): Promise<void> {
-  const { lines, guest } = serverFolders(stateFolder, serverId);
-  await rm(lines, { recursive: true, force: true });
+  const { sockets, guest } = serverFolders(stateFolder, serverId);
+  await rm(sockets, { recursive: true, force: true });
   await rm(guest, { recursive: true, force: true });
 }
 
-/** By label: machines of other applications, and of other data folders, are not in it. */
+/** Found by label, without machines of other applications and other data folders. */
 async function ownMachines({ sdk, ownership }: MachineHost): Promise<FoundMachine[]> {
   const found: FoundMachine[] = [];
   for (let cursor: string | undefined; ;) {
@@ -60,7 +60,7 @@ async function ownMachines({ sdk, ownership }: MachineHost): Promise<FoundMachin
       list.label(LABELS.data, ownership.dataId).limit(PAGE);
       return cursor === undefined ? list : list.cursor(cursor);
     });
-    // The list itself is somebody else's work: what does not carry our label is not touched.
+    // Checked again here: a machine without the label must never be removed.
     found.push(...page.sandboxes.filter((each) => labelsOf(each)[LABELS.data] === ownership.dataId));
     cursor = page.nextCursor;
     if (cursor === undefined) return found;

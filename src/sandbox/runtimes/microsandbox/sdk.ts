@@ -5,7 +5,7 @@ const MIN_NODE = 22;
 const INSTALL =
   "Install it beside OwlClaw: `npm install microsandbox` (with --global when OwlClaw is installed so), with the npm of Node 22 or newer, which also installs the package for this kind of machine (docs/runtimes.md).";
 
-/** The part of the npm package `microsandbox` that is used. It is never a dependency: the operator installs it. */
+/** The part of the npm package `microsandbox` that is used. It is not a dependency: the operator installs it. */
 export interface MicrosandboxSdk {
   setDefaultBackend(backend: "local"): void;
   readonly Sandbox: {
@@ -60,7 +60,7 @@ export interface ExecOptions {
 }
 
 export interface ExecHandle {
-  /** Nothing more when the machine is gone. */
+  /** null: the machine is gone. */
   recv(): Promise<ExecEvent | null>;
 }
 
@@ -82,7 +82,7 @@ export interface MachinePage {
 
 export interface FoundMachine {
   readonly name: string;
-  /** The labels are in it. */
+  /** Contains the labels. */
   config(): Record<string, unknown>;
   destroy(options: { readonly force: boolean; readonly timeoutMs?: number }): Promise<void>;
 }
@@ -111,15 +111,14 @@ export async function loadMicrosandbox(around: SdkSurroundings = ownSurroundings
       : `microsandbox cannot be loaded: ${reason}`;
     throw missing(message, { hint: INSTALL, cause });
   }
-  if (!isSdk(loaded))
-    throw missing("the npm package microsandbox is of a version that is not known", { hint: INSTALL });
-  // A key in the environment would have machines started at a provider's.
+  if (!isSdk(loaded)) throw missing("the npm package microsandbox has an unknown version", { hint: INSTALL });
+  // Otherwise a key in the environment would start machines in the provider's cloud.
   loaded.setDefaultBackend("local");
   return loaded;
 }
 
 function ownSurroundings(): SdkSurroundings {
-  // Through a variable: bundlers and checkers must not take it for a dependency.
+  // Through a variable, so that bundlers and checkers do not treat it as a dependency.
   const name: string = PACKAGE;
   return { nodeVersion: process.version, load: async (): Promise<unknown> => await import(name) };
 }

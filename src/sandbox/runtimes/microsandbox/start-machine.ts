@@ -17,7 +17,7 @@ import { join } from "node:path";
 import type { DiskImages } from "../bubblewrap/disk-image.ts";
 import { runTool } from "../run-tool.ts";
 
-/** It is part of a machine's name, which is short. */
+/** The id is part of a machine's name, whose length is limited. */
 const MAX_ID_CHARS = 80;
 const MAX_COMPLAINT_CHARS = 500;
 const DISK_TIMEOUT_MS = 30_000;
@@ -26,7 +26,7 @@ const NO_EMPTY_PATHS = { file: "", folder: "" };
 const COPY_TIMEOUT_MS = 300_000;
 const DISK = /^workspace-[0-9a-f]{8}\.img$/;
 
-/** Boots a machine and starts the guest in it; leaves nothing when that fails. */
+/** Boots a machine and starts the guest in it; removes everything when that fails. */
 export async function startMachine(host: MachineHost, request: StartRequest): Promise<MachineInstance> {
   const { spec, signal, command } = request;
   checkSpec(spec, { ...host, maxIdChars: MAX_ID_CHARS });
@@ -36,27 +36,27 @@ export async function startMachine(host: MachineHost, request: StartRequest): Pr
   refuseProtected(volumes);
   const mounts = await volumeMounts({ volumes, workspacePath, dataFolder: host.dataFolder, empty: NO_EMPTY_PATHS });
   const disk = await prepare(host, spec, mounts);
-  const line = await openGuestSocket(host.linesFolder);
+  const socket = await openGuestSocket(host.socketsFolder);
   const bridge =
-    spec.egressSocket === undefined ? undefined : await openEgressBridge(host.linesFolder, spec.egressSocket);
-  const closeLines = async (): Promise<void> => {
-    await line.close();
+    spec.egressSocket === undefined ? undefined : await openEgressBridge(host.socketsFolder, spec.egressSocket);
+  const closeSockets = async (): Promise<void> => {
+    await socket.close();
     await bridge?.close();
   };
   const endsAtMs = Date.now() + host.maxDurationSeconds * 1000;
   try {
-    const sockets = { streamSocket: line.path, egressSocket: bridge?.path };
+    const sockets = { streamSocket: socket.path, egressSocket: bridge?.path };
     const parts = { spec, mounts, disk, ...sockets, ...(command !== undefined && { command }) };
-    const machine = await bootPatiently(host, parts, signal);
-    const launching = { machine, parts, line, closeLines, endsAtMs, signal };
+    const machine = await bootWhenDiskIsFree(host, parts, signal);
+    const launching = { machine, parts, socket, closeSockets, endsAtMs, signal };
     return await orDestroyed(machine, async () => await launch(host, launching));
   } catch (error) {
-    await closeLines();
+    await closeSockets();
     throw explainMachineError(error, host.imageOf(spec.template));
   }
 }
 
-/** A volume is mounted whole, and what would lie over a part of it could be taken away by the guest's own root. */
+/** Mounts over parts of a volume cannot protect them here: root inside the machine could unmount them. */
 function refuseProtected(volumes: readonly Volume[]): void {
   const volume = volumes.find(({ protectedPaths = [] }) => protectedPaths.length > 0);
   if (volume === undefined) return;
@@ -70,7 +70,7 @@ function refuseProtected(volumes: readonly Volume[]): void {
   );
 }
 
-/** For microsandbox a path is a root folder that every machine of that name writes to: what one left there the next would run. */
+/** microsandbox uses a path as a writable root folder for all machines: files that one writes there would run in the next. */
 function checkImage(image: string): void {
   if (!/^[./~]/.test(image)) return;
   throw new OwlError("sandbox_unavailable", `${image} is a folder, and microVMs start from images`, {
@@ -78,8 +78,8 @@ function checkImage(image: string): void {
   });
 }
 
-/** The host lets go of a disk a moment after the machine on it has ended. */
-async function bootPatiently(
+/** Retries while the disk is in use: it is released a moment after the machine on it has ended. */
+async function bootWhenDiskIsFree(
   host: MachineHost,
   parts: Omit<MachineParts, "name">,
   signal: AbortSignal,
@@ -94,7 +94,7 @@ async function bootPatiently(
   }
 }
 
-/** Not given up half-way: a machine that is made after all would be nobody's. */
+/** Not aborted while it runs: a machine that is made after an abort would have no owner. */
 async function boot(host: MachineHost, parts: Omit<MachineParts, "name">): Promise<Machine> {
   const name = newMachineName(host, parts.spec.id);
   try {
@@ -102,7 +102,7 @@ async function boot(host: MachineHost, parts: Omit<MachineParts, "name">): Promi
     host.logger.info("microVM created", { machine: name, sandbox: parts.spec.id });
     return machine;
   } catch (error) {
-    // One that did not start stays in microsandbox's list.
+    // A machine that did not boot stays in microsandbox's list.
     const found = await host.sdk.Sandbox.get(name).catch(() => undefined);
     if (found !== undefined) await destroyMachine(found);
     throw error;
@@ -112,34 +112,34 @@ async function boot(host: MachineHost, parts: Omit<MachineParts, "name">): Promi
 interface Launching {
   readonly machine: Machine;
   readonly parts: Omit<MachineParts, "name">;
-  readonly line: GuestSocket;
-  readonly closeLines: () => Promise<void>;
+  readonly socket: GuestSocket;
+  readonly closeSockets: () => Promise<void>;
   readonly endsAtMs: number;
   readonly signal: AbortSignal;
 }
 
 async function launch(host: MachineHost, launching: Launching): Promise<MachineInstance> {
-  const { machine, parts, line, closeLines, endsAtMs, signal } = launching;
+  const { machine, parts, socket, closeSockets, endsAtMs, signal } = launching;
   signal.throwIfAborted();
   const args = launchArguments(host, parts);
   const handle = await machine.execStreamWith(PYTHON, (options) => options.args(args).user("0").stdinNull());
   const launched = followLauncher(handle);
-  // No code: microsandbox itself, or the machine, is gone.
+  // Without a code, the machine or microsandbox is gone.
   void launched.ended.then((code) => host.logger.info("microVM ended", { sandbox: parts.spec.id, code }));
-  const { input, output } = creditedStream(await firstCall(line, launched, signal));
+  const { input, output } = creditedStream(await firstConnection(socket, launched, signal));
   return new MachineInstance({
     instanceId: parts.spec.id,
     machine,
     stream: new GuestStream(input, output),
     launched,
     endsAtMs,
-    closeLines,
+    closeSockets,
     left: host.left,
     logger: host.logger,
   });
 }
 
-async function firstCall(line: GuestSocket, launched: LaunchedProgram, signal: AbortSignal): Promise<Socket> {
+async function firstConnection(socket: GuestSocket, launched: LaunchedProgram, signal: AbortSignal): Promise<Socket> {
   const given = new AbortController();
   const aborted = new Promise<never>((_resolve, reject) => {
     signal.addEventListener("abort", () => reject(toError(signal.reason)), { once: true, signal: given.signal });
@@ -153,11 +153,11 @@ async function firstCall(line: GuestSocket, launched: LaunchedProgram, signal: A
       },
     );
   });
-  // Whichever loses is heard by nobody.
+  // The promises that lose the race may still reject.
   aborted.catch(() => undefined);
   failed.catch(() => undefined);
   try {
-    return await Promise.race([line.connected, failed, aborted]);
+    return await Promise.race([socket.connected, failed, aborted]);
   } finally {
     given.abort();
   }
@@ -186,22 +186,22 @@ async function orDestroyed<T>(machine: Machine, start: () => Promise<T>): Promis
   }
 }
 
-/** What the machine needs of the host's disk; returns the workspace's own. */
+/** Records the instance and provides its workspace; returns the workspace's disk. */
 async function prepare(
   host: MachineHost,
   spec: InstanceSpec,
   mounts: readonly InstanceMount[],
 ): Promise<string | undefined> {
   try {
-    await writeDown(host, spec);
+    await recordInstance(host, spec);
     return await provideWorkspace(host, spec, mounts);
   } catch (error) {
     throw explainFullDisk(error);
   }
 }
 
-/** Before anything is made: whoever comes after a crash finds it by this. */
-async function writeDown({ records, ownership }: MachineHost, { id, folder }: InstanceSpec): Promise<void> {
+/** Before anything is made, so that another server can clean up after a crash. */
+async function recordInstance({ records, ownership }: MachineHost, { id, folder }: InstanceSpec): Promise<void> {
   const { owner } = records;
   await records.writeInstance({ id, serverId: ownership.serverId, owner, folder, groups: [] });
 }
@@ -217,8 +217,8 @@ async function provideWorkspace(
 }
 
 /**
- * The disk of a workspace, under a new name for each machine: microsandbox keeps its hold on a disk for as long as the
- * server runs, even when the machine on it is gone. What was on the one before is copied; empty space takes no time.
+ * The disk of a workspace, under a new name for each machine: microsandbox keeps a disk open as long as the server runs, also
+ * when its machine is gone. The content of the disk before is copied as a sparse file.
  */
 async function provideDisk(disks: DiskImages, folder: string, sizeBytes: number): Promise<string> {
   const before = (await readdir(folder)).find((name) => DISK.test(name));
@@ -237,7 +237,7 @@ async function provideDisk(disks: DiskImages, folder: string, sizeBytes: number)
       hint: "Free space in the data folder; then call again.",
     });
   }
-  // In this order, a crash leaves one of them whole.
+  // In this order, one complete disk is left after a crash.
   await rename(draft, path);
   await rm(join(folder, before), { force: true });
   return path;

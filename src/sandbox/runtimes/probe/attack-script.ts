@@ -1,6 +1,6 @@
 /**
- * Runs inside a cell and tries to break each property; prints one JSON object, name to `[attack succeeded, what happened]`.
- * Python, since Node has no system calls of its own. Its argument is a JSON object made by the probe.
+ * Runs inside an instance and tries to break each property; prints one JSON object, name to `[attack succeeded, what happened]`.
+ * Python, because Node cannot make system calls. Its argument is a JSON object made by the probe.
  */
 export const ATTACK_SCRIPT = `
 import ctypes, errno, json, os, signal, socket, sys, time
@@ -50,7 +50,7 @@ def in_child(body):
     return child
 
 def apart(call):
-    # In a child: some of these calls would change the process itself, or take it along.
+    # In a child: some of these calls change the process or kill it.
     def body():
         if call() < 0:
             os._exit(ctypes.get_errno())

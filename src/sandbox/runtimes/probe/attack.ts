@@ -1,14 +1,18 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { z } from "zod";
 import { type Architecture, type SyscallName, syscallNumber } from "../seccomp/syscall-numbers.ts";
-import type { Instance, Resources } from "../runtime.ts";
+import type { Instance, InstanceSpec, Resources } from "../runtime.ts";
+import type { StartRequest } from "../start-request.ts";
 import type { CheckName } from "./checks.ts";
 import { createServer, type Server } from "node:net";
 
 const MIB = 1024 * 1024;
+export const PROBE_WORKSPACE = "/workspace";
 const MAX_ANSWER_CHARS = 64 * 1024;
 
-/** Small, so that going beyond them takes no time. */
+/** Small, so that an attack exceeds them fast. */
 export const PROBE_RESOURCES: Resources = { cpus: 2, memoryBytes: 64 * MIB, maxPids: 32, diskBytes: 16 * MIB };
 
 const TRIED_SYSCALLS: readonly SyscallName[] = [
@@ -17,18 +21,18 @@ const TRIED_SYSCALLS: readonly SyscallName[] = [
 ];
 
 const answerSchema = z.record(z.string(), z.tuple([z.boolean(), z.string().max(1000)]));
-/** Cells number their own processes from 1 on: so does a container, in which the server itself may run. */
+/** Process ids inside start at 1. In a container the server may have a low id too. */
 const DISTINCT_PID = 1000;
 const NO_PID = 2 ** 22 - 1;
-/** Name of an attack to whether it succeeded, and what happened. */
+/** For each attack: whether it succeeded, and what happened. */
 export type Answer = z.infer<typeof answerSchema>;
 
-/** The numbers of calls that must be refused. */
+/** The numbers of system calls that must be refused. */
 export function triedSyscalls(architecture: Architecture): Readonly<Record<string, number | null>> {
   return Object.fromEntries(TRIED_SYSCALLS.map((name) => [name, syscallNumber(name, architecture)]));
 }
 
-/** Folders that the script fills, by the check that shows whether they have a size of their own. */
+/** Folders that the script fills, by the check for their size limit. */
 export type FilledDisks = Readonly<Partial<Record<CheckName, string>>>;
 
 /** What the attack script printed. */
@@ -37,31 +41,31 @@ export async function readAnswer(instance: Pick<Instance, "stream" | "diagnostic
   if (said !== "") return answerSchema.parse(JSON.parse(said));
   const { code, signal, reason } = await instance.exited;
   const end = reason ?? signal ?? `code ${code}`;
-  throw new Error(`the probe's cell ended (${end}) without an answer: ${told.trim().slice(-500)}`);
+  throw new Error(`the probe's sandbox ended (${end}) without an answer: ${told.trim().slice(-500)}`);
 }
 
 async function readAll(stream: Readable): Promise<string> {
   let text = "";
   for await (const chunk of stream) {
     text += String(chunk);
-    if (text.length > MAX_ANSWER_CHARS) throw new Error("the probe's cell answers too much");
+    if (text.length > MAX_ANSWER_CHARS) throw new Error("the answer of the probe's sandbox is too long");
   }
   return text;
 }
 
-interface Bait {
+interface UnreachableServices {
   readonly listeners: ReadonlyArray<readonly [family: string, address: string, port: number]>;
   close(): void;
 }
 
-/** Services of the host that must be out of reach. */
-export async function openBait(abstractSocket: string): Promise<Bait> {
+/** Listens on the host; instances must not be able to connect. */
+export async function openUnreachableServices(abstractSocket: string): Promise<UnreachableServices> {
   const servers: Server[] = [];
   const listen = async (options: { host: string; port: number } | { path: string }): Promise<number | undefined> =>
     await new Promise((resolve) => {
       const server = createServer((socket) => socket.destroy()).unref();
       servers.push(server);
-      // A machine without IPv6 has no such bait.
+      // The machine may have no IPv6.
       server.once("error", () => resolve(undefined));
       server.listen(options, () => {
         const address = server.address();
@@ -81,10 +85,53 @@ export async function openBait(abstractSocket: string): Promise<Bait> {
 }
 
 /**
- * What to signal and to read of the server itself. Where its number may be that of a process inside, neither would say
- * anything: that no foreign process is visible, whatever its number, is tried as well.
+ * The server process to signal and to read. A low process id may belong to a process inside, so it is not used; another attack
+ * tries whether any process of the host is visible.
  */
 export function serverProcess(): { readonly serverPid: number; readonly files: readonly string[] } {
   const { pid } = process;
   return pid > DISTINCT_PID ? { serverPid: pid, files: [`/proc/${pid}/environ`] } : { serverPid: NO_PID, files: [] };
+}
+
+export interface ProbeOptions<I> {
+  readonly stateFolder: string;
+  /** Whose image is used; absent: the default image. */
+  readonly template?: string;
+  readonly resources: Resources;
+  readonly signal: AbortSignal;
+  readonly start: (request: StartRequest) => Promise<I>;
+  /** Removes the workspace when the instances are stopped. */
+  readonly discard: (folder: string) => Promise<unknown>;
+}
+
+interface Probe<I> {
+  readonly spec: InstanceSpec;
+  readonly start: (command: readonly string[]) => Promise<I>;
+}
+
+/** Gives an attack the means to start instances, and removes everything of them afterwards. */
+export async function withProbe<I extends Pick<Instance, "stop"> & { end(reason: "stopped"): void }, T>(
+  { stateFolder, template = "", resources, signal, start, discard }: ProbeOptions<I>,
+  attack: (probe: Probe<I>) => Promise<T>,
+): Promise<T> {
+  const id = `probe-${randomBytes(8).toString("hex")}`;
+  const folder = join(stateFolder, id);
+  const spec = { id, folder, template, resources, workspacePath: PROBE_WORKSPACE, volumes: [], env: {} };
+  const instances: I[] = [];
+  const stop = (): void => instances.forEach((instance) => instance.end("stopped"));
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    return await attack({
+      spec,
+      start: async (command) => {
+        const instance = await start({ spec, command, signal });
+        instances.push(instance);
+        return instance;
+      },
+    });
+  } finally {
+    signal.removeEventListener("abort", stop);
+    await Promise.all(instances.map(async (instance) => await instance.stop()));
+    await discard(folder);
+  }
 }

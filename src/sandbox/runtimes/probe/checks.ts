@@ -20,14 +20,14 @@ export type Cause = Pick<CheckFacts, "problem" | "fix">;
 
 interface CheckFacts {
   readonly severity: ProbeCheck["severity"];
-  /** What holds when the attack fails. */
+  /** The property, as a sentence. */
   readonly promise: string;
-  /** What is wrong when it succeeds. */
+  /** The problem when the attack succeeds. */
   readonly problem: string;
   readonly fix: string;
 }
 
-/** One entry for each attack of the script, under the same name. */
+/** One entry for each attack of the script, by the same name. */
 const CHECKS = {
   guest: {
     severity: "isolation",
@@ -57,7 +57,6 @@ export type CheckName = keyof typeof CHECKS;
 
 export const CHECK_NAMES: readonly CheckName[] = Object.keys(CHECKS).filter(isCheckName);
 
-/** Runtimes may have causes of their own. */
 function toCheck(name: CheckName, attack: readonly [succeeded: boolean, detail: string], cause?: Cause): ProbeCheck {
   const facts: CheckFacts = { ...CHECKS[name], ...cause };
   const [succeeded, detail] = attack;
@@ -79,14 +78,14 @@ function limit(promise: string, cause: Cause): CheckFacts {
 
 interface Attacked {
   readonly runtime: Runtime["name"];
-  /** What started, as a sentence. */
+  /** The detail of the check `start`. */
   readonly started: string;
   readonly answer: Answer;
-  /** Where the runtime knows better what is wrong. */
+  /** Problems and fixes that are specific to the runtime. */
   readonly causes?: Partial<Record<CheckName, Cause>>;
 }
 
-/** What was not tried, or gave no answer, does not hold. */
+/** A property without an answer counts as broken. */
 export function attackReport({ runtime, started, answer, causes = {} }: Attacked): ProbeReport {
   const untried: Answer[string] = [true, "the attack gave no answer"];
   return {
@@ -98,14 +97,14 @@ export function attackReport({ runtime, started, answer, causes = {} }: Attacked
   };
 }
 
-/** Why nothing started. What may pass by itself, as a missing image, says nothing about the isolation: it is thrown. */
+/** Why nothing started. A retryable failure, such as a missing image, is thrown: it says nothing about the isolation. */
 export function failedStart(runtime: Runtime["name"], error: unknown): ProbeReport {
   const { kind, message, hint, retryable } = toOwlError(error);
   if (kind === "sandbox_unavailable" && retryable) throw error;
   return { runtime, checks: [{ name: "start", holds: false, severity: "isolation", detail: message, fix: hint }] };
 }
 
-/** Whether a signal says that the time is over, and not that nobody wants to know any more. */
+/** Whether the signal aborted because of a time-out. */
 export function isTimeout({ aborted, reason }: AbortSignal): boolean {
   return aborted && reason instanceof Error && reason.name === "TimeoutError";
 }

@@ -20,7 +20,7 @@ const RETURN_ERRNO = 0x00050000;
 export const NUMBER_OFFSET = 0;
 export const ARCHITECTURE_OFFSET = 4;
 
-/** The low half of an argument: flags, modes and families are 32 bits wide, and the kernel looks at no more of them. */
+/** The low half of an argument: flags, modes and families have 32 bits. */
 export function argumentOffset(index: number): number {
   return 16 + index * 8;
 }
@@ -49,17 +49,17 @@ const COMPARISON_CODES: Record<Comparison, number> = {
   anyBit: JUMP_ANY_BIT,
 };
 
-/** Runs the block when what was loaded compares so; otherwise goes on behind it. */
+/** Runs the block when the comparison with the loaded value holds. */
 export function when(comparison: Comparison, constant: number, block: readonly Instruction[]): Instruction[] {
   return [{ code: COMPARISON_CODES[comparison], jumpTrue: 0, jumpFalse: jump(block), constant }, ...block];
 }
 
-/** Runs the block unless what was loaded compares so. */
+/** Runs the block unless the comparison with the loaded value holds. */
 export function unless(comparison: Comparison, constant: number, block: readonly Instruction[]): Instruction[] {
   return [{ code: COMPARISON_CODES[comparison], jumpTrue: jump(block), jumpFalse: 0, constant }, ...block];
 }
 
-/** The bytes that the kernel takes; both architectures are little-endian. */
+/** The binary form of a program; both architectures are little-endian. */
 export function encodeProgram(program: readonly Instruction[]): Buffer {
   const bytes = Buffer.alloc(program.length * 8);
   for (const [index, { code, jumpTrue, jumpFalse, constant }] of program.entries()) {

@@ -22,11 +22,11 @@ const EPERM = 1;
 export const ENOSYS = 38;
 const EAFNOSUPPORT = 97;
 
-/** Refused whole: what no program in a sandbox needs, and what past escapes went through. */
+/** Always refused: no program in a sandbox needs them, and past escapes used them. */
 export const REFUSED: readonly SyscallName[] = [
   // Other processes' memory and descriptors.
   ...(["ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd"] as const),
-  // Kernel subsystems with a long history of holes, and no namespace of their own.
+  // Kernel subsystems with a history of vulnerabilities and without a namespace.
   ...(["keyctl", "add_key", "request_key", "bpf", "perf_event_open", "userfaultfd"] as const),
   ...(["io_uring_setup", "io_uring_enter", "io_uring_register", "fanotify_init"] as const),
   // Mounts and namespaces.
@@ -39,11 +39,11 @@ export const REFUSED: readonly SyscallName[] = [
   ...(["quotactl", "quotactl_fd", "acct", "syslog", "iopl", "ioperm", "modify_ldt", "vhangup"] as const),
   ...(["clock_settime", "settimeofday", "clock_adjtime", "adjtimex", "sethostname", "setdomainname"] as const),
   ...(["migrate_pages", "move_pages", "mbind", "set_mempolicy", "set_mempolicy_home_node"] as const),
-  // Leftovers of old kernels.
+  // Obsolete calls.
   ...(["lookup_dcookie", "nfsservctl", "_sysctl", "uselib", "ustat", "sysfs"] as const),
 ];
 
-/** Their arguments lie in memory, where a filter cannot look. ENOSYS makes libraries fall back to the older call. */
+/** Their arguments are in memory, which a filter cannot read. ENOSYS makes libraries fall back to the older call. */
 export const UNREADABLE: readonly SyscallName[] = ["clone3", "openat2"];
 
 /**
@@ -96,7 +96,7 @@ const CONDITIONAL: ReadonlyArray<readonly [SyscallName, readonly Instruction[]]>
       fail(EPERM),
     ],
   ],
-  // A set-id file on a shared volume would hand its owner's rights to other users of the host.
+  // A set-id file on a shared volume would give its owner's rights to other users of the host.
   ["chmod", refuseBits(1, SET_ID_BITS)],
   ["fchmod", refuseBits(1, SET_ID_BITS)],
   ["fchmodat", refuseBits(2, SET_ID_BITS)],
@@ -108,7 +108,7 @@ const CONDITIONAL: ReadonlyArray<readonly [SyscallName, readonly Instruction[]]>
   ["openat", refuseSetIdOnCreate(2)],
 ];
 
-/** The program for `bwrap --seccomp`: allows what it does not name, except calls younger than itself. */
+/** The program for `bwrap --seccomp`: it allows calls that it does not name, except calls newer than the filter. */
 export function seccompFilter(architecture: Architecture): Instruction[] {
   const numbers = (names: readonly SyscallName[]): number[] =>
     names.map((name) => syscallNumber(name, architecture)).filter((number) => number !== null);
@@ -116,7 +116,7 @@ export function seccompFilter(architecture: Architecture): Instruction[] {
     load(ARCHITECTURE_OFFSET),
     ...unless("equals", AUDIT_ARCHITECTURE[architecture], [fail(ENOSYS)]),
     load(NUMBER_OFFSET),
-    // Calls of the x32 ABI, which share x64's architecture, carry a bit far above every number: this catches them too.
+    // Calls of the x32 ABI have the architecture of x64 and a high bit in their number: they are refused here too.
     ...when("greater", NEWEST_KNOWN_SYSCALL, [fail(ENOSYS)]),
     ...numbers([...UNREADABLE, ...ABSENT]).flatMap((number) => when("equals", number, [fail(ENOSYS)])),
     ...numbers(REFUSED).flatMap((number) => when("equals", number, [fail(EPERM)])),
@@ -132,7 +132,7 @@ function refuseBits(argument: number, bits: number): Instruction[] {
   return [load(argumentOffset(argument)), ...when("anyBit", bits, [fail(EPERM)]), allow()];
 }
 
-/** The mode means something only when the call makes a file: otherwise it is whatever the register held. */
+/** The mode counts only when the call makes a file; otherwise it is an undefined register value. */
 function refuseSetIdOnCreate(flagsArgument: number): Instruction[] {
   return [
     load(argumentOffset(flagsArgument)),
@@ -142,7 +142,7 @@ function refuseSetIdOnCreate(flagsArgument: number): Instruction[] {
   ];
 }
 
-/** Of netlink only the routing family: `getifaddrs` needs it, the rest has been a way in. */
+/** Of netlink only the routing family, which `getifaddrs` needs: other families had vulnerabilities. */
 function socketFamilies(): Instruction[] {
   return [
     load(argumentOffset(0)),

@@ -1,10 +1,10 @@
 /** Architectures whose system calls the filter knows. */
 export type Architecture = "x64" | "arm64";
 
-/** As the kernel names them to a filter. */
+/** Values of `seccomp_data.arch`. */
 export const AUDIT_ARCHITECTURE: Readonly<Record<Architecture, number>> = { x64: 0xc000003e, arm64: 0xc00000b7 };
 
-/** Every call above this number is younger than the filter, and refused. */
+/** Calls above this number are newer than the filter and are refused. */
 export const NEWEST_KNOWN_SYSCALL = 462;
 
 /** Numbers on x64 and arm64; `null` where the architecture has no such call. */

@@ -1,7 +1,7 @@
 import { createHmac, createSecretKey, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ChainMac } from "../../../../src/governance/ledger/chain-mac.ts";
+import { ChainMac } from "../../../../src/governance/ledger/chain.ts";
 
 /** Any text that a program can hold: half characters, zeros and other signs among them. */
 const anyText = fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)) });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { draftFromEntry } from "../../../../src/governance/ledger/draft-from-entry.ts";
+import { draftFromEntry } from "../../../../src/governance/ledger/ledger.ts";
 import { type Column, COLUMNS, type Draft } from "../../../../src/governance/ledger/row.ts";
 import { createRedactor } from "../../../../src/telemetry/redact.ts";
 import { sandboxFacts } from "../../../../src/call/ledger-facts.ts";

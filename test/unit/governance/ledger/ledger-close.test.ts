@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { draftFromEntry } from "../../../../src/governance/ledger/draft-from-entry.ts";
+import { draftFromEntry } from "../../../../src/governance/ledger/ledger.ts";
 import { loadLedgerKeys } from "../../../../src/governance/ledger/keys.ts";
 import { SqliteStore } from "../../../../src/governance/ledger/sqlite/sqlite-store.ts";
 import { createRedactor } from "../../../../src/telemetry/redact.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import Database from "libsql";
 import { expect, test } from "vitest";
-import { draftFromEntry } from "../../../../src/governance/ledger/draft-from-entry.ts";
+import { draftFromEntry } from "../../../../src/governance/ledger/ledger.ts";
 import { loadLedgerKeys } from "../../../../src/governance/ledger/keys.ts";
 import { SqliteReader } from "../../../../src/governance/ledger/sqlite/reader.ts";
 import { SqliteWriter } from "../../../../src/governance/ledger/sqlite/writer.ts";

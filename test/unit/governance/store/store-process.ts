@@ -1,6 +1,6 @@
 // Makes calls against the governance store of a place, and says on stdout which of them were settled, until it is
 // refused by a limit or killed.
-import { draftFromEntry } from "../../../../src/governance/ledger/draft-from-entry.ts";
+import { draftFromEntry } from "../../../../src/governance/ledger/ledger.ts";
 import { createRedactor } from "../../../../src/telemetry/redact.ts";
 import { entry } from "../ledger/ledger-entry.ts";
 import { openStoreAt } from "./open-store-at.ts";

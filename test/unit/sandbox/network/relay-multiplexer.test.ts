@@ -119,7 +119,7 @@ test.each<[string, Buffer]>([
     .on("error", () => undefined)
     .resume()
     .write(rubbish);
-  expect(await ended).toBe(`the line of the network carries rubbish: ${reason}`);
+  expect(await ended).toBe(`the network stream is malformed: ${reason}`);
   await Promise.all(gone);
 });
 

@@ -7,7 +7,7 @@ import { runTool } from "../../run-tool.ts";
 const MOVE_TIMEOUT_MS = 15_000;
 const MOVE_POLL_MS = 10;
 
-/** Every folder that opening may make: written down before, so that a server that dies meanwhile leaves none unknown. */
+/** Every folder that `openControlGroups` may make. It is recorded before, so that another server can remove it after a crash. */
 export async function plannedGroups(serverName: string): Promise<string[]> {
   const hierarchies = await readHierarchies().catch(() => undefined);
   if (hierarchies === undefined) return [];
@@ -16,7 +16,7 @@ export async function plannedGroups(serverName: string): Promise<string[]> {
   return [...new Set(parents)].map((parent) => join(parent, serverName));
 }
 
-/** The part of the machine's cgroups in which this server can limit cells; `undefined` when it has none. */
+/** The cgroup folder in which this server can limit instances; `undefined` when it may not make groups. */
 export async function openControlGroups(serverName: string): Promise<ControlGroupTree | undefined> {
   const hierarchies = await readHierarchies().catch(() => undefined);
   if (hierarchies === undefined) return undefined;
@@ -26,10 +26,7 @@ export async function openControlGroups(serverName: string): Promise<ControlGrou
   return (await openVersion2Tree(hierarchies, serverName)) ?? (await openVersion1Tree(hierarchies, serverName));
 }
 
-/**
- * Asks the user's systemd for a group of this process's own, with the right to divide it: a login session's group is
- * not the user's to divide.
- */
+/** Asks the user's systemd for a delegated group for this process: a login session's group is not delegated to the user. */
 async function adoptScope(serverName: string): Promise<boolean> {
   const uid = process.getuid?.();
   const bus = `/run/user/${uid}/bus`;
@@ -51,7 +48,7 @@ async function adoptScope(serverName: string): Promise<boolean> {
   return started.code === 0 && (await hasMovedTo(scope));
 }
 
-/** The answer comes when systemd has queued the move, not when it is done. */
+/** systemd answers when the move is queued, not when it is done. */
 async function hasMovedTo(scope: string): Promise<boolean> {
   for (let waitedMs = 0; waitedMs < MOVE_TIMEOUT_MS; waitedMs += MOVE_POLL_MS) {
     if ((await readFile("/proc/self/cgroup", "utf8")).includes(`/${scope}`)) return true;
@@ -60,7 +57,7 @@ async function hasMovedTo(scope: string): Promise<boolean> {
   return false;
 }
 
-/** Where this process stands in each mounted hierarchy: a controller's name (or `""` for version 2) to its folder. */
+/** The cgroup folders of this process in each mounted hierarchy. */
 export interface MountedHierarchies {
   /** Version 1: folders by controller. */
   readonly v1: ReadonlyMap<string, string>;
@@ -108,9 +105,8 @@ function parseMounts(mountInfo: string): MountLine[] {
   });
 }
 
-/** A container sees its own group as the root of the mount, and still may read its full path in `/proc/self/cgroup`. */
-function folderIn(probe: { mountPoint: string; root: string; path: string }): string {
-  const { mountPoint, root, path } = probe;
+/** In a container the group is the root of the mount, while `/proc/self/cgroup` may show its full path. */
+function folderIn({ mountPoint, root, path }: { mountPoint: string; root: string; path: string }): string {
   if (root === "/") return join(mountPoint, path);
   if (path === root || path.startsWith(`${root}/`)) return join(mountPoint, path.slice(root.length));
   return mountPoint;

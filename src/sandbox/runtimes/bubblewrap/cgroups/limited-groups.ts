@@ -3,41 +3,41 @@ import { mkdir, readFile, writeFile, readdir, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { MountedHierarchies } from "./control-groups.ts";
 import { setTimeout as delay } from "node:timers/promises";
-import { LET_GO_TIMEOUT_MS } from "../disk-image.ts";
-import { isThere } from "../../host-files.ts";
+import { DETACH_TIMEOUT_MS } from "../disk-image.ts";
+import { hasCode, isThere } from "../../host-files.ts";
 
 const CPU_PERIOD_US = 100_000;
 const CONTROLLERS = ["memory", "cpu", "pids"] as const;
 const MAX_PAUSE_MS = 20;
 
-/** The limits of one cell, kept by the kernel. */
+/** The limits of one instance, enforced by the kernel. */
 export interface ControlGroup {
-  /** Files that a process writes its own id into to join; the launcher does so before anything else runs. */
+  /** The launcher joins by writing its process id into these files, before anything else runs. */
   readonly joinFiles: readonly string[];
-  /** Folders to remove when the cell has ended; recorded, so that another server can do it. */
+  /** Removed when the instance has ended; recorded, so that another server can remove them. */
   readonly folders: readonly string[];
   usage(): Promise<InstanceUsage>;
-  /** How often the kernel ended a process in it for want of memory. */
+  /** How often the kernel killed a process in it because of its memory limit. */
   outOfMemoryKills(): Promise<number>;
-  /** In how many periods its processes had to wait because their share of the CPU was spent. */
+  /** In how many periods its processes were throttled. */
   throttledPeriods(): Promise<number>;
 }
 
-/** A place of the cgroup tree where this server may make groups with limits. */
+/** The cgroup folder of this server, in which it makes groups with limits. */
 export interface ControlGroupTree {
   readonly version: 1 | 2;
-  /** Folders that hold the cells' groups, to remove when the server ends. */
+  /** Removed when the server stops. */
   readonly folders: readonly string[];
   create(id: string, resources: Resources): Promise<ControlGroup>;
 }
 
 async function readCount(file: string): Promise<number> {
-  // Gone together with the cell: then nothing is used.
+  // The group is removed with the instance.
   const text = await readFile(file, "utf8").catch(() => "0");
   return Number.parseInt(text, 10) || 0;
 }
 
-/** A number of a file with `name value` lines. */
+/** One number of a file with `name value` lines. */
 async function readFieldOf(file: string, name: string): Promise<number> {
   const text = await readFile(file, "utf8").catch(() => "");
   for (const line of text.split("\n")) {
@@ -55,29 +55,25 @@ async function writeIfPresent(file: string, value: string): Promise<void> {
   }
 }
 
-/** Below a group that is there. */
+/** Not recursive: Node reports a read-only mount as a missing folder then. */
 async function makeGroup(folder: string): Promise<void> {
   try {
     await mkdir(folder);
   } catch (error) {
-    if (!hasCode(error, ["EEXIST"])) throw error;
+    if (!hasCode(error, "EEXIST")) throw error;
   }
 }
 
-/** Whether the machine does not let us, as opposed to what may go better the next time. */
+/** Whether the system refuses, as opposed to a failure that a retry may fix. */
 function isRefused(error: unknown): boolean {
-  return hasCode(error, ["EACCES", "EPERM", "EROFS"]);
+  return hasCode(error, "EACCES", "EPERM", "EROFS");
 }
 
 function isMissing(error: unknown): boolean {
-  return hasCode(error, ["ENOENT", "EOPNOTSUPP"]);
+  return hasCode(error, "ENOENT", "EOPNOTSUPP");
 }
 
-function hasCode(error: unknown, codes: readonly unknown[]): boolean {
-  return error instanceof Error && "code" in error && codes.includes(error.code);
-}
-
-/** Groups below the server's own, in each controller's hierarchy; `undefined` where that is not allowed. */
+/** Version 1: a group in each controller's hierarchy; `undefined` where this process may not make them. */
 export async function openVersion1Tree(
   hierarchies: MountedHierarchies,
   serverName: string,
@@ -90,10 +86,9 @@ export async function openVersion1Tree(
   if (!CONTROLLERS.every((controller) => roots.has(controller))) return undefined;
   const folders = [...new Set(roots.values())];
   try {
-    // Each on its own: with `recursive`, Node takes a read-only mount for a folder that is missing.
     for (const folder of folders) await makeGroup(folder);
   } catch (error) {
-    // Not ours to divide: an ordinary user, or a container, which has a read-only mount or does not see its own group.
+    // An unprivileged user, or a container with a read-only mount or without its own group.
     if (isRefused(error) || isMissing(error)) return undefined;
     throw error;
   }
@@ -112,7 +107,7 @@ async function createVersion1Group(options: {
   const memory = folderOf("memory");
   const cpu = folderOf("cpu");
   await writeFile(join(memory, "memory.limit_in_bytes"), String(resources.memoryBytes));
-  // Absent where the kernel does not account for swap; without swap on the machine it makes no difference.
+  // The file is missing where the kernel does not account for swap.
   await writeIfPresent(join(memory, "memory.memsw.limit_in_bytes"), String(resources.memoryBytes));
   await writeIfPresent(join(memory, "memory.swappiness"), "0");
   await writeFile(join(cpu, "cpu.cfs_period_us"), String(CPU_PERIOD_US));
@@ -131,8 +126,8 @@ async function createVersion1Group(options: {
   };
 }
 
-/** Ends every process in a cell's control groups, and removes the groups. `false`: something would not end in time. */
-export async function endGroups(folders: readonly string[], timeoutMs: number = LET_GO_TIMEOUT_MS): Promise<boolean> {
+/** Ends every process in an instance's control groups, and removes the groups. `false`: a process did not end in time. */
+export async function endGroups(folders: readonly string[], timeoutMs: number = DETACH_TIMEOUT_MS): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
   for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
     const removed = await Promise.all(folders.map(async (folder) => await killAndRemove(folder)));
@@ -142,7 +137,7 @@ export async function endGroups(folders: readonly string[], timeoutMs: number = 
   }
 }
 
-/** The same for a server's own groups, with whatever is left below them. */
+/** The same for the groups of a server, including groups of instances below them. */
 export async function endServerGroups(folders: readonly string[], timeoutMs?: number): Promise<boolean> {
   const below = await Promise.all(
     folders.map(async (folder) => {
@@ -158,9 +153,9 @@ async function killAndRemove(folder: string): Promise<boolean> {
     await rmdir(folder);
     return true;
   } catch (error) {
-    if (isGone(error)) return true;
+    if (hasCode(error, "ENOENT")) return true;
   }
-  // Version 2 ends all at once; elsewhere the file does not exist, and the list below is walked until it is empty.
+  // Version 2 kills all of them at once. In version 1 the file does not exist, and the processes are killed one by one.
   await writeFile(join(folder, "cgroup.kill"), "1", { flag: "r+" }).catch(() => undefined);
   const members = await readFile(join(folder, "cgroup.procs"), "utf8").catch(() => "");
   for (const line of members.split("\n")) {
@@ -174,15 +169,11 @@ export function tryKill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It ended by itself.
+    // It has exited.
   }
 }
 
-function isGone(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
-}
-
-/** Groups with limits in the one hierarchy; `undefined` where this process may not make them. */
+/** Version 2: a group in the one hierarchy; `undefined` where this process may not make it. */
 export async function openVersion2Tree(
   hierarchies: MountedHierarchies,
   serverName: string,
@@ -190,7 +181,7 @@ export async function openVersion2Tree(
   if (hierarchies.v2 === undefined) return undefined;
   const { mountPoint, ownFolder } = hierarchies.v2;
   const isMachineRoot = !(await isThere(join(mountPoint, "cgroup.type")));
-  // Root of the machine may hold processes and divide its controllers at once, as no other group may.
+  // Only the root group of the machine may have processes and enabled controllers at the same time.
   const parent = isMachineRoot && process.getuid?.() === 0 ? mountPoint : ownFolder;
   if (!(await hasControllers(join(parent, "cgroup.controllers")))) return undefined;
   const folder = join(parent, serverName);
@@ -200,7 +191,7 @@ export async function openVersion2Tree(
     await enableControllers(parent);
     await enableControllers(folder);
   } catch {
-    // Not delegated to this user, or other processes stay in the group.
+    // Not delegated to this user, or other processes are in the group.
     return undefined;
   }
   return {
@@ -210,13 +201,13 @@ export async function openVersion2Tree(
   };
 }
 
-/** A group that divides its controllers may hold no process: the server, and what started beside it, move to a leaf. */
+/** A group with enabled controllers may have no processes: the server, and processes beside it, move to a leaf group. */
 async function leaveForLeaf(parent: string): Promise<void> {
   const leaf = join(parent, "owlclaw-servers");
   await mkdir(leaf, { recursive: true });
   const ids = (await readFile(join(parent, "cgroup.procs"), "utf8")).split("\n").filter((line) => line !== "");
   for (const id of ids) {
-    // A process that has ended meanwhile has left the group as well.
+    // The process may have exited.
     await writeFile(join(leaf, "cgroup.procs"), id).catch(() => undefined);
   }
 }

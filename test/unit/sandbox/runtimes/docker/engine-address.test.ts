@@ -20,7 +20,7 @@ test.each(["tcp://engine.example.com:2375", "http://10.0.0.5:2375", "tcp://127.0
 );
 
 test.each(["ssh://user@host", "npipe:////./pipe/docker_engine", "engine", "tcp://"])("%s cannot be used", (text) => {
-  expect(() => parseEngineAddress(text, "")).toThrow("no address of an engine");
+  expect(() => parseEngineAddress(text, "")).toThrow("not a usable address of an engine");
 });
 
 test("certificates that cannot be read are named", () => {

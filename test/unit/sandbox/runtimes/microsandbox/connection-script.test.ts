@@ -9,7 +9,7 @@ import { openGuestSocket, creditedStream } from "../../../../../src/sandbox/runt
 import { CONNECTION_SCRIPT } from "../../../../../src/sandbox/runtimes/microsandbox/launch-script.ts";
 
 /**
- * The launcher's own line over a real socket of this machine. The kernel of a microVM gives a call up when its time is
+ * The connection of the launcher over a real socket of this machine. The kernel of a microVM gives a call up when its time is
  * over, and a busy host may have taken it by then: so do the first calls here. Whatever arrives is sent back.
  */
 const CALLER = `
@@ -28,11 +28,11 @@ class Vsock(socket.socket):
             raise TimeoutError(110, "Connection timed out")
 socket.socket = Vsock
 exec(sys.argv[4])
-line = Line(5001)
-line.socket.sendall(b"\\0")
+connection = Connection(5001)
+connection.socket.sendall(b"\\0")
 inward = os.pipe()
-in_thread(line.receive, lambda piece: os.write(inward[1], piece), lambda: os.close(inward[1]))
-send_all(lambda: os.read(inward[0], 65536), line)
+in_thread(connection.receive, lambda piece: os.write(inward[1], piece), lambda: os.close(inward[1]))
+send_all(lambda: os.read(inward[0], 65536), connection)
 print(json.dumps(times))
 `;
 

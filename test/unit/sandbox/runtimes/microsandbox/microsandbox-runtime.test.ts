@@ -282,17 +282,17 @@ test.each([
   };
   const imageOf = (template: string): string => (template === "science" ? "science:1" : "box:1");
   const { runtime, spec } = await lab(place(), {}, create, imageOf);
-  expect(runtime.trouble?.()).toBeUndefined();
+  expect(runtime.problem?.()).toBeUndefined();
   await expect(runtime.start(spec, AbortSignal.timeout(60_000))).rejects.toMatchObject({ facts: { reason } });
   const error = expect.objectContaining({ facts: expect.objectContaining({ reason }) as unknown }) as unknown;
   await letTimePass();
-  expect(runtime.trouble?.()).toEqual({ error, template: "python", isCommon: true });
+  expect(runtime.problem?.()).toEqual({ error, template: "python", isCommon: true });
   await runtime.discard(spec.folder);
   // Nobody asks for a machine in the meantime.
   isWell = true;
   await vi.waitFor(async () => {
     await letTimePass();
-    expect(runtime.trouble?.()).toBeUndefined();
+    expect(runtime.problem?.()).toBeUndefined();
   }, 20_000);
   await expect(
     runtime.start({ ...spec, template: "science" }, AbortSignal.timeout(60_000)).then((instance) => instance.stop()),

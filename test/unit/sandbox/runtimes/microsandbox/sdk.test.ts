@@ -29,7 +29,7 @@ test("a package that cannot be loaded says why: that of the platform may be miss
 
 test("another version's package is refused", async () => {
   const load = (): Promise<unknown> => Promise.resolve({ MicroSandbox: () => undefined });
-  await expect(loadMicrosandbox({ nodeVersion: "v22.0.0", load })).rejects.toThrow("of a version that is not known");
+  await expect(loadMicrosandbox({ nodeVersion: "v22.0.0", load })).rejects.toThrow("has an unknown version");
 });
 
 test("machines are made here, even where the environment has a provider's key", async () => {

@@ -1,7 +1,7 @@
 import { OwlError } from "../../errors/owl-error.ts";
-import type { RuntimeTrouble } from "./runtime.ts";
+import type { RuntimeProblem } from "./runtime.ts";
 
-/** What passes when somebody makes room or fetches the image, and hits every start until then. */
+/** Failures of every start until the operator frees space or loads the image. */
 const LASTING_REASONS: ReadonlySet<unknown> = new Set(["disk_full", "image_missing"]);
 const TEST_START_TIMEOUT_MS = 30_000;
 
@@ -10,27 +10,27 @@ export interface TestStart {
   readonly signal: AbortSignal;
 }
 
-interface StartTroubleOptions {
+interface StartProblemsOptions {
   readonly imageOf: (template: string) => string;
-  /** Starts a place from the template's image, and leaves nothing of it. */
+  /** Starts an instance from the template's image and removes it. */
   readonly tryStart: (trial: TestStart) => Promise<void>;
 }
 
 /**
- * What kept places from starting, until one starts again. Nobody may ask for one any more when health has told of it:
- * so it is tried from here as well.
+ * Why instances cannot be started at the moment. It also tries to start one regularly: a load balancer that reads the health
+ * status may send no more calls.
  */
-export class StartTrouble {
-  readonly #options: StartTroubleOptions;
+export class StartProblems {
+  readonly #options: StartProblemsOptions;
   /** By template: each may have an image of its own. */
   readonly #failed = new Map<string, OwlError>();
   readonly #end = new AbortController();
 
-  constructor(options: StartTroubleOptions) {
+  constructor(options: StartProblemsOptions) {
     this.#options = options;
   }
 
-  get trouble(): RuntimeTrouble | undefined {
+  get problem(): RuntimeProblem | undefined {
     const failed = [...this.#failed].map(([template, error]) => ({
       error,
       template,
@@ -61,7 +61,7 @@ export class StartTrouble {
     this.#end.abort();
   }
 
-  /** Whoever has the image of most others is not alone. */
+  /** Whether the template has the default image, which most templates share. */
   #isCommon(template: string): boolean {
     const { imageOf } = this.#options;
     return imageOf(template) === imageOf("");
