@@ -14,16 +14,9 @@ interface TextBlock extends Annotated {
   readonly text: string;
 }
 
-/** `data` is base64. */
-interface ImageBlock extends Annotated {
-  readonly type: "image";
-  readonly data: string;
-  readonly mimeType: string;
-}
-
-/** `data` is base64. */
-interface AudioBlock extends Annotated {
-  readonly type: "audio";
+interface MediaBlock extends Annotated {
+  readonly type: "image" | "audio";
+  /** base64. */
   readonly data: string;
   readonly mimeType: string;
 }
@@ -43,21 +36,13 @@ interface EmbeddedResourceBlock extends Annotated {
   readonly resource: ResourceContents;
 }
 
-export type ContentBlock = TextBlock | ImageBlock | AudioBlock | ResourceLinkBlock | EmbeddedResourceBlock;
+export type ContentBlock = TextBlock | MediaBlock | ResourceLinkBlock | EmbeddedResourceBlock;
 
-export type ResourceContents =
-  | {
-      readonly uri: string;
-      readonly mimeType?: string;
-      readonly text: string;
-      readonly _meta?: Readonly<Record<string, unknown>>;
-    }
-  | {
-      readonly uri: string;
-      readonly mimeType?: string;
-      readonly blob: string;
-      readonly _meta?: Readonly<Record<string, unknown>>;
-    };
+export type ResourceContents = {
+  readonly uri: string;
+  readonly mimeType?: string;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+} & ({ readonly text: string } | { readonly blob: string });
 
 /** A whole MCP tool result, for handlers that want to say everything themselves. */
 export interface ToolResult {

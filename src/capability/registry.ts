@@ -166,7 +166,7 @@ export class Registry {
     if (uri.length > MAX_URI_CHARS) return undefined;
     for (const resource of this.templates()) {
       const { definition } = resource;
-      if (definition.resolve !== undefined && uri.startsWith(prefixOf(definition.uri))) {
+      if (definition.resolve !== undefined && uri.startsWith(definition.uri.split("{", 1)[0] ?? "")) {
         const own = definition.resolve(uri);
         return own === undefined ? undefined : { resource: toResource(own), variables: {} };
       }
@@ -191,10 +191,6 @@ export class Registry {
     };
     return this.#lists;
   }
-}
-
-function prefixOf(template: string): string {
-  return template.slice(0, template.indexOf("{"));
 }
 
 const patterned = new WeakMap<ResourceDefinition, Resource>();

@@ -46,19 +46,13 @@ export class Generation {
     if (launch === undefined) return (this.#inline ??= new InlineRunner(this.#options));
     let pool = this.#pools.get(language);
     if (pool === undefined) {
-      const { maxWorkers, isPerClient, maxLineChars, useSandbox, sourcesOf, logger, onChanged, onListChanged, onLead } =
-        this.#options;
+      const { maxWorkers, logger, onLead } = this.#options;
       pool = new WorkerPool({
+        ...this.#options,
         launch,
         logger: logger.child({ handlers: language }),
         size: Math.min(maxWorkers, KEPT[language]),
         maxSize: maxWorkers,
-        isPerClient,
-        maxLineChars,
-        useSandbox,
-        sourcesOf,
-        onChanged,
-        onListChanged,
         onLead: () => onLead(this),
       });
       this.#pools.set(language, pool);

@@ -219,16 +219,12 @@ export class WorkerPool {
   };
 
   async #launch(): Promise<void> {
-    const { launch, logger, maxLineChars, onChanged, onListChanged } = this.#options;
-    const launched = await launch();
+    const launched = await this.#options.launch();
     const startedAt = performance.now();
     const worker = new WorkerProcess({
+      ...this.#options,
       launched,
-      logger,
-      maxLineChars,
       sources: this.#sources,
-      onChanged,
-      onListChanged,
       onFree: this.#onFree,
       onReturned: (call) => this.#assign(call),
       onUnloaded: (call) => this.#tryAgain(call),
