@@ -11,6 +11,18 @@ const MAX_CACHED_TOKENS = 10_000;
 /** The usual spelling of the scheme. `bearerToken` parses every other header. */
 const PLAIN_SCHEME = "Bearer ";
 
+/** The `auth` part of the configuration. An empty string means: not set. */
+export interface AuthConfig {
+  readonly enabled: boolean;
+  readonly jwt: {
+    readonly secret: string;
+    readonly publicKey: string;
+    readonly jwksUrl: string;
+    readonly audience: string;
+    readonly issuer: string;
+  };
+}
+
 export interface Authenticator {
   /**
    * The principal of an `Authorization` header: synchronously for a cached token, otherwise as a promise.
@@ -130,16 +142,4 @@ function warnAboutMissingAudience({ jwt }: AuthConfig, logger: Logger): void {
   // A secret belongs to this server alone; an issuer's key signs tokens for many services.
   if (jwt.secret !== "" || jwt.audience !== "") return;
   logger.warning("auth.jwt.audience is empty: tokens that the issuer made for other services are accepted.");
-}
-
-/** The `auth` part of the configuration. An empty string means: not set. */
-export interface AuthConfig {
-  readonly enabled: boolean;
-  readonly jwt: {
-    readonly secret: string;
-    readonly publicKey: string;
-    readonly jwksUrl: string;
-    readonly audience: string;
-    readonly issuer: string;
-  };
 }

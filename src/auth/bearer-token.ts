@@ -7,27 +7,11 @@ export const MAX_HEADER_CHARS: number = MAX_TOKEN_BYTES + "Bearer ".length;
 const CREDENTIALS = /^([A-Za-z0-9!#$%&'*+.^_`|~-]+)(?: +(.*))?$/;
 const COMPACT_JWS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
-/** Takes the one token out of an `Authorization` header, or throws `unauthorized`. */
-export function bearerToken(authorization: string | undefined): string {
-  if (authorization === undefined || authorization === "") {
-    throw refuseToken("token_missing", "This server needs a bearer token.");
-  }
-  if (authorization.length > MAX_HEADER_CHARS) {
-    throw refuseToken("token_too_large", `The token is longer than ${MAX_TOKEN_BYTES} bytes.`);
-  }
-  const [, scheme, token = ""] = CREDENTIALS.exec(authorization) ?? [];
-  if (scheme === undefined) throw refuseToken("token_malformed", "The Authorization header cannot be read.");
-  if (scheme.toLowerCase() !== "bearer") {
-    throw refuseToken(
-      "token_missing",
-      "This server needs a bearer token: other authorization schemes are not accepted.",
-    );
-  }
-  if (!COMPACT_JWS.test(token)) {
-    throw refuseToken("token_malformed", "The Authorization header must hold exactly one signed JWT after Bearer.");
-  }
-  return token;
-}
+/** A token for another purpose (logout, security event, DPoP proof) has another `typ` and is not an access token. */
+const ACCESS_TOKEN_TYPES = new Set(["jwt", "at+jwt", "application/jwt", "application/at+jwt"]);
+
+// Strings first, so that a brace inside a string is not taken for structure.
+const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/g;
 
 /** Why a token is refused. The value is sent in `error.data.reason`, so it is part of the wire format. */
 export type TokenRefusal =
@@ -52,8 +36,27 @@ export function refuseToken(reason: TokenRefusal, message: string, cause?: unkno
   });
 }
 
-/** A token for another purpose (logout, security event, DPoP proof) has another `typ` and is not an access token. */
-const ACCESS_TOKEN_TYPES = new Set(["jwt", "at+jwt", "application/jwt", "application/at+jwt"]);
+/** Takes the one token out of an `Authorization` header, or throws `unauthorized`. */
+export function bearerToken(authorization: string | undefined): string {
+  if (authorization === undefined || authorization === "") {
+    throw refuseToken("token_missing", "This server needs a bearer token.");
+  }
+  if (authorization.length > MAX_HEADER_CHARS) {
+    throw refuseToken("token_too_large", `The token is longer than ${MAX_TOKEN_BYTES} bytes.`);
+  }
+  const [, scheme, token = ""] = CREDENTIALS.exec(authorization) ?? [];
+  if (scheme === undefined) throw refuseToken("token_malformed", "The Authorization header cannot be read.");
+  if (scheme.toLowerCase() !== "bearer") {
+    throw refuseToken(
+      "token_missing",
+      "This server needs a bearer token: other authorization schemes are not accepted.",
+    );
+  }
+  if (!COMPACT_JWS.test(token)) {
+    throw refuseToken("token_malformed", "The Authorization header must hold exactly one signed JWT after Bearer.");
+  }
+  return token;
+}
 
 /**
  * Checks the shape of a compact JWS before any cryptography. Keys that a header names or carries
@@ -96,9 +99,6 @@ function parseJsonObject(json: string): object & { readonly typ?: unknown } {
   if (hasDuplicateMembers(json)) throw refuseToken("token_malformed", "The token names a member twice.");
   return value;
 }
-
-// Strings first, so that a brace inside a string is not taken for structure.
-const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/g;
 
 /**
  * Whether an object in a valid JSON text has a duplicate member. Parsers differ in which of the two they keep,

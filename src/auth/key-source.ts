@@ -14,6 +14,19 @@ const CURVE_ALGORITHMS: ReadonlyMap<string, string> = new Map([
   ["secp521r1", "ES512"],
 ]);
 
+/** The keys that may verify a token. */
+export interface KeySource {
+  /** The accepted algorithms. They follow from the keys, never from the token. */
+  readonly algorithms: readonly string[];
+  /** Increases when the keys change: tokens that an older generation verified must be verified again. */
+  readonly generation: number;
+  /** False when the keys are too old or were not fetched yet. `keyFor` then fetches them first. */
+  isFresh(): boolean;
+  /** Throws `unauthorized` when no key matches the header, `overloaded` when the keys cannot be fetched. */
+  keyFor(header: JWSHeaderParameters): Promise<CryptoKey | KeyObject>;
+  close(): void;
+}
+
 /** Keys for HS256, HS384 and HS512 from one shared secret. */
 export async function secretKeys(secret: string): Promise<KeySource> {
   if (secret.includes("-----BEGIN ")) {
@@ -96,17 +109,4 @@ function algorithmsOf(key: KeyObject): readonly string[] {
 
 function wrongKey(message: string, hint: string, cause?: unknown): OwlError {
   return new OwlError("internal", message, { hint, retryable: false, ...(cause === undefined ? {} : { cause }) });
-}
-
-/** The keys that may verify a token. */
-export interface KeySource {
-  /** The accepted algorithms. They follow from the keys, never from the token. */
-  readonly algorithms: readonly string[];
-  /** Increases when the keys change: tokens that an older generation verified must be verified again. */
-  readonly generation: number;
-  /** False when the keys are too old or were not fetched yet. `keyFor` then fetches them first. */
-  isFresh(): boolean;
-  /** Throws `unauthorized` when no key matches the header, `overloaded` when the keys cannot be fetched. */
-  keyFor(header: JWSHeaderParameters): Promise<CryptoKey | KeyObject>;
-  close(): void;
 }

@@ -30,6 +30,9 @@ const ALGORITHMS = [
   "Ed25519",
 ];
 
+/** Large issuers publish a few dozen keys in a few tens of kilobytes. */
+const MAX_KEY_SET_BYTES = 256 * 1024;
+
 interface RemoteKeysOptions {
   readonly url: URL;
   /** Milliseconds since the epoch. */
@@ -166,9 +169,6 @@ function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }
-
-/** Large issuers publish a few dozen keys in a few tens of kilobytes. */
-const MAX_KEY_SET_BYTES = 256 * 1024;
 
 interface FetchKeySetOptions {
   readonly url: URL;

@@ -67,6 +67,12 @@ export interface ToolResult {
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
+/** `end` is exclusive. */
+interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
 /** What `resources/read` returns for a file. */
 export interface ContentFacts {
   readonly digest: string;
@@ -137,12 +143,6 @@ export function markImmutable(contents: ResourceContents): ResourceContents {
 
 export function isImmutable(contents: object): boolean {
   return immutableContents.has(contents);
-}
-
-/** `end` is exclusive. */
-interface ByteRange {
-  readonly start: number;
-  readonly end: number;
 }
 
 /** The one range of a `Range` header. Undefined for several ranges or an invalid header: the answer is then the whole. */

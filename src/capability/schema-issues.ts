@@ -14,6 +14,23 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   duration: "PT30M",
 };
 
+/** What a schema accepts: JSON types and single values. */
+interface Expected {
+  readonly types: readonly string[];
+  readonly values: readonly unknown[];
+}
+
+/** One error. For a union there are findings of each member, of which only some are shown. */
+interface Finding {
+  /** JSON pointer to the value. */
+  readonly at: string;
+  /** The schema that has the rule. */
+  readonly rule: unknown;
+  readonly message: string;
+  /** Set when the value has the wrong type or is none of the allowed values. */
+  readonly expected?: Expected;
+}
+
 /** The validator's errors as messages that say what to write. The validator must run with `verbose`. */
 export function toIssues(errors: readonly ErrorObject[], root: JsonSchema): readonly SchemaIssue[] {
   const found: Finding[] = [];
@@ -198,12 +215,6 @@ function valuesOf(member: unknown, field: string): readonly unknown[] | undefine
   return values.length === 0 ? undefined : values;
 }
 
-/** What a schema accepts: JSON types and single values. */
-interface Expected {
-  readonly types: readonly string[];
-  readonly values: readonly unknown[];
-}
-
 /** Undefined when the schema's root has neither types nor values. */
 function expectedBy(schema: unknown): Expected | undefined {
   if (!isRecord(schema)) return undefined;
@@ -237,17 +248,6 @@ function typeName(value: unknown): string {
 
 function orList(names: readonly string[]): string {
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names.at(-1) ?? ""}`;
-}
-
-/** One error. For a union there are findings of each member, of which only some are shown. */
-interface Finding {
-  /** JSON pointer to the value. */
-  readonly at: string;
-  /** The schema that has the rule. */
-  readonly rule: unknown;
-  readonly message: string;
-  /** Set when the value has the wrong type or is none of the allowed values. */
-  readonly expected?: Expected;
 }
 
 function mismatch(expected: Expected, value: unknown): string {

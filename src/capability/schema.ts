@@ -50,6 +50,15 @@ export interface CompiledSchema {
 
 const TARGET = "draft-2020-12";
 
+/** Keywords whose value is data and holds no schemas. */
+const DATA = new Set(["const", "enum", "default", "examples", "example"]);
+
+/** Keywords whose value has a schema under each name. */
+const NAMED = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
+
+/** A list with a separator, such as `(?:-[a-z0-9]+)*`: safe, because each part begins with a character that no part contains. */
+const SEPARATED = /\((?:\?:)?(\\[-./_]|[-_/,:;@ ])(\\[dw]|\[[^\]\\]*\]|\[(?:[^\]\\]|\\[dws.-])*\])\+?\)[*+]/gu;
+
 export function compileSchema(source: SchemaSource, side: "input" | "output"): CompiledSchema {
   return isSchemaLibrary(source) ? fromLibrary(source, side) : fromJsonSchema(source);
 }
@@ -108,13 +117,6 @@ function fromJsonSchema(json: JsonSchema): CompiledSchema {
   const checker = new JsonSchemaChecker(json);
   return { json, check: (value) => checker.check(value) };
 }
-
-/** Keywords whose value is data and holds no schemas. */
-const DATA = new Set(["const", "enum", "default", "examples", "example"]);
-/** Keywords whose value has a schema under each name. */
-const NAMED = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
-/** A list with a separator, such as `(?:-[a-z0-9]+)*`: safe, because each part begins with a character that no part contains. */
-const SEPARATED = /\((?:\?:)?(\\[-./_]|[-_/,:;@ ])(\\[dw]|\[[^\]\\]*\]|\[(?:[^\]\\]|\\[dws.-])*\])\+?\)[*+]/gu;
 
 /**
  * Rejects patterns with catastrophic backtracking: callers choose the texts that patterns are matched with.

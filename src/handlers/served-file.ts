@@ -21,6 +21,83 @@ interface FileRunner {
   runner: Runner;
 }
 
+/** The tools, resources and prompts of a file. Unchanged ones keep their object, by which the registry compares. */
+export class ServedFile {
+  readonly file: string;
+  readonly problems: readonly HandlerProblem[];
+  readonly dependencies: ReadonlySet<string>;
+  /** The code that it runs, by path; the files on disk may differ by now. */
+  readonly sources: ReadonlyMap<string, string>;
+  /** Shared by all versions of the file, so that tools made earlier use the current runner. */
+  readonly #runner: FileRunner;
+  readonly #made = {
+    tools: new Map<string, Tool>(),
+    resources: new Map<string, ServedResource>(),
+    prompts: new Map<string, Prompt>(),
+  };
+
+  constructor(described: DescribedFile, runner: Runner, before?: ServedFile) {
+    const { file, handlers, definitions, dependencies, sources } = described;
+    const served = before === undefined ? { file, runner } : before.#runner;
+    const old = before === undefined ? undefined : before.#made;
+    const problems = [...described.problems];
+    const add = <T>(made: Map<string, T>, { source, earlier, make }: Item<T>): void => {
+      const key = JSON.stringify(source);
+      try {
+        made.set(key, earlier?.get(key) ?? make());
+      } catch (error) {
+        problems.push({ file, message: messageOf(error) });
+      }
+    };
+    for (const source of handlers)
+      add(this.#made.tools, { source, earlier: old?.tools, make: () => toolOfFunction(served, source) });
+    for (const source of definitions) {
+      if (source.kind === "handler")
+        add(this.#made.tools, { source, earlier: old?.tools, make: () => toolOfDefinition(served, source) });
+      else if (source.kind === "resource")
+        add(this.#made.resources, { source, earlier: old?.resources, make: () => resourceOf(served, source) });
+      else add(this.#made.prompts, { source, earlier: old?.prompts, make: () => promptOf(served, source) });
+    }
+    this.file = file;
+    this.#runner = served;
+    this.problems = problems;
+    this.dependencies = new Set(dependencies);
+    this.sources = sources;
+  }
+
+  get tools(): readonly Tool[] {
+    return [...this.#made.tools.values()];
+  }
+
+  get resources(): readonly ServedResource[] {
+    return [...this.#made.resources.values()];
+  }
+
+  get prompts(): readonly Prompt[] {
+    return [...this.#made.prompts.values()];
+  }
+
+  get runner(): Runner {
+    return this.#runner.runner;
+  }
+
+  runBy(runner: Runner): void {
+    this.#runner.runner = runner;
+  }
+
+  /** Whether the new version of the file has a problem that this one does not have. */
+  isBetterThan({ isBroken, problems }: DescribedFile): boolean {
+    const known = new Set(this.problems.map(({ message }) => message));
+    return isBroken || problems.some(({ message }) => !known.has(message));
+  }
+}
+
+interface Item<T> {
+  readonly source: unknown;
+  readonly earlier: ReadonlyMap<string, T> | undefined;
+  readonly make: () => T;
+}
+
 function toolOfFunction(served: FileRunner, description: HandlerDescription): Tool {
   const { name, title, version, effect, scope, timeoutMs, cost, confirm, skill, outputSchema, examples } = description;
   const { exportName, call, dates, isGenerator } = description;
@@ -174,81 +251,4 @@ function isPromptFields(fields: unknown): fields is PromptFields {
 
 function unusable(name: string): TypeError {
   return new TypeError(`the definition of "${name}" lacks required members`);
-}
-
-/** The tools, resources and prompts of a file. Unchanged ones keep their object, by which the registry compares. */
-export class ServedFile {
-  readonly file: string;
-  readonly problems: readonly HandlerProblem[];
-  readonly dependencies: ReadonlySet<string>;
-  /** The code that it runs, by path; the files on disk may differ by now. */
-  readonly sources: ReadonlyMap<string, string>;
-  /** Shared by all versions of the file, so that tools made earlier use the current runner. */
-  readonly #runner: FileRunner;
-  readonly #made = {
-    tools: new Map<string, Tool>(),
-    resources: new Map<string, ServedResource>(),
-    prompts: new Map<string, Prompt>(),
-  };
-
-  constructor(described: DescribedFile, runner: Runner, before?: ServedFile) {
-    const { file, handlers, definitions, dependencies, sources } = described;
-    const served = before === undefined ? { file, runner } : before.#runner;
-    const old = before === undefined ? undefined : before.#made;
-    const problems = [...described.problems];
-    const add = <T>(made: Map<string, T>, { source, earlier, make }: Item<T>): void => {
-      const key = JSON.stringify(source);
-      try {
-        made.set(key, earlier?.get(key) ?? make());
-      } catch (error) {
-        problems.push({ file, message: messageOf(error) });
-      }
-    };
-    for (const source of handlers)
-      add(this.#made.tools, { source, earlier: old?.tools, make: () => toolOfFunction(served, source) });
-    for (const source of definitions) {
-      if (source.kind === "handler")
-        add(this.#made.tools, { source, earlier: old?.tools, make: () => toolOfDefinition(served, source) });
-      else if (source.kind === "resource")
-        add(this.#made.resources, { source, earlier: old?.resources, make: () => resourceOf(served, source) });
-      else add(this.#made.prompts, { source, earlier: old?.prompts, make: () => promptOf(served, source) });
-    }
-    this.file = file;
-    this.#runner = served;
-    this.problems = problems;
-    this.dependencies = new Set(dependencies);
-    this.sources = sources;
-  }
-
-  get tools(): readonly Tool[] {
-    return [...this.#made.tools.values()];
-  }
-
-  get resources(): readonly ServedResource[] {
-    return [...this.#made.resources.values()];
-  }
-
-  get prompts(): readonly Prompt[] {
-    return [...this.#made.prompts.values()];
-  }
-
-  get runner(): Runner {
-    return this.#runner.runner;
-  }
-
-  runBy(runner: Runner): void {
-    this.#runner.runner = runner;
-  }
-
-  /** Whether the new version of the file has a problem that this one does not have. */
-  isBetterThan({ isBroken, problems }: DescribedFile): boolean {
-    const known = new Set(this.problems.map(({ message }) => message));
-    return isBroken || problems.some(({ message }) => !known.has(message));
-  }
-}
-
-interface Item<T> {
-  readonly source: unknown;
-  readonly earlier: ReadonlyMap<string, T> | undefined;
-  readonly make: () => T;
 }

@@ -5,6 +5,34 @@ import type { ReadOptions } from "../capability/context.ts";
 import { OwlError } from "../errors/owl-error.ts";
 import { extname } from "node:path";
 
+const BY_EXTENSION: ReadonlyMap<string, string> = new Map([
+  [".md", "text/markdown"],
+  [".markdown", "text/markdown"],
+  [".txt", "text/plain"],
+  [".json", "application/json"],
+  [".yaml", "application/yaml"],
+  [".yml", "application/yaml"],
+  [".toml", "application/toml"],
+  [".py", "text/x-python"],
+  [".sh", "application/x-sh"],
+  [".bash", "application/x-sh"],
+  [".js", "text/javascript"],
+  [".mjs", "text/javascript"],
+  [".ts", "text/typescript"],
+  [".sql", "application/sql"],
+  [".html", "text/html"],
+  [".css", "text/css"],
+  [".csv", "text/csv"],
+  [".xml", "application/xml"],
+  [".svg", "image/svg+xml"],
+  [".png", "image/png"],
+  [".jpg", "image/jpeg"],
+  [".jpeg", "image/jpeg"],
+  [".gif", "image/gif"],
+  [".webp", "image/webp"],
+  [".pdf", "application/pdf"],
+]);
+
 /** The contents of one file. */
 export interface SkillContent {
   readonly fingerprint: string;
@@ -137,34 +165,6 @@ function unsatisfiable(range: string | undefined, size: number): OwlError {
     hint: "ask for a range inside the file, or for the whole of it",
   });
 }
-
-const BY_EXTENSION: ReadonlyMap<string, string> = new Map([
-  [".md", "text/markdown"],
-  [".markdown", "text/markdown"],
-  [".txt", "text/plain"],
-  [".json", "application/json"],
-  [".yaml", "application/yaml"],
-  [".yml", "application/yaml"],
-  [".toml", "application/toml"],
-  [".py", "text/x-python"],
-  [".sh", "application/x-sh"],
-  [".bash", "application/x-sh"],
-  [".js", "text/javascript"],
-  [".mjs", "text/javascript"],
-  [".ts", "text/typescript"],
-  [".sql", "application/sql"],
-  [".html", "text/html"],
-  [".css", "text/css"],
-  [".csv", "text/csv"],
-  [".xml", "application/xml"],
-  [".svg", "image/svg+xml"],
-  [".png", "image/png"],
-  [".jpg", "image/jpeg"],
-  [".jpeg", "image/jpeg"],
-  [".gif", "image/gif"],
-  [".webp", "image/webp"],
-  [".pdf", "application/pdf"],
-]);
 
 export function mimeTypeOf(name: string): string {
   return BY_EXTENSION.get(extname(name).toLowerCase()) ?? "application/octet-stream";

@@ -4,6 +4,11 @@ import type { Skill } from "./load-skill.ts";
 import type { HandlerDefinition } from "../capability/define.ts";
 import type { SkillLibrary } from "./skill-library.ts";
 
+const MAX_LIMIT = 50;
+
+/** Bounds the result: fifty descriptions of full length would exceed it. */
+const MAX_DESCRIPTION_CHARS = 300;
+
 interface RankedSkill {
   readonly skill: Skill;
   readonly score: number;
@@ -75,10 +80,6 @@ function termsOf(text: string): readonly string[] {
 function fold(text: string): string {
   return text.normalize("NFKC").toLowerCase();
 }
-
-const MAX_LIMIT = 50;
-/** Bounds the result: fifty descriptions of full length would exceed it. */
-const MAX_DESCRIPTION_CHARS = 300;
 
 const input = z.strictObject({
   query: z

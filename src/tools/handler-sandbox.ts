@@ -6,11 +6,11 @@ import { runCode } from "./toolsets/code.ts";
 import { type SandboxCall, type ToolServices, FILE_TIMEOUT_MS } from "./sandbox-tool.ts";
 import { inSandbox } from "./serve-sandbox-tool.ts";
 
-/** A handler reads what came out with its own code, not with a model's window. */
+/** Larger than for models: the handler's own code reads the output. */
 const MAX_OUTPUT_CHARS = 1_000_000;
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
 
-/** The caller's sandbox for a handler. All that one call does happens in the same one. */
+/** The caller's sandbox for a handler. All uses during one call share the same sandbox. */
 export function handlerSandbox(services: ToolServices, context: CallContext): HandlerSandbox {
   const { defaultTimeoutSeconds } = services.limits;
   let sessionId: string | undefined;
@@ -48,7 +48,7 @@ export function handlerSandbox(services: ToolServices, context: CallContext): Ha
   };
 }
 
-/** What a worker asks for, on the handler's behalf. Nothing of it is trusted to have the right shape. */
+/** Serves a handler's request from a worker, whose shape is not trusted. */
 export async function useHandlerSandbox(sandbox: HandlerSandbox, request: unknown): Promise<unknown> {
   const { verb, code, command, path, content, language, timeoutSeconds } = isRecord(request) ? request : {};
   const time = typeof timeoutSeconds === "number" && timeoutSeconds > 0 ? { timeoutSeconds } : {};

@@ -8,10 +8,10 @@ import { workspaceRelative, sandboxUri } from "./workspace-files.ts";
 
 const PAGE_BYTES = 65_536;
 const MAX_PAGE_BYTES = 1024 * 1024;
-/** Where the guest keeps outputs that were too long for a result. */
+/** Where the guest stores outputs that were too long for a result. */
 const OUTPUT_FILE = /^\/tmp\/\.owlclaw-output\/[A-Za-z0-9_-]+\.txt$/;
 
-/** Files of a sandbox as resources, in pages, for the sandbox's owner alone. */
+/** Files of a sandbox as resources, in pages, for the sandbox's owner only. */
 export function sandboxFiles(services: ToolServices): ResourceDefinition {
   return {
     uri: "sandbox://{session_id}/{+path}{?offset,length}",
@@ -43,7 +43,7 @@ export function sandboxFiles(services: ToolServices): ResourceDefinition {
   };
 }
 
-/** As `file_read` takes them, for rules that look at them. */
+/** The equivalent arguments of `file_read`, for policy rules. */
 function toArgs({ offset, length, ...named }: Readonly<Record<string, string>>): Readonly<Record<string, unknown>> {
   return {
     ...named,
@@ -80,7 +80,7 @@ async function readPage(sandbox: Sandbox, path: string, { offset, length, contex
   return { bytes: Buffer.from(content, "base64"), sizeBytes };
 }
 
-/** Outputs are outside the workspace, where the file tools do not go. The path has been checked: it needs no quotes. */
+/** Outputs are outside the workspace, which the file tools cannot read. The path has been checked and needs no quotes. */
 async function readOutput(sandbox: Sandbox, path: string, { offset, length, context }: PageRequest): Promise<Page> {
   const command = `stat -c %s ${path} && tail -c +${offset + 1} ${path} | head -c ${length} | base64 -w 0`;
   const params = { command, timeoutMs: FILE_TIMEOUT_MS, maxOutputChars: 4 * MAX_PAGE_BYTES, background: false };
@@ -112,7 +112,7 @@ function toContents(uri: string, { id, path, offset, length }: Asked, page: Page
   return { uri, mimeType: "text/plain", text: text.text, _meta };
 }
 
-/** Text, if the bytes are UTF-8 but for a character that the page's end cuts through: it comes whole on the next page. */
+/** The bytes as text if they are UTF-8. A character that is cut at the page's end is left for the next page. */
 function decodeText(bytes: Buffer): { readonly text: string; readonly byteLength: number } | undefined {
   for (let cut = 0; cut <= Math.min(3, bytes.length); cut += 1) {
     const whole = bytes.subarray(0, bytes.length - cut);
@@ -121,7 +121,7 @@ function decodeText(bytes: Buffer): { readonly text: string; readonly byteLength
       if (text.includes("\0") || (text === "" && bytes.length > 0)) return undefined;
       return { text, byteLength: whole.length };
     } catch {
-      // Perhaps only the last character is cut.
+      // The last character may be cut.
     }
   }
   return undefined;

@@ -12,6 +12,9 @@ import type { JsonObject } from "./fit-value.ts";
 
 export type Toolset = "sandbox" | "code" | "shell" | "files" | "browser" | "browser-extra";
 
+/** Reading a large file or searching a large tree may take this long. */
+export const FILE_TIMEOUT_MS = 120_000;
+
 /** Values of the configuration that tools put into their descriptions and enforce. */
 export interface ToolLimits {
   readonly maxResultChars: number;
@@ -125,9 +128,6 @@ export function timeoutField({ defaultTimeoutSeconds, maxTimeoutSeconds }: ToolL
     .default(Math.min(defaultTimeoutSeconds, maxTimeoutSeconds))
     .describe("After this it is stopped, with everything it started.");
 }
-
-/** Reading a large file or searching a large tree may take this long. */
-export const FILE_TIMEOUT_MS = 120_000;
 
 type CamelCase<S extends string> = S extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`

@@ -64,7 +64,11 @@ export function mayBeNothing(type: ts.Type): boolean {
 
 /** A type of TypeScript's default library, such as `Date` or `Map`. */
 export function isLibraryType(type: ts.Type, program: ts.Program): boolean {
-  return (type.getSymbol()?.declarations ?? []).some((declaration) =>
+  return isLibrarySymbol(type.getSymbol(), program);
+}
+
+export function isLibrarySymbol(symbol: ts.Symbol | undefined, program: ts.Program): boolean {
+  return (symbol?.declarations ?? []).some((declaration) =>
     program.isSourceFileDefaultLibrary(declaration.getSourceFile()),
   );
 }

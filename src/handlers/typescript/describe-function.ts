@@ -48,7 +48,7 @@ export function describeFunction(program: ts.Program, exported: ExportedFunction
       call: input.call,
       dates: input.dates,
       exportName: exported.exportName,
-      line: lineOf(node),
+      line: positionOf(node).line,
       isGenerator: output.isGenerator,
     },
   };
@@ -107,11 +107,6 @@ function descriptionOf(doc: Doc): string {
 function returnNode(signature: ts.Signature): ts.Node | undefined {
   const declaration = signature.getDeclaration();
   return "type" in declaration ? declaration.type : undefined;
-}
-
-function lineOf(node: ts.Node): number {
-  const file = node.getSourceFile();
-  return compiler.getLineAndCharacterOfPosition(file, node.getStart(file)).line + 1;
 }
 
 /** The function that a problem belongs to. */

@@ -164,17 +164,21 @@ export function trackingHost({ options, folder }: Project, log: ReadLog): Tracki
     resolveModuleNameLiterals(literals, from, _redirect, ownOptions, file) {
       // The shared cache is used for installed packages only, since their files do not change.
       const shared = isInstalled(from) ? cache : undefined;
-      const looked = literals.map((literal) => {
+      const resolutions = literals.map((literal) => {
         const mode = compiler.getModeForUsageLocation(file, literal, ownOptions);
-        return lookFor(literal.text, { from, mode, options, cache: shared, readPackage });
+        return resolveImport(literal.text, { from, mode, options, cache: shared, readPackage });
       });
-      const found = looked.map(({ module }) => module?.resolvedFileName);
+      const found = resolutions.map(({ module }) => module?.resolvedFileName);
       imports.set(
         from,
         found.filter((path) => path !== undefined),
       );
-      if (!isInstalled(from)) missing.set(from, looked.flatMap(missingOf));
-      return looked.map(({ module }) => ({ resolvedModule: module }));
+      if (!isInstalled(from))
+        missing.set(
+          from,
+          resolutions.flatMap((found) => found.missing),
+        );
+      return resolutions.map(({ module }) => ({ resolvedModule: module }));
     },
   };
 }
@@ -187,29 +191,25 @@ interface Search {
   readonly readPackage: (path: string) => string | undefined;
 }
 
-function lookFor(name: string, { from, mode, options, cache, readPackage }: Search): Looked {
-  const lookedFor: string[] = [];
+function resolveImport(name: string, { from, mode, options, cache, readPackage }: Search): Resolution {
+  const tried: string[] = [];
   const host: ts.ModuleResolutionHost = {
     ...compiler.sys,
     useCaseSensitiveFileNames: compiler.sys.useCaseSensitiveFileNames,
     fileExists(path) {
       const isThere = compiler.sys.fileExists(path);
-      if (!isThere) lookedFor.push(path);
+      if (!isThere) tried.push(path);
       return isThere;
     },
     readFile: readPackage,
   };
   const { resolvedModule } = compiler.resolveModuleName(name, from, options, host, cache, undefined, mode);
   if (resolvedModule === undefined && name === "owlclaw") return { module: ownEntry(), missing: [] };
-  const wouldShadow = lookedFor.filter((path) => !isInstalled(path) && !path.endsWith("/package.json"));
-  return { module: resolvedModule, missing: resolvedModule === undefined ? lookedFor : wouldShadow };
+  const wouldShadow = tried.filter((path) => !isInstalled(path) && !path.endsWith("/package.json"));
+  return { module: resolvedModule, missing: resolvedModule === undefined ? tried : wouldShadow };
 }
 
-function missingOf({ missing }: Looked): readonly string[] {
-  return missing;
-}
-
-interface Looked {
+interface Resolution {
   readonly module: ts.ResolvedModuleFull | undefined;
   readonly missing: readonly string[];
 }

@@ -8,6 +8,28 @@ import type { HandlerDescription, HandlerProblem } from "../handler-description.
 const DEADLINE_MS = 120_000;
 const MAX_STDERR_CHARS = 2000;
 
+/** The result for one file, and what it depends on. */
+export interface ExtractedFile {
+  readonly file: string;
+  readonly handlers: readonly HandlerDescription[];
+  /** For each handler, the position of its function: a function that several files export is one tool. */
+  readonly origins: readonly string[];
+  readonly problems: readonly HandlerProblem[];
+  readonly dependencies: readonly string[];
+  /** Missing paths that were checked: a file that appears there changes the result. */
+  readonly missing: readonly string[];
+}
+
+interface ExtractRequest {
+  readonly files: readonly string[];
+}
+
+export interface ExtractAnswer {
+  readonly extracted: readonly ExtractedFile[];
+  /** SHA-256 of every file that was read, by path. */
+  readonly digests: Readonly<Record<string, string>>;
+}
+
 /** Runs the compiler in a child process, so that it uses no memory and no CPU time of the server. */
 export async function runCompiler(files: readonly string[], signal?: AbortSignal): Promise<ExtractAnswer> {
   signal?.throwIfAborted();
@@ -52,28 +74,6 @@ function entryPath(): string {
 function execArgv(): readonly string[] {
   if (!isSource()) return [];
   return ["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href];
-}
-
-/** The result for one file, and what it depends on. */
-export interface ExtractedFile {
-  readonly file: string;
-  readonly handlers: readonly HandlerDescription[];
-  /** For each handler, the position of its function: a function that several files export is one tool. */
-  readonly origins: readonly string[];
-  readonly problems: readonly HandlerProblem[];
-  readonly dependencies: readonly string[];
-  /** Missing paths that were checked: a file that appears there changes the result. */
-  readonly missing: readonly string[];
-}
-
-interface ExtractRequest {
-  readonly files: readonly string[];
-}
-
-export interface ExtractAnswer {
-  readonly extracted: readonly ExtractedFile[];
-  /** SHA-256 of every file that was read, by path. */
-  readonly digests: Readonly<Record<string, string>>;
 }
 
 /** The server's own child process answers, so only the shape is checked. */

@@ -3,6 +3,7 @@ import type { JsonSchema } from "../../capability/schema.ts";
 import {
   compiler,
   hasFlag,
+  isLibrarySymbol,
   isLibraryType,
   isNothing,
   isReference,
@@ -183,10 +184,4 @@ export class SchemaWriter {
     const message = `${this.checker.typeToString(type)} contains itself and a Date, whose position cannot be expressed`;
     this.refuse({ location, message, fix: "write string with the tag @format date-time in place of Date" });
   }
-}
-
-function isLibrarySymbol(symbol: ts.Symbol, program: ts.Program): boolean {
-  return (symbol.declarations ?? []).some((declaration) =>
-    program.isSourceFileDefaultLibrary(declaration.getSourceFile()),
-  );
 }

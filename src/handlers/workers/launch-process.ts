@@ -8,6 +8,39 @@ import { join } from "node:path";
 import type { Config } from "../../config/schema.ts";
 import { workerEnvironment } from "../../config/environment.ts";
 
+const MAX_LINE_CHARS = 2000;
+
+const MAX_LINES_PER_WINDOW = 200;
+
+const WINDOW_MS = 10_000;
+
+/** Of lines that arrive at once. */
+const MAX_LINES_AT_ONCE = 50;
+
+export interface WorkerExit {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly reason?: string;
+}
+
+/** A started worker process, beside the server or in a sandbox. */
+export interface LaunchedWorker {
+  readonly stream: Duplex;
+  /** Its output, for the log. */
+  readonly outputs: readonly { readonly name: "stdout" | "stderr"; readonly stream: Readable }[];
+  readonly exited: Promise<WorkerExit>;
+  /** Resolves when its sandbox is removed, which may be after its exit. */
+  readonly cleared?: Promise<void>;
+  readonly registers?: CallRegisters;
+  /** Throws for a message that must not be parsed. */
+  readonly assertLine?: (line: string) => void;
+  /** Prefix of every path inside, when the files are mounted elsewhere. */
+  readonly pathPrefix?: string;
+  kill(): void;
+}
+
+export type LaunchWorker = () => Promise<LaunchedWorker>;
+
 export interface ProcessCommand {
   readonly program: string;
   readonly args: readonly string[];
@@ -47,36 +80,6 @@ function exitOf(child: ChildProcess): LaunchedWorker["exited"] {
     child.once("exit", (code, signal) => setImmediate(() => resolve({ code, signal })));
   });
 }
-
-export interface WorkerExit {
-  readonly code: number | null;
-  readonly signal: string | null;
-  readonly reason?: string;
-}
-
-/** A started worker process, beside the server or in a sandbox. */
-export interface LaunchedWorker {
-  readonly stream: Duplex;
-  /** Its output, for the log. */
-  readonly outputs: readonly { readonly name: "stdout" | "stderr"; readonly stream: Readable }[];
-  readonly exited: Promise<WorkerExit>;
-  /** Resolves when its sandbox is removed, which may be after its exit. */
-  readonly cleared?: Promise<void>;
-  readonly registers?: CallRegisters;
-  /** Throws for a message that must not be parsed. */
-  readonly assertLine?: (line: string) => void;
-  /** Prefix of every path inside, when the files are mounted elsewhere. */
-  readonly pathPrefix?: string;
-  kill(): void;
-}
-
-export type LaunchWorker = () => Promise<LaunchedWorker>;
-
-const MAX_LINE_CHARS = 2000;
-const MAX_LINES_PER_WINDOW = 200;
-const WINDOW_MS = 10_000;
-/** Of lines that arrive at once. */
-const MAX_LINES_AT_ONCE = 50;
 
 /** Logs a worker's output line by line, with a rate limit. */
 export function logOutputs({ outputs }: LaunchedWorker, logger: Logger, onLine?: (line: string) => void): void {

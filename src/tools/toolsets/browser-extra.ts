@@ -20,6 +20,23 @@ import { askedPath, sandboxUri } from "../workspace-files.ts";
 
 const SEE = "Returns where the browser is then; call browser_snapshot to see the page.";
 
+const MAX_ENTRIES = 200;
+
+const LOGS = {
+  console: {
+    name: "browser_console",
+    title: "Read the page's console",
+    description:
+      "Messages and errors that the current tab's scripts wrote to the console, oldest first. Changes nothing.",
+  },
+  requests: {
+    name: "browser_requests",
+    title: "See requests that failed",
+    description:
+      "Requests of the current tab that failed or were answered with an error, oldest first. Changes nothing.",
+  },
+} as const;
+
 export function browserExtraTools(limits: ToolLimits): readonly SandboxTool[] {
   return [
     browserHistory(limits),
@@ -143,8 +160,6 @@ function browserScroll(limits: ToolLimits): SandboxTool {
   });
 }
 
-const MAX_ENTRIES = 200;
-
 function browserWait(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
     name: "browser_wait",
@@ -192,21 +207,6 @@ function browserEvaluate(limits: ToolLimits): SandboxTool {
     },
   });
 }
-
-const LOGS = {
-  console: {
-    name: "browser_console",
-    title: "Read the page's console",
-    description:
-      "Messages and errors that the current tab's scripts wrote to the console, oldest first. Changes nothing.",
-  },
-  requests: {
-    name: "browser_requests",
-    title: "See requests that failed",
-    description:
-      "Requests of the current tab that failed or were answered with an error, oldest first. Changes nothing.",
-  },
-} as const;
 
 function browserLog(kind: keyof typeof LOGS, limits: ToolLimits): SandboxTool {
   return defineSandboxTool({

@@ -21,6 +21,19 @@ import {
 import type { ContentBlock } from "../../capability/content.ts";
 import { askedPath, sandboxUri } from "../workspace-files.ts";
 
+const DEFAULT_CHARS = 20_000;
+
+const MAX_CHARS = 1_000_000;
+
+/** Reserved for the rest of the result: address, title, events, the first line. */
+const FRAME_CHARS = 3000;
+
+/** Models scale larger pictures down, and charge for them. */
+const MAX_SIDE_PX = 1568;
+
+const AFTERWARDS =
+  "It waits until the element can be used, and afterwards for a page that it leads to. Returns where the browser is then, not what the page shows: call browser_snapshot for that.";
+
 export function browserTools(limits: ToolLimits): readonly SandboxTool[] {
   return [
     browserGoto(limits),
@@ -68,9 +81,6 @@ function browserGoto(limits: ToolLimits): SandboxTool {
   });
 }
 
-const AFTERWARDS =
-  "It waits until the element can be used, and afterwards for a page that it leads to. Returns where the browser is then, not what the page shows: call browser_snapshot for that.";
-
 function browserClick(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({
     name: "browser_click",
@@ -114,11 +124,6 @@ function browserType(limits: ToolLimits): SandboxTool {
       actOutcome("typed into", await sandbox.browse("browser.type", pageParams(input), { signal })),
   });
 }
-
-const DEFAULT_CHARS = 20_000;
-const MAX_CHARS = 1_000_000;
-/** What the rest of a result needs: address, title, events, the first line. */
-const FRAME_CHARS = 3000;
 
 function browserSnapshot(limits: ToolLimits): SandboxTool {
   const length = z.int().min(200).max(MAX_CHARS).optional();
@@ -166,9 +171,6 @@ function browserSnapshot(limits: ToolLimits): SandboxTool {
     },
   });
 }
-
-/** Models scale larger pictures down themselves, and charge for it. */
-const MAX_SIDE_PX = 1568;
 
 function browserScreenshot(limits: ToolLimits): SandboxTool {
   return defineSandboxTool({

@@ -14,6 +14,15 @@ import type { GuestResult, Language } from "../../../contract/guest.ts";
 import type { ContentBlock } from "../../capability/content.ts";
 import { sandboxUri } from "../workspace-files.ts";
 
+export type CodeResult = GuestResult<"code.run">;
+
+interface CodeRequest {
+  readonly code: string;
+  readonly language: Language;
+  readonly timeoutSeconds: number;
+  readonly maxOutputChars: number;
+}
+
 const output = {
   status: z.enum(["ok", "error", "timeout", "cancelled", "crashed"]),
   language: z.enum(["python", "node"]),
@@ -104,15 +113,6 @@ function shortValue(text: string): string {
   return line.length > 80 ? `${line.slice(0, 77)}...` : line;
 }
 
-export type CodeResult = GuestResult<"code.run">;
-
-interface CodeRequest {
-  readonly code: string;
-  readonly language: Language;
-  readonly timeoutSeconds: number;
-  readonly maxOutputChars: number;
-}
-
 /** The operation behind `code_run` and its names in other dialects. */
 export function runCode({ sandbox, signal, onOutput }: SandboxCall, request: CodeRequest): Promise<CodeResult> {
   const { code, language, timeoutSeconds, maxOutputChars } = request;
@@ -126,7 +126,7 @@ interface CodeLimits {
   readonly maxSeconds: number;
 }
 
-/** Why the code did not end well, and what to do next; nothing when it did. */
+/** Why the code failed, and what to do next; undefined when it succeeded. */
 export function codeFailure(
   { status, error, interpreterRestarted }: CodeResult,
   { language, seconds, maxSeconds }: CodeLimits,
@@ -161,7 +161,7 @@ function errorHint(error: CodeResult["error"]): string {
     : "the traceback points at your line: correct it and run again";
 }
 
-/** Plots and images for the model, and the HTML form of a value for the person who looks on. */
+/** Plots and images for the model, and the HTML form of a value for the user. */
 export function pictureBlocks({ pictures, value }: CodeResult, sandboxId: string): ContentBlock[] {
   const images = pictures.map(({ mimeType, data }): ContentBlock => ({ type: "image", mimeType, data }));
   if (value?.html === undefined || value.file === undefined) return images;

@@ -12,6 +12,10 @@ import {
   timeoutField,
 } from "../sandbox-tool.ts";
 
+const ANSWER_MS = 30_000;
+
+const MAX_WAIT_SECONDS = 60;
+
 const execOutput = {
   status: z.enum(["exited", "timeout", "cancelled", "running"]),
   exit_code: z.number().nullable(),
@@ -103,9 +107,6 @@ export function shellFailure(
       };
   }
 }
-
-const ANSWER_MS = 30_000;
-const MAX_WAIT_SECONDS = 60;
 
 const backgroundShape = {
   text: z.string().describe("stdout and stderr in the order in which they came."),

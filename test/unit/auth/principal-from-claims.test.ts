@@ -26,7 +26,7 @@ describe("who a token speaks for", () => {
     { sub: "a\tb" },
     { sub: "a\u2028b" },
     { client_id: "" },
-  ])("nobody: %j", async (claims) => {
+  ])("refuses %j", async (claims) => {
     expect(await failureOf(() => principalFromClaims(claims, "groups"))).toMatchObject({
       kind: "unauthorized",
       facts: { reason: "token_claims" },
@@ -72,7 +72,7 @@ describe("scopes", () => {
   });
 });
 
-test("a principal cannot be changed by whoever holds it", () => {
+test("a principal is immutable", () => {
   const principal = principalFromClaims({ sub: "alice", scope: "read" }, "groups");
   expect([principal, principal.scopes, principal.claims].every(Object.isFrozen)).toBe(true);
 });

@@ -1,4 +1,4 @@
-"""For Python handlers of OwlClaw: all of it is optional.
+"""For Python handlers of OwlClaw. All of it is optional.
 
 A public function with type hints and a docstring in a file under ``handlers.paths`` is a tool. The decorator says
 what hints cannot; a parameter annotated ``Context`` gets the context of the call.
@@ -41,7 +41,7 @@ def handler(
 
 
 def handler(function: Any = None, **options: Any) -> Any:
-    """Marks a function as a handler and says more about it. ``timeout`` is in seconds, ``skill`` is category/name."""
+    """Marks a function as a handler and sets its metadata. ``timeout`` is in seconds, ``skill`` is category/name."""
     unknown = set(options) - _KNOWN
     if unknown:
         raise TypeError(f"@handler has no option {', '.join(sorted(unknown))}; it knows {', '.join(sorted(_KNOWN))}")

@@ -1,4 +1,4 @@
-"""What a handler sees of the call it serves."""
+"""The context of a call."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Logger:
 
 
 class Context:
-    """Annotate a parameter with it, wherever it stands, and it is filled in; it is no field of the tool."""
+    """A parameter of this type gets the context. It is not a field of the tool."""
 
     def __init__(self, call_id: int, wire: Mapping[str, Any], send: Callable[[Dict[str, Any]], None]) -> None:
         self._id = call_id
@@ -54,7 +54,7 @@ class Context:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the client cancelled, the time is up or the server stops. Return soon: the process is ended then."""
+        """True after a cancel, a timeout or a server stop. Return soon: the process is killed afterwards."""
         return self._cancelled.is_set()
 
     def _elapsed_ms(self) -> float:
@@ -70,7 +70,7 @@ class Context:
         self._say(report)
 
     def elicit(self, message: str, schema: Mapping[str, Any], key: Optional[str] = None) -> Any:
-        """Asks the person at the client: ``{"action": "accept", "content": {...}}``, or ``decline``, or ``cancel``.
+        """Asks the user of the client: ``{"action": "accept", "content": {...}}``, or ``decline``, or ``cancel``.
 
         To be awaited in an async function. On revisions without server requests the call ends with the question and
         runs again from its start when the answer has come: do what must happen once after the last question.
@@ -78,14 +78,14 @@ class Context:
         return self._questions.ask("elicit", {"message": message, "requestedSchema": dict(schema)}, key)
 
     def charge(self, amount: float) -> None:
-        """Adds to what this call costs, also when it was cancelled and has not returned yet."""
+        """Adds to the cost of this call, also after a cancel until the handler returns."""
         if not math.isfinite(amount) or amount < 0:
             raise ValueError("charge() takes a finite amount that is not negative")
         if not self._settled:
             self._send({"t": "charge", "id": self._id, "amount": amount})
 
     def list_changed(self, kind: str) -> None:
-        """Tells clients to ask for a list again: tools, resources or prompts."""
+        """Tells clients to request a list again: tools, resources or prompts."""
         self._say({"t": "listChanged", "id": self._id, "list": kind})
 
     def _cancel(self) -> None:

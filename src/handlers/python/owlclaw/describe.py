@@ -1,4 +1,4 @@
-"""What a file of handlers offers: tools from its functions, their hints and their docstrings."""
+"""Describes a handler file: tools from its functions, their type hints and docstrings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Parameter:
 
 @dataclass
 class Handler:
-    """A function as a tool: its description, and what is needed to call it."""
+    """A function as a tool: its description and how to call it."""
 
     function: Callable[..., Any]
     parameters: List[Parameter]
@@ -53,7 +53,7 @@ class Handler:
         return inspect.iscoroutinefunction(self.function) or inspect.isasyncgenfunction(self.function)
 
     def arguments(self, value: Dict[str, Any], context: Context) -> Tuple[List[Any], Dict[str, Any]]:
-        """The input as the function wants it. Raises ``Misfit`` where it does not fit."""
+        """Converts the input to the function's arguments. Raises ``Misfit`` for invalid input."""
         args: List[Any] = []
         named: Dict[str, Any] = {}
         known = {parameter.name for parameter in self.parameters if parameter.kind is not inspect.Parameter.VAR_KEYWORD}
@@ -81,7 +81,7 @@ class Handler:
         return args, named
 
     def _positional(self, named: Dict[str, Any], rest: List[Any]) -> List[Any]:
-        """With ``*args`` everything before it is given by place too."""
+        """With ``*args`` the parameters before it are positional too."""
         if not any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in self.parameters):
             return rest
         before = []
@@ -267,7 +267,7 @@ def output_schema(
 
 
 def result_hint(hint: Any, function: Callable[..., Any]) -> Any:
-    """What a generator yields is progress; what it returns is the result."""
+    """A generator yields progress and returns the result."""
     origin = typing.get_origin(hint) or hint
     args = typing.get_args(hint)
     is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
@@ -279,12 +279,12 @@ def result_hint(hint: Any, function: Callable[..., Any]) -> Any:
 
 
 def is_bare_dict(hint: Any) -> bool:
-    """It promises nothing, and a handler may return a whole MCP result in it."""
+    """A type without an output schema: the handler may return an MCP result."""
     return hint is dict or (typing.get_origin(hint) is dict and typing.get_args(hint)[1] is Any)
 
 
 def facts_of(options: Dict[str, Any], doc: Docstring) -> Dict[str, Any]:
-    """What the decorator says, and what lines such as ``Cost: 2`` in the docstring say."""
+    """Metadata from the decorator and from lines such as ``Cost: 2`` in the docstring."""
     facts: Dict[str, Any] = {}
     for name in ("title", "version", "scope", "skill"):
         value = options.get(name) or doc.facts.get(name)
@@ -346,7 +346,7 @@ def problem_of(file: str, error: BaseException) -> Dict[str, Any]:
 
 
 def find_dependencies(file: str) -> Tuple[List[str], List[str]]:
-    """Files that it imports, and that they import: those beside it, and other files outside of installed packages."""
+    """The files that it imports, directly or indirectly, outside of installed packages."""
     beside: Dict[str, None] = {}
     elsewhere: Dict[str, None] = {}
     folder = os.path.dirname(file)
@@ -375,7 +375,7 @@ def is_installed(path: str) -> bool:
 
 
 def interpreter_places() -> List[str]:
-    """They change when another Python, or another version of a package, is installed."""
+    """Files that change when another Python or another version of a package is installed."""
     folders = [place for place in sys.path if place.endswith("-packages")]
     return [os.path.realpath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg"), *folders]
 

@@ -39,7 +39,7 @@ _UNDERLINE = re.compile(r"^\s*[-=]{3,}\s*$")
 
 @dataclass
 class Docstring:
-    """What a docstring says."""
+    """A parsed docstring."""
 
     description: str = ""
     params: Dict[str, str] = field(default_factory=dict)

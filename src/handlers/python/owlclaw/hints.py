@@ -1,4 +1,4 @@
-"""From type hints to shapes."""
+"""Converts type hints to shapes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _KEYWORDS = {
 
 
 class Inexpressible(Exception):
-    """A type that JSON cannot carry. Says what to write in its place."""
+    """A type that JSON cannot express, with what to write instead."""
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(message)
@@ -245,7 +245,7 @@ def is_named_tuple(kind: Any) -> bool:
 
 
 def members_of(kind: Any, hints: Dict[str, Any]) -> Tuple[List[str], FrozenSet[str], Dict[str, Any]]:
-    """The names of the fields, which of them must be there, and defaults that JSON can show."""
+    """The names of the fields, the required ones, and defaults that JSON can express."""
     from .values import to_json
 
     if is_typed_dict(kind):
@@ -307,7 +307,7 @@ def _is_pydantic(kind: type) -> bool:
 
 
 def read_metadata(item: Any, is_list: bool) -> Dict[str, Any]:
-    """A text is a description; a dict is JSON Schema; objects are asked for what annotated-types and pydantic have."""
+    """A text is a description, a dict is JSON Schema; other objects have attributes of annotated-types or pydantic."""
     if isinstance(item, str):
         return {"description": item}
     if isinstance(item, dict):

@@ -1,4 +1,4 @@
-"""What a handler asks while it runs: its client, or the caller's sandbox."""
+"""Questions of a running handler to the client, and the caller's sandbox."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Optional
 
 
 class QuestionRefused(Exception):
-    """The question was not answered. Raised on as it is, it ends the call for the reason that the server knows."""
+    """The question was refused. Raised unchanged, it ends the call with the server's original error."""
 
     def __init__(self, question: int, message: str) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class Questions:
         self._is_over = False
 
     def ask(self, what: str, request: Any, key: Optional[str] = None) -> Any:
-        """The answer; inside an async function something to await."""
+        """The answer; inside an async function an awaitable."""
         future: "concurrent.futures.Future[Any]" = concurrent.futures.Future()
         with self._lock:
             self._asked += 1
@@ -66,7 +66,7 @@ class Questions:
 
 
 class Sandbox:
-    """The caller's own sandbox: the same that the built-in tools use, made when it is first needed.
+    """The caller's sandbox, which the built-in tools use too. It is created when it is first used.
 
     In an async function each of these is to be awaited.
     """

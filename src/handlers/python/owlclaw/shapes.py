@@ -1,4 +1,4 @@
-"""What a type hint means: as JSON Schema, and for values on their way in. Both in one place, so that they agree."""
+"""Type hints as JSON Schema, and the conversion of JSON values to them. Both are in one file, so that they agree."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _duration(value: Any, path: str) -> datetime.timedelta:
 
 ANY = AnyShape()
 
-#: Types that are what they are, whatever stands around them.
+#: Types without parameters.
 PLAIN: Dict[Any, Shape] = {
     str: Plain({"type": "string"}, _text),
     int: Plain({"type": "integer"}, _integer),
@@ -230,7 +230,7 @@ class Choice(Shape):
 
 
 def is_same_json(one: Any, other: Any) -> bool:
-    """As JSON Schema compares: 1 is 1.0, and true is not 1."""
+    """Equality of JSON Schema: 1 equals 1.0, and true does not equal 1."""
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
@@ -332,7 +332,7 @@ class Fields(Shape):
         self.description = ""
 
     def fill(self, fields: Dict[str, Shape], required: FrozenSet[str], extras: Mapping[str, Dict[str, Any]]) -> None:
-        """Only now, since a field may be of this very type."""
+        """Set later, since a field may have this very type."""
         self._fields = fields
         self._required = required
         self._extras = extras
@@ -372,12 +372,12 @@ class Fields(Shape):
 
 
 def with_extras(schema: Dict[str, Any], extras: Dict[str, Any]) -> Dict[str, Any]:
-    """What is said about a field stands beside its type, and wins over what the type says about itself."""
+    """Metadata of the field takes precedence over metadata of its type."""
     return {**schema, **extras} if extras else schema
 
 
 class Lazy(Shape):
-    """A name that is looked up when it is needed, since it may be inside itself."""
+    """A name that is resolved when it is used, since the type may contain itself."""
 
     def __init__(self, name: str, resolve: Callable[[], Shape]) -> None:
         self._name = name
@@ -405,7 +405,7 @@ class Lazy(Shape):
 
 
 class Constrained(Shape):
-    """``Annotated``: a type with more to say."""
+    """``Annotated``: a type with metadata."""
 
     def __init__(self, inner: Shape, keywords: Dict[str, Any]) -> None:
         self._inner = inner
@@ -470,7 +470,7 @@ class PydanticShape(Shape):
 
 
 def enum_options(kind: "type[enum.Enum]") -> List[Tuple[Any, Any]]:
-    """By value where values are plain, else by name."""
+    """By value if all values are JSON values, else by name."""
     members = list(kind)
     if all(isinstance(member.value, (str, int, float, bool)) for member in members):
         return [(member.value, member) for member in members]

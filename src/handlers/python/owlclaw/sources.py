@@ -1,4 +1,4 @@
-"""How the files of handlers become code: always from their text, which may be one that is kept."""
+"""Imports handler files from their texts, or from texts that the server keeps of broken files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Dict, Mapping, Optional, Set
 
 
 class Sources:
-    """Stands between the import system and the folders of handlers.
+    """An import hook for the folders of handlers.
 
     Python takes compiled code for a file when second and size are those of the file: two saves in one second would
     leave the first one in service. And of a file that is broken now, the text of when it worked may be kept.
@@ -35,11 +35,11 @@ class Sources:
         return file in self._texts
 
     def serve(self, file: str) -> None:
-        """What lies beside this file and below is edited while it runs."""
+        """Files beside and below this file may change while the worker runs."""
         self._folders.add(os.path.dirname(os.path.abspath(file)) + os.sep)
 
     def keep(self, texts: Mapping[str, str]) -> None:
-        """From now on these texts are what the files say."""
+        """From now on these texts are imported instead of the files."""
         self._texts.update(texts)
 
     def _text_of(self, path: str) -> Optional[bytes]:

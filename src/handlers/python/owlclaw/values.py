@@ -1,4 +1,4 @@
-"""From what a handler returns to JSON."""
+"""Converts a handler's result to JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .shapes import enum_options
 
 
 def to_json(value: Any) -> Any:
-    """The value as JSON carries it. Raises ``TypeError`` for what JSON cannot express."""
+    """The value as JSON. Raises ``TypeError`` for a value that JSON cannot express."""
     if value is None or isinstance(value, (bool, str)) and not isinstance(value, enum.Enum):
         return value
     if isinstance(value, enum.Enum):

@@ -27,8 +27,8 @@ REGISTERS_FD = 4
 WRITE_FD = 4
 
 
-class Line:
-    """JSON objects, one a line, on a pair of descriptors."""
+class JsonLines:
+    """JSON objects, one per line, on a pair of descriptors."""
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
@@ -53,10 +53,10 @@ class Line:
 
 
 class Worker:
-    """Runs one sync function at a time on a thread of its own, and async functions side by side."""
+    """Runs one sync function at a time on its own thread, and async functions concurrently."""
 
-    def __init__(self, line: Line, has_registers: bool) -> None:
-        self._line = line
+    def __init__(self, stream: JsonLines, has_registers: bool) -> None:
+        self._stream = stream
         self._has_registers = has_registers
         self._targets: Dict[int, Dict[str, Any]] = {}
         self._modules: Dict[str, LoadedModule] = {}
@@ -69,14 +69,14 @@ class Worker:
     def run(self) -> None:
         threading.Thread(target=self._read, daemon=True, name="owlclaw-protocol").start()
         threading.Thread(target=self._loop.run_forever, daemon=True, name="owlclaw-async").start()
-        self._line.send({"t": "hello", "version": platform.python_version()})
+        self._stream.send({"t": "hello", "version": platform.python_version()})
         # Sync functions have the main thread: signals and many libraries want it.
         while True:
             self._jobs.get()()
 
     def _read(self) -> None:
         try:
-            self._line.read(self._receive)
+            self._stream.read(self._receive)
         finally:
             # The server is gone, or has no use for this worker any more.
             os._exit(0)
@@ -84,7 +84,7 @@ class Worker:
     def _receive(self, message: Dict[str, Any]) -> None:
         kind = message["t"]
         if kind == "ping":
-            self._line.send({"t": "pong"})
+            self._stream.send({"t": "pong"})
         elif kind == "target":
             self._targets[message["n"]] = message["target"]
         elif kind == "sources":
@@ -97,13 +97,13 @@ class Worker:
                 context._questions.answer(message["q"], message.get("value"), message.get("error"))
         elif kind in ("call", "describe", "watch"):
             if not self._may_start(message["id"]):
-                self._line.send({"t": "skipped", "id": message["id"]})
+                self._stream.send({"t": "skipped", "id": message["id"]})
             elif kind == "call":
                 self._start(message)
             elif kind == "describe":
                 self._jobs.put(lambda: self._describe(message))
             else:
-                self._line.send({"t": "done", "id": message["id"]})
+                self._stream.send({"t": "done", "id": message["id"]})
 
     def _may_start(self, call_id: int) -> bool:
         if not self._has_registers:
@@ -122,7 +122,7 @@ class Worker:
 
     def _start(self, message: Dict[str, Any]) -> None:
         target = self._targets[message["n"]]
-        context = Context(message["id"], message.get("ctx") or {}, self._line.send)
+        context = Context(message["id"], message.get("ctx") or {}, self._stream.send)
         self._contexts[message["id"]] = context
         if target["call"].get("isAsync"):
             self._load_first(target["file"], lambda: self._start_async(message, target, context))
@@ -130,7 +130,7 @@ class Worker:
             self._jobs.put(lambda: self._run_sync(message, target, context))
 
     def _load_first(self, file: str, start: Callable[[], None]) -> None:
-        """Files are loaded by the main thread only, one at a time: half of one is never seen."""
+        """Only the main thread loads files, one at a time, so that no partly loaded module is used."""
 
         def load() -> None:
             self._module(file)
@@ -216,7 +216,7 @@ class Worker:
             context._settle()
             if context.traceparent is not None:
                 answer["ms"] = context._elapsed_ms()
-        self._line.send(answer)
+        self._stream.send(answer)
 
 
 class FileBroken(Exception):
@@ -240,7 +240,7 @@ def wire_error(error: BaseException) -> Dict[str, Any]:
 
 
 def drive(generator: Any, context: Context) -> Any:
-    """Each yield is progress; what it returns is the result."""
+    """Each yield is progress; the returned value is the result."""
     steps = 0
     while True:
         try:
@@ -255,7 +255,7 @@ def drive(generator: Any, context: Context) -> Any:
 
 
 async def drive_async(generator: Any, context: Context) -> Any:
-    """An async generator cannot return a value: what it yields last is the result, what it yields before is progress."""
+    """An async generator cannot return a value: the last yield is the result, the others are progress."""
     steps = 0
     last: Any = None
     async for value in generator:
@@ -284,17 +284,17 @@ def report(value: Any, steps: int, context: Context) -> None:
         context.progress(steps)
 
 
-def open_line(where: str) -> Line:
+def open_stream(where: str) -> JsonLines:
     # Child processes of handlers must neither read nor write frames.
     for fd in (PROTOCOL_FD, WRITE_FD):
         os.set_inheritable(fd, False)
         os.set_blocking(fd, True)
-    return Line(PROTOCOL_FD, WRITE_FD if where == "pair" else PROTOCOL_FD)
+    return JsonLines(PROTOCOL_FD, WRITE_FD if where == "pair" else PROTOCOL_FD)
 
 
 def main(where: Optional[str] = None) -> None:
-    place = where or (sys.argv[1] if len(sys.argv) > 1 else "fd")
-    Worker(open_line(place), has_registers=place == "fd").run()
+    transport = where or (sys.argv[1] if len(sys.argv) > 1 else "fd")
+    Worker(open_stream(transport), has_registers=transport == "fd").run()
 
 
 if __name__ == "__main__":

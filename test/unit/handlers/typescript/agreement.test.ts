@@ -10,7 +10,7 @@ import { TYPE_CORPUS } from "./type-corpus.ts";
 
 const VALUES_PER_TYPE = 40;
 const CASES = TYPE_CORPUS.filter((entry) => entry.judge !== false);
-/** Values that nobody has tried yet are for the long run: there a find is no riddle. */
+/** The long run uses random values, the short one a fixed seed. */
 const SEED = process.env["OWLCLAW_TEST_LONG"] === "1" ? Math.trunc(Math.random() * 2 ** 31) : 1;
 
 interface Row {

@@ -58,7 +58,7 @@ test("200 handlers in 40 files start no compiler the second time", async () => {
   expect(started).toBe(1);
 });
 
-test("a change of an import describes its users anew, and nobody else", async () => {
+test("a change of an import describes the files that use it again, and no others", async () => {
   await files.describe("order.ts", "greet.ts");
   await markCached();
   await files.write("item.ts", "export interface Item { id: string; size: number }");

@@ -213,7 +213,7 @@ test("the doc comment of a parameter gives its text and constraints", () => {
   });
 });
 
-test("a tag that nobody would read is a problem: a limit that was written must hold", () => {
+test("a tag that applies to no parameter is a problem: its limit would not hold", () => {
   expect(
     problems.filter(({ message }) => message.startsWith("strays:")).map(({ message, fix }) => `${message} -> ${fix}`),
   ).toEqual([

@@ -74,7 +74,7 @@ test("a pool that closes waits until the sandbox is cleared", async () => {
   expect(pool.isOver).toBe(true);
 });
 
-test("a sandbox that cannot be cleared is in the log, and keeps nobody", async () => {
+test("a sandbox that cannot be removed is logged, and does not delay the close", async () => {
   const { launched, cleared } = await launchFake();
   const error = vi.fn<() => void>();
   const pool = openPool(launched, error);

@@ -97,7 +97,7 @@ test("a call that runs on long after it was stopped costs its worker, when all o
   expect([careless.lost.mock.calls.length, neighbour.lost.mock.calls.length]).toEqual([1, 0]);
 });
 
-test("a call that ends late, but in time, costs nobody anything", async () => {
+test("a cancelled call that ends before the limit affects no other call", async () => {
   const { worker, kill, start } = await startWorker();
   const slow = await start("slow");
   slow.stop();
