@@ -15,7 +15,7 @@ export function deferred<T = void>(): Deferred<T> {
   return { promise, resolve, reject };
 }
 
-/** Whether it was done in time. The promise itself goes on. */
+/** Whether the promise settled in time. It is not aborted. */
 export async function isDoneWithin(promise: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {

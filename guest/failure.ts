@@ -13,7 +13,7 @@ export class Failure extends Error {
   }
 }
 
-/** The host sent something that is not as agreed. */
+/** Parameters that the guest cannot use. */
 export class BadParams extends Error {}
 
 const BY_ERRNO: Readonly<Record<string, readonly [kind: GuestFailure["kind"], reason: string, hint: string]>> = {

@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
-/** The program's path, as a shell would find it. */
+/** Finds a program on a PATH. */
 export function findProgram(name: string, searchPath: string | undefined): string | undefined {
   for (const folder of (searchPath ?? "").split(delimiter)) {
     if (folder === "") continue;

@@ -61,7 +61,7 @@ function main(): void {
   stopWithHost(launcher);
 }
 
-/** The host is gone when stdin ends. Supervisors see the guest's own end, and end everything below them. */
+/** stdin ends when the server is gone. Supervisors notice the exit of the guest and end everything below them. */
 function stopWithHost(launcher: Launcher): void {
   const stop = (): void => {
     launcher.close();
@@ -78,7 +78,7 @@ interface EgressOptions {
   readonly onDiagnostic: (text: string) => void;
 }
 
-/** Lets programs inside reach the proxy outside as `http://127.0.0.1:PORT`: bytes go to its socket as they are. */
+/** Lets programs inside reach the egress proxy as `http://127.0.0.1:PORT`; bytes are passed on unchanged. */
 function startEgressForwarder(options: EgressOptions): Server {
   const server = createServer({ allowHalfOpen: true }, (client) => {
     const proxy = connect({ path: options.socketPath, allowHalfOpen: true });
@@ -97,7 +97,7 @@ function startEgressForwarder(options: EgressOptions): Server {
   return server;
 }
 
-// A guest that is confused answers badly; one that is gone takes everybody's state with it.
+// Errors are logged: an exit would lose the state of all calls.
 process.on("uncaughtException", (error) => process.stderr.write(`guest: ${error.stack ?? error.message}\n`));
 process.on("unhandledRejection", (error) => process.stderr.write(`guest: ${String(error)}\n`));
 

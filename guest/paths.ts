@@ -7,25 +7,25 @@ const LINK_DEPTH_MAX = 40;
 const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-/** A place in the workspace whose folder is held open, so that nothing on the way can be exchanged any more. */
+/** A path in the workspace whose folder is held open: no part of the path can be replaced any more. */
 export interface Place {
-  /** Goes through the open folder: links and renames elsewhere do not change what it means. */
+  /** Goes through the open folder: links and renames elsewhere have no effect. */
   readonly path: string;
-  /** Beside it, in the same folder. */
+  /** A path in the same folder. */
   sibling(name: string): string;
   close(): void;
 }
 
 /** A folder of the workspace that is held open. */
 export interface OpenFolder {
-  /** Where it was when it was opened, for showing. */
+  /** Its path when it was opened, for messages. */
   readonly absolute: string;
-  /** Goes through the open folder; good for threads, and as the folder to start a program in. */
+  /** Goes through the open folder; usable in threads and as the working folder of a program. */
   readonly path: string;
   close(): void;
 }
 
-/** Turns what callers write into paths, and refuses everything that is not in the workspace. */
+/** Resolves paths of callers and rejects those outside the workspace. */
 export class Workspace {
   readonly #givenRoot: string;
   readonly #root: string;
@@ -39,15 +39,15 @@ export class Workspace {
     return this.#root;
   }
 
-  /** The path with every link resolved; its last parts need not exist. */
+  /** The path with every link resolved; its last parts may not exist. */
   resolve(path: string): string {
     const absolute = this.#toAbsolute(path);
-    // Rules of the policy see the path and no links: one outside that leads back in, such as /proc/self/cwd, passes them by.
+    // Policy rules check the path without links, so a path outside that leads back in, such as /proc/self/cwd, is rejected.
     if (!isWithin(this.#root, absolute)) throw this.#outside(path);
     return this.#resolveLinks({ absolute, asked: path, depth: 0 });
   }
 
-  /** As callers write it: relative to the workspace. */
+  /** Relative to the workspace, as callers write it. */
   display(absolute: string): string {
     return relative(this.#root, absolute) || ".";
   }
@@ -59,20 +59,20 @@ export class Workspace {
     throw new Failure("not_a_directory", `${path}: it is no folder`, "name the folder that holds it");
   }
 
-  /** Whatever is exchanged for a link meanwhile, what is open is in the workspace. */
+  /** Also when a part of the path is replaced by a link meanwhile, the opened file is in the workspace. */
   openFolder(path: string): OpenFolder {
     const absolute = this.folder(path);
     const fd = guarded(path, () => this.#checked(openSync(absolute, FOLDER_FLAGS), path));
     return { absolute, path: `/proc/self/fd/${fd}`, close: () => closeSync(fd) };
   }
 
-  /** Opens what `path` names. Whatever happens to the path meanwhile, the descriptor is of something in the workspace. */
+  /** Opens `path`. Also when the path changes meanwhile, the descriptor refers to a file in the workspace. */
   #open(path: string, flags: number): number {
     const absolute = this.resolve(path);
     return guarded(path, () => this.#checked(openSync(absolute, flags), path));
   }
 
-  /** Opens a regular file for reading: one of the workspace, or the whole of an output that was cut. */
+  /** Opens a regular file for reading: in the workspace, or a file with the whole of a truncated output. */
   openFile(path: string): { readonly fd: number; readonly sizeBytes: number } {
     const fd = isOutputFile(path) ? guarded(path, () => openSync(path, READ_FLAGS)) : this.#open(path, READ_FLAGS);
     const found = fstatSync(fd);
@@ -82,7 +82,7 @@ export class Workspace {
     throw new Failure("not_a_file", `${path}: it is no regular file`, hint);
   }
 
-  /** Opens the folder in which `path` is or will be, and makes folders that are missing on the way. */
+  /** Opens the folder of `path` and makes missing folders. */
   openPlace(path: string): Place {
     const absolute = this.resolve(path);
     if (absolute === this.#root) throw new Failure("not_a_file", `${path}: it is a folder`, "name a file in it");
@@ -132,7 +132,7 @@ export class Workspace {
     } catch (error) {
       if (errorCode(error) === "ENOENT") return undefined;
       if (errorCode(error) === "ELOOP") throw circle(asked);
-      // A message about a file outside would say that it is there.
+      // An error message about a file outside would reveal that it exists.
       if (!isWithin(this.#root, path)) throw this.#outside(asked);
       throw fileFailure(error, asked);
     }
@@ -183,7 +183,7 @@ function danglingTarget(path: string): string | undefined {
   try {
     return readlinkSync(path);
   } catch {
-    // It is no link, or not there.
+    // It is not a link, or does not exist.
     return undefined;
   }
 }
@@ -192,7 +192,7 @@ function makeFolder(path: string): void {
   try {
     mkdirSync(path);
   } catch (error) {
-    // Another call made it at the same time.
+    // A concurrent call has made it.
     if (errorCode(error) !== "EEXIST") throw error;
   }
 }

@@ -4,21 +4,21 @@ import { env } from "node:process";
 const OWN_PREFIX = "OWLCLAW_";
 const EGRESS_PORT = 3128;
 
-/** What the guest is told by the environment it is started with. */
+/** The settings in the guest's environment variables. */
 interface Settings {
   /** As callers write it. */
   readonly workspacePath: string;
   /** With symbolic links resolved. */
   readonly workspaceRealPath: string;
   readonly egressSocket: string | undefined;
-  /** A program beside this one leads to the proxy. */
+  /** A relay program beside the guest leads to the egress proxy. */
   readonly hasEgressRelay: boolean;
   readonly egressPort: number;
-  /** The browser that the configuration names. */
+  /** The browser in the configuration. */
   readonly chromium: string | undefined;
-  /** What one program may allocate, where the guest itself may allocate more. */
+  /** What one program may allocate, when the guest may allocate more. */
   readonly dataBytes: number | undefined;
-  /** For the processes started inside: everything but what is meant for the guest alone. */
+  /** The environment of programs: without the guest's own variables. */
   readonly environment: Readonly<Record<string, string>>;
 }
 

@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 
 const MAX_TIMINGS = 16;
 
-/** What one request spent its time on, for a host that traces it. Times count from the arrival of the request. */
+/** Times of one request, for the server's trace. They count from the arrival of the request. */
 class Timings {
   readonly #startMs = performance.now();
   readonly list: Timing[] = [];
@@ -19,12 +19,12 @@ class Timings {
 
 const storage = new AsyncLocalStorage<Timings>();
 
-/** Notes how long something took, if anybody wants to know. */
+/** Records a time when the request is traced. */
 export function noteTiming(name: Timing["name"], startMs: number, durationMs: number): void {
   storage.getStore()?.add(name, startMs, durationMs);
 }
 
-/** Serves a request that says which trace it belongs to, and adds the times to its result. */
+/** Serves a request. With `traceparent`, the times are added to its result. */
 export async function serveTimed<T extends object>(
   params: object,
   serve: () => T | Promise<T>,

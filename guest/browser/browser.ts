@@ -10,17 +10,17 @@ import { isRecord } from "../processes/line-reader.ts";
 import type { Launcher } from "../processes/running-process.ts";
 import type { Handlers } from "../connection.ts";
 
-/** Loading the driver and starting Chromium, on a machine that does much else. */
+/** Time limit for loading the driver and starting Chromium, on a busy machine. */
 const START_MS_MAX = 75_000;
-/** The driver ends what takes too long by itself, and looks after the page then. */
+/** Added to the time-out: the driver ends late requests itself and checks the page. */
 const ANSWER_MARGIN_MS = 20_000;
 const CANCEL_MS_MAX = 2500;
 
-/** Debian's own start script reads settings that are not there inside; the program itself needs none. */
+/** Debian's start script reads settings that do not exist inside; the program needs none. */
 const KNOWN_PATHS = ["/usr/lib/chromium/chromium", "/usr/lib/chromium-browser/chromium-browser"];
 const KNOWN_NAMES = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
-/** Whoever looks on is told nothing that the agent should hear. */
-const ONLOOKERS: ReadonlySet<BrowserMethod> = new Set(["browser.picture", "browser.input"]);
+/** Requests of the dashboard: their answers must not consume events that the agent has not seen. */
+const DASHBOARD_METHODS: ReadonlySet<BrowserMethod> = new Set(["browser.picture", "browser.input"]);
 const RESTARTED = "the browser had ended and was started again: pages, cookies and refs are gone";
 const AGAIN = "open the page again with browser_goto: a new browser starts by itself";
 const NO_PICTURE: GuestResult<"browser.picture"> = {
@@ -36,19 +36,19 @@ interface BrowserOptions {
   readonly launcher: Launcher;
   readonly workspacePath: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** As the configuration names it; absent: looked for. */
+  /** From the configuration; absent: the guest searches for a browser. */
   readonly executable: string | undefined;
   readonly proxyPort: number | undefined;
 }
 
-/** The browser of this sandbox: a process of its own that is started at the first call, and anew when it is lost. */
+/** The browser of this sandbox: a driver process that is started at the first call and restarted when it is lost. */
 export class SandboxBrowser {
   readonly #options: BrowserOptions;
   #driver: Interpreter | undefined;
   #hasStarted = false;
-  /** A lost browser was replaced, and no answer has said so yet. */
+  /** A lost browser was replaced, and no answer has reported it yet. */
   #isRestartUntold = false;
-  /** The last page that was asked for crashed as it opened. */
+  /** The last requested page crashed while it opened. */
   #isExhausted = false;
   #queue: Promise<unknown> = Promise.resolve();
 
@@ -56,12 +56,12 @@ export class SandboxBrowser {
     this.#options = options;
   }
 
-  /** Whether there is one already. */
+  /** Whether the driver has been started. */
   get isRunning(): boolean {
     return this.#hasStarted && this.#driver?.isAlive === true;
   }
 
-  /** One at a time: what a page shows is the result of what was done before. */
+  /** Requests run serially: what a page shows depends on the requests before. */
   async ask<M extends BrowserMethod>(method: M, params: GuestParams[M], signal: AbortSignal): Promise<GuestResult<M>> {
     const turn = this.#queue.then(() => this.#ask(method, params, signal));
     this.#queue = turn.catch(() => {});
@@ -85,7 +85,7 @@ export class SandboxBrowser {
         signal,
       });
       // oxlint-disable-next-line typescript/consistent-type-assertions -- the driver's methods have these results; the host checks each
-      return this.#withRestart(reply, ONLOOKERS.has(method) || signal.aborted) as GuestResult<M>;
+      return this.#withRestart(reply, DASHBOARD_METHODS.has(method) || signal.aborted) as GuestResult<M>;
     } catch (error) {
       this.#isExhausted = method === "browser.goto" && error instanceof Failure && error.data.kind === "page_crashed";
       throw error;
@@ -94,7 +94,7 @@ export class SandboxBrowser {
     }
   }
 
-  /** Pages that open hundreds of windows leave a browser without memory or processes, in which every new page crashes. */
+  /** Pages with hundreds of windows exhaust memory or processes, and every new page crashes: the browser is restarted. */
   async #endExhausted(): Promise<void> {
     if (!this.#isExhausted) return;
     this.#isExhausted = false;
@@ -125,7 +125,7 @@ export class SandboxBrowser {
     throw new Failure("browser_hung", "the browser did not answer and was ended", AGAIN);
   }
 
-  /** The first answer of a browser that replaces a lost one says so, also when it is about a failure. */
+  /** The first answer after a restart reports it, also when it is a failure. */
   #withRestart(reply: Reply, isUnheard: boolean): unknown {
     if (!this.#isRestartUntold || isUnheard || reply.status === "exited") return readAnswer(reply);
     this.#isRestartUntold = false;
@@ -142,7 +142,7 @@ export class SandboxBrowser {
 
   async #start(): Promise<Interpreter> {
     if (this.#driver?.isAlive === true) return this.#driver;
-    // Chromium's processes may outlive a driver that crashed.
+    // Chromium's processes may survive a crash of the driver.
     await this.#driver?.end();
     const { launcher, workspacePath, environment, proxyPort } = this.#options;
     const { NODE_OPTIONS: _preload, ...rest } = environment;
@@ -211,7 +211,7 @@ function cancelled(): Failure {
   return new Failure("cancelled", "the call was cancelled", "repeat it when it is wanted");
 }
 
-/** Whoever waits for his turn need not wait for it to be told that he has left. */
+/** A queued request rejects soon after its cancellation and does not wait for its turn. */
 async function untilAborted<T>(turn: Promise<T>, signal: AbortSignal): Promise<T> {
   const left = new Promise<never>((_resolve, reject) => {
     const leave = (): void => void setTimeout(() => reject(cancelled()), CANCEL_MS_MAX + 500);
@@ -221,7 +221,7 @@ async function untilAborted<T>(turn: Promise<T>, signal: AbortSignal): Promise<T
   return await Promise.race([turn, left]);
 }
 
-/** The browser's methods of the guest. */
+/** The guest's methods for the browser. */
 export function browserHandlers(browser: SandboxBrowser): Pick<Handlers, BrowserMethod> {
   const ask =
     <M extends BrowserMethod>(method: M) =>

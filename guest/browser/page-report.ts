@@ -1,31 +1,31 @@
-/** What the script inside a page tells the driver about one frame. */
+/** The report of the script in a page about one frame. */
 export interface FrameReport {
   readonly title: string;
-  /** What can be read, in the page's order. */
+  /** The visible lines, in the order of the page. */
   readonly lines: readonly ReportLine[];
-  /** Ref to what the element is: `button "Sign in"`. */
+  /** For each ref the description of its element: `button "Sign in"`. */
   readonly elements: Readonly<Record<string, string>>;
-  /** Texts that are in the page and that nobody sees. */
+  /** Texts of the page that are not visible. */
   readonly hidden: readonly string[];
-  /** The first ref that no element has. */
+  /** The first unused ref. */
   readonly nextRef: number;
-  /** The page has more than is ever reported. */
+  /** The page exceeds the limits of a report. */
   readonly isCut: boolean;
 }
 
 export interface ReportLine {
   readonly text: string;
-  /** Refs that stand in the text. */
+  /** Refs in the text. */
   readonly refs: readonly number[];
-  /** The ref of the frame whose lines belong after this one. */
+  /** The ref of the frame whose lines follow this one. */
   readonly frame?: number;
 }
 
-/** What an element is now, beside what it was in the snapshot. */
+/** The current description of an element, and its description in the snapshot. */
 export interface Sighting {
   readonly was: string;
   readonly is: string;
-  /** As snapshots say it. */
+  /** In the words of snapshots. */
   readonly label: string;
 }
 

@@ -9,7 +9,7 @@ import type { Interpreter, Reply, OutputListeners } from "./interpreter.ts";
 import { isRecord } from "../processes/line-reader.ts";
 
 const WARM_MS_MAX = 60_000;
-/** The first few load and compile what is on the way; the rest let Node see what runs often. */
+/** The first runs load and compile the code path; the rest let V8 optimise it. */
 const REHEARSALS = 10;
 const REHEARSAL_CODE: Readonly<Record<Language, string>> = { python: "print()", node: "console.log()" };
 const NOTHING: BoundedText = { text: "", totalChars: 0 };
@@ -28,13 +28,13 @@ type Outcome =
   | { readonly status: "timeout" | "cancelled" }
   | { readonly status: "crashed"; readonly exit: ProcessExit };
 
-/** One language: one interpreter, which keeps its state, and one run at a time. */
+/** Runs code of one language: one interpreter, which keeps its state, and one run at a time. */
 export class CodeRunner {
   readonly #options: CodeRunnerOptions;
   readonly #earlier = new EarlierOutput();
   #interpreter: Interpreter | undefined;
   #queue: Promise<unknown> = Promise.resolve();
-  /** Variables were lost, and no result has said so yet. */
+  /** Variables were lost, and no result has reported it yet. */
   #hasLostState = false;
 
   constructor(options: CodeRunnerOptions) {
@@ -77,7 +77,7 @@ export class CodeRunner {
     await interpreter.ask({ startOver: true });
   }
 
-  /** The first run of a process takes milliseconds longer than the next: these go the whole way, and leave nothing behind. */
+  /** Warm-up: the first run of a process is milliseconds slower. These runs take the whole code path and change no state. */
   async #rehearse(): Promise<void> {
     const { language } = this.#options;
     const { signal } = new AbortController();
@@ -85,7 +85,7 @@ export class CodeRunner {
     for (let times = 0; times < REHEARSALS; times += 1) {
       if ((await this.#runNow(params, signal)).status !== "ok") break;
     }
-    // Nobody had any state yet.
+    // There was no state to lose.
     this.#hasLostState = false;
     this.#earlier.clear();
   }
@@ -121,7 +121,7 @@ export class CodeRunner {
     if (current?.isAlive === true) return current;
     if (current !== undefined) {
       this.#hasLostState = true;
-      // It may have left processes behind when it died.
+      // It may have left processes behind when it crashed.
       await current.end();
     }
     const startMs = performance.now();
@@ -148,7 +148,7 @@ export class CodeRunner {
     }
   }
 
-  /** The form for people can be read again, by its address. */
+  /** Also writes the HTML form to a file, which the caller can read. */
   #withHtmlFile(answer: RunAnswer): RunAnswer {
     if (answer.value?.html === undefined) return answer;
     const file = this.#options.files.create();
@@ -157,7 +157,7 @@ export class CodeRunner {
     return { ...answer, value: { ...answer.value, ...file.reference } };
   }
 
-  /** Of a cancelled call nobody may see the result, so the next one says it again. */
+  /** The client does not see the result of a cancelled call, so the next result reports the loss again. */
   #takeLostState(status: Outcome["status"]): boolean {
     const hasLostState = this.#hasLostState;
     this.#hasLostState = hasLostState && status === "cancelled";
@@ -177,7 +177,7 @@ export class CodeRunner {
   }
 }
 
-/** The interpreter's own measure, in the middle of the time that passed here; the rest went by on the way. */
+/** The interpreter's own measurement, centred in the time that passed here; the rest is transfer. */
 function noteRun(outcome: Outcome, sentMs: number): void {
   const passedMs = performance.now() - sentMs;
   const measured = outcome.status === "answered" ? outcome.answer.durationMs : undefined;
@@ -225,7 +225,7 @@ function crashError(language: Language, { code, signal }: ProcessExit): NonNulla
   return { name: "InterpreterCrashed", message, traceback: "" };
 }
 
-/** What threads, timers and processes print between two runs: it belongs to no call, and the next result shows it. */
+/** Output of threads, timers and processes between two runs. It belongs to no call and is part of the next result. */
 class EarlierOutput implements OutputListeners {
   #chunks: Buffer[] = [];
   #keptBytes = 0;
@@ -234,7 +234,7 @@ class EarlierOutput implements OutputListeners {
   readonly onStdout = (chunk: Buffer): void => this.#add(chunk);
   readonly onStderr = (chunk: Buffer): void => this.#add(chunk);
 
-  /** Everything since the last time, in the order in which it came. */
+  /** Everything since the last call of `take`, in order. */
   take(): string | undefined {
     if (this.#chunks.length === 0) return undefined;
     const bytes = Buffer.concat(this.#chunks);
@@ -262,7 +262,7 @@ class EarlierOutput implements OutputListeners {
   }
 }
 
-/** What a driver says about one run. */
+/** A driver's answer about one run. */
 interface RunAnswer {
   readonly status: "ok" | "error";
   readonly value?: NonNullable<GuestResult<"code.run">["value"]>;
@@ -272,7 +272,7 @@ interface RunAnswer {
   readonly durationMs?: number;
 }
 
-/** User code can write to the driver's descriptors too, so nothing is taken as it is. */
+/** Validates the answer: user code can write to the driver's descriptors too. */
 function parseRunAnswer(answer: unknown): RunAnswer | undefined {
   if (!isRecord(answer) || (answer["status"] !== "ok" && answer["status"] !== "error")) return undefined;
   const value = toValue(answer["value"]);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { errorCode, Failure } from "../failure.ts";
 import { findProgram } from "../find-program.ts";
 
-/** Pictures are the largest part of an answer; the driver keeps them below this. */
+/** Pictures are the largest part of an answer; the driver limits them to less. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
 interface InterpreterOptions {
@@ -23,12 +23,12 @@ export interface OutputListeners {
   readonly onStderr: (chunk: Buffer) => void;
 }
 
-/** What came of a request: the driver's answer, or its end. */
+/** The result of a request: the driver's answer, or its exit. */
 export type Reply =
   | { readonly status: "answered"; readonly answer: unknown }
   | { readonly status: "exited"; readonly exit: ProcessExit };
 
-/** A running driver: it takes one request at a time. */
+/** A running driver, which handles one request at a time. */
 export class Interpreter {
   readonly #process: RunningProcess;
   #pending: { readonly id: number; readonly reply: Deferred<Reply> } | undefined;
@@ -68,12 +68,12 @@ export class Interpreter {
     return await reply.promise;
   }
 
-  /** Tells the driver that the open request is no longer wanted. Drivers that know no such thing are ended. */
+  /** Cancels the open request. Drivers that do not support it are ended. */
   cancel(): void {
     if (this.#pending !== undefined) this.#process.input.write(`${JSON.stringify({ cancel: this.#pending.id })}\n`);
   }
 
-  /** From now on output goes there. */
+  /** Routes output to this receiver from now on. */
   listen({ onStdout, onStderr }: OutputListeners): void {
     this.#process.stdout.onData(onStdout);
     this.#process.stderr.onData(onStderr);
@@ -87,7 +87,7 @@ export class Interpreter {
     return this.#process.descendants();
   }
 
-  /** User code can write to the channel too: what answers nothing is ignored. */
+  /** User code can write to the channel too: lines that answer no request are ignored. */
   #onAnswer(line: string): void {
     let said: unknown;
     try {
@@ -115,7 +115,7 @@ export interface LanguageOptions {
   readonly launcher: Launcher;
   readonly cwd: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** The interpreter behind a version manager's shim, once it is known. */
+  /** The path of the interpreter behind a version manager's shim, once it is known. */
   readonly resolvePython: (found: string) => Promise<string>;
 }
 

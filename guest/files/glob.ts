@@ -3,7 +3,7 @@ import { Failure } from "../failure.ts";
 const GLOB_CHARS_MAX = 1_000;
 const SIMPLE_TOKENS: Readonly<Record<string, string>> = { "**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]", "-": "-" };
 
-/** `*`, `?`, `[a-z]`, `{a,b}` within a name; `**` over folders. Without a slash it is about the last name of a path. */
+/** `*`, `?`, `[a-z]`, `{a,b}` within a name; `**` across folders. A pattern without a slash is matched against the last name of a path. */
 export function compileGlob(glob: string): (path: string) => boolean {
   if (glob.length > GLOB_CHARS_MAX) throw badGlob(glob.slice(0, 40), "it is too long");
   const isAboutName = !glob.includes("/");
@@ -17,7 +17,7 @@ export function compileGlob(glob: string): (path: string) => boolean {
   return (path) => pattern.test(isAboutName ? path.slice(path.lastIndexOf("/") + 1) : path);
 }
 
-/** Whether it can only match below the folder that is listed. */
+/** Whether it can only match below the listed folder. */
 export function reachesBelow(glob: string): boolean {
   return glob.includes("/") || glob.includes("**");
 }

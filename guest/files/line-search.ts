@@ -3,7 +3,7 @@ import { constants, createReadStream, openSync } from "node:fs";
 import { SHOWN_CHARS_MAX } from "./search-engine.ts";
 import { looksBinary } from "./text-detection.ts";
 
-/** A longer line is searched in its first part only, and shown in a still shorter one. */
+/** Only the first part of a longer line is searched, and less is shown. */
 const LINE_CHARS_MAX = 65_536;
 
 interface LineSearchOptions {
@@ -14,11 +14,11 @@ interface LineSearchOptions {
   readonly maxMatches: number;
 }
 
-/** Goes through one file in pieces. Binary files have no matches. */
+/** Searches one file in chunks. Binary files have no matches. */
 export async function searchLines(options: LineSearchOptions): Promise<FileMatch[]> {
   const search = new LineSearch(options);
   const decoder = new TextDecoder("utf-8");
-  // A link that takes the file's place is not followed, and a pipe keeps nobody waiting.
+  // `O_NOFOLLOW`: a link that replaces the file is not followed. `O_NONBLOCK`: opening a pipe does not block.
   const fd = openSync(options.place, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   const stream = createReadStream("", { fd, highWaterMark: 262_144 });
   let rest = "";

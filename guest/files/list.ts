@@ -5,7 +5,7 @@ import type { Workspace } from "../paths.ts";
 import { compileGlob, reachesBelow } from "./glob.ts";
 import { walk } from "./walk.ts";
 
-/** What a JavaScript date can hold, on both sides of 1970. */
+/** The range of JavaScript dates, on both sides of 1970. */
 const LAST_DATE_MS = 8.64e15;
 
 export async function listFiles(
@@ -31,7 +31,7 @@ export async function listFiles(
   }
 }
 
-/** At once: with thousands of files, to wait for each takes three times as long. */
+/** Synchronous: awaiting each of thousands of files takes three times as long. */
 function describe(place: string | Buffer): Omit<FileEntry, "path"> | undefined {
   try {
     const found = lstatSync(place);
@@ -40,12 +40,12 @@ function describe(place: string | Buffer): Omit<FileEntry, "path"> | undefined {
     const times = { modifiedAt: isoTime(found.mtimeMs), changedAtMs: found.ctimeMs };
     return { type, sizeBytes: found.size, ...times, ...linkTarget };
   } catch {
-    // It was removed since the folder was read.
+    // It was removed after the folder was read.
     return undefined;
   }
 }
 
-/** Some file systems take times that dates do not reach: such a file is there all the same. */
+/** Some file systems have times outside the range of dates; the file is listed nevertheless. */
 function isoTime(ms: number): string {
   return new Date(Math.max(-LAST_DATE_MS, Math.min(ms, LAST_DATE_MS))).toISOString();
 }

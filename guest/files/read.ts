@@ -7,9 +7,9 @@ import { decodeText, type DecodeOptions } from "./text-detection.ts";
 
 const readFd = promisify(read);
 const CHUNK_BYTES = 1024 * 1024;
-/** Counting the lines of a larger file to its end takes longer than the number is worth. */
+/** The lines of a larger file are not counted to its end. */
 const COUNTED_BYTES_MAX = 512 * 1024 * 1024;
-/** Of a character in UTF-8. */
+/** Bytes of a UTF-8 character. */
 const CHARACTER_BYTES_MAX = 4;
 
 interface OpenFile {
@@ -72,7 +72,7 @@ function readAt(fd: number, { offset, length }: { offset: number; length: number
   return Buffer.concat(chunks);
 }
 
-/** Goes through the file once, in pieces: what is outside the range is only counted. */
+/** Reads the file once, in chunks; lines outside the range are only counted. */
 async function readLineRange(
   file: OpenFile,
   params: GuestParams["file.read"],
@@ -151,7 +151,7 @@ class LineRange {
     const room = this.#maxBytes - this.#keptBytes;
     if (bytes.length > room) this.isTruncated = true;
     if (room <= 0) return;
-    // The chunk is read into again.
+    // Copied, because the chunk's buffer is reused.
     const kept = Buffer.from(bytes.subarray(0, room));
     this.#kept.push(kept);
     this.#keptBytes += kept.length;
@@ -176,11 +176,11 @@ interface PartOptions {
   readonly encoding: GuestParams["file.read"]["encoding"];
   readonly offset: number;
   readonly wantedBytes: number;
-  /** The caller said how long; otherwise it is a limit of ours. */
+  /** With `length` the caller chose the end; otherwise the limit truncates. */
   readonly isByCaller: boolean;
 }
 
-/** What is shown of the bytes that were read, and which of them it is. */
+/** The part of the read bytes that is shown. */
 interface Part {
   readonly encoding: TextEncoding | "base64";
   readonly content: string;
@@ -189,8 +189,8 @@ interface Part {
 }
 
 /**
- * A part of a text has the characters that start in it, whole: one part after the other, no character is lost. `bytes`
- * has a few more than wanted for that. Nothing, if it should be text and is not.
+ * A part of a text has the whole characters that start in it, so consecutive parts lose no character. `bytes` has a few
+ * more bytes than requested for that. `undefined` when it should be text and is not.
  */
 function partOf(bytes: Buffer, options: PartOptions): Part | undefined {
   const { encoding, wantedBytes } = options;
@@ -217,7 +217,7 @@ function utf8Part(bytes: Buffer, { offset, wantedBytes, isByCaller }: PartOption
   return content === undefined ? undefined : { encoding: "utf-8", content, startsAt, endsAt };
 }
 
-/** These have no bytes that say where a character starts: of two bytes, every even one does. */
+/** Fixed-width encodings: for two bytes, characters start at even offsets. */
 function textPart(bytes: Buffer, options: PartOptions & { readonly encoding: TextEncoding }): Part | undefined {
   const { encoding, offset, wantedBytes } = options;
   const width = encoding === "latin1" ? 1 : 2;
@@ -228,7 +228,7 @@ function textPart(bytes: Buffer, options: PartOptions & { readonly encoding: Tex
   return content === undefined ? undefined : { encoding, content, startsAt, endsAt };
 }
 
-/** `at`, or where the next character starts if `at` is within one. */
+/** `at`, or the start of the next character when `at` is inside one. */
 function nextCharacter(bytes: Buffer, at: number): number {
   let found = Math.min(at, bytes.length);
   while (found < bytes.length && found < at + CHARACTER_BYTES_MAX - 1 && isContinuation(bytes, found)) found += 1;
@@ -245,12 +245,12 @@ function isContinuation(bytes: Buffer, at: number): boolean {
   return ((bytes[at] ?? 0) & 0xc0) === 0x80;
 }
 
-/** Many small files at once. One that cannot be read does not stand in the way of the others. */
+/** Reads many small files. A file that cannot be read does not affect the others. */
 export function readTexts(
   workspace: Workspace,
   { paths, maxBytes }: GuestParams["file.texts"],
 ): GuestResult<"file.texts"> {
-  // A byte more than wanted tells that a file is larger, whatever its size was said to be.
+  // One byte more than the limit shows that a file is larger, whatever its reported size.
   const room = Buffer.allocUnsafe(maxBytes + 1);
   return { texts: paths.map((path) => readText(workspace, path, room)) };
 }
@@ -267,7 +267,7 @@ function readText(workspace: Workspace, path: string, room: Buffer): FileText {
       closeSync(fd);
     }
   } catch {
-    // It was removed, is no file any more, or may not be read.
+    // It was removed, is not a regular file, or cannot be read.
     return { missing: "gone" };
   }
 }

@@ -14,7 +14,7 @@ export function replaceInFile(workspace: Workspace, params: GuestParams["file.re
   refuseLoneSurrogates("new_text", params.newText);
   const { text, hasBom, mode } = load(workspace, params.path);
   const { oldText, newText } = withLineEndingsOf(text, params);
-  // Of matches that overlap only one can be replaced: alone it is not clear which.
+  // Overlapping matches are ambiguous: only one of them can be replaced.
   const places = occurrences(text, { searched: oldText, step: params.replaceAll ? oldText.length : 1 });
   if (places.length === 0) throw noMatch(params.path, { text, oldText });
   if (places.length > 1 && !params.replaceAll) throw severalMatches(params.path, { text, places });
@@ -52,7 +52,7 @@ function load(workspace: Workspace, path: string): { text: string; hasBom: boole
   }
 }
 
-/** Callers write `\n`; a file whose lines end in `\r\n` keeps them. */
+/** Callers write `\n`; a file with `\r\n` line endings keeps them. */
 function withLineEndingsOf(text: string, params: GuestParams["file.replace"]): { oldText: string; newText: string } {
   const { oldText, newText } = params;
   const isWindowsFile = text.includes("\r\n") && !/(^|[^\r])\n/u.test(text);

@@ -12,12 +12,12 @@ import {
   searchInThread,
 } from "./search-engine.ts";
 
-/** A line of a minified file comes whole; beyond this the search stops. */
+/** ripgrep prints whole lines, also of minified files; beyond this size the search stops. */
 const EVENT_BYTES_MAX = 16 * 1024 * 1024;
 
 const ERROR_EXIT_CODE = 2;
 
-/** ripgrep knows neither look-around nor back references, and reads a leading `!` in a glob as "not". */
+/** ripgrep has neither look-around nor back references, and reads a leading `!` in a glob as negation. */
 export function canRipgrep({ pattern, plainText, glob }: SearchPlan): boolean {
   const isPortable = plainText !== undefined || !/\(\?<?[=!]|\\[1-9k]|\[[^\]]*\[/u.test(pattern.source);
   return isPortable && glob?.startsWith("!") !== true;
@@ -26,7 +26,7 @@ export function canRipgrep({ pattern, plainText, glob }: SearchPlan): boolean {
 export function ripgrepSearch(program: string): SearchEngine {
   return async (plan, progress, signal) => {
     const child = start(program, { args: ripgrepArgs(plan), folder: plan.folder });
-    // Of files without a match its answer says nothing.
+    // Its output does not count files without a match.
     const lister = start(program, { args: ["--files", "--null", ...selectionArgs(plan)], folder: plan.folder });
     const kill = (): void => {
       child.kill("SIGKILL");
@@ -37,7 +37,7 @@ export function ripgrepSearch(program: string): SearchEngine {
     readLines(child.stdout, { onLine: (line) => files.push(line), maxLineBytes: EVENT_BYTES_MAX });
     const [exitCode, fileCount] = await Promise.all([exitCodeOf(child), countNames(lister)]);
     signal.removeEventListener("abort", kill);
-    // It does not take the expression, or cannot run: ours says the rest.
+    // ripgrep rejects the expression or cannot run: the guest's own search reports the error.
     if (exitCode === ERROR_EXIT_CODE && files.isEmpty) await searchInThread(plan, progress, signal);
     else progress.onSearched(fileCount);
   };
@@ -72,7 +72,7 @@ function ripgrepArgs(plan: SearchPlan): string[] {
     "--crlf",
     "--sort=path",
     `--context=${contextLines}`,
-    // One more than wanted says that there are more.
+    // One more than requested shows that there are more.
     `--max-count=${maxMatches + 1}`,
     ...(pattern.ignoreCase ? ["--ignore-case"] : ["--case-sensitive"]),
     ...(plainText === undefined ? [`--regexp=${pattern.source}`] : ["--fixed-strings", `--regexp=${plainText}`]),
@@ -80,7 +80,7 @@ function ripgrepArgs(plan: SearchPlan): string[] {
   ];
 }
 
-/** Which files: the same for the search and for the count. */
+/** The files to search: the same for the search and for the count. */
 function selectionArgs({ includeHidden, glob, onlyFile }: SearchPlan): string[] {
   return [
     "--no-config",
@@ -99,7 +99,7 @@ interface Line {
   readonly isMatch: boolean;
 }
 
-/** Puts the lines of one file together to matches. */
+/** Combines the lines of one file into matches. */
 class FileCollector {
   readonly #plan: SearchPlan;
   readonly #progress: SearchProgress;
@@ -163,7 +163,7 @@ function pathOf(value: unknown): string {
     : textOf(value);
 }
 
-/** Text, or bytes where they are none. */
+/** Text, or bytes when it is not valid UTF-8. */
 function textOf(value: unknown): string {
   if (!isRecord(value)) return "";
   const { text, bytes } = value;

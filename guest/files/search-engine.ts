@@ -4,20 +4,20 @@ import { Worker } from "node:worker_threads";
 import { deferred } from "../deferred.ts";
 
 export const SHOWN_CHARS_MAX = 1_000;
-/** For compiled code. Left to itself, a thread of newer Nodes reserves half a gigabyte, which counts as memory. */
+/** For compiled code. By default a thread of newer versions of Node reserves half a gigabyte, which counts as memory. */
 const CODE_RANGE_MB = 32;
 
-/** A search whose pattern and place are checked. */
+/** A search with a checked pattern and path. */
 export interface SearchPlan {
   readonly folder: string;
-  /** In `folder`; without it, everything below. */
+  /** In `folder`; absent: everything below `folder`. */
   readonly onlyFile?: string;
-  /** Stands before every path of a match. */
+  /** Prefix of every path of a match. */
   readonly prefix: string;
   readonly glob?: string;
   readonly includeHidden: boolean;
   readonly pattern: RegExp;
-  /** What the caller wrote, where it is plain text. */
+  /** The caller's pattern, when it is plain text. */
   readonly plainText?: string;
   readonly contextLines: number;
   readonly maxMatches: number;
@@ -26,14 +26,14 @@ export interface SearchPlan {
 export interface SearchProgress {
   /** The matches of one file. */
   onFile(matches: readonly FileMatch[]): void;
-  /** At the end, for an engine that tells of files with matches alone. */
+  /** Called at the end by an engine that reports files with matches only. */
   onSearched(fileCount: number): void;
 }
 
-/** Resolves when everything was searched; ends early when the signal says so. */
+/** Resolves when everything is searched, or after the signal aborts. */
 export type SearchEngine = (plan: SearchPlan, progress: SearchProgress, signal: AbortSignal) => Promise<void>;
 
-/** Our own search, in a thread that can be ended: an expression that takes forever cannot be interrupted otherwise. */
+/** The guest's own search, in a thread: an expression with catastrophic backtracking can only be interrupted by ending its thread. */
 export const searchInThread: SearchEngine = async (plan, progress, signal) => {
   const worker = new Worker(join(import.meta.dirname, "search-worker.mjs"), {
     workerData: plan,

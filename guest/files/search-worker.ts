@@ -5,7 +5,7 @@ import { searchLines } from "./line-search.ts";
 import type { SearchPlan } from "./search-engine.ts";
 import { walk } from "./walk.ts";
 
-/** Runs in a thread of its own, so that a pattern that takes forever can be ended with it. */
+/** Runs in its own thread, so that an expression that does not end can be interrupted. */
 async function search(): Promise<void> {
   // oxlint-disable-next-line typescript/no-unsafe-assignment -- from the thread that started this one
   const plan: SearchPlan = workerData;
@@ -14,7 +14,7 @@ async function search(): Promise<void> {
   const options = { includeHidden, recursive: true, signal: new AbortController().signal };
 
   const searchOne = async (path: string, place: string | Buffer, found: number): Promise<FileMatch[]> => {
-    // One more than wanted says that there are more.
+    // One more than requested shows that there are more.
     const wanted = maxMatches - found + 1;
     const matches = await searchLines({
       path: prefix + path,

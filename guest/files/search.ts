@@ -8,12 +8,12 @@ import { canRipgrep, ripgrepSearch } from "./ripgrep-search.ts";
 import { type SearchEngine, type SearchPlan, searchInThread } from "./search-engine.ts";
 
 const SEARCH_MS_MAX = 20_000;
-/** All matches together, so that the answer stays far below the limit of a frame. */
+/** Of all matches together, far below the limit of a frame. */
 const RESULT_CHARS_MAX = 2_000_000;
 
 export interface SearchOptions {
   readonly workspace: Workspace;
-  /** Path of ripgrep, where it is there. */
+  /** Path of ripgrep, if it is installed. */
   readonly ripgrep: string | undefined;
 }
 
@@ -27,7 +27,7 @@ export async function searchFiles(
   const { folder, onlyFile } = openPlaceOf(workspace, params.path);
   try {
     const plan = planOf(params, { folder: folder.path, prefix: prefixOf(workspace, folder.absolute), onlyFile });
-    // Ours for one file: ripgrep would follow a link that takes its place.
+    // The guest's own search for a single file: ripgrep would follow a link that replaces it.
     const isForRipgrep = onlyFile === undefined && canRipgrep(plan);
     const engine = ripgrep !== undefined && isForRipgrep ? ripgrepSearch(ripgrep) : searchInThread;
     return await collect(engine, plan, signal);
@@ -48,7 +48,7 @@ function planOf(params: GuestParams["file.search"], { folder, prefix, onlyFile }
     prefix,
     ...(onlyFile === undefined ? {} : { onlyFile }),
     ...(params.glob === undefined ? {} : { glob: params.glob }),
-    // Who names a hidden file wants it.
+    // A hidden file that is named explicitly is searched.
     includeHidden: params.includeHidden || /(?:^|\/)\./u.test(params.glob ?? ""),
     pattern: compilePattern(params),
     ...(params.isRegex ? {} : { plainText: params.pattern }),

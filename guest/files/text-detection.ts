@@ -8,13 +8,13 @@ interface DecodedText {
 }
 
 export interface DecodeOptions {
-  /** The last character may be incomplete and is then left out. */
+  /** An incomplete last character is dropped. */
   readonly isCut: boolean;
-  /** Only at a file's start three certain bytes are a mark, and no character. */
+  /** Only at the start of a file three bytes are a byte order mark. */
   readonly isFromStart?: boolean;
 }
 
-/** The bytes as text, or nothing where they are none. */
+/** The bytes as text; `undefined` when they are not text. */
 export function decodeText(bytes: Buffer, { isCut, isFromStart = true }: DecodeOptions): DecodedText | undefined {
   if (bytes.includes(0)) return undefined;
   const hasBom = isFromStart && bytes.subarray(0, 3).equals(BOM);
@@ -26,12 +26,12 @@ export function decodeText(bytes: Buffer, { isCut, isFromStart = true }: DecodeO
   }
 }
 
-/** A first look at a file, as ripgrep and git do: text has no NUL. */
+/** The check of ripgrep and git: text has no NUL. */
 export function looksBinary(bytes: Uint8Array): boolean {
   return bytes.subarray(0, 8_192).includes(0);
 }
 
-/** Half of a pair is no character: a file would get another one in its place. */
+/** Half of a surrogate pair cannot be encoded: the file would get a replacement character. */
 export function refuseLoneSurrogates(name: string, text: string): void {
   const at = text.search(/\p{Surrogate}/u);
   if (at === -1) return;

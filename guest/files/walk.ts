@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileFailure } from "../failure.ts";
 import { isUtf8 } from "node:buffer";
 
-/** More names than this in one folder come unsorted and cut. */
+/** Folders with more names are listed unsorted and truncated. */
 const SORTED_NAMES_MAX = 100_000;
 
 interface WalkOptions {
@@ -14,9 +14,9 @@ interface WalkOptions {
 }
 
 interface WalkedEntry {
-  /** Relative to where the walk began, with `/` between names. */
+  /** Relative to the start of the walk, with `/` between names. */
   readonly path: string;
-  /** How to get at it; bytes where the name is no text. */
+  /** The path to open; bytes when the name is not valid UTF-8. */
   readonly place: string | Buffer;
   readonly isFile: boolean;
 }
@@ -29,8 +29,8 @@ interface FolderEntry {
 }
 
 /**
- * Every entry below a folder, by name, folders before what is in them. Links are entries; nothing is followed, not even
- * a link that takes a folder's place meanwhile: `place` goes through the open folder, and is good until the next entry.
+ * Every entry below a folder, by name, folders before their entries. Links are entries and never followed, not even a link
+ * that replaces a folder meanwhile: `place` goes through the open folder and is valid until the next entry.
  */
 export async function* walk(folder: string, options: WalkOptions): AsyncGenerator<WalkedEntry> {
   const top = openTop(folder);
@@ -46,7 +46,7 @@ export async function* walk(folder: string, options: WalkOptions): AsyncGenerato
           if (!options.includeHidden && entry.name.startsWith(".")) continue;
           const entryPath = path === "" ? entry.name : `${path}/${entry.name}`;
           yield { path: entryPath, place: placeOf(fd, entry), isFile: entry.isFile };
-          // What has no name that can be written stays closed.
+          // A name that cannot be encoded is not opened.
           if (options.recursive && entry.isFolder && entry.bytes === undefined) below.push(entryPath);
         }
       } finally {
@@ -67,7 +67,7 @@ function openTop(folder: string): number {
   }
 }
 
-/** What is not where its name says, or is gone by now, is left out. */
+/** Entries that have been moved or removed are skipped. */
 function openBelow(top: number, path: string): number | undefined {
   if (path === "") return openSync(pathOf(top), constants.O_RDONLY | constants.O_DIRECTORY);
   let fd: number | undefined;
@@ -75,7 +75,7 @@ function openBelow(top: number, path: string): number | undefined {
     fd = openSync(join(pathOf(top), path), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
     if (readlinkSync(pathOf(fd)) === join(readlinkSync(pathOf(top)), path)) return fd;
   } catch {
-    // It was removed, or may not be read.
+    // It was removed or cannot be read.
   }
   if (fd !== undefined) closeSync(fd);
   return undefined;
@@ -98,7 +98,7 @@ async function sortedEntries(fd: number, { isTop }: { isTop: boolean }): Promise
     }
     if (entries.some(({ name }) => name.includes("\uFFFD"))) entries = entriesByBytes(fd);
   } catch (error) {
-    // A folder below that cannot be read is left out; the one that was asked for is not.
+    // An unreadable folder below is skipped; for the requested folder the error is reported.
     if (isTop) throw fileFailure(error, ".");
   }
   return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -108,7 +108,7 @@ function toEntry(entry: Dirent): FolderEntry {
   return { name: entry.name, isFile: entry.isFile(), isFolder: entry.isDirectory() };
 }
 
-/** As text, names that are no UTF-8 would name nothing. */
+/** As bytes, because names that are not valid UTF-8 could not be opened as text. */
 function entriesByBytes(fd: number): FolderEntry[] {
   const found = readdirSync(pathOf(fd), { withFileTypes: true, encoding: "buffer" });
   return found.slice(0, SORTED_NAMES_MAX).map((entry) => {
@@ -119,7 +119,7 @@ function entriesByBytes(fd: number): FolderEntry[] {
   });
 }
 
-/** A file's name as text. Of one that is no UTF-8, bytes that are no ASCII are shown as in `\xe9`. */
+/** A file's name as text. In a name that is not valid UTF-8, bytes that are not ASCII are shown as `\xe9`. */
 export function shownName(name: Buffer): string {
   if (isUtf8(name)) return name.toString("utf8");
   return name.toString("latin1").replaceAll(/[^\0-\x7F]/gu, (byte) => `\\x${byte.charCodeAt(0).toString(16)}`);

@@ -45,7 +45,7 @@ export function writeFile(workspace: Workspace, params: GuestParams["file.write"
   }
 }
 
-/** Others see the old content or the new, never a part: the new is written beside it and then takes its name. */
+/** Atomic: the new content is written beside the file and renamed. */
 export function replaceFile(
   place: Place,
   options: { content: Buffer; mode: number | undefined; mustBeNew: boolean },
@@ -67,7 +67,7 @@ export function replaceFile(
     closeSync(fd);
   }
   try {
-    // A link fails where the name is taken; a rename would take it.
+    // A link fails when the name exists; a rename would replace it.
     if (options.mustBeNew) linkSync(temporary, place.path);
     else renameSync(temporary, place.path);
   } finally {

@@ -1,18 +1,18 @@
 export type NameKind = "const" | "let" | "var";
 
-/** What the code of one cell declares at its top. */
+/** The top-level declarations of one cell. */
 export type DeclaredNames = ReadonlyMap<string, NameKind>;
 
-/** Through it cells assign to names that are constants. */
+/** Cells assign to constants through this object. */
 export const CONSTANTS_NAME = "__owlclawConstants";
 
 /**
- * The top-level names of all cells. They are global properties, so that the next cell sees them and may declare them
- * again; `const` and `let` still mean what they say: no use before the declaration, no second value for a constant.
+ * The top-level names of all cells. They are global properties, so that the next cell can use and redeclare them. `const` and
+ * `let` keep their rules: no use before the declaration, and no assignment to a constant.
  */
 export class CellNames {
   readonly #global: object;
-  /** What the running cell declares and has not reached, with what was there before. */
+  /** Declarations of the running cell that it has not reached, with their previous values. */
   readonly #hidden = new Map<string, PropertyDescriptor | undefined>();
 
   constructor(globalObject: object) {
@@ -25,11 +25,11 @@ export class CellNames {
     return found?.writable === false && found.configurable === true;
   }
 
-  /** Before the cell runs. */
+  /** Called before the cell runs. */
   open(declared: DeclaredNames): void {
     for (const [name, kind] of declared) {
       const before = Object.getOwnPropertyDescriptor(this.#global, name);
-      // A function that an earlier script declared cannot be taken away; it can be given a value.
+      // A function that an earlier script declared cannot be removed; it can be assigned.
       if (before?.configurable === false) continue;
       if (kind !== "var") {
         this.#hidden.set(name, before);
@@ -40,7 +40,7 @@ export class CellNames {
     }
   }
 
-  /** After it ran: a declaration that was not reached changes nothing. */
+  /** Called after the cell ran: a declaration that was not reached has no effect. */
   close(): void {
     for (const [name, before] of this.#hidden) {
       Reflect.deleteProperty(this.#global, name);
@@ -55,7 +55,7 @@ export class CellNames {
       Error.captureStackTrace(error, get);
       throw error;
     };
-    // A property with a value is as fast as a variable; one with a getter is not.
+    // A property with a value is as fast as a variable; one with a getter is slower.
     const set = (value: unknown): void => {
       this.#hidden.delete(name);
       this.#define(name, { value, writable: kind !== "const" });
@@ -67,7 +67,7 @@ export class CellNames {
     Object.defineProperty(this.#global, name, { value, writable, configurable: true, enumerable: true });
   }
 
-  /** Code that is not strict would lose an assignment to a constant without a word. */
+  /** In sloppy mode an assignment to a constant would be ignored without an error. */
   #assignedThrough(): object {
     const set = (_target: object, name: string | symbol, value: unknown): boolean => {
       if (!this.isConstant(String(name))) return Reflect.set(this.#global, name, value);

@@ -1,7 +1,7 @@
 import type { CodeError } from "../../contract/guest.ts";
 import { inspect } from "node:util";
 
-/** From here on no stack shows the driver: below the code's own first frame nothing is its author's. */
+/** Stack frames from here on are those of the driver and are not shown. */
 export function hideDriverFrames(): void {
   Error.prepareStackTrace = (error, frames) => {
     const driverAt = frames.findIndex((frame) => frame.getFileName() === import.meta.url);
@@ -28,7 +28,7 @@ function heading(error: Error): string {
   }
 }
 
-/** Where the parser stopped, with the line and a caret. */
+/** The position of a syntax error, with its line and a caret. */
 export function describeSyntaxError(error: SyntaxError, cell: { code: string; filename: string }): CodeError {
   const message = error.message.replace(/ \(\d+:\d+\)$/u, "");
   const position = parserPosition(error);

@@ -1,6 +1,6 @@
 /**
- * Runs JavaScript for the guest: one JSON line per request on descriptor 3, one per answer on descriptor 4. What the code
- * prints goes to the real descriptors 1 and 2.
+ * Runs JavaScript for the guest: one JSON line per request on descriptor 3, one per answer on descriptor 4. Output of the code goes
+ * to descriptors 1 and 2.
  */
 import vm from "node:vm";
 import type { CodeError } from "../../contract/guest.ts";
@@ -27,7 +27,7 @@ interface Answer {
   readonly pictures: readonly [];
 }
 
-/** How `process.exit` ends a run without ending the driver. */
+/** Thrown by `process.exit`: it ends a run and not the driver. */
 class ExitCalled extends Error {
   readonly exitCode: number;
 
@@ -68,7 +68,7 @@ async function act(request: unknown): Promise<object> {
   return await run(fieldsOf(request));
 }
 
-/** After the rehearsals: the code's first cell is the first. */
+/** Resets the count after the warm-up runs. */
 function startOver(): object {
   cellCount = 0;
   return {};
@@ -114,7 +114,7 @@ async function execute(cell: Cell, filename: string): Promise<unknown> {
     importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
   });
   const value: unknown = script.runInThisContext({ displayErrors: false });
-  // `main()` at the end is how most programs start: its work belongs to this run.
+  // Programs often end with a call of an async `main()`: this run waits for it.
   return cell.isAsync || (cell.hasValue && types.isPromise(value)) ? await value : value;
 }
 
@@ -126,14 +126,14 @@ async function preload(names: unknown): Promise<{ failed: string[] }> {
   return { failed };
 }
 
-/** Ending the driver would end the state of all calls. */
+/** `process.exit` must not end the driver, which has the state of all calls. */
 function catchExit(): void {
   process.exit = (code) => {
     throw new ExitCalled(Number(code ?? process.exitCode ?? 0));
   };
 }
 
-/** The one about our own way to load modules is nothing that the code can act on. */
+/** Hides the warning about the driver's own module loader. */
 function silenceLoaderWarning(): void {
   const emitWarning = process.emitWarning.bind(process);
   process.emitWarning = (warning: string | Error, ...rest: unknown[]): void => {
@@ -142,7 +142,7 @@ function silenceLoaderWarning(): void {
   };
 }
 
-/** Errors in timers and promises that nobody waits for belong to the code, but to none of its lines that still runs. */
+/** Unhandled errors in timers and promises are printed; they belong to no running code. */
 function surviveStrayErrors(): void {
   const report = (error: unknown): void => {
     if (!(error instanceof ExitCalled)) process.stderr.write(`Uncaught ${describeError(error).traceback}\n`);
@@ -170,7 +170,7 @@ function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-/** Makes the global scope what a module's scope would be, as far as code can tell. */
+/** Makes the global scope look like the scope of a module. */
 function prepareScope(): void {
   const folder = process.cwd();
   const filename = join(folder, "cell.js");
@@ -188,7 +188,7 @@ function prepareScope(): void {
   process.argv = [process.argv0];
 }
 
-/** `const crypto = require("crypto")` must replace the global of that name, some of which can only be read. */
+/** `const crypto = require("crypto")` must replace the global of that name; some of these are read-only. */
 function allowRedeclaration(): void {
   for (const name of Object.getOwnPropertyNames(globalThis)) {
     if (!hasGetter(name)) continue;
@@ -199,7 +199,7 @@ function allowRedeclaration(): void {
   }
 }
 
-/** A descriptor would do, but asking for it loads what Node 22 loads when it is first used: `fetch` alone takes 50 ms. */
+/** Not by a descriptor: reading it loads lazy globals of Node 22, and `fetch` alone takes 50 ms. */
 function hasGetter(name: string): boolean {
   const lookup: unknown = Reflect.get(Object.prototype, "__lookupGetter__");
   return typeof lookup === "function" && Reflect.apply(lookup, globalThis, [name]) !== undefined;

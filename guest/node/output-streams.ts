@@ -2,20 +2,20 @@ import { closeSync, fstatSync, openSync } from "node:fs";
 
 interface Output {
   readonly fd: number;
-  /** Another way into the same pipe; a socket has none. */
+  /** Another descriptor of the same pipe; a socket has none. */
   readonly copy: number | undefined;
   readonly inode: number;
 }
 
-/** Code that closes its output closes it for itself, not for the runs that follow. */
+/** Code that closes its output closes it for its own run only. */
 export class OutputStreams {
   readonly #outputs: readonly Output[] = [toOutput(1), toOutput(2)];
 
   constructor() {
     for (const stream of [process.stdout, process.stderr]) {
-      // Node opens a stream that was ended again, but would have shut the pipe.
+      // Node would reopen an ended stream, but the pipe would be closed.
       stream._final = (done) => done();
-      // Reported on a stream that fails, a failure would come back for ever.
+      // Reporting the error on the failed stream would cause another error.
       stream.on("error", () => {});
     }
   }
@@ -41,12 +41,12 @@ function inodeOf(fd: number): number | undefined {
   try {
     return fstatSync(fd).ino;
   } catch {
-    // It is closed.
+    // The descriptor is closed.
     return undefined;
   }
 }
 
-/** What is opened gets the lowest number that is free. */
+/** Opening returns the lowest free descriptor. */
 function reopen({ fd, copy }: Output): void {
   if (copy === undefined) return;
   if (inodeOf(fd) !== undefined) closeSync(fd);

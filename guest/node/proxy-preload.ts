@@ -5,12 +5,12 @@ import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "n
 
 const MAX_ANSWER_BYTES = 65_536;
 
-// Loaded with `node --require` into every Node process of a sandbox that has network access. Built as CommonJS: the ESM loader would
-// cost each start some milliseconds.
+// Loaded with `node --require` into every Node process of a sandbox with network access. It is CommonJS because the ESM loader
+// makes each start some milliseconds slower.
 //
-// Node 24.5 and later read the proxy variables by themselves for whoever sets NODE_USE_ENV_PROXY=1; then this file does nothing.
-// Otherwise neither `fetch` nor `http.request` knows them. This keeps Node's own `fetch`, whole, and gives it other connections: its agent is made
-// anew with a `connect` that asks the proxy for a tunnel.
+// With NODE_USE_ENV_PROXY=1, Node 24.5 and later read the proxy variables themselves; then this file does nothing.
+// Otherwise neither `fetch` nor `http.request` uses them. This file keeps Node's `fetch` and replaces its agent by one whose
+// `connect` requests a tunnel of the proxy.
 
 type Done<T> = (error: Error | null, socket: T | null) => void;
 
@@ -40,7 +40,7 @@ function readProxy(text: string): Destination | undefined {
     const { hostname, port } = new URL(text);
     return { host: bare(hostname), port: Number(port === "" ? 80 : port) };
   } catch {
-    // No proxy is named, or none that can be used.
+    // There is no proxy variable, or its value is invalid.
     return undefined;
   }
 }
@@ -49,7 +49,7 @@ function bare(host: string): string {
   return host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
 }
 
-/** Undici, which `fetch` is, loads at the first use and costs 20 ms: so does this. */
+/** undici, which implements `fetch`, is loaded at its first use and takes 20 ms; so this is loaded lazily too. */
 function installFetch(through: Destination): void {
   const native = globalThis.fetch;
   let isReady = false;
@@ -70,10 +70,10 @@ interface FetchConnectOptions {
 }
 
 function useTunnels(through: Destination): void {
-  // Touching the class loads undici, which puts its default agent in place.
+  // Accessing the class loads undici, which sets its default agent.
   const isLoaded = typeof globalThis.Response === "function";
   const agent: unknown = isLoaded ? Reflect.get(globalThis, DISPATCHER) : undefined;
-  // A program that brings its own undici has set its own agent: that one stays.
+  // A program with its own undici has set its own agent, which is kept.
   if (typeof agent !== "object" || agent === null || !isNodesOwn(agent)) return;
   const connectForFetch = (options: FetchConnectOptions, done: Done<Socket>): void => {
     const isSecure = options.protocol === "https:";
@@ -85,7 +85,7 @@ function useTunnels(through: Destination): void {
   Reflect.set(globalThis, DISPATCHER, Reflect.construct(agent.constructor, [{ connect: connectForFetch }]));
 }
 
-/** Nobody can name the class of Node's own agent; where it stands shows in what it throws. */
+/** The class of Node's agent is not exported; its location is taken from a stack trace. */
 function isNodesOwn(agent: object): boolean {
   const prepareStackTrace: unknown = Reflect.get(Error, "prepareStackTrace");
   const { stackTraceLimit } = Error;
@@ -101,7 +101,7 @@ function isNodesOwn(agent: object): boolean {
   }
 }
 
-/** A socket to the host: through the proxy, or straight to servers inside the sandbox. */
+/** Connects to a host: through the proxy, or directly to servers inside the sandbox. */
 function openSocket(through: Destination, to: Destination, done: Done<Socket>): void {
   const host = bare(to.host);
   if (direct.has(host)) {
@@ -142,14 +142,14 @@ function whenReady<T extends Socket>(socket: T, event: "connect" | "secureConnec
   socket.on("error", finish);
 }
 
-/** Reads the proxy's answer to CONNECT, or the text of its refusal, which says what to ask for. */
+/** Reads the proxy's answer to CONNECT; a refusal becomes an error with its text. */
 function readAnswer(socket: Socket, done: Done<Socket>): void {
   let bytes = Buffer.alloc(0);
   const finish = (error: Error | null): void => {
     socket.off("data", onData);
     socket.off("end", onEnd);
     socket.off("error", finish);
-    // Not paused: whoever takes the socket would have to know. Nothing comes before the client has spoken.
+    // Not paused: the caller could not know that it must resume. The server sends nothing before the client does.
     if (error !== null) socket.destroy();
     done(error, error === null ? socket : null);
   };
@@ -171,16 +171,16 @@ function readAnswer(socket: Socket, done: Done<Socket>): void {
 
 type OpenFor = (to: Destination, options: ConnectionOptions, done: Done<Socket>) => void;
 
-/** For programs that call `http.request` and `https.request` without an agent of their own. */
+/** For programs that call `http.request` and `https.request` without an agent. */
 function useAgent(library: typeof http | typeof https, open: OpenFor): void {
   const agent = new library.Agent({ keepAlive: true, scheduling: "lifo", timeout: 5000 });
   const defaultPort = library === https ? 443 : 80;
   const createConnection = (options: ConnectionOptions, done: Done<Socket>): void => {
     const { host = "localhost", port = defaultPort, ...rest } = options;
-    // `path` would be a unix socket, while here it is the request's.
+    // In the options of a connection, `path` is a unix socket; here it is the path of the request.
     open({ host, port }, { ...rest, path: undefined }, done);
   };
   Object.assign(agent, { createConnection });
-  // The import is a read-only view of the module: its default export is the module itself.
+  // The namespace object is read-only; its default export is the module itself.
   Object.assign(Reflect.get(library, "default") ?? library, { globalAgent: agent });
 }

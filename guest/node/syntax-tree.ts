@@ -2,7 +2,7 @@ import type { AnyNode, ModuleDeclaration, Pattern, Statement, Identifier, Progra
 
 export type TopLevel = Statement | ModuleDeclaration;
 
-/** Every node below `root` that is not inside a function or class of its own; `root` first. */
+/** Every node below `root` outside of nested functions and classes; `root` first. */
 export function* nodesOutsideFunctions(root: AnyNode): Generator<AnyNode> {
   yield root;
   for (const child of childrenOf(root)) {
@@ -75,7 +75,7 @@ export class Edits {
     this.#edits.push({ start: at, end: at, text });
   }
 
-  /** How many line breaks the original has between two positions. */
+  /** The number of line breaks of the original between two positions. */
   lineBreaks(start: number, end: number): number {
     return this.#source.slice(start, end).split("\n").length - 1;
   }
@@ -91,7 +91,7 @@ export class Edits {
   }
 }
 
-/** A name that is assigned to, and whether it stands for key and value in a pattern such as `{ a }`. */
+/** A name that is assigned, and whether it is a shorthand in a pattern such as `{ a }`. */
 export interface AssignedName {
   readonly node: Identifier;
   readonly isShorthand: boolean;
@@ -132,7 +132,7 @@ function targetsOf(pattern: Pattern): AssignedName[] {
   }
 }
 
-/** Names that something inside the program has for itself: there they are not the program's. */
+/** Names that an inner scope declares: there they do not refer to top-level names. */
 export function innerNames(program: Program): Set<string> {
   const names = new Set<string>();
   const top = new Set<AnyNode>(program.body);

@@ -21,7 +21,7 @@ import {
   type AssignedName,
 } from "./syntax-tree.ts";
 
-/** Where the driver keeps `import.meta` for the code. */
+/** Name of the object with `import.meta` for the code. */
 export const META_NAME = "__owlclawImportMeta";
 
 export interface Cell {
@@ -30,7 +30,7 @@ export interface Cell {
   readonly isAsync: boolean;
   /** Whether the script's value is that of the last expression. */
   readonly hasValue: boolean;
-  /** Characters that stand before the code in its first line. */
+  /** Number of characters before the code in its first line. */
   readonly prefixLength: number;
   readonly declared: DeclaredNames;
 }
@@ -41,8 +41,8 @@ interface KnownNames {
 }
 
 /**
- * Turns code into a script whose top-level names are global variables, so that the next call sees and may declare them
- * again. Lines stay where they are. With `await` or `import` at the top it becomes an async function's body.
+ * Turns code into a script whose top-level names are global variables, so that the next cell can use and redeclare them. Line
+ * numbers do not change. With `await` or `import` at the top it becomes the body of an async function.
  */
 export function toCell(code: string, known: KnownNames): Cell {
   const program = parse(code, {
@@ -89,13 +89,13 @@ interface ConstantGuard {
   readonly isConstant: (name: string) => boolean;
 }
 
-/** Assignments to constants go through an object that refuses them. */
+/** Assignments to constants go through an object that rejects them. */
 function guardConstants({ program, assigned, edits, isConstant: isAbout }: ConstantGuard): void {
   const targets = assigned.filter(({ node }) => isAbout(node.name));
   if (targets.length === 0) return;
   const inner = innerNames(program);
   for (const { node, isShorthand } of targets) {
-    // Something inside has the name for itself: which of the two is meant is not looked into.
+    // An inner scope declares the name too: the reference is not resolved.
     if (inner.has(node.name)) continue;
     edits.insert(node.start, `${isShorthand ? `${node.name}:` : ""}${CONSTANTS_NAME}.`);
   }
@@ -113,7 +113,7 @@ interface StatementEdit {
   readonly statement: TopLevel;
   readonly edits: Edits;
   readonly declared: Map<string, NameKind>;
-  /** Functions to make global at its start. */
+  /** Functions to make global at the start. */
   readonly functions: Set<string>;
   readonly isAsync: boolean;
 }
@@ -146,7 +146,7 @@ function editStatement(options: StatementEdit): void {
   }
 }
 
-/** `const x = 1` in a script cannot be declared again by the next one; `var` can. */
+/** The next script cannot redeclare `const x = 1`; it can redeclare `var`. */
 function useVar(declaration: VariableDeclaration, { edits, declared }: StatementEdit): void {
   const { start, kind } = declaration;
   declareAll(declaration, declared);
@@ -169,13 +169,13 @@ function declareAll({ declarations, kind }: VariableDeclaration, declared: Map<s
   for (const { id } of declarations) for (const name of boundNames(id)) declared.set(name, nameKind);
 }
 
-/** `let x` sets the name to undefined, whatever an earlier cell had in it; `var x` leaves it. */
+/** `let x` sets the name to undefined, also when an earlier cell declared it; `var x` keeps its value. */
 function setEvenWithoutValue({ declarations, kind }: VariableDeclaration, edits: Edits): void {
   if (kind === "var") return;
   for (const { init, end } of declarations) if (init === null || init === undefined) edits.insert(end, "=undefined");
 }
 
-/** `var` inside blocks and loops is the whole cell's; as part of the async function it would end with it. */
+/** `var` inside blocks and loops belongs to the whole cell; in an async function it would be local. */
 function editInnerVars(statement: AnyNode, { edits, declared, isAsync }: StatementEdit): void {
   const heads = new Set<AnyNode | null | undefined>();
   for (const node of nodesOutsideFunctions(statement)) {
@@ -184,13 +184,13 @@ function editInnerVars(statement: AnyNode, { edits, declared, isAsync }: Stateme
     if (node.type !== "VariableDeclaration" || node.kind !== "var") continue;
     declareAll(node, declared);
     if (!isAsync) continue;
-    // The head of a loop takes an expression as it takes a declaration.
+    // The head of a loop may be an expression or a declaration.
     if (heads.has(node)) edits.replace(node.start, node.start + "var".length, "");
     else assignInner(node, edits);
   }
 }
 
-/** Unlike at the top, `var x` without a value leaves an inner `x` as it is. */
+/** Inside blocks, `var x` without a value keeps the value of `x`. */
 function assignInner(declaration: VariableDeclaration, edits: Edits): void {
   const { start, end, declarations } = declaration;
   edits.replace(start, start + "var".length, ";(");
@@ -249,7 +249,7 @@ function importedName(
   return imported.type === "Identifier" ? imported.name : (imported.raw ?? "");
 }
 
-/** What follows an import of several lines stays in its line. */
+/** Code after an import of several lines stays in its line. */
 function replaceKeepingLines({ start, end }: AnyNode, { text, edits }: { text: string; edits: Edits }): void {
   edits.replace(start, end, text + "\n".repeat(edits.lineBreaks(start, end)));
 }

@@ -8,7 +8,7 @@ interface BoundedOutputOptions {
   readonly onText: (text: string) => void;
 }
 
-/** Keeps the head and the tail of a text of any length in memory, and the whole in a file once something must be cut. */
+/** Keeps head and tail of a text of any length in memory, and writes the whole to a file when it has to cut. */
 export class BoundedOutput {
   readonly #maxChars: number;
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -25,12 +25,12 @@ export class BoundedOutput {
     this.#onText = options.onText;
   }
 
-  /** Bytes that are no UTF-8 become replacement characters. */
+  /** Invalid UTF-8 becomes replacement characters. */
   push(chunk: Uint8Array): void {
     this.#add(this.#decoder.decode(chunk, { stream: true }));
   }
 
-  /** What is there now. Call it once, at the end. */
+  /** The result. Must be called once, at the end. */
   finish(): BoundedText {
     this.#add(this.#decoder.decode());
     this.#file?.close();
@@ -54,7 +54,7 @@ export class BoundedOutput {
     }
     this.#file.write(text);
     this.#tail += text;
-    // Cut rarely: every cut copies the tail.
+    // Cut rarely, because each cut copies the tail.
     if (this.#tail.length > 4 * this.#maxChars + 65_536) this.#tail = this.#tail.slice(-this.#maxChars);
   }
 
@@ -79,7 +79,7 @@ interface CallOutputOptions {
   readonly send: SendOutput;
 }
 
-/** The output of one call: sent while it comes, and bounded in the result. */
+/** The output of one call: streamed while it comes, and bounded in the result. */
 export class CallOutput {
   readonly #batches: OutputBatches;
   readonly #stdout: BoundedOutput;
@@ -94,7 +94,7 @@ export class CallOutput {
   readonly onStdout = (chunk: Buffer): void => this.#stdout.push(chunk);
   readonly onStderr = (chunk: Buffer): void => this.#stderr.push(chunk);
 
-  /** Call it once, at the end. */
+  /** Must be called once, at the end. */
   finish(): { stdout: BoundedText; stderr: BoundedText } {
     const texts = { stdout: this.#stdout.finish(), stderr: this.#stderr.finish() };
     this.#batches.finish();

@@ -2,14 +2,14 @@ import type { GuestOutput } from "../../contract/guest.ts";
 
 const BATCH_MS = 50;
 const BATCH_CHARS = 8_192;
-/** Of a flood the caller sees the beginning at once and the end in the result. */
+/** The beginning of a flood is streamed; its end is in the result. */
 const STREAMED_CHARS_MAX = 262_144;
-/** What a notification costs the host beside its text, in characters. The host counts the same. */
+/** Cost of a notification beside its text, in characters. The server counts the same. */
 const NOTIFICATION_CHARS = 16;
 
 export type SendOutput = (notification: GuestOutput) => void;
 
-/** Sends output while it comes, a few pieces at a time. */
+/** Streams output in batches. */
 export class OutputBatches {
   readonly #callId: string;
   readonly #send: SendOutput;
@@ -47,7 +47,7 @@ export class OutputBatches {
     for (const { stream, text } of this.#pieces.splice(0)) this.#send({ callId: this.#callId, stream, text });
   }
 
-  /** Nothing is sent after this. A call that ends before its first batch sends none: the result carries everything. */
+  /** Nothing is sent after this. A call that ends before its first batch sends none: the result has everything. */
   finish(): void {
     if (this.#hasSent) this.flush();
     clearTimeout(this.#timer);

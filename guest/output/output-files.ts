@@ -2,14 +2,14 @@ import { randomBytes } from "node:crypto";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
-/** Callers may read what is in it, although it is not in the workspace. */
+/** Outside the workspace; callers may read files in it. */
 export const OUTPUT_FOLDER = "/tmp/.owlclaw-output";
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 const CUT_NOTE = Buffer.from("\n[… the rest was not kept: of an output at most 64 MiB are …]\n");
 const FOLDER_BYTES_MAX = 256 * 1024 * 1024;
 
-/** A file that takes a program's whole output, up to a limit. It never fails: output matters less than the program. */
+/** A file with a program's whole output, up to a limit. Its failures are ignored: they must not fail the program. */
 export class OutputFile {
   readonly path: string;
   #fd: number | undefined;
@@ -22,7 +22,7 @@ export class OutputFile {
       mkdirSync(OUTPUT_FOLDER, { recursive: true, mode: 0o700 });
       this.#fd = openSync(this.path, "wx", 0o600);
     } catch {
-      // The disk is full, say. The head and the tail are kept in memory all the same.
+      // For example, the disk is full. Head and tail are still in memory.
     }
   }
 
@@ -34,7 +34,7 @@ export class OutputFile {
     return this.#sizeBytes;
   }
 
-  /** For a result: only where there is something to read. */
+  /** For a result: `undefined` when nothing was written. */
   get reference(): { readonly file?: string; readonly keptBytes?: number } {
     if (!this.isOpen && this.#sizeBytes === 0) return {};
     return { file: this.path, ...(this.#isWhole ? {} : { keptBytes: this.#sizeBytes }) };
@@ -49,7 +49,7 @@ export class OutputFile {
       if (bytes.length <= room) return;
       writeAll(this.#fd, CUT_NOTE);
     } catch {
-      // The disk is full: what is there stays.
+      // The disk is full: the file keeps what has been written.
     }
     this.#isWhole = false;
     this.close();
@@ -71,14 +71,14 @@ function writeAll(fd: number, bytes: Buffer): number {
   return done;
 }
 
-/** As much as there is room for, but no part of a character. */
+/** The longest prefix that fits and does not cut a character. */
 function wholeCharacters(bytes: Buffer, room: number): number {
   let end = room;
   while (end > 0 && end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return end;
 }
 
-/** All output files together stay below a limit too: the oldest go first. */
+/** Limits the size of all output files: the oldest are removed first. */
 export class OutputFiles {
   readonly #files = new Set<OutputFile>();
 

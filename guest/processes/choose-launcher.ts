@@ -4,11 +4,11 @@ import { UnsupervisedLauncher } from "./unsupervised.ts";
 
 interface ChosenLauncher {
   readonly launcher: Launcher;
-  /** The interpreter itself, where what was found is a version manager's shim. */
+  /** The interpreter itself, when the found one is a version manager's shim. */
   readonly resolvePython: (found: string) => Promise<string>;
 }
 
-/** Supervision needs Python. Where that is missing or broken, programs still run, with less certainty about their ends. */
+/** Supervision needs Python. Without it programs run unsupervised, and some of their processes may not be found. */
 export function chooseLauncher(options: {
   readonly python: string | undefined;
   readonly environment: Readonly<Record<string, string>>;

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 const COMMAND_CHARS_MAX = 200;
 const LISTED_MAX = 50;
 
-/** Every living process below `root`, which is not among them. */
+/** Every living process below `root`, without `root`. */
 export function descendantPids(root: number): number[] {
   const found: number[] = [];
   const waiting = [root];
@@ -17,7 +17,7 @@ export function descendantPids(root: number): number[] {
   return found;
 }
 
-/** Names the processes that are no zombies. */
+/** Without zombies. */
 export function describeProcesses(pids: readonly number[]): ProcessInfo[] {
   const infos: ProcessInfo[] = [];
   for (const pid of pids.slice(0, LISTED_MAX)) {
@@ -27,24 +27,24 @@ export function describeProcesses(pids: readonly number[]): ProcessInfo[] {
   return infos;
 }
 
-/** A zombie has no command line any more, and a program that is just being loaded has none yet. */
+/** A zombie has no command line, and a program that is being loaded has none yet. */
 function nameIfAlive(pid: number): string {
   const [, name = "", state = "Z"] = /\((.*)\) (\w) /su.exec(readProc(`/proc/${pid}/stat`)) ?? [];
   return state === "Z" || state === "X" ? "" : name;
 }
 
-/** It has something to do, and waits for a processor or for the disk to do it. */
+/** Whether it is runnable or waits for the disk. */
 export function wantsToRun(pid: number): boolean {
   return /\) [RD] /u.test(readProc(`/proc/${pid}/stat`));
 }
 
-/** The process or thread that was started last, anywhere in the sandbox; undefined where the kernel does not say. */
+/** The last started process or thread in the sandbox; undefined when the kernel does not tell. */
 export function newestPid(): number | undefined {
   const pid = Number(readProc("/proc/loadavg").trim().split(" ").at(-1));
   return pid >= process.pid ? pid : undefined;
 }
 
-/** Every process whose environment holds `marker`. */
+/** Every process with `marker` in its environment. */
 export function processesWithMarker(marker: string): number[] {
   return allPids().filter((pid) => readProc(`/proc/${pid}/environ`).split("\0").includes(marker));
 }
@@ -54,13 +54,13 @@ function childrenOf(pid: number): number[] {
   try {
     threads = readdirSync(`/proc/${pid}/task`);
   } catch {
-    // It ended meanwhile.
+    // It has exited.
     return [];
   }
   const children: number[] = [];
   for (const thread of threads) {
     const text = tryReadProc(`/proc/${pid}/task/${thread}/children`);
-    // Not every kernel has this file; the parents' numbers say the same, at more cost.
+    // Not every kernel has this file; the slower way is by the parents' ids.
     if (text === undefined) return allPids().filter((candidate) => parentOf(candidate) === pid);
     for (const child of text.split(" ")) if (child !== "") children.push(Number(child));
   }
@@ -68,7 +68,7 @@ function childrenOf(pid: number): number[] {
 }
 
 function parentOf(pid: number): number {
-  // The name, in brackets, may hold anything.
+  // The name, in brackets, may contain any character.
   const [, afterName = ""] = /\) . (\d+) /u.exec(readProc(`/proc/${pid}/stat`)) ?? [];
   return Number(afterName);
 }

@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 
 interface LineReaderOptions {
   readonly onLine: (line: string) => void;
-  /** A line that is longer ends the stream. */
+  /** A longer line ends the stream. */
   readonly maxLineBytes: number;
 }
 

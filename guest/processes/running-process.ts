@@ -2,13 +2,13 @@ import type { ProcessInfo } from "../../contract/guest.ts";
 import type { Readable, Writable } from "node:stream";
 
 export interface LaunchOptions {
-  /** The program's whole path first. */
+  /** The absolute path of the program, then its arguments. */
   readonly argv: readonly [program: string, ...args: string[]];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   /** `channel`: stdin is empty, and descriptors 3 and 4 carry requests and answers. */
   readonly stdin: "empty" | "pipe" | "channel";
-  /** It may allocate as much as the guest: Node needs room for what it only reserves. */
+  /** It may allocate as much as the guest: Node reserves more memory than it uses. */
   readonly isNode?: boolean;
 }
 
@@ -17,33 +17,33 @@ export interface ProcessExit {
   readonly signal: string | null;
 }
 
-/** One of a program's output streams. It is read as fast as it comes: what is not wanted is thrown away, never left to block. */
+/** An output stream of a program. It is always read, also when the data is discarded, so that the program never blocks. */
 export interface OutputPipe {
   onData(listener: (chunk: Buffer) => void): void;
-  /** Takes what the program has written up to now. */
+  /** Reads what the program has written up to now. */
   drain(): void | Promise<void>;
 }
 
-/** A program and everything it starts. */
+/** A program and its descendants. */
 export interface RunningProcess {
   readonly pid: number;
   readonly stdout: OutputPipe;
   readonly stderr: OutputPipe;
-  /** stdin, or the requests' side of the channel. */
+  /** stdin, or the request side of the channel. */
   readonly input: Writable;
-  /** The answers' side of the channel. */
+  /** The answer side of the channel. */
   readonly answers: Readable | undefined;
-  /** Resolves when the program itself has ended; what it started may live on. */
+  /** Resolves when the program has exited; its descendants may still run. */
   readonly exited: Promise<ProcessExit>;
-  /** Resolves when nothing of it is left. */
+  /** Resolves when all of its processes have exited. */
   readonly gone: Promise<void>;
-  /** To all of them. */
+  /** Sends a signal to all of them. */
   signal(name: NodeJS.Signals): void;
-  /** Ends all of them, for good. */
+  /** Kills all of them. */
   end(): Promise<void>;
-  /** What it started and what still runs. */
+  /** Its descendants that still run. */
   descendants(): ProcessInfo[];
-  /** The caller has all it wants of it. What it left running lives on. */
+  /** Stops following it. Its descendants keep running. */
   release(): void;
 }
 

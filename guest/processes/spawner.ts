@@ -5,21 +5,21 @@ import { isRecord, readLines } from "./line-reader.ts";
 import type { Launcher, LaunchOptions, RunningProcess } from "./running-process.ts";
 import { Supervisor } from "./supervisor.ts";
 
-/** Supervisors that are ready before anybody asks: forking one takes longer than starting a shell in it. */
+/** Number of supervisors that are forked in advance: forking takes longer than starting a shell. */
 const SPARE_SUPERVISORS = 2;
 const LAUNCH_ATTEMPTS = 3;
 const ANNOUNCEMENT_BYTES_MAX = 65_536;
 
 interface SpawnerOptions {
-  /** Path of a Python interpreter; may be a version manager's shim. */
+  /** Path of a Python interpreter, possibly a version manager's shim. */
   readonly python: string;
   readonly env: Readonly<Record<string, string>>;
-  /** What a program that is not Node may allocate; absent: as much as the guest. */
+  /** What a program other than Node may allocate; absent: as much as the guest. */
   readonly dataBytes: number | undefined;
   readonly onDiagnostic: (text: string) => void;
 }
 
-/** Starts programs through the fork server in `python/spawner.py`, and starts that anew when it is killed. */
+/** Starts programs through the fork server in `python/spawner.py`, and restarts that when it is killed. */
 export class Spawner implements Launcher {
   readonly #options: SpawnerOptions;
   readonly #interpreter = deferred<string>();
@@ -35,7 +35,7 @@ export class Spawner implements Launcher {
     this.#startServer();
   }
 
-  /** The interpreter itself, where `python` is a shim; rejects when it cannot run. */
+  /** The interpreter itself, when `python` is a shim; rejects when it cannot run. */
   get interpreter(): Promise<string> {
     return this.#interpreter.promise;
   }
@@ -47,7 +47,7 @@ export class Spawner implements Launcher {
         return await supervisor.launch(options);
       } catch (error) {
         supervisor.discard();
-        // One that was killed while it waited proves nothing about the next; a program that cannot start does.
+        // A supervisor that was killed while it waited is replaced; a program that cannot start is an error.
         if (attempt === LAUNCH_ATTEMPTS || hasReason(error)) throw error;
       }
     }
@@ -84,7 +84,7 @@ export class Spawner implements Launcher {
     const script = join(import.meta.dirname, "spawner.py");
     const { python, dataBytes } = this.#options;
     const limits = dataBytes === undefined ? [] : [String(dataBytes)];
-    // No user site and no environment of the caller's: what runs here decides about everybody's processes.
+    // No user site and no environment of the caller: this process controls the processes of all calls.
     const server = spawn(python, ["-E", "-s", script, ...limits], {
       cwd: "/",
       env: { PATH: this.#options.env["PATH"], HOME: this.#options.env["HOME"] },
@@ -106,7 +106,7 @@ export class Spawner implements Launcher {
     if (this.#isClosed || this.#server !== exit.server) return;
     this.#server = undefined;
     this.#options.onDiagnostic(`the process spawner ended (${exit.signal ?? `exit code ${exit.code}`})`);
-    // It is killed, and then a new one helps; or Python cannot run it at all.
+    // It was killed, and a new one works; or Python cannot run it at all.
     if (exit.signal !== null) return this.#startServer();
     const error = new Error(`${this.#options.python} cannot run the process spawner (exit code ${exit.code})`);
     this.#interpreter.reject(error);
@@ -131,7 +131,7 @@ export class Spawner implements Launcher {
     try {
       supervisor = new Supervisor({ pid, remoteFds: fds, onIdle: (idle) => this.#offer(idle) });
     } catch {
-      // It was killed between its announcement and now; order another.
+      // It was killed after it was announced: request another.
       return this.#orderSupervisors();
     }
     this.#offer(supervisor);
@@ -145,7 +145,7 @@ export class Spawner implements Launcher {
   }
 }
 
-/** A supervisor that could not start the program says why, with the system's code. */
+/** The error of a supervisor that could not start the program, with the system's code. */
 function hasReason(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code !== undefined;
 }

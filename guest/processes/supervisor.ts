@@ -8,7 +8,7 @@ import { isRecord, readLines } from "./line-reader.ts";
 import { descendantPids, describeProcesses, newestPid } from "./descendants.ts";
 import type { LaunchOptions, ProcessExit, RunningProcess, OutputPipe } from "./running-process.ts";
 
-/** How long a supervisor may take to end everything before it is ended itself, which leaves the rest to the spawner. */
+/** How long a supervisor may take to end its processes. Then it is killed, and the spawner ends the rest. */
 const END_DEADLINE_MS = 5_000;
 const START_DEADLINE_MS = 10_000;
 const WAKE_MS = 250;
@@ -17,15 +17,15 @@ const EVENT_BYTES_MAX = 65_536;
 const READ = constants.O_RDONLY | constants.O_NONBLOCK;
 const WRITE = constants.O_WRONLY | constants.O_NONBLOCK;
 const DIRECTIONS = [WRITE, READ, WRITE, READ, READ, READ];
-/** What is read into it is copied at once, so that one serves all. */
+/** Shared by all reads: the data is copied at once. */
 const CHUNK = Buffer.allocUnsafeSlow(65_536);
 
-/** One program from its start to the end of everything it started. */
+/** One program from its start to the end of its descendants. */
 class Run {
   readonly started = deferred<number>();
   readonly exited = deferred<ProcessExit>();
   readonly gone = deferred();
-  /** The supervisor can take another program: this one left nothing behind. */
+  /** Whether the supervisor can be used again: the program has left no process. */
   isClean = false;
 
   constructor() {
@@ -33,7 +33,7 @@ class Run {
   }
 }
 
-/** The guest's side of one supervisor (see `python/spawner.py`): a process that starts programs, one at a time. */
+/** The guest's side of one supervisor (see `python/spawner.py`): a process that runs one program at a time. */
 export class Supervisor {
   readonly #pid: number;
   readonly #fds: readonly number[];
@@ -43,15 +43,15 @@ export class Supervisor {
   readonly #stderr: PipeReader;
   readonly #unopenedFds: Set<number>;
   #run = new Run();
-  /** The newest process there was when the program had none below it: as long as there is no newer one, it has none. */
+  /** The newest process id when the program had no descendants: without a newer process it still has none. */
   #childlessAt: number | undefined;
   #isGone = false;
 
-  /** Opens the guest's ends of the supervisor's pipes, in the order in which it announces them. */
+  /** Opens the guest's ends of the supervisor's pipes, in the order of their announcement. */
   constructor(options: {
     readonly pid: number;
     readonly remoteFds: readonly number[];
-    /** It can be used again. */
+    /** Called when it can be used again. */
     readonly onIdle: (supervisor: Supervisor) => void;
   }) {
     this.#pid = options.pid;
@@ -101,7 +101,7 @@ export class Supervisor {
     };
   }
 
-  /** A program can stop its supervisor before that says that the program has started. */
+  /** A program can stop its supervisor before the supervisor reports the start. */
   async #started(run: Run): Promise<number> {
     const deadline = setTimeout(
       () => run.started.reject(new Error("the supervisor does not answer")),
@@ -116,13 +116,13 @@ export class Supervisor {
     }
   }
 
-  /** Ends a supervisor that runs nothing. */
+  /** Ends an idle supervisor. */
   discard(): void {
     sendQuietly(this.#pid, "SIGKILL");
     this.#control.destroy();
   }
 
-  /** The two pipes of the channel serve one program only: the next one must not see what is left in them. */
+  /** The channel's two pipes serve one program only: the next one must not read the rest of their data. */
   #openChannel(stdin: LaunchOptions["stdin"]): { input: Writable; answers: Readable | undefined } {
     const [, , inputFd = -1, , , answersFd = -1] = this.#fds;
     if (stdin === "empty") return { input: new PassThrough(), answers: undefined };
@@ -145,7 +145,7 @@ export class Supervisor {
   }
 
   #descendants(mainPid: number): ProcessInfo[] {
-    // Read first: what starts during the search shows as new the next time.
+    // Read before the search: a process that starts during the search is newer the next time.
     const newest = newestPid();
     if (newest !== undefined && newest === this.#childlessAt) return [];
     const found = descendantPids(this.#pid).filter((pid) => pid !== mainPid);
@@ -155,16 +155,16 @@ export class Supervisor {
 
   async #end(run: Run): Promise<void> {
     if (this.#isGone || run.isClean) return;
-    // The program can have stopped its own supervisor.
+    // The program may have stopped its own supervisor.
     sendQuietly(this.#pid, "SIGCONT");
     this.#tell({ end: true });
     if (await isDoneWithin(run.gone.promise, END_DEADLINE_MS)) return;
-    // It does not answer: once it is gone, the spawner inherits what is left and ends it.
+    // It does not answer. When it is killed, the spawner inherits its processes and ends them.
     sendQuietly(this.#pid, "SIGKILL");
     await isDoneWithin(run.gone.promise, END_DEADLINE_MS);
   }
 
-  /** A supervisor that is clean may run somebody else's program by now. */
+  /** A reusable supervisor may already run another program. */
   #signal(run: Run, name: NodeJS.Signals): void {
     if (!run.isClean) this.#tell({ signal: osConstants.signals[name] });
   }
@@ -220,11 +220,11 @@ function sendQuietly(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It is gone already.
+    // It has exited.
   }
 }
 
-/** The reading end of a pipe. Nothing is read before somebody listens. */
+/** The reading end of a pipe. It is not read before it has a listener. */
 class PipeReader implements OutputPipe {
   readonly #fd: number;
   #socket: Socket | undefined;
@@ -252,7 +252,7 @@ class PipeReader implements OutputPipe {
     this.#socket = socket;
   }
 
-  /** Reads beside the event loop: the program's last bytes are in the pipe before the news that it ended is here. */
+  /** Reads synchronously: the last bytes of the program are in the pipe before the report of its exit arrives. */
   drain(): void {
     while (this.#socket?.destroyed === false) {
       const byteCount = this.#read(CHUNK);
@@ -261,7 +261,7 @@ class PipeReader implements OutputPipe {
     }
   }
 
-  /** One that is in use closes itself at its end. */
+  /** A pipe in use closes itself at its end. */
   closeIfUnused(): void {
     if (this.#socket !== undefined || this.#isClosed) return;
     this.#isClosed = true;
@@ -269,13 +269,13 @@ class PipeReader implements OutputPipe {
   }
 
   #read(chunk: Buffer): number {
-    // Most reads find nothing, and Node says that with an error: without a stack it costs a tenth.
+    // Most reads find no data, which Node reports as an error: without a stack trace that is ten times cheaper.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     try {
       return readSync(this.#fd, chunk, 0, chunk.length, null);
     } catch {
-      // EAGAIN: nothing more for now.
+      // EAGAIN: there is no data.
       return 0;
     } finally {
       Error.stackTraceLimit = stackTraceLimit;

@@ -12,14 +12,14 @@ const GONE_POLL_MS = 50;
 const END_ROUNDS = 200;
 
 /**
- * Starts programs where no Python is at hand to make subreapers. What they start is found by a mark in its environment,
- * so a process that clears its environment can get away here.
+ * Starts programs when there is no Python for subreapers. Descendants are found by a marker in their environment, so a process
+ * that clears its environment is not found.
  */
 export class UnsupervisedLauncher implements Launcher {
   readonly #markers = new Set<string>();
   readonly #dataBytes: number | undefined;
 
-  /** What a program that is not Node may allocate; absent: as much as the guest. */
+  /** What a program other than Node may allocate; absent: as much as the guest. */
   constructor(dataBytes?: number) {
     this.#dataBytes = dataBytes;
   }
@@ -116,7 +116,7 @@ function signalAll(marker: string, signal: NodeJS.Signals): void {
     try {
       process.kill(pid, signal);
     } catch {
-      // It ended by itself meanwhile.
+      // It has exited.
     }
   }
 }

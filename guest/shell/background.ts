@@ -10,7 +10,7 @@ const FINISHED_KEPT_MAX = 64;
 const KILL_WAIT_MS = 2_000;
 const KILL_OUTPUT_CHARS = 20_000;
 
-/** One program in the background, with the latest of its output. */
+/** A program in the background, with its latest output. */
 class BackgroundProcess {
   readonly file: OutputFile;
   readonly #process: RunningProcess;
@@ -30,7 +30,7 @@ class BackgroundProcess {
       await Promise.all([child.stdout.drain(), child.stderr.drain()]);
       this.#exit = exit;
       this.#announce();
-      // What it left running may still have something to say.
+      // Its descendants may still write output.
       void child.gone.then(() => child.release());
     });
     void child.gone.then(() => this.file.close());
@@ -125,7 +125,7 @@ export class BackgroundProcesses {
   }
 }
 
-/** The latest part of an endless text, addressed by how many characters came before. */
+/** The latest part of an unbounded text, addressed by the number of characters before it. */
 export class OutputRing {
   readonly #maxChars: number;
   #pieces: string[] = [];
@@ -155,7 +155,7 @@ export class OutputRing {
     const firstKept = this.#totalChars - this.#keptChars;
     const from = Math.min(Math.max(cursor, firstKept), this.#totalChars);
     const text = this.#pieces.join("").slice(from - firstKept, from - firstKept + maxChars);
-    // Half of a surrogate pair waits for its other half.
+    // Half of a surrogate pair waits for the other half.
     const whole = text.length > 1 && /[\uD800-\uDBFF]$/u.test(text) ? text.slice(0, -1) : text;
     return { text: whole, cursor: from + whole.length, skippedChars: Math.max(0, from - cursor) };
   }

@@ -13,11 +13,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findProgram } from "../find-program.ts";
 
-/** `>(…)` and the like end a moment after the shell; what lives longer was left on purpose. */
+/** Processes such as `>(…)` end a moment after the shell; later ones count as left running. */
 const LINGER_MS = 30;
-/** On a busy machine a moment is longer: what waits for a processor has not had its own yet. */
+/** Longer on a busy machine, for processes that wait for the CPU. */
 const LINGER_ROUNDS = 10;
-/** The kernel takes no longer argument (128 KiB with its end). */
+/** The longest argument of the kernel (128 KiB with its terminator). */
 const ARGUMENT_BYTES_MAX = 131_000;
 
 export interface ShellOptions {
@@ -107,11 +107,11 @@ async function linger(child: RunningProcess): Promise<void> {
 
 interface ShellCommand {
   readonly argv: [string, ...string[]];
-  /** When the shell needs nothing of it any more. */
+  /** Called when the shell needs the files no more. */
   dispose(): void;
 }
 
-/** How a shell is started for `command`. */
+/** The command line of a shell for `command`. */
 function toShellCommand(command: string, searchPath: string | undefined): ShellCommand {
   if (command.includes("\0")) throw new BadParams("command must not hold a NUL character");
   const shell = findProgram("bash", searchPath) ?? "/bin/sh";

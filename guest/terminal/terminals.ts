@@ -7,7 +7,7 @@ import type { Workspace } from "../paths.ts";
 import type { Launcher, RunningProcess } from "../processes/running-process.ts";
 
 const BATCH_MS = 20;
-/** Of a flood only the end of each batch is worth showing. */
+/** Of a flood only the end of each batch is sent. */
 const BATCH_CHARS_MAX = 65_536;
 
 interface TerminalOptions {
@@ -18,7 +18,7 @@ interface TerminalOptions {
   readonly resolvePython: (found: string) => Promise<string>;
 }
 
-/** Shells on terminals, for people. */
+/** Shells on terminals, for operators. */
 export class Terminals {
   readonly #options: TerminalOptions;
   readonly #open = new Map<string, RunningProcess>();
@@ -27,7 +27,7 @@ export class Terminals {
     this.#options = options;
   }
 
-  /** Runs until the shell ends, or until it is no longer wanted. */
+  /** Runs until the shell ends or the signal aborts. */
   async run(
     { callId, cols, rows }: GuestParams["terminal.run"],
     signal: AbortSignal,
@@ -90,7 +90,7 @@ export class Terminals {
   }
 }
 
-/** What a terminal shows, a few pieces at a time. */
+/** The output of a terminal, in batches. */
 class TerminalOutput {
   readonly #callId: string;
   readonly #send: SendOutput;

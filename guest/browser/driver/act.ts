@@ -14,7 +14,7 @@ interface ActOptions {
   readonly signal: AbortSignal;
 }
 
-/** Finds an element, does something with it, and waits for what that set off. `use` may say what it was when it was used. */
+/** Finds an element, acts on it, and waits for the effects. `use` may return the description of the element at that time. */
 async function act(
   session: BrowserSession,
   { selector, timeoutMs, signal }: ActOptions,
@@ -52,7 +52,7 @@ export async function click(
   }
 }
 
-/** The area of a picture has no box, so no pointer finds it: it is clicked as a keyboard would. Says whether it is one. */
+/** An area of an image map has no box, so a pointer cannot reach it: it is clicked by script. Returns whether it is an area. */
 async function clickArea(locator: Located["locator"], options: object): Promise<boolean> {
   return await locator.evaluate(
     (element: { readonly localName: string; click(): void }) => {
@@ -105,7 +105,7 @@ export async function upload(
   const paths = params.paths.map((path) => {
     const { workspace } = session;
     const absolute = workspace.resolve(path);
-    // Says what is wrong with it in the words of the file tools.
+    // Reports a bad path with the error of the file tools.
     closeSync(workspace.openFile(path).fd);
     return absolute;
   });
@@ -151,7 +151,7 @@ interface Patience {
   readonly signal: AbortSignal;
 }
 
-/** How fields that do not take every text want it. */
+/** Hints for fields that accept only certain texts. */
 const FORMATS: Readonly<Record<string, string>> = {
   color: "#ff8800",
   date: "2026-03-28",
@@ -163,7 +163,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   week: "2026-W13",
 };
 
-/** In place of what is in the field. */
+/** Replaces the content of a field. */
 async function fill({ locator }: Located, text: string, patience: Patience): Promise<void> {
   const value = text.trim();
   const taken = await locator.evaluate(tryOut, { value, types: Object.keys(FORMATS) }, patience);
@@ -174,17 +174,17 @@ async function fill({ locator }: Located, text: string, patience: Patience): Pro
   await locator.fill(text, patience);
 }
 
-/** After all that is in the field. */
+/** Appends to the content of a field. */
 async function append(located: Located, text: string, patience: Patience): Promise<void> {
   const { locator, page } = located;
-  // Some fields move the cursor when they are entered, and with it what is to be replaced.
+  // Some fields move the cursor when they get the focus.
   await locator.focus(patience);
   const before = await locator.inputValue(patience).catch((error: unknown) => {
     if (error instanceof Error && error.message.includes("Node is not an <input>")) return undefined;
     throw error;
   });
   if (before !== undefined) return await fill(located, before + text, patience);
-  // What is left is rich text, which would lose its form if it were filled anew.
+  // The rest is rich text, which would lose its format if it were filled.
   if (!(await locator.isEditable(patience))) {
     const hint = "choose another field, or do first what makes it editable";
     throw new Failure("element_disabled", "the field is read-only", hint);
@@ -194,7 +194,7 @@ async function append(located: Located, text: string, patience: Patience): Promi
   await page.keyboard.insertText(text);
 }
 
-/** What the page has for a field or its label, as far as it matters here. */
+/** The properties of a field or its label that are used here. */
 interface Field {
   readonly control?: Field | null;
   readonly type?: string;
@@ -207,7 +207,7 @@ interface Taken {
   readonly value: string;
 }
 
-/** Runs in the page. Browsers empty or correct a field in silence: a copy of it shows that while the field keeps what it has. */
+/** Runs in the page. Browsers silently empty or correct the value of a field: a copy of the field shows that without changing it. */
 function tryOut(node: Field, { value, types }: { value: string; types: string[] }): Taken | undefined {
   const field = node.control ?? node;
   const { type } = field;

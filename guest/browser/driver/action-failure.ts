@@ -11,7 +11,7 @@ interface ActionFacts {
   readonly timeoutMs: number;
 }
 
-/** Why nothing could be done with an element, in words and with what to do next. */
+/** Why an action on an element failed, with a hint. */
 export function explainAction(error: unknown, { selector, timeoutMs }: ActionFacts): unknown {
   if (error instanceof Failure || !(error instanceof Error)) return error;
   const { message } = error;
@@ -45,7 +45,7 @@ export function explainAction(error: unknown, { selector, timeoutMs }: ActionFac
   return timedOut(message, named, timeoutMs);
 }
 
-/** Playwright says in its log what it waited for; the last of it is what was in the way. */
+/** Playwright logs what it waited for; the last entry names the obstacle. */
 function timedOut(log: string, named: string, timeoutMs: number): Failure {
   const seconds = timeoutMs / 1000;
   if (!log.includes("locator resolved to"))

@@ -8,7 +8,7 @@ import type { Browser, CDPSession } from "playwright-core";
 const SCHEMES = new Set(["http:", "https:", "about:", "data:", "blob:", "chrome-error:"]);
 const HINT = "use http:// or https://, or file:// with a path in the workspace";
 
-/** What a caller writes as an address, complete: `localhost:3000` is a server, and a path is a file of the workspace. */
+/** Completes an address of a caller: `localhost:3000` is a server, and a path is a file in the workspace. */
 export function toAddress(text: string, workspace: Workspace): string {
   const trimmed = text.trim();
   const hasScheme = /^[a-z][a-z0-9+.-]*:(?!\d)/i.test(trimmed);
@@ -31,7 +31,7 @@ function parse(text: string): URL | undefined {
   }
 }
 
-/** Files of the workspace alone, and none of the browser's own pages. */
+/** Only files in the workspace, and none of the browser's internal pages. */
 function assertAllowed(address: string, workspace: Workspace): void {
   if (address === "") return;
   const url = parse(address);
@@ -53,7 +53,7 @@ function toPath(url: URL): string {
   }
 }
 
-/** A page can lead elsewhere than where it was asked for: what it must not show is closed before anybody sees it. */
+/** A page may redirect: a page with a forbidden address is closed before its content is used. */
 export async function assertAllowedPage(session: BrowserSession, tab: Tab): Promise<void> {
   try {
     for (const frame of tab.page.frames()) assertAllowed(frame.url(), session.workspace);
@@ -73,7 +73,7 @@ interface FileGuardOptions {
   readonly onRefused: (reason: string) => void;
 }
 
-/** Files that pages ask for, as pictures, scripts, styles or frames, are refused outside the workspace before they are read. */
+/** Refuses requests of pages for files outside the workspace, such as pictures, scripts, styles or frames, before they are read. */
 export class FileGuard {
   readonly #options: FileGuardOptions;
   #watching: Promise<void> | undefined;
@@ -83,8 +83,8 @@ export class FileGuard {
   }
 
   /**
-   * To be called before a file is opened as a page. The browser lets no page of a server ask for files, so that until then
-   * there is nothing to watch, and no request waits for us.
+   * Must be called before a file is opened as a page. The browser lets no page of a server request files, so until then no
+   * request has to be intercepted.
    */
   async watch(): Promise<void> {
     this.#watching ??= this.#start();
@@ -92,7 +92,7 @@ export class FileGuard {
     await this.#watching;
   }
 
-  /** Of the browser as a whole: a tab or a frame of a page's own making is watched from its first request. */
+  /** For the whole browser: a tab or frame that a page makes is intercepted from its first request. */
   async #start(): Promise<void> {
     const cdp = await this.#options.browser.newBrowserCDPSession();
     cdp.on("Fetch.requestPaused", ({ requestId, request }) => void this.#answer(cdp, requestId, request.url));
@@ -103,7 +103,7 @@ export class FileGuard {
     const answering = this.#isAllowed(url)
       ? cdp.send("Fetch.continueRequest", { requestId })
       : cdp.send("Fetch.failRequest", { requestId, errorReason: "AccessDenied" });
-    // The page may be gone before it hears the answer.
+    // The page may be closed before the answer arrives.
     await answering.catch(() => {});
   }
 

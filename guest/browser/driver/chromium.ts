@@ -3,17 +3,17 @@ import { join } from "node:path";
 import type { Browser, BrowserContext } from "playwright-core";
 import { Failure } from "../../failure.ts";
 
-/** Everything that Chromium writes by itself is here: profile, caches, crash reports, downloads on their way. */
+/** All files that Chromium writes: profile, caches, crash reports, downloads in progress. */
 const BROWSER_FOLDER = "/tmp/.owlclaw-browser";
 
 const LAUNCH_TIMEOUT_MS = 60_000;
 const VIEWPORT = { width: 1280, height: 720 };
-/** Each renderer is a process of 50 MiB and more; the smallest sandbox has 1 GiB. */
+/** Each renderer is a process of 50 MiB or more; the smallest sandbox has 1 GiB. */
 const MAX_RENDERERS = 4;
 
 /**
- * The browser knows only the last such list, so that it repeats Playwright's. The last two are ours: pages of the browser's own
- * that nobody sees cost a process, and a new frame for each page of the same site costs a quarter of the time that it takes to open.
+ * The browser uses only the last such list, so this repeats Playwright's. The last two entries are added: hidden internal pages
+ * cost a process, and a new frame for each page of the same site costs a quarter of the time to open it.
  */
 const FEATURES_OFF = [
   "AvoidUnnecessaryBeforeUnloadCheckSync",
@@ -33,12 +33,12 @@ const FEATURES_OFF = [
   "RenderDocument",
 ];
 
-/** Playwright's again, and the network in the browser's own process: one process less to start, to feed and to ask. */
+/** Repeats Playwright's list, and runs the network service in the browser process, which saves a process. */
 const FEATURES_ON = ["CDPScreenshotNewSurface", "SkipListAccountsWithoutGaiaCookies", "NetworkServiceInProcess2"];
 
 export interface ChromiumOptions {
   readonly executable: string;
-  /** Port of the forwarder to the egress proxy on the sandbox's loopback; absent: there is no network. */
+  /** Port of the forwarder to the egress proxy on the loopback interface; absent: there is no network. */
   readonly proxyPort: number | undefined;
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -60,7 +60,7 @@ export async function startChromium(options: ChromiumOptions): Promise<RunningCh
     .launch({
       executablePath: options.executable,
       headless: true,
-      // The sandbox around it has no user namespaces left to give, and its isolation was proven at the server's start.
+      // Chromium's own sandbox needs user namespaces, which are not available inside. The server's probe has tested the isolation.
       chromiumSandbox: false,
       args: chromiumArguments(options.proxyPort),
       env: {
@@ -83,7 +83,7 @@ export async function startChromium(options: ChromiumOptions): Promise<RunningCh
   return { browser, context };
 }
 
-/** Playwright speaks to it over a pipe: there is no port that a page could find. */
+/** Playwright uses a pipe: there is no debugging port that a page could reach. */
 function chromiumArguments(proxyPort: number | undefined): string[] {
   return [
     "--disable-gpu",
@@ -99,8 +99,8 @@ function chromiumArguments(proxyPort: number | undefined): string[] {
 }
 
 /**
- * Servers of the sandbox itself are reached directly, also by the addresses that stand for all of its own; everything else, other
- * loopback and link-local addresses too, by the proxy.
+ * Servers inside the sandbox are reached directly, also by wildcard addresses; all other addresses, including other loopback and
+ * link-local ones, by the proxy.
  */
 function proxyArguments(port: number): string[] {
   const own = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0", "[::]"];

@@ -8,7 +8,7 @@ const FOLDER = "downloads";
 const NAMES_MAX = 1000;
 const NAME_CHARS_MAX = 120;
 
-/** Puts what pages let one download into the workspace. */
+/** Saves downloads of pages in the workspace. */
 export class Downloads {
   readonly #workspace: Workspace;
   readonly #note: (event: string) => void;
@@ -29,7 +29,7 @@ export class Downloads {
     this.#running.add(saving);
   }
 
-  /** Resolves when none is on its way. */
+  /** Resolves when no download is in progress. */
   async done(): Promise<void> {
     await Promise.all(this.#running);
   }
@@ -53,7 +53,7 @@ export class Downloads {
     }
   }
 
-  /** Nothing that is there already is replaced. */
+  /** Never replaces an existing file. */
   #copy(source: string, name: string): string {
     const extension = extname(name);
     const stem = name.slice(0, name.length - extension.length);
@@ -73,7 +73,7 @@ export class Downloads {
   }
 }
 
-/** The name comes from the page or its server. */
+/** The name is chosen by the page or its server. */
 function safeName(suggested: string): string {
   const plain = basename(suggested.replaceAll("\\", "/"))
     .replaceAll(/[\u0000-\u001f\u007f/]/g, "_")

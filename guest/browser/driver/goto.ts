@@ -18,7 +18,7 @@ export async function goto(
   const address = toAddress(url, session.workspace);
   if (address.startsWith("file:")) await session.files.watch();
   const tab = await session.tab();
-  tab.takeMishap();
+  tab.takeLoadFailure();
   try {
     return await withStatus(session, tab, await open(tab.page, address, { waitUntil, timeout: timeoutMs, signal }));
   } catch (error) {
@@ -27,24 +27,28 @@ export async function goto(
   }
 }
 
-interface Asked {
+interface RequestedPage {
   readonly tab: Tab;
   readonly address: string;
   readonly timeoutMs: number;
 }
 
-/** What failed may be another address than the one that was asked for, which led there. */
-async function explain(session: BrowserSession, error: unknown, { tab, address, timeoutMs }: Asked): Promise<unknown> {
+/** After a redirect the failed address may differ from the requested one. */
+async function explain(
+  session: BrowserSession,
+  error: unknown,
+  { tab, address, timeoutMs }: RequestedPage,
+): Promise<unknown> {
   await refuseSickPage(session, error);
-  // Some failures have no page of the browser's own.
+  // Some failures have no error page.
   await within(tab.failed(), ERROR_PAGE_MS).catch(() => {});
-  const failed = tab.takeMishap()?.request.url() ?? address;
+  const failed = tab.takeLoadFailure()?.request.url() ?? address;
   return await explainNavigation(error, { address: failed, timeoutMs, proxyPort: session.proxyPort });
 }
 
 type GotoOptions = Parameters<Page["goto"]>[1];
 
-/** The browser's own page about an address that failed comes late, and may get in the way of the next address. */
+/** The browser's error page appears late and may interrupt the next navigation. */
 async function open(page: Page, address: string, options: GotoOptions): Promise<Response | null> {
   const wasFailed = page.url().startsWith(ERROR_PAGE);
   try {
@@ -63,7 +67,7 @@ export async function goThroughHistory(
   signal: AbortSignal,
 ): Promise<GuestResult<"browser.goto">> {
   const tab = await session.tab();
-  tab.takeMishap();
+  tab.takeLoadFailure();
   const { page } = tab;
   const before = page.url();
   const options = { timeout: timeoutMs, signal, waitUntil: "load" } as const;
@@ -84,8 +88,8 @@ async function withStatus(
   tab: Tab,
   response: Response | null,
 ): Promise<GuestResult<"browser.goto">> {
-  // The answer itself tells it.
-  if (tab.mishap?.request === response?.request()) tab.takeMishap();
+  // The result already reports it.
+  if (tab.loadFailure?.request === response?.request()) tab.takeLoadFailure();
   const failure = explainProxyAnswer(response?.statusText() ?? "", session.proxyPort);
   if (failure !== undefined) throw failure;
   const page = await session.describe();

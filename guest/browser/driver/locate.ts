@@ -4,19 +4,19 @@ import type { Press, Sighting } from "../page-report.ts";
 import type { BrowserSession } from "./session.ts";
 
 const REF = /^\[?(?:ref_|ref=)?(\d+)\]?$|^\[?ref_(\w+)\]?$/;
-/** A page that was left for another says nothing more. */
+/** Time limit of the `unguard` command: a page that was left does not answer. */
 const UNGUARD_MS = 1000;
 
 export interface Located {
   readonly locator: Locator;
   readonly page: Page;
-  /** What it is, for showing. */
+  /** Its description. */
   readonly label: string;
-  /** Where it is known by a ref. */
+  /** Present when it was found by a ref. */
   readonly known?: { readonly frame: Frame; readonly ref: number };
 }
 
-/** Finds what a caller means: a ref of the last snapshot, or CSS on the page itself. What is another thing by now is refused. */
+/** Finds an element by a ref of the last snapshot or by CSS. An element that has changed since the snapshot is refused. */
 export async function locate(session: BrowserSession, selector: string): Promise<Located> {
   const page = await session.page();
   const trimmed = selector.trim();
@@ -32,7 +32,7 @@ export async function locate(session: BrowserSession, selector: string): Promise
   return { locator: frame.locator(`owl=ref:${ref}`), page, label: seen.label, known: { frame, ref } };
 }
 
-/** Presses an element unless it is another thing by then. Says what it was, where that is known. */
+/** Presses an element unless it has changed. Returns its description, if known. */
 export async function guarded(
   { known }: Located,
   selector: string,
@@ -79,7 +79,7 @@ function changedElement(selector: string, { was, is }: Sighting): Failure {
   );
 }
 
-/** Asks our own script in a frame, which runs in a world of its own: what it answers is not the page's word. */
+/** Sends a command to the driver's script in a frame. It runs in an isolated world: the page cannot forge its answers. */
 export async function askPage<T>(
   frame: Frame,
   command: string,

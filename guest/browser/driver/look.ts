@@ -15,7 +15,7 @@ const SCROLLS: Readonly<Record<GuestParams["browser.scroll"]["to"], string>> = {
   bottom: "scrollTo(0, document.documentElement?.scrollHeight ?? 0)",
 };
 const LOOK_EVERY_MS = 100;
-/** A frame that does not answer keeps nobody from looking at the others. */
+/** A frame that does not answer must not delay the others. */
 const FRAME_MS = 1000;
 
 export async function scroll(
@@ -57,7 +57,7 @@ export async function waitForText(
   return await session.describe();
 }
 
-/** In the page's own world, as a script of the page would. */
+/** Runs in the page's world, like a script of the page. */
 export async function evaluate(
   session: BrowserSession,
   { expression, maxChars }: GuestParams["browser.evaluate"],
@@ -128,7 +128,7 @@ interface TextWait {
   readonly signal: AbortSignal;
 }
 
-/** Until a text is shown in one of the frames that there are by then, or in none of them. */
+/** Waits until one of the page's frames shows a text, or none does. */
 async function waitInFrames(page: Page, { text, isGone, timeoutMs, signal }: TextWait): Promise<void> {
   const endMs = performance.now() + timeoutMs;
   for (;;) {
@@ -140,12 +140,12 @@ async function waitInFrames(page: Page, { text, isGone, timeoutMs, signal }: Tex
   }
 }
 
-/** `otherwise`: what is taken for true of a frame that does not answer. */
+/** `otherwise`: the result for a frame that does not answer. */
 async function isSeen(frame: Frame, text: string, otherwise: boolean): Promise<boolean> {
   try {
     return await within(shows(frame, text), FRAME_MS);
   } catch (error) {
-    // A frame that went away meanwhile shows nothing.
+    // A frame that was removed shows no text.
     return error instanceof DeadlineError && otherwise;
   }
 }

@@ -18,7 +18,7 @@ import type { ChromiumOptions } from "./chromium.ts";
 const REQUESTS_FD = 3;
 const ANSWERS_FD = 4;
 const LINE_BYTES_MAX = 16 * 1024 * 1024;
-/** Playwright ends things by itself at their time, a moment later on a machine that does much else, and says more; this is for what it does not. */
+/** Playwright's own time-outs have better messages and may be late on a busy machine; this is for requests without one. */
 const MARGIN_MS = 2500;
 const TOO_LATE = new Failure(
   "timeout",
@@ -61,7 +61,7 @@ const workspace = new Workspace(settings);
 const running = new Map<number, AbortController>();
 let session: Promise<BrowserSession> | undefined;
 
-/** The guest starts another driver at the next call, and says so. */
+/** The guest starts another driver at the next call and reports the restart. */
 function onGone(): void {
   process.exit(1);
 }
@@ -120,7 +120,7 @@ function say(message: object): void {
   answers.write(`${JSON.stringify(message)}\n`);
 }
 
-/** What the guest tells the driver by its environment. */
+/** The settings in the driver's environment variables. */
 interface DriverSettings extends ChromiumOptions {
   readonly workspacePath: string;
   readonly workspaceRealPath: string;
@@ -144,8 +144,8 @@ function readDriverSettings(): DriverSettings {
 
 const requests = new Socket({ fd: REQUESTS_FD, readable: true, writable: false });
 requests.on("close", () => process.exit(0));
-// The guest starts this process for a request that is on its way.
+// The guest starts this process for a request, so the browser is started before the request arrives.
 start().catch(() => {});
 readLines(requests, { onLine, maxLineBytes: LINE_BYTES_MAX });
-// Playwright rejects promises that nobody waits for any more when a page goes away in the middle of a call.
+// Playwright leaves rejected promises unhandled when a page is closed during a call.
 process.on("unhandledRejection", (error) => process.stderr.write(`browser: ${String(error)}\n`));

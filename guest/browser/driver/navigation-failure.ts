@@ -7,7 +7,7 @@ const START_SERVER =
   "start the server in this sandbox first (shell_exec with background: true), and wait until it listens";
 const NO_NETWORK =
   "there is no network in this sandbox: only servers started in it, such as http://localhost:3000, can be reached";
-/** The proxy said which host; only the operator can open it. */
+/** The proxy names the host; only the operator can allow it. */
 const ASK_FOR_HOST = "only the hosts in network.allow can be reached: ask the operator to add it";
 const TRY_LATER = "check its name and port, or try again later";
 const NOT_FOUND =
@@ -76,7 +76,7 @@ const BY_CODE: ReadonlyArray<readonly [pattern: RegExp, explanation: Explanation
   ],
 ];
 
-/** What the browser said about a page that did not come, in words and with what to do next. */
+/** The browser's error for a page that did not load, as a message with a hint. */
 export async function explainNavigation(error: unknown, facts: NavigationFacts): Promise<unknown> {
   if (error instanceof Failure || !(error instanceof Error)) return error;
   const { address, proxyPort } = facts;
@@ -89,7 +89,7 @@ export async function explainNavigation(error: unknown, facts: NavigationFacts):
   return new Failure(kind, `${address.slice(0, 300)}: ${reason}`, hint);
 }
 
-/** The proxy's own answers look like a server's; they say who refused, or what was in the way of a host that is allowed. */
+/** Answers of the proxy look like answers of a server; they name the refused host, or the failure for an allowed one. */
 export function explainProxyAnswer(phrase: string, proxyPort: number | undefined): Failure | undefined {
   if (proxyPort === undefined) return undefined;
   if (phrase.startsWith("egress refused")) return new Failure("refused_by_policy", phrase, ASK_FOR_HOST);
@@ -120,7 +120,7 @@ function explanationOf({ name, message }: Error, { timeoutMs, proxyPort }: Navig
   return [kind, code === undefined ? reason : `${reason} (${code})`, hint];
 }
 
-/** The browser does not show why there is no tunnel; the proxy says it to whoever asks. */
+/** The browser does not report why a tunnel was refused; this asks the proxy again. */
 async function askProxy(address: string, port: number | undefined): Promise<Failure> {
   const { hostname, port: given, protocol } = new URL(address);
   const target = `${hostname}:${given === "" ? (protocol === "https:" ? 443 : 80) : given}`;
@@ -145,34 +145,37 @@ async function askProxy(address: string, port: number | undefined): Promise<Fail
   }
 }
 
-/** A page that was asked for and did not come, or came as an answer about an error. */
-export interface Mishap {
+/** A page that did not load, or loaded with an error status. */
+export interface LoadFailure {
   readonly request: Request;
   readonly answer?: { readonly status: number; readonly phrase: string };
 }
 
-/** What was broken off, by a download or by the next page, did not go wrong. */
-export function mishapOfRequest(request: Request): Mishap | undefined {
+/** A navigation that was aborted by a download or by the next page is no failure. */
+export function failureOfRequest(request: Request): LoadFailure | undefined {
   return request.failure()?.errorText.includes("ERR_ABORTED") === true ? undefined : { request };
 }
 
-export function mishapOfResponse(response: Response): Mishap | undefined {
+export function failureOfResponse(response: Response): LoadFailure | undefined {
   const status = response.status();
   return status < 400 ? undefined : { request: response.request(), answer: { status, phrase: response.statusText() } };
 }
 
-/** The frame that asks for a page of its own; absent for other requests, and before its tab is known. */
+/** The frame that a request navigates; absent for other requests, and before its tab is known. */
 export function navigatingFrame(request: Request): Frame | undefined {
   try {
     return request.isNavigationRequest() ? request.frame() : undefined;
   } catch {
-    // A request of a page that is not there yet, or of a worker, has no frame.
+    // A request of a page that is not loaded yet, or of a worker, has no frame.
     return undefined;
   }
 }
 
-/** In a sentence, with what to do next. */
-export async function describeMishap({ request, answer }: Mishap, proxyPort: number | undefined): Promise<string> {
+/** As a sentence with a hint. */
+export async function describeLoadFailure(
+  { request, answer }: LoadFailure,
+  proxyPort: number | undefined,
+): Promise<string> {
   const address = request.url().slice(0, 300);
   const failure =
     answer === undefined

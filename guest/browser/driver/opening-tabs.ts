@@ -1,10 +1,10 @@
 import type { BrowserContext, Page } from "playwright-core";
-import { type Mishap, mishapOfRequest, mishapOfResponse, navigatingFrame } from "./navigation-failure.ts";
+import { type LoadFailure, failureOfRequest, failureOfResponse, navigatingFrame } from "./navigation-failure.ts";
 
-/** Tabs that pages open: one is known only when its first page has come or failed, and until then by its requests alone. */
+/** Tabs that pages open. A tab is known only when its first page has loaded or failed; before, only its requests are known. */
 export class OpeningTabs {
   #isOpening = false;
-  #mishaps: Mishap[] = [];
+  #loadFailures: LoadFailure[] = [];
   #onOpened: () => void = () => {};
 
   constructor(context: BrowserContext) {
@@ -12,18 +12,18 @@ export class OpeningTabs {
       if (request.isNavigationRequest() && navigatingFrame(request) === undefined) this.#isOpening = true;
     });
     context.on("requestfailed", (request) => {
-      const mishap = mishapOfRequest(request);
-      if (mishap !== undefined) this.#keep(mishap);
-      // A download needs no tab.
+      const loadFailure = failureOfRequest(request);
+      if (loadFailure !== undefined) this.#keep(loadFailure);
+      // A download opens no tab.
       else if (request.isNavigationRequest() && navigatingFrame(request) === undefined) this.#end();
     });
     context.on("response", (response) => {
-      const mishap = mishapOfResponse(response);
-      if (mishap !== undefined) this.#keep(mishap);
+      const loadFailure = failureOfResponse(response);
+      if (loadFailure !== undefined) this.#keep(loadFailure);
     });
   }
 
-  /** Resolves when a tab that was on its way is known. */
+  /** Resolves when a tab that was opening is known. */
   async opened(): Promise<void> {
     if (!this.#isOpening) return;
     await new Promise<void>((resolve) => {
@@ -31,21 +31,21 @@ export class OpeningTabs {
     });
   }
 
-  /** The tab is known now: what went wrong with its first page. */
-  take(page: Page): Mishap | undefined {
-    const mishap = this.#mishaps.find(({ request }) => navigatingFrame(request) === page.mainFrame());
+  /** The tab is known: returns the failure of its first page. */
+  take(page: Page): LoadFailure | undefined {
+    const loadFailure = this.#loadFailures.find(({ request }) => navigatingFrame(request) === page.mainFrame());
     this.#end();
-    return mishap;
+    return loadFailure;
   }
 
-  #keep(mishap: Mishap): void {
-    const { request } = mishap;
-    if (request.isNavigationRequest() && navigatingFrame(request) === undefined) this.#mishaps.push(mishap);
+  #keep(loadFailure: LoadFailure): void {
+    const { request } = loadFailure;
+    if (request.isNavigationRequest() && navigatingFrame(request) === undefined) this.#loadFailures.push(loadFailure);
   }
 
   #end(): void {
     this.#isOpening = false;
-    this.#mishaps = [];
+    this.#loadFailures = [];
     this.#onOpened();
   }
 }

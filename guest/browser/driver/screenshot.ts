@@ -10,9 +10,9 @@ import { locate } from "./locate.ts";
 import { refuseSickPage } from "./within.ts";
 import type { BrowserSession } from "./session.ts";
 
-/** No texture of the browser is longer. */
+/** The longest texture of the browser. */
 const SIDE_MAX_PX = 16_000;
-/** Of a picture that goes to a model; beyond it a JPEG says the same in less. */
+/** The maximum of a PNG for a model; a larger picture is sent as JPEG. */
 const PICTURE_BYTES_MAX = 1_500_000;
 const JPEG_QUALITY = 80;
 
@@ -49,7 +49,7 @@ export async function takeScreenshot(
   }
 }
 
-/** What is to be seen, in the page's own pixels. */
+/** The visible area in pixels of the page. */
 async function areaOf(
   session: BrowserSession,
   page: Page,
@@ -59,7 +59,7 @@ async function areaOf(
   if (selector !== undefined) return await elementArea(session, selector, { timeoutMs, signal });
   const viewport = page.viewportSize() ?? { width: 1280, height: 720 };
   const seen = await page.evaluate(
-    // A page that has just begun has no element yet.
+    // A page that has just begun to load may have no element.
     "({ x: scrollX, y: scrollY, width: document.documentElement?.scrollWidth ?? 0, height: document.documentElement?.scrollHeight ?? 0 })",
   );
   const { x, y, width, height } = toArea(seen);
@@ -98,7 +98,7 @@ async function elementArea(
   }
 }
 
-/** The page answered; it may say anything. */
+/** Validates the answer of the page. */
 function toArea(value: unknown): Area {
   const read = (name: string): number => {
     const found: unknown = typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
@@ -122,7 +122,7 @@ async function capture(cdp: CDPSession, area: Area, { scale, format }: CaptureOp
   return Buffer.from(data, "base64");
 }
 
-/** What a model gets: no larger than it can look at. */
+/** The picture for a model, at most as large as requested. */
 async function pictureOf(
   cdp: CDPSession,
   area: Area,

@@ -4,7 +4,7 @@ import type { Workspace } from "../../paths.ts";
 import { assertAllowedPage, FileGuard } from "./allowed-addresses.ts";
 import { startChromium, type ChromiumOptions } from "./chromium.ts";
 import { Downloads } from "./downloads.ts";
-import { describeMishap } from "./navigation-failure.ts";
+import { describeLoadFailure } from "./navigation-failure.ts";
 import { OpeningTabs } from "./opening-tabs.ts";
 import { SnapshotPages } from "./snapshot-pages.ts";
 import { Tab } from "./tab.ts";
@@ -15,19 +15,19 @@ const EVENTS_MAX = 50;
 const TITLE_TIMEOUT_MS = 5000;
 const CLOSE_TIMEOUT_MS = 2000;
 const TEXT_MAX = 300;
-/** An address, what went wrong with it, and what to do. */
+/** An address, its failure and a hint. */
 const EVENT_MAX = 1000;
-/** A browser that is used for days must not remember every element that it has ever seen. */
+/** Limits the refs of a browser that is used for days. */
 const REFS_MAX = 50_000;
 
 interface SessionOptions {
   readonly chromium: ChromiumOptions;
   readonly workspace: Workspace;
-  /** The browser is gone, and with it everything here. */
+  /** The browser has exited. */
   readonly onGone: () => void;
 }
 
-/** One running browser: its tabs, and what happened in them since somebody last asked. */
+/** One running browser: its tabs, and what happened in them since the last answer. */
 export class BrowserSession {
   readonly workspace: Workspace;
   readonly proxyPort: number | undefined;
@@ -38,16 +38,16 @@ export class BrowserSession {
   readonly openingTabs: OpeningTabs;
   readonly #context: BrowserContext;
   readonly #tabs: Tab[] = [];
-  /** Tabs that were current, the current one last: when it closes, the one before is current again. */
+  /** Tabs in the order in which they were current: when the current one closes, the one before becomes current. */
   #chosen: Tab[] = [];
-  /** The tab in which the agent does something now that may open another. */
+  /** The tab with an action of the agent in progress, which may open another tab. */
   #acting: Tab | undefined;
   #isOpening = false;
   readonly #openers = new WeakMap<Page, Tab>();
   #lastTab = 0;
   #lastPicture = 0;
   #events: string[] = [];
-  /** How questions of pages are answered while a call says so. */
+  /** How dialogs are answered while a call sets it. */
   acceptsDialogs = false;
 
   private constructor(options: SessionOptions, browser: Browser, context: BrowserContext) {
@@ -75,7 +75,7 @@ export class BrowserSession {
     return this.#tabs;
   }
 
-  /** The tab that calls are about; there is always one. */
+  /** The current tab; there is always one. */
   async tab(): Promise<Tab> {
     const current = this.#current;
     if (current !== undefined && !current.isCrashed && !current.page.isClosed()) return current;
@@ -102,7 +102,7 @@ export class BrowserSession {
     }
   }
 
-  /** The first tab that the current page opens meanwhile is opened by the agent, and becomes the current one. */
+  /** The first tab that the current page opens during the action becomes the current one. */
   async acting<T>(work: () => Promise<T>): Promise<T> {
     this.#acting = await this.tab();
     try {
@@ -125,7 +125,7 @@ export class BrowserSession {
     this.#chosen = [...this.#chosen.filter((other) => other !== tab), tab];
   }
 
-  /** Ends a tab, also one that does not answer any more. */
+  /** Closes a tab, also one that does not answer. */
   async close(tab: Tab): Promise<void> {
     this.#forget(tab);
     await within(tab.page.close(), CLOSE_TIMEOUT_MS).catch(() => {});
@@ -135,12 +135,12 @@ export class BrowserSession {
     if (this.#events.length < EVENTS_MAX) this.#events.push(event.replaceAll(/\s+/g, " ").slice(0, EVENT_MAX));
   }
 
-  /** What every answer says. Nothing is said of a page that shows what it must not. */
+  /** The part of every answer. It contains nothing of a page with a forbidden address. */
   async describe(): Promise<BrowserPage> {
     const tab = await this.tab();
     await assertAllowedPage(this, tab);
-    const mishap = tab.takeMishap();
-    if (mishap !== undefined) this.note(await describeMishap(mishap, this.proxyPort));
+    const loadFailure = tab.takeLoadFailure();
+    if (loadFailure !== undefined) this.note(await describeLoadFailure(loadFailure, this.proxyPort));
     const tabs = this.#tabs.length > 1 ? await Promise.all(this.#tabs.map((other) => this.#describeTab(other))) : [];
     const own = tabs.find(({ isCurrent }) => isCurrent) ?? (await this.#describeTab(tab));
     const events = this.#events;
@@ -155,8 +155,8 @@ export class BrowserSession {
   }
 
   /**
-   * A page may open tabs whenever it likes. Only one that the agent's own action opens becomes the current one: what the agent types
-   * next would otherwise go to a page that it does not know. Whose tab it is, is told right after that there is one.
+   * A page may open tabs at any time. Only a tab that an action of the agent opens becomes the current one: otherwise the agent's
+   * next input could go to a page that it does not know. The opener is known right after the tab exists.
    */
   #onPage(page: Page): void {
     const tab = this.#add(page);
@@ -164,7 +164,7 @@ export class BrowserSession {
     queueMicrotask(() => {
       const opener = this.#openers.get(page);
       const isOurs = opener === undefined ? isOpening : opener === acting && acting === this.#acting;
-      // One action opens one tab: what a page opens beside it, it opens by itself.
+      // One action opens one tab: further tabs were opened by the page.
       if (isOurs) this.#acting = undefined;
       this.#tellOpened(tab, isOurs);
     });
@@ -182,8 +182,8 @@ export class BrowserSession {
   #add(page: Page): Tab {
     this.#lastTab += 1;
     const tab = new Tab(this.#lastTab, page);
-    const mishap = this.openingTabs.take(page);
-    if (mishap !== undefined) tab.begin(mishap);
+    const loadFailure = this.openingTabs.take(page);
+    if (loadFailure !== undefined) tab.begin(loadFailure);
     this.#tabs.push(tab);
     page.on("popup", (popup) => this.#openers.set(popup, tab));
     page.on("dialog", (dialog) => void this.#answer(dialog));
@@ -193,7 +193,7 @@ export class BrowserSession {
     return tab;
   }
 
-  /** Popups go first: pages must not close the agent's tabs by opening others. */
+  /** Popups are closed first: a page must not close the agent's tabs by opening others. */
   #closeOne(popup: Tab | undefined): void {
     const oldest =
       popup ?? this.#tabs.find((tab) => !this.#chosen.includes(tab)) ?? this.#tabs.find((tab) => tab !== this.#current);
@@ -208,7 +208,7 @@ export class BrowserSession {
     this.#chosen = this.#chosen.filter((other) => other !== tab);
   }
 
-  /** By its page: one that the agent closes is forgotten before. */
+  /** Called when the page is closed by itself: a tab that the agent closes has been removed before. */
   #onClosed(tab: Tab): void {
     const wasCurrent = tab === this.#current;
     this.#forget(tab);
@@ -222,8 +222,8 @@ export class BrowserSession {
   }
 
   /**
-   * A question is declined unless the call said otherwise: what it asks about may not be undone. Whether to leave a page is
-   * asked when a call leads elsewhere, which is its answer.
+   * A dialog is dismissed unless the call says otherwise: the action that it confirms may be irreversible. `beforeunload` is
+   * accepted, because the agent's call navigates.
    */
   async #answer(dialog: Dialog): Promise<void> {
     const type = dialog.type();
@@ -234,14 +234,14 @@ export class BrowserSession {
     const isAccepted = type === "alert" || type === "beforeunload" || this.acceptsDialogs;
     this.note(`dialog ${type} "${message}" was ${isAccepted ? "accepted" : "dismissed"}`);
     const answering = isAccepted ? dialog.accept(dialog.defaultValue()) : dialog.dismiss();
-    // The page may be gone before it hears the answer.
+    // The page may be closed before the answer arrives.
     await answering.catch(() => {});
   }
 }
 
-/** In which frame each ref is. Numbers are never given twice in one browser. */
+/** The frame of each ref. A number is never reused in one browser. */
 class RefTable {
-  /** Those of the latest snapshots last. */
+  /** Refs of the latest snapshots are last. */
   readonly #known = new Map<number, Frame>();
   #next = 1;
 

@@ -4,13 +4,13 @@ import { assertAllowedPage } from "./allowed-addresses.ts";
 import type { BrowserSession } from "./session.ts";
 import { within } from "./within.ts";
 
-/** A picture for somebody who looks on, several of them a minute. */
+/** The quality of a picture for the dashboard. */
 const JPEG_QUALITY = 55;
 const TITLE_TIMEOUT_MS = 1000;
 const TITLE_MAX = 300;
 const URL_MAX = 2000;
 
-/** What a person would see now. Nothing is told here that the next call of the agent should tell. */
+/** A picture for the dashboard. It does not consume events of the next answer for the agent. */
 export async function showPage(
   session: BrowserSession,
   { timeoutMs }: GuestParams["browser.picture"],
@@ -25,7 +25,7 @@ export async function showPage(
   return { isRunning: true, url, title: title.slice(0, TITLE_MAX), width, height, data: bytes.toString("base64") };
 }
 
-/** What a person did at the picture. */
+/** Input of an operator on the picture. */
 export async function takeInput(
   session: BrowserSession,
   params: GuestParams["browser.input"],

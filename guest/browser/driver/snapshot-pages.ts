@@ -6,9 +6,9 @@ const ATOM = /\[ref_\d+\] ?|./gsu;
 
 export interface SnapshotLine {
   readonly text: string;
-  /** What stands in the text by its ref, in full. */
+  /** The full description of the element by its ref. */
   readonly elements: readonly string[];
-  /** What stands before each part of the line, however it is divided. */
+  /** Prefix of each part of the line, however it is divided. */
   readonly start?: string;
 }
 
@@ -19,7 +19,7 @@ export interface SnapshotPart {
   readonly totalChars: number;
 }
 
-/** Snapshots that are read in parts: the later parts are of the same moment as the first. */
+/** Snapshots in parts: later parts are of the same moment as the first. */
 export class SnapshotPages {
   readonly #snapshots = new Map<number, readonly SnapshotLine[]>();
   #last = 0;
@@ -31,7 +31,7 @@ export class SnapshotPages {
     return `${this.#last}:0`;
   }
 
-  /** What fits, from the cursor on; at least one word or ref. */
+  /** As much as fits from the cursor on; at least one word or ref. */
   read(cursor: string, maxChars: number): SnapshotPart {
     const [, snapshot, from, within = "0"] = /^(\d+):(\d+)(?:\.(\d+))?$/.exec(cursor) ?? [];
     const lines = this.#snapshots.get(Number(snapshot));
@@ -48,7 +48,7 @@ export class SnapshotPages {
 
 interface Place {
   readonly line: number;
-  /** In the line, when the part before ended within it. */
+  /** The offset in the line, when the part before ended within it. */
   readonly char: number;
 }
 
@@ -79,12 +79,12 @@ function take(
   return { shown, next: { line: lines.length, char: 0 } };
 }
 
-/** As it will be in JSON, line ends included. */
+/** The size in JSON, including line ends. */
 function sizeOf({ text, elements, start = "" }: SnapshotLine): number {
   return [start + text, ...elements].reduce((sum, part) => sum + JSON.stringify(part).length, 0);
 }
 
-/** A part of a line, with the elements whose refs stand in it. */
+/** A part of a line, with the elements whose refs it contains. */
 function pieceOf(line: SnapshotLine, from: number, to = line.text.length): SnapshotLine {
   if (from === 0 && to === line.text.length) return line;
   const places = placesOf(line);
@@ -96,7 +96,7 @@ function pieceOf(line: SnapshotLine, from: number, to = line.text.length): Snaps
   };
 }
 
-/** Where the ref of each element stands in the text; they are in the same order. */
+/** The offset of each element's ref in the text, in order. */
 function placesOf({ text, elements }: SnapshotLine): number[] {
   let place = 0;
   return elements.map((element) => {
@@ -105,7 +105,7 @@ function placesOf({ text, elements }: SnapshotLine): number[] {
   });
 }
 
-/** How much of a line that is too long fits: as many words as can be, or as much of one. */
+/** Where to cut a line that is too long: after a word, or inside a long one. */
 function endOfPiece(line: SnapshotLine, room: number): number {
   const sizes = new Map<number, number>();
   for (const [index, place] of placesOf(line).entries()) {

@@ -9,10 +9,10 @@ import { within } from "./within.ts";
 
 const FRAMES_MAX = 30;
 const FRAME_TIMEOUT_MS = 3000;
-/** All frames of a page that do not answer, together; those that have never had a page, such as one of `file:` in a page of a server. */
+/** Time for all frames that do not answer, and for all that never had a page, such as one of `file:` in a page of a server. */
 const SILENT_FRAMES_MS = 3000;
 const EMPTY_FRAMES_MS = 1000;
-/** For a frame beyond that, which may answer at once. */
+/** Time for each frame after that. */
 const LEAST_FRAME_MS = 100;
 
 export async function takeSnapshot(
@@ -34,7 +34,7 @@ interface ReadOptions {
   readonly signal: AbortSignal;
 }
 
-/** The page with its frames where they stand; what cannot be seen comes last, and says so. */
+/** The page with its frames at their positions; hidden frames come last and are marked. */
 async function readPage(session: BrowserSession, main: Frame, options: ReadOptions): Promise<SnapshotLine[]> {
   const hidden: string[] = [];
   const lines = await new FrameReader(session, hidden, options).read(main);
@@ -68,7 +68,7 @@ class FrameReader {
     return lines;
   }
 
-  /** A frame that is slow or gone costs its own lines and no more. */
+  /** A frame that is slow or removed affects only its own lines. */
   async #readInner(outer: Frame, ref: number): Promise<SnapshotLine[]> {
     if (this.#frames >= FRAMES_MAX) return [{ text: "  [too many frames to show this one]", elements: [] }];
     try {
@@ -83,7 +83,7 @@ class FrameReader {
     }
   }
 
-  /** A frame without a page, or with a script that never ends, would take the time of the whole snapshot. */
+  /** Limits the time of a frame without a page, or with a script that never ends. */
   async #expectAnswer(frame: Frame): Promise<void> {
     const isEmpty = frame.url() === "";
     const left = (isEmpty ? EMPTY_FRAMES_MS : SILENT_FRAMES_MS) - this.#lostMs;

@@ -1,11 +1,11 @@
 import type { CDPSession, ConsoleMessage, Page, Request } from "playwright-core";
-import { type Mishap, mishapOfRequest, mishapOfResponse, navigatingFrame } from "./navigation-failure.ts";
+import { type LoadFailure, failureOfRequest, failureOfResponse, navigatingFrame } from "./navigation-failure.ts";
 
 const ENTRIES_MAX = 200;
 const ENTRY_CHARS_MAX = 500;
 export const ERROR_PAGE = "chrome-error:";
 
-/** One page of the browser, with what it said and what it failed to load. */
+/** One tab, with its console messages and failed requests. */
 export class Tab {
   readonly number: number;
   readonly page: Page;
@@ -15,7 +15,7 @@ export class Tab {
   readonly #cdp: Promise<CDPSession>;
   #navigation: Request | undefined;
   #onNavigated: () => void = () => {};
-  #mishap: Mishap | undefined;
+  #loadFailure: LoadFailure | undefined;
   #isErrorPageDue = false;
   #onErrorPage: () => void = () => {};
 
@@ -23,16 +23,16 @@ export class Tab {
     this.number = number;
     this.page = page;
     this.#cdp = page.context().newCDPSession(page);
-    // A page that is gone before has no title, which is found out by whoever asks for it.
+    // A closed page has no title; the caller handles the rejection.
     this.#cdp.catch(() => {});
     page.on("console", (message) => this.console.add(describeMessage(message)));
     page.on("pageerror", (error) => this.console.add(`error: ${error.message}`));
     page.on("request", (request) => this.#onRequest(request));
     page.on("requestfailed", (request) => this.#onFailed(request));
     page.on("response", (response) => {
-      const mishap = mishapOfResponse(response);
-      if (mishap === undefined) return;
-      if (mishap.request === this.#navigation) this.#mishap = mishap;
+      const loadFailure = failureOfResponse(response);
+      if (loadFailure === undefined) return;
+      if (loadFailure.request === this.#navigation) this.#loadFailure = loadFailure;
       this.requests.add(
         `${response.request().method()} ${response.url()}: ${response.status()} ${response.statusText()}`,
       );
@@ -50,19 +50,19 @@ export class Tab {
     });
   }
 
-  /** As the browser knows it: the page itself may be busy with drawing, or for good. */
+  /** Asks the browser, because the page may be busy. */
   async title(): Promise<string> {
     const cdp = await this.#cdp;
     const { targetInfo } = await cdp.send("Target.getTargetInfo");
     return isAddress(targetInfo.title, targetInfo.url) ? "" : targetInfo.title;
   }
 
-  /** A page was asked for, and its server has not answered yet. */
+  /** A navigation has begun, and its server has not answered yet. */
   get isNavigating(): boolean {
     return this.#navigation !== undefined;
   }
 
-  /** Resolves when the server's answer to a navigation that has begun is there, or the navigation has failed. */
+  /** Resolves when the server has answered a navigation in progress, or it has failed. */
   async navigated(): Promise<void> {
     if (this.#navigation === undefined) return;
     await new Promise<void>((resolve) => {
@@ -70,7 +70,7 @@ export class Tab {
     });
   }
 
-  /** Resolves when the browser's own page about an address that failed is there; some failures have none. */
+  /** Resolves when the browser's error page for a failed address has loaded; some failures have none. */
   async failed(): Promise<void> {
     await this.navigated();
     if (!this.#isErrorPageDue) return;
@@ -79,24 +79,24 @@ export class Tab {
     });
   }
 
-  /** The page that was asked for last did not come, and nobody was told yet. */
-  get mishap(): Mishap | undefined {
-    return this.#mishap;
+  /** Whether the last requested page failed to load and no answer has reported it. */
+  get loadFailure(): LoadFailure | undefined {
+    return this.#loadFailure;
   }
 
-  /** What went wrong before the tab was known. */
-  begin(mishap: Mishap): void {
-    this.#mishap = mishap;
+  /** A failure from before the tab was known. */
+  begin(loadFailure: LoadFailure): void {
+    this.#loadFailure = loadFailure;
   }
 
-  /** Whoever tells it takes it, so that it is told once. */
-  takeMishap(): Mishap | undefined {
-    const mishap = this.#mishap;
-    this.#mishap = undefined;
-    return mishap;
+  /** Returns and removes the failure, so that it is reported once. */
+  takeLoadFailure(): LoadFailure | undefined {
+    const loadFailure = this.#loadFailure;
+    this.#loadFailure = undefined;
+    return loadFailure;
   }
 
-  /** The browser's own page about the last address can come when the next one has been asked for already. */
+  /** The error page of the last address may load after the next navigation has begun. */
   #isLateErrorPage(url: string): boolean {
     return url.startsWith(ERROR_PAGE) && this.#navigation?.failure() === null;
   }
@@ -104,15 +104,15 @@ export class Tab {
   #onRequest(request: Request): void {
     if (navigatingFrame(request) !== this.page.mainFrame()) return;
     this.#navigation = request;
-    this.#mishap = undefined;
+    this.#loadFailure = undefined;
   }
 
   #onFailed(request: Request): void {
     this.requests.add(`${request.method()} ${request.url()}: ${request.failure()?.errorText ?? "failed"}`);
     if (request !== this.#navigation) return;
-    // An answer without a page fails, too; it says more by itself.
-    this.#mishap ??= mishapOfRequest(request);
-    this.#isErrorPageDue = this.#mishap !== undefined;
+    // An answer without a page fails as well, with a better message.
+    this.#loadFailure ??= failureOfRequest(request);
+    this.#isErrorPageDue = this.#loadFailure !== undefined;
     this.#endNavigation();
   }
 
@@ -128,7 +128,7 @@ function describeMessage(message: ConsoleMessage): string {
   return `${message.type()}: ${message.text()}${place}`;
 }
 
-/** The browser calls a page without a title by its address. */
+/** For a page without a title the browser returns its address. */
 function isAddress(title: string, url: string): boolean {
   const plain = (text: string): string => text.replace(/^[a-z]+:\/\//, "").replace(/\/$/, "");
   return plain(title) === plain(url) || plain(title) === plain(decodeSafely(url));
@@ -143,7 +143,7 @@ function decodeSafely(url: string): string {
   }
 }
 
-/** The newest entries of something that never ends. */
+/** Keeps the newest entries of an unbounded list. */
 class LogRing {
   readonly #maxEntries: number;
   readonly #maxChars: number;

@@ -3,17 +3,17 @@ import type { BrowserSession } from "./session.ts";
 import type { Page } from "playwright-core";
 import { Failure } from "../../failure.ts";
 
-/** A click's consequences begin a moment later, if there are any. */
+/** Effects of a click begin within this time. */
 const BEGIN_MS = 60;
 const LOAD_MAX_MS = 10_000;
-/** A tab whose server takes longer is told of by the next call. */
+/** A tab whose server takes longer is reported by the next answer. */
 const OPEN_MAX_MS = 5000;
-/** A page that is well answers at once, on a machine that does much else in a second or two. */
+/** A responsive page answers within this time also on a busy machine. */
 const PING_MS = 5000;
 const STOP_MS = 2000;
 const GO_ON = "go on with browser_goto; a page that needs more memory needs a sandbox of a larger flavor";
 
-/** Waits at most so long. What was waited for may still happen. */
+/** Waits at most this long. The work itself is not aborted. */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
@@ -33,7 +33,7 @@ export class DeadlineError extends Error {
   }
 }
 
-/** Ends with the signal. What was waited for may still happen. */
+/** Rejects when the signal aborts. The work itself is not aborted. */
 export async function until<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) throw toError(signal.reason);
   let onAbort = (): void => {};
@@ -52,20 +52,20 @@ function toError(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error(String(reason));
 }
 
-/** Waits for what an action set off: a navigation, a new tab, a download. Not for pages that never come to rest. */
+/** Waits for the effects of an action: a navigation, a new tab, a download. It does not wait for all network traffic to end. */
 export async function settle(session: BrowserSession, signal: AbortSignal): Promise<void> {
   await delay(BEGIN_MS, undefined, { signal });
   await within(session.openingTabs.opened(), OPEN_MAX_MS).catch(() => {});
   const tab = await session.tab();
   const loaded = tab.navigated().then(() => tab.page.waitForLoadState("load", { timeout: LOAD_MAX_MS, signal }));
-  // A page that loads for longer than this is described as it is.
+  // A page that loads longer than this is described in its current state.
   await within(loaded, LOAD_MAX_MS).catch(() => {});
   if (session.downloads.isBusy) await within(session.downloads.done(), LOAD_MAX_MS).catch(() => {});
 }
 
 /**
- * What came too late may be the fault of a page whose script never ends: that one answers nothing, whatever is asked. It
- * is closed, so that the next call works, and the caller is told that instead. Returns when the page is well.
+ * After a time-out, the page may have a script that never ends and answer nothing. It is closed, so that the next call works, and
+ * this is reported. Returns when the page is responsive.
  */
 export async function refuseSickPage(session: BrowserSession, error: unknown): Promise<void> {
   if (isCrash(error)) throw new Failure("page_crashed", "the page crashed and was closed", GO_ON);
@@ -81,7 +81,7 @@ export async function refuseSickPage(session: BrowserSession, error: unknown): P
   throw new Failure("page_hung", "the page does not answer, since its script never ends; it was closed", GO_ON);
 }
 
-/** Playwright waits with everything until a page that was asked for is there or has failed. */
+/** Playwright blocks all requests until a requested page has loaded or failed. */
 async function stopLoading(session: BrowserSession, page: Page): Promise<void> {
   const cdp = await session.context.newCDPSession(page);
   await cdp.send("Page.stopLoading");

@@ -1,4 +1,4 @@
-/** A part of the page, in pixels of the window as it is scrolled now. */
+/** A rectangle in pixels of the window at its current scroll position. */
 export interface Area {
   readonly left: number;
   readonly top: number;
@@ -6,16 +6,16 @@ export interface Area {
   readonly bottom: number;
 }
 
-/** Where things inside an element can be seen: boxes around cut off the rest, or nobody can scroll to it. */
+/** The area in which the content of an element is visible, limited by clipping ancestors that cannot be scrolled. */
 export interface Clips {
   readonly inFlow: Area;
-  /** What is positioned leaves the boxes that are not. Asked for only where something is: most of a page never is. */
+  /** Positioned elements are not clipped by ancestors that are not positioned. Computed lazily: most of a page needs it never. */
   readonly absolute: () => Area;
-  /** The two are the same. */
+  /** Both areas are the same. */
   readonly isOne: boolean;
 }
 
-/** The page can be scrolled to its end, never to before its start. Sideways it may be forbidden. */
+/** A page can be scrolled to its end, but not before its start. Horizontal scrolling may be disabled. */
 export function pageClips(root: CSSStyleDeclaration, body: CSSStyleDeclaration): Clips {
   const sideways = root.overflowX === "visible" ? body.overflowX : root.overflowX;
   const isBounded = sideways === "hidden" || sideways === "clip";
@@ -25,13 +25,13 @@ export function pageClips(root: CSSStyleDeclaration, body: CSSStyleDeclaration):
   return oneClip({ left, top: -scrollY, right, bottom: Infinity });
 }
 
-/** Where the element itself can be seen. What is fixed stays where it is when the page scrolls. */
+/** The area in which the element itself is visible. A fixed element does not scroll. */
 export function areaOf({ position }: CSSStyleDeclaration, outer: Clips): Area {
   if (position === "fixed") return { left: 0, top: 0, right: innerWidth, bottom: innerHeight };
   return position === "absolute" ? outer.absolute() : outer.inFlow;
 }
 
-/** `isBox`: it cuts off what is in it. */
+/** `isBox`: it clips its content. */
 export function clipsWithin(
   element: Element,
   style: CSSStyleDeclaration,
@@ -50,7 +50,7 @@ function oneClip(area: Area): Clips {
   return { inFlow: area, absolute: () => area, isOne: true };
 }
 
-/** A shape cuts off all that is in it, also what is positioned. */
+/** A shape clips all of its content, also positioned elements. */
 export function cutBy(shape: Area | undefined, clips: Clips): Clips {
   if (shape === undefined) return clips;
   const { inFlow, absolute, isOne } = clips;
@@ -68,7 +68,7 @@ export function intersection(one: Area, other: Area): Area {
 
 const ROUNDING = 0.01;
 
-/** Whether less of the box than that is within the area. A box without a size may hold what has one. */
+/** Whether less than the minimum of the box is in the area. A box without a size may contain larger elements. */
 export function isOutside(box: DOMRect, area: Area, leastPx: number): boolean {
   const width = Math.min(box.right, area.right) - Math.max(box.left, area.left);
   const height = Math.min(box.bottom, area.bottom) - Math.max(box.top, area.top);
@@ -77,7 +77,7 @@ export function isOutside(box: DOMRect, area: Area, leastPx: number): boolean {
 
 const NOT_CLIPPED = /^(?:inline|contents|ruby.*|table-(?:row|header|footer|column).*)$/;
 
-/** The page's own box is the window: it is scrolled, also where scripts have to do it. */
+/** The viewport can be scrolled, also when only scripts do it. */
 export function isClipping(element: Element, style: CSSStyleDeclaration): boolean {
   if (style.overflow === "visible" && !isPaintContained(style)) return false;
   if (NOT_CLIPPED.test(style.display)) return false;
@@ -113,7 +113,7 @@ interface Axis {
   readonly overflow: string;
   readonly around: Span;
   readonly box: Span;
-  /** How far back one can scroll. */
+  /** How far back it can be scrolled. */
   readonly scrolled: number;
 }
 

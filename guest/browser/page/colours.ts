@@ -7,7 +7,7 @@ export interface Paint {
 
 const known = new Map<string, Paint | undefined>();
 
-/** A colour as a computed style has it; nothing where it cannot be told. */
+/** A colour of a computed style; `undefined` when it is not known. */
 export function paintOf(text: string): Paint | undefined {
   if (!known.has(text)) known.set(text, fromRgb(text) ?? fromCanvas(text));
   return known.get(text);
@@ -22,10 +22,10 @@ function fromRgb(text: string): Paint | undefined {
 
 const canvas = new OffscreenCanvas(1, 1);
 
-/** What a context keeps when it does not know the colour it is given. */
+/** The fill of a canvas does not change when it is set to an unknown colour. */
 const UNTOUCHED = "#123456";
 
-/** `oklch()`, `lab()`, `color()` and the like stay as they are in computed styles. A canvas shows what they look like. */
+/** `oklch()`, `lab()`, `color()` and others are not converted in computed styles. A canvas converts them. */
 function fromCanvas(text: string): Paint | undefined {
   const context = canvas.getContext("2d", { willReadFrequently: true });
   if (context === null) return undefined;
@@ -38,13 +38,13 @@ function fromCanvas(text: string): Paint | undefined {
   return { colour: [red, green, blue], alpha: alpha / 255 };
 }
 
-/** What is seen where a paint that is not solid lies on a colour. */
+/** The visible colour of a translucent paint on a background. */
 export function mixed({ colour, alpha }: Paint, behind: Colour): Colour {
   const channel = (index: 0 | 1 | 2): number => colour[index] * alpha + behind[index] * (1 - alpha);
   return [channel(0), channel(1), channel(2)];
 }
 
-/** What is seen where a solid colour is blended with the one behind it. A canvas has the names and the sums of styles. */
+/** The visible colour of a solid colour that is blended with its background. A canvas has the same blend modes as styles. */
 export function blended(mode: string, colour: Colour, behind: Colour): Colour {
   const context = canvas.getContext("2d", { willReadFrequently: true });
   if (context === null) return colour;
@@ -62,7 +62,7 @@ export function blended(mode: string, colour: Colour, behind: Colour): Colour {
   return [red, green, blue];
 }
 
-/** What a shape or text of a drawing is painted with; nothing in the list where that is not known. */
+/** The paints of a shape or text in an SVG; an `undefined` entry is not known. */
 export function svgPaints(element: SVGElement, style: CSSStyleDeclaration): (Paint | undefined)[] {
   const stroke = Number.parseFloat(style.strokeWidth) > 0 ? paintsOf(element, style.stroke, style.strokeOpacity) : [];
   return [...paintsOf(element, style.fill, style.fillOpacity), ...stroke];
@@ -75,7 +75,7 @@ function paintsOf(element: SVGElement, paint: string, opacity: string): (Paint |
   return paints.map((one) => (one === undefined ? one : { ...one, alpha: one.alpha * Number(opacity) }));
 }
 
-/** Colours of a gradient. One that is not there paints nothing. */
+/** Colours of a gradient. A missing gradient paints nothing. */
 function serverPaints(element: SVGElement, id: string): (Paint | undefined)[] {
   const root = element.getRootNode();
   const server = (root instanceof ShadowRoot ? root : document).getElementById(id);
@@ -96,7 +96,7 @@ interface Shape {
 
 const NOT_DRAWN = "defs, clipPath, mask, pattern, marker, symbol";
 
-/** The shapes of one drawing, which text may stand on. */
+/** The shapes of one SVG, which may be behind text. */
 export class SvgShapes {
   readonly #root: SVGSVGElement;
   #shapes: readonly Shape[] | undefined;
@@ -105,7 +105,7 @@ export class SvgShapes {
     this.#root = root;
   }
 
-  /** The colour behind a text; nothing where it cannot be told. */
+  /** The colour behind a text; `undefined` when it is not known. */
   behind(text: Element, box: DOMRect, outer: Colour | undefined): Colour | undefined {
     this.#shapes ??= shapesOf(this.#root);
     const place = new DOMPoint(box.left + box.width / 2, box.top + box.height / 2);

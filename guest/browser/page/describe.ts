@@ -22,7 +22,7 @@ const NATIVE_STATES = [
   ["input[readonly], textarea[readonly]", "read-only"],
 ] as const;
 
-/** One line about an element that can be used, which has a role and a name: `textbox "Email" value="a@b.c" required`. */
+/** The description of an interactive element, with role and name: `textbox "Email" value="a@b.c" required`. */
 export function describeElement(element: Element, title: string): string {
   return [title, ...valueOf(element), ...statesOf(element), ...targetOf(element)].join(" ");
 }
@@ -44,7 +44,7 @@ function inputValue(input: HTMLInputElement): string[] {
   return quoted("value", value);
 }
 
-/** The value stands on the page in letters. */
+/** The value is visible as text on the page. */
 export function hasWrittenValue(element: Element): boolean {
   if (element instanceof HTMLInputElement) return element.value !== "" && !NOT_WRITTEN.has(element.type);
   return (element instanceof HTMLTextAreaElement || element instanceof HTMLSelectElement) && element.value !== "";
@@ -70,7 +70,7 @@ function quoted(name: string, value: string): string[] {
   return text === "" ? [] : [`${name}=${quote(shorten(text, VALUE_MAX))}`];
 }
 
-/** Options are told apart by commas, and what follows them is not theirs. */
+/** Commas separate options: an option with a comma or other delimiters is quoted. */
 function quoteWhereNeeded(label: string): string {
   return /[",()[\]\\（［]| and \d/.test(label) ? quote(label) : label;
 }
@@ -85,7 +85,7 @@ function statesOf(element: Element): string[] {
   return [...aria, ...native, element === document.activeElement ? "focused" : ""].filter((word) => word !== "");
 }
 
-/** Where a link leads; on the same site the path is enough. */
+/** The target of a link; only the path on the same site. */
 function targetOf(element: Element): string[] {
   if (!(element instanceof HTMLAnchorElement) || element.href === "") return [];
   const { href } = element;

@@ -4,16 +4,16 @@ import { Refs, spellingOf } from "./refs.ts";
 
 const PRESSES = ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "auxclick", "dblclick", "contextmenu"];
 
-/** As Playwright wants it. It runs in a world of its own: the page's scripts cannot see or change it. */
+/** A selector engine of Playwright. It runs in an isolated world: scripts of the page cannot see or change it. */
 interface SelectorEngine {
   query(root: Node, command: string): Element | undefined;
   queryAll(root: Node, command: string): Element[];
 }
 
 /**
- * Understands `ref:7`, the element with that ref, and commands whose answer is the JSON in an element outside the page:
- * `snapshot:7` reports this frame, new refs starting at 7; `look:7` says what the element of a ref is now; `guard:7` does so and keeps
- * presses from it when it changes; `unguard:` ends that and says what was pressed.
+ * Accepts `ref:7`, the element with that ref, and commands, whose answer is JSON in an element outside the page:
+ * `snapshot:7` reports this frame with new refs from 7; `look:7` returns the current description of a ref's element; `guard:7` also
+ * blocks presses when the element changes; `unguard:` ends that and returns what was pressed.
  */
 export function createEngine(): SelectorEngine {
   const refs = new Refs();
@@ -48,7 +48,7 @@ function guardPress(refs: Refs, guard: PressGuard, number: number): void {
   const spelling = spellingOf(element);
   guard.arm((): Press => {
     const seen = refs.lookAt(number) ?? { was: "there", is: "gone", label: "" };
-    // What only looks other under the pointer is used as it looks then, and reported so.
+    // An element that changes its style under the pointer is used and reported in that state.
     return { ...seen, isRefused: seen.was !== seen.is && spelling !== spellingOf(element) };
   });
 }
@@ -60,8 +60,8 @@ function carry(value: unknown): Element {
 }
 
 /**
- * The pointer comes to an element some time after the driver has looked at it, and a page can change it meanwhile. So it is looked at
- * once more when it is pressed, and the press is kept from the page when it is another thing by then.
+ * Between the check by the driver and the press, the page can change the element. So it is checked again when it is pressed,
+ * and the press is blocked when it has changed.
  */
 class PressGuard {
   #press: Press | undefined;
@@ -82,7 +82,7 @@ class PressGuard {
     };
   }
 
-  /** What was pressed, if anything was. */
+  /** What was pressed, if anything. */
   disarm(): Press | undefined {
     this.#removeListeners();
     const press = this.#press;

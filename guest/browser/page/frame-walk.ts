@@ -18,14 +18,14 @@ import {
   surroundingsWithin,
 } from "./visibility.ts";
 
-/** A page can be made deeper than a stack is. */
+/** Limits the recursion: a page can be deeper than the stack. */
 const DEPTH_MAX = 1000;
 const NODES_MAX = 300_000;
 const HIDDEN_TEXTS_MAX = 40;
 const HIDDEN_CHARS_MAX = 300;
 
 const SKIPPED = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "HEAD", "META", "LINK", "defs", "style", "script"]);
-/** Their contents are described with them. */
+/** Their content is part of their description. */
 const CLOSED = new Set([
   "SELECT",
   "TEXTAREA",
@@ -48,7 +48,7 @@ const BOXES: Readonly<Record<string, Layout>> = {
   "list-item": "item",
 };
 
-/** Walks one frame once, in the order in which it is shown, shadow trees included. */
+/** Walks one frame once, in the order in which it is displayed, including shadow trees. */
 export class FrameWalk {
   readonly #refs: Refs;
   readonly #lines = new LineBuilder();
@@ -128,7 +128,7 @@ export class FrameWalk {
     if (element.tagName === "BR") return this.#lines.breakLine();
     if (element instanceof HTMLAreaElement) return this.#visitArea(element, outer);
     const style = getComputedStyle(element);
-    // Each question to a computed style costs: there are as many as there are elements.
+    // Reading a computed style is expensive and is done for every element.
     const { display } = style;
     if (display === "none" || !isRendered(element, display)) return this.#hide(element.textContent ?? "");
     const around = surroundingsWithin(element, style, outer);
@@ -143,7 +143,7 @@ export class FrameWalk {
     this.#lines.close(layout);
   }
 
-  /** An area has no box of its own (`display: none` in newer browsers): it is seen where the picture of its map is. */
+  /** An area has no box (`display: none` in newer browsers): it is visible where the image of its map is. */
   #visitArea(area: HTMLAreaElement, outer: Surroundings): void {
     const picture = pictureOf(area);
     if (picture === undefined || !picture.checkVisibility()) return;
@@ -165,7 +165,7 @@ export class FrameWalk {
     return ref;
   }
 
-  /** What is in it has been looked at: whether anything of it can be seen is known only now. */
+  /** Called after its content was walked: only then it is known whether any of it is visible. */
   #closeWidget(element: Element, ref: number, { style, outer, around }: Place): void {
     const said = this.#elements[ref] ?? "";
     const { isSeen, hidden } = this.#words.close(said);
@@ -200,12 +200,12 @@ export class FrameWalk {
   }
 }
 
-/** A field's value in letters that nobody can read. */
-function isWrittenAway(element: Element, style: CSSStyleDeclaration, { ground }: Surroundings): boolean {
-  return hasWrittenValue(element) && areLettersHidden(element, element.getBoundingClientRect(), style, ground);
+/** A field whose value is not readable. */
+function isWrittenAway(element: Element, style: CSSStyleDeclaration, { backdrop }: Surroundings): boolean {
+  return hasWrittenValue(element) && areLettersHidden(element, element.getBoundingClientRect(), style, backdrop);
 }
 
-/** What a closed `details` holds beside its summary is shown by nobody, and no style says so. */
+/** The content of a closed `details` is not displayed, which no style shows. */
 function isFoldedAway(child: Node, parent: Element): boolean {
   if (!(parent instanceof HTMLDetailsElement) || parent.open) return false;
   return child !== parent.querySelector(":scope > summary");

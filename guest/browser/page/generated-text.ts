@@ -5,7 +5,7 @@ interface Generated {
   readonly style: CSSStyleDeclaration;
 }
 
-/** Words that styles put before and after what is in an element. */
+/** Text that styles add before and after the content of an element. */
 export class GeneratedText {
   #isAnywhere: boolean;
 
@@ -13,7 +13,7 @@ export class GeneratedText {
     this.#isAnywhere = isAnywhere;
   }
 
-  /** Elements are asked only where a style may have words for them: asking all of them costs a sixth of a snapshot. */
+  /** Only elements that a style may add text to are checked: checking all costs a sixth of a snapshot. */
   lookInto(root: Document | ShadowRoot): void {
     this.#isAnywhere ||= [...root.styleSheets, ...root.adoptedStyleSheets].some(isGenerating);
   }
@@ -27,7 +27,7 @@ export class GeneratedText {
     return found === undefined || found.shown.trim() === "" ? undefined : { text: found.shown, style: found.style };
   }
 
-  /** As a screen reader says it. */
+  /** As a screen reader reads it. */
   around(element: Element, inside: string): string {
     if (!this.#isAnywhere) return inside;
     return `${this.#said(element, "::before")}${inside}${this.#said(element, "::after")}`;
@@ -50,7 +50,7 @@ export class GeneratedText {
   }
 }
 
-/** Of a sheet of another site nobody may know. */
+/** The rules of a style sheet from another site cannot be read. */
 function isGenerating(sheet: CSSStyleSheet): boolean {
   try {
     return [...sheet.cssRules].some(isGeneratingRule);
@@ -70,7 +70,7 @@ function hasRules(rule: CSSRule): rule is CSSRule & { readonly cssRules: CSSRule
   return "cssRules" in rule;
 }
 
-/** Fonts of icons have their signs where no letters are. */
+/** Icon fonts use code points without letters. */
 const ICONS = /\p{Co}/gu;
 
 function hasWords(content: string): boolean {
@@ -85,7 +85,7 @@ interface Words {
 const STRING = String.raw`"((?:[^"\\]|\\.)*)"`;
 const PARTS = new RegExp(String.raw`[\w-]+\((?:${STRING}|[^()"])*\)|${STRING}| (/) `, "gs");
 
-/** `"→ " url("a.png") "x" / "spoken"`: its strings, and what stands for them after the slash. */
+/** `"→ " url("a.png") "x" / "spoken"`: its strings, and the alternative text after the slash. */
 function wordsOf(content: string): Words {
   let shown = "";
   let said: string | undefined;

@@ -3,21 +3,21 @@ import { blended, type Colour, mixed, type Paint, paintOf, svgPaints, type SvgSh
 const WHITE: Colour = [255, 255, 255];
 const FAINTEST_OPACITY = 0.05;
 const SMALLEST_FONT_PX = 4;
-/** Of the size of letters. */
+/** Relative to the letter size. */
 const LARGEST_BLUR = 0.15;
-/** Channels that differ by less are one colour to the eye. */
+/** Colours whose channels differ by less look the same. */
 const SAME_COLOUR = 12;
 const COLOURS = /\b(?:rgba?|hsla?|hwb|lab|lch|oklab|oklch|color)\([^()]*\)/g;
 
-/** What letters are drawn on, and what is done to them. */
-export interface Ground {
-  /** The colour behind; nothing where a picture is, or it cannot be told. */
+/** What is behind letters, and the effects on them. */
+export interface Backdrop {
+  /** The background colour; `undefined` for a picture or when it is not known. */
   readonly background: Colour | undefined;
-  /** What shows through letters that are not solid (`background-clip: text`): nothing in the list where that is not known. */
+  /** Paints that show through transparent letters (`background-clip: text`); an `undefined` entry is not known. */
   readonly through: readonly (Paint | undefined)[];
   readonly blends: readonly Blend[];
   readonly blurPx: number;
-  /** Of the drawing around. */
+  /** Shapes of the surrounding SVG. */
   readonly shapes: SvgShapes | undefined;
 }
 
@@ -26,7 +26,7 @@ interface Blend {
   readonly behind: Colour | undefined;
 }
 
-export function groundWithin(element: Element, style: CSSStyleDeclaration, outer: Ground): Ground {
+export function backdropWithin(element: Element, style: CSSStyleDeclaration, outer: Backdrop): Backdrop {
   const { mixBlendMode: mode, filter } = style;
   const painted = paintedWithin(element, style, outer);
   if (mode === "normal" && filter === "none") return painted;
@@ -37,12 +37,12 @@ export function groundWithin(element: Element, style: CSSStyleDeclaration, outer
   };
 }
 
-/** Each question to a computed style costs: most elements paint nothing. */
-function paintedWithin(element: Element, style: CSSStyleDeclaration, outer: Ground): Ground {
+/** Most elements paint nothing, so fewer style properties are read. */
+function paintedWithin(element: Element, style: CSSStyleDeclaration, outer: Backdrop): Backdrop {
   const { backgroundImage } = style;
   const own = backgroundImage === "none" ? paintOf(style.backgroundColor) : undefined;
   if (own?.alpha === 0) return outer;
-  // Boxes that are not there are not painted.
+  // Elements without a box are not painted.
   if (style.display === "contents" || isInsideDrawing(element)) return outer;
   if (isClippedToText(style)) return { ...outer, through: paintsThrough(style) };
   return { ...outer, background: own === undefined ? undefined : over(own, outer.background) };
@@ -53,7 +53,7 @@ function over(paint: Paint, behind: Colour | undefined): Colour | undefined {
   return behind === undefined ? undefined : mixed(paint, behind);
 }
 
-export function pageGround(style: CSSStyleDeclaration): Ground {
+export function pageBackdrop(style: CSSStyleDeclaration): Backdrop {
   const white = { background: WHITE, through: [], blends: [], blurPx: 0, shapes: undefined };
   return paintedWithin(document.documentElement, style, white);
 }
@@ -77,40 +77,45 @@ function blurOf(filter: string): number {
   return [...filter.matchAll(/\bblur\(([\d.]+)px\)/g)].reduce((sum, [, px]) => sum + Number(px), 0);
 }
 
-/** Letters that are too small or too blurred to read, or of the colour behind them. */
-export function areLettersHidden(element: Element, box: DOMRect, style: CSSStyleDeclaration, ground: Ground): boolean {
+/** Whether letters are too small or too blurred, or have the colour of their background. */
+export function areLettersHidden(
+  element: Element,
+  box: DOMRect,
+  style: CSSStyleDeclaration,
+  backdrop: Backdrop,
+): boolean {
   const fontPx = Number.parseFloat(style.fontSize);
-  if (fontPx < SMALLEST_FONT_PX || ground.blurPx > fontPx * LARGEST_BLUR) return true;
-  const drawn = isInsideDrawing(element) ? svgPaints(element, style) : htmlPaints(style, ground);
+  if (fontPx < SMALLEST_FONT_PX || backdrop.blurPx > fontPx * LARGEST_BLUR) return true;
+  const drawn = isInsideDrawing(element) ? svgPaints(element, style) : htmlPaints(style, backdrop);
   const paints = drawn.filter((paint) => paint === undefined || paint.alpha >= FAINTEST_OPACITY);
   if (paints.length === 0) return true;
-  const background = isInsideDrawing(element) ? behindIn(box, element, ground) : ground.background;
+  const background = isInsideDrawing(element) ? behindIn(box, element, backdrop) : backdrop.background;
   if (background === undefined || style.textShadow !== "none") return false;
-  if (!paints.every((paint) => isSame(paint, background, ground.blends))) return false;
+  if (!paints.every((paint) => isSame(paint, background, backdrop.blends))) return false;
   return !isOnPicture(element, box);
 }
 
-/** Letters that are solid let nothing through. */
-function htmlPaints(style: CSSStyleDeclaration, { through }: Ground): (Paint | undefined)[] {
+/** Opaque letters show nothing behind them. */
+function htmlPaints(style: CSSStyleDeclaration, { through }: Backdrop): (Paint | undefined)[] {
   const own = paintOf(style.webkitTextFillColor);
   if (own === undefined) return [own];
   const stroke = Number.parseFloat(style.webkitTextStrokeWidth) > 0 ? [paintOf(style.webkitTextStrokeColor)] : [];
   return [own, ...stroke, ...(own.alpha === 1 ? [] : through)];
 }
 
-function behindIn(box: DOMRect, element: Element, { background, shapes }: Ground): Colour | undefined {
+function behindIn(box: DOMRect, element: Element, { background, shapes }: Backdrop): Colour | undefined {
   return shapes === undefined ? background : shapes.behind(element, box, background);
 }
 
-/** Whether a paint cannot be told from what is behind it, as it is or as a blend makes it. */
+/** Whether a paint looks the same as its background, directly or after a blend. */
 function isSame(paint: Paint | undefined, background: Colour, blends: readonly Blend[]): boolean {
   if (paint === undefined) return false;
   const letters = mixed(paint, background);
   if (isSameColour(letters, background)) return true;
   return blends.some(({ mode, behind }) => {
     if (behind === undefined) return false;
-    const ground = background === behind ? behind : blended(mode, background, behind);
-    return isSameColour(blended(mode, letters, behind), ground);
+    const backdrop = background === behind ? behind : blended(mode, background, behind);
+    return isSameColour(blended(mode, letters, behind), backdrop);
   });
 }
 
@@ -118,7 +123,7 @@ function isSameColour(one: Colour, other: Colour): boolean {
   return one.every((channel, index) => Math.abs(channel - (other[index] ?? 0)) < SAME_COLOUR);
 }
 
-/** White letters on a photograph have the colour of the page behind it. */
+/** On a photograph, white letters have the background colour of the page. */
 function isOnPicture(element: Element, box: DOMRect): boolean {
   const x = box.left + box.width / 2;
   const y = box.top + box.height / 2;

@@ -12,18 +12,18 @@ const PREFIXES: Readonly<Record<string, string>> = {
   h6: "###### ",
 };
 
-/** Puts texts and marks together into lines as a page shows them: a block is a line, cells of a row stand in one. */
+/** Builds lines from texts and marks as a page displays them: a block is a line, and the cells of a table row share one. */
 export class LineBuilder {
   readonly #lines: ReportLine[] = [];
   #text = "";
   #refs: number[] = [];
   #prefix = "";
   #indent = "";
-  /** A cell is open: what is in it stays in its row. */
+  /** A table cell is open: its content stays in the row. */
   #cells = 0;
-  /** Tables in cells of tables: the cells that are open around each. */
+  /** The open cells of nested tables. */
   readonly #outerCells: number[] = [];
-  /** What comes next is in another cell than what came before. */
+  /** The next text is in another cell than the last. */
   #isNewCell = false;
 
   open(layout: Layout): void {
@@ -64,7 +64,7 @@ export class LineBuilder {
     this.#text += this.#text === "" || this.#text.endsWith(" ") ? squeezed.trimStart() : squeezed;
   }
 
-  /** Lines and what they are set in by mean something: it may be a program. */
+  /** Preformatted: line breaks and indentation are kept. */
   addPreformatted(text: string): void {
     for (const [index, line] of text.split("\n").entries()) {
       if (index > 0) this.breakLine();
@@ -86,7 +86,7 @@ export class LineBuilder {
     this.#text += `${asMark("(image:")} ${withoutControls(name)}${asMark(")")} `;
   }
 
-  /** A line of its own, after which the frame's lines go. */
+  /** A separate line, after which the frame's lines are inserted. */
   markFrame(ref: number): void {
     const wasInCell = this.#cells;
     this.#flush();

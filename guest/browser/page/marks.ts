@@ -1,4 +1,4 @@
-/** What snapshots themselves write between brackets. */
+/** Words that snapshots write in brackets. */
 const MARKS = [
   String.raw`ref[\W_]*\d`,
   String.raw`hidden(?!\w)`,
@@ -7,31 +7,31 @@ const MARKS = [
   "this frame",
   "too many frames",
 ];
-/** Characters that nobody sees may stand between letters. */
+/** Invisible characters may be between letters. */
 const spread = (words: string): string => words.replaceAll(/(?<!\\)[a-z](?=[a-z])/g, String.raw`$&\p{DI}*`);
 const FORGED = new RegExp(String.raw`[[(［（](?=[\s\p{DI}\\]*(?:${MARKS.map(spread).join("|")}))`, "giu");
 
-/** A backslash after the bracket of whatever looks like a mark of ours: marks themselves have none there. */
+/** Escapes page text that looks like a mark, by a backslash after its bracket. */
 export function escapeMarks(text: string): string {
   return text.replaceAll(FORGED, "$&\\");
 }
 
-/** Between quotation marks that only end where they should: others, and backslashes, have a backslash before them. */
+/** Quotes a text; quotation marks and backslashes in it are escaped. */
 export function quote(text: string): string {
   return `"${escapeMarks(text.replaceAll(/["\\]/g, String.raw`\$&`))}"`;
 }
 
-/** Whether a text is part of what was escaped, also when it was cut off in the middle. */
+/** Whether a text is part of an escaped text, also of a truncated one. */
 export function saysEscaped(escaped: string, text: string): boolean {
   return escaped.replaceAll("\\", "").includes(text.replaceAll("\\", ""));
 }
 
-/** Every mark of ours until a line is complete, when it has been told apart from what the page says. */
+/** Wraps a mark in control characters until its line is complete, to tell it from page text. */
 export function asMark(text: string): string {
   return `\u0001${text}\u0002`;
 }
 
-/** The page's words have no control characters. */
+/** Unwraps the marks of a complete line and escapes its page text, which has no control characters. */
 export function finishMarks(line: string): string {
   return line
     .split(/\u0001([^\u0002]*)\u0002/)
@@ -39,7 +39,7 @@ export function finishMarks(line: string): string {
     .join("");
 }
 
-/** Nothing of it ends a line. */
+/** Replaces white space, line breaks and control characters by single spaces. */
 export function withoutControls(text: string): string {
   return text.replaceAll(/[\s\p{Cc}\u200b\u00ad]+/gu, " ");
 }

@@ -3,9 +3,9 @@ import { withoutControls, saysEscaped } from "./marks.ts";
 
 const NAME_MAX = 100;
 const DEFAULT_BUTTONS: Readonly<Record<string, string>> = { submit: "Submit", button: "", reset: "Reset" };
-/** What is inside is said otherwise than it is shown: by another name, or not at all. */
+/** Elements whose content is spoken differently than displayed, or not at all. */
 const SAID_OTHERWISE = "img, svg, [aria-label], [aria-hidden=true], [title]";
-/** Enough of a text to find it again in a name. */
+/** Enough of a text to find it in a name. */
 const START_CHARS = 40;
 const TEXTS_MAX = 20;
 
@@ -17,7 +17,7 @@ export function shorten(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : `${text.slice(0, maxChars - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
-/** What the element is called, as a screen reader would say it. `isFilled`: what is in it is no name. */
+/** The accessible name of an element. `isFilled`: its content is a value and not its name. */
 export function accessibleName(element: Element, generated: GeneratedText, { isFilled = false } = {}): string {
   for (const source of [fromLabelledBy, fromAriaLabel, fromLabels, fromOwnText, fromAttributes]) {
     if (isFilled && source === fromOwnText) continue;
@@ -50,7 +50,7 @@ function fromLabels(element: Element, generated: GeneratedText): string {
   return [...element.labels].map((label) => generated.around(label, labelText(label))).join(" ");
 }
 
-/** A label around its field does not say what is in the field. */
+/** A label around a field does not include the field's value. */
 function labelText(label: HTMLLabelElement): string {
   if (label.querySelector("select, textarea, button") === null) return label.innerText;
   const texts = document.createTreeWalker(label, NodeFilter.SHOW_TEXT);
@@ -104,7 +104,7 @@ interface Words {
   readonly hidden: string[];
 }
 
-/** The texts inside of what can be used: a name made of what nobody sees is said to be so. */
+/** The texts inside an interactive element: a name made of invisible text is marked. */
 export class WidgetWords {
   readonly #open: Words[] = [];
 
@@ -123,7 +123,7 @@ export class WidgetWords {
       hidden.push(squeeze(text.slice(0, 1000)).slice(0, START_CHARS));
   }
 
-  /** Whether anything in it is seen, and whether what is said of it has something that is not. */
+  /** Whether any of it is visible, and whether its name has invisible parts. */
   close(said: string): { readonly isSeen: boolean; readonly hidden: boolean } {
     const words = this.#open.pop() ?? { isSeen: false, hidden: [] };
     const outer = this.#open.at(-1);

@@ -5,25 +5,25 @@ import { quote } from "./marks.ts";
 import { accessibleName } from "./names.ts";
 import { standingRole } from "./roles.ts";
 
-/** What is in them is put there by whoever uses them: it is no name. */
+/** Their content is user input and not a name. */
 const FILLED = new Set(["textbox", "searchbox", "combobox", "listbox", "slider", "spinbutton"]);
 export const FRAMES: ReadonlySet<string> = new Set(["IFRAME", "FRAME", "OBJECT", "EMBED"]);
 const SAID = ["aria-label", "aria-labelledby", "alt", "title", "value", "placeholder"];
 
 interface Known {
   readonly element: WeakRef<Element>;
-  /** Role and name in the last snapshot that showed it, and how they were found. */
+  /** Role and name in the last snapshot with this element, and their source. */
   identity: string;
   generated: GeneratedText;
 }
 
-/** Elements and their numbers. An element keeps its number for as long as its page lives. */
+/** The refs of elements. An element keeps its number as long as its page exists. */
 export class Refs {
   readonly #known = new Map<number, Known>();
   readonly #numbers = new WeakMap<Element, number>();
   #next = 1;
 
-  /** Numbers below were given in other frames of the page, or to pages before it. */
+  /** Smaller numbers belong to other frames of the page or to earlier pages. */
   startAt(next: number): void {
     this.#next = Math.max(this.#next, next);
   }
@@ -45,13 +45,13 @@ export class Refs {
     return number;
   }
 
-  /** Nothing when it is no longer part of the page. */
+  /** `undefined` when it is no longer in the page. */
   find(number: number): Element | undefined {
     const element = this.#known.get(number)?.element.deref();
     return element?.isConnected === true ? element : undefined;
   }
 
-  /** What has become of it since the last snapshot. */
+  /** How it differs from the last snapshot. */
   lookAt(number: number): Sighting | undefined {
     const element = this.find(number);
     const known = this.#known.get(number);
@@ -67,7 +67,7 @@ const NOT_GENERATED = new GeneratedText(false);
 
 interface Titled {
   readonly role: string;
-  /** Role and name, as a snapshot shows them. */
+  /** Role and name as in a snapshot. */
   readonly title: string;
 }
 
@@ -75,7 +75,7 @@ export function titled(element: Element, role: string, generated: GeneratedText)
   return { role, title: join(role, accessibleName(element, generated)) };
 }
 
-/** Role and name, by which an element is known again. */
+/** Role and name, which identify an element. */
 function identityOf(element: Element, { role, title }: Titled, generated: GeneratedText): string {
   return FILLED.has(role) ? join(role, accessibleName(element, generated, { isFilled: true })) : title;
 }
@@ -88,7 +88,7 @@ function roleOf(element: Element): string {
   return FRAMES.has(element.tagName) ? "frame" : (standingRole(element) ?? "clickable");
 }
 
-/** All that a name can be made of, whether it is shown or not: other than the name, it does not change with the pointer's place alone. */
+/** All sources of a name, visible or not: unlike the name, they do not change when the pointer moves. */
 export function spellingOf(element: Element): string {
   const named = element.getAttribute("aria-labelledby")?.split(/\s+/) ?? [];
   const labels = "labels" in element && element.labels instanceof NodeList ? [...element.labels] : [];

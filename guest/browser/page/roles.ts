@@ -21,7 +21,7 @@ const INPUT_ROLES: Readonly<Record<string, string>> = {
 const LINKS = "a[href], area[href], svg a[*|href]";
 const TAG_ROLES: Readonly<Record<string, string>> = { BUTTON: "button", SUMMARY: "button", TEXTAREA: "textbox" };
 
-/** What the element is to somebody who uses it; nothing when there is nothing to do with it. */
+/** The role of an interactive element; `undefined` for others. */
 export function widgetRole(element: Element, style: CSSStyleDeclaration, parentCursor: string): string | undefined {
   const role = standingRole(element);
   if (role !== undefined) return role;
@@ -32,7 +32,7 @@ export function widgetRole(element: Element, style: CSSStyleDeclaration, parentC
   return isClickable ? "clickable" : undefined;
 }
 
-/** What it is wherever it stands and however it looks. */
+/** The role independent of context and style. */
 export function standingRole(element: Element): string | undefined {
   return givenRole(element) ?? nativeRole(element) ?? (isEditable(element) ? "textbox" : undefined);
 }
@@ -64,7 +64,7 @@ function isFocusable(element: Element): boolean {
   return index !== null && Number(index) >= 0 && element.tagName !== "BODY";
 }
 
-/** A label stands for its field, which has a ref of its own, unless a script hides the field and shows the label. */
+/** A label represents its field only when a script hides the field and shows the label; otherwise the field has its own ref. */
 function isLabelOfVisible(element: Element): boolean {
   const label = element.closest("label");
   const control = label?.control;

@@ -2,7 +2,7 @@ import { type Area, intersection } from "./clipping.ts";
 
 const TERM = /([+-]?[\d.]+)(px|%)/g;
 
-/** One side of a box: where it begins, how long it is, and how much larger a pixel is drawn. */
+/** One axis of a box: its start, its length, and the scale of a pixel. */
 interface Side {
   readonly start: number;
   readonly length: number;
@@ -14,10 +14,10 @@ interface Sides {
   readonly y: Side;
 }
 
-/** The rectangle around what `clip-path` and `clip` leave of an element; nothing where they leave all, or it cannot be told. */
+/** The bounding box of what `clip-path` and `clip` leave of an element; `undefined` when it is not clipped or not known. */
 export function shapeOf(element: Element, style: CSSStyleDeclaration): Area | undefined {
   const { clipPath, position } = style;
-  // Only what is positioned has a `clip`.
+  // `clip` applies only to positioned elements.
   const clip = position === "absolute" || position === "fixed" ? style.clip : "auto";
   if (clipPath === "none" && clip === "auto") return undefined;
   const sides = sidesOf(element);
@@ -26,7 +26,7 @@ export function shapeOf(element: Element, style: CSSStyleDeclaration): Area | un
   return path !== undefined && rect !== undefined ? intersection(path, rect) : (path ?? rect);
 }
 
-/** Lengths in styles are those from before the element was scaled. */
+/** Lengths in styles are before scaling. */
 function sidesOf(element: Element): Sides {
   const { left, top, width, height } = element.getBoundingClientRect();
   const [plainWidth, plainHeight] =
@@ -64,7 +64,7 @@ function polygonArea(inside: string, { x, y }: Sides): Area | undefined {
   return checked({ left: least(across), top: least(down), right: most(across), bottom: most(down) });
 }
 
-/** A page can give a polygon more corners than a call can have arguments. */
+/** A polygon can have more corners than a call can have arguments. */
 function least(numbers: readonly number[]): number {
   return numbers.reduce((one, other) => Math.min(one, other), Infinity);
 }
@@ -73,7 +73,7 @@ function most(numbers: readonly number[]): number {
   return numbers.reduce((one, other) => Math.max(one, other), -Infinity);
 }
 
-/** Without a radius, circle and ellipse reach to the nearest side. */
+/** Without a radius, circle and ellipse reach the closest side. */
 function roundArea({ kind, inside }: { kind: string; inside: string }, { x, y }: Sides): Area | undefined {
   const [sizes = "", centre = ""] = inside.split(/(?:^| )at /);
   const [across = "50%", down = "50%"] = words(centre);
@@ -102,7 +102,7 @@ function toRadius(radius: string | undefined, reaches: readonly number[], side: 
   return radius === "farthest-side" ? most(reaches) : toPx(radius, side);
 }
 
-/** `rect()` counts from the left and from above. */
+/** `rect()` measures from the left and the top. */
 function rectArea(clip: string, { x, y }: Sides): Area | undefined {
   const edges = /^rect\((.*)\)$/.exec(clip)?.[1]?.split(/,? /) ?? [];
   const [top = "", right = "", bottom = "", left = ""] = edges;
@@ -115,7 +115,7 @@ function words(text: string): string[] {
   return text.match(/calc\([^()]*\)|\S+/g) ?? [];
 }
 
-/** `5px`, `50%` and `calc(100% - 5px)`. Of whatever else there is, no length is known. */
+/** `5px`, `50%` and `calc(100% - 5px)`. Other lengths are not known. */
 function toPx(text: string, { length, scale }: Side): number {
   const sum = text.replace(/^calc\((.*)\)$/, "$1").replaceAll(" ", "");
   const terms = [...sum.matchAll(TERM)];

@@ -9,47 +9,47 @@ import {
   isOutside,
   pageClips,
 } from "./clipping.ts";
-import { areLettersHidden, type Ground, groundWithin, pageGround } from "./letters.ts";
+import { areLettersHidden, type Backdrop, backdropWithin, pageBackdrop } from "./letters.ts";
 import { shapeOf } from "./shapes.ts";
 import { SvgShapes } from "./colours.ts";
 
 const FAINTEST_OPACITY = 0.05;
 const SMALLEST_FONT_PX = 4;
-/** Less of a thing than this says nothing. */
+/** Minimum visible size of an element. */
 const SMALLEST_SEEN_PX = 2;
 const SMALLEST_SCALE = 0.25;
-/** Of a frame, on either side. */
+/** Minimum visible share of a frame, on each axis. */
 const SMALLEST_SHARE = 0.25;
 const FAR_INDENT_PX = -500;
-/** Of a frame, on either side, without its border: in less, not even a word can be read. */
+/** Minimum size of a frame without its border, on each axis: a smaller one cannot show a word. */
 const SMALLEST_FRAME_PX = 12;
 const AXES: Readonly<Record<string, string>> = { x: "1, 0, 0", y: "0, 1, 0", z: "0, 0, 1" };
 
-/** What an element hands down to what is in it. */
+/** What an element passes on to its content. */
 export interface Surroundings {
-  /** Nothing below can be seen. */
+  /** No content is visible. */
   readonly isHidden: boolean;
   readonly opacity: number;
   readonly clips: Clips;
-  readonly ground: Ground;
+  readonly backdrop: Backdrop;
   readonly cursor: string;
 }
 
-/** Where an element is: what is around it, and around what is in it. */
+/** The surroundings of an element, and of its content. */
 export interface Place {
   readonly style: CSSStyleDeclaration;
   readonly outer: Surroundings;
   readonly around: Surroundings;
 }
 
-/** Of the page as a whole, which is white where it does not say otherwise. */
+/** Of the whole page, which is white by default. */
 export function pageSurroundings(): Surroundings {
   const style = getComputedStyle(document.documentElement);
   const clips = pageClips(style, document.body === null ? style : getComputedStyle(document.body));
-  return { isHidden: false, opacity: 1, clips, ground: pageGround(style), cursor: "auto" };
+  return { isHidden: false, opacity: 1, clips, backdrop: pageBackdrop(style), cursor: "auto" };
 }
 
-/** For an element that is displayed. */
+/** For a displayed element. */
 export function surroundingsWithin(element: Element, style: CSSStyleDeclaration, outer: Surroundings): Surroundings {
   const opacity = outer.opacity * Number(style.opacity) * filteredOpacity(style.filter);
   const isSkipped = style.contentVisibility === "hidden";
@@ -58,13 +58,13 @@ export function surroundingsWithin(element: Element, style: CSSStyleDeclaration,
   const isAway = isTurnedAway(element, style) || (isBox && isBoxAway(element, style, outer));
   const isHidden = outer.isHidden || isSkipped || opacity < FAINTEST_OPACITY || isAway || isShapedAway(element, shape);
   const clips = cutBy(shape, clipsWithin(element, style, { outer: outer.clips, isBox }));
-  const ground = groundWithin(element, style, outer.ground);
-  return { isHidden, opacity, clips, ground: withShapes(element, ground), cursor: style.cursor };
+  const backdrop = backdropWithin(element, style, outer.backdrop);
+  return { isHidden, opacity, clips, backdrop: withShapes(element, backdrop), cursor: style.cursor };
 }
 
-function withShapes(element: Element, ground: Ground): Ground {
-  if (!(element instanceof SVGSVGElement) || element.ownerSVGElement !== null) return ground;
-  return { ...ground, shapes: new SvgShapes(element) };
+function withShapes(element: Element, backdrop: Backdrop): Backdrop {
+  if (!(element instanceof SVGSVGElement) || element.ownerSVGElement !== null) return backdrop;
+  return { ...backdrop, shapes: new SvgShapes(element) };
 }
 
 function filteredOpacity(filter: string): number {
@@ -76,14 +76,14 @@ function isShapedAway(element: Element, shape: Area | undefined): boolean {
   return shape !== undefined && isOutside(element.getBoundingClientRect(), shape, SMALLEST_FONT_PX);
 }
 
-/** For an element that cuts off what is in it, or lets one scroll: nobody reads through a slit. */
+/** For an element that clips or scrolls its content: text in a very small box is not readable. */
 function isBoxAway(element: Element, style: CSSStyleDeclaration, { clips }: Surroundings): boolean {
   const box = element.getBoundingClientRect();
   if (box.width < SMALLEST_FONT_PX || box.height < SMALLEST_FONT_PX) return true;
   return isOutside(box, areaOf(style, clips), SMALLEST_FONT_PX);
 }
 
-/** How many characters of a text of an element can be seen where it stands. */
+/** How many characters of a text are visible. */
 export function seenChars(text: Text, element: Element, { style, around }: Pick<Place, "style" | "around">): number {
   if (around.isHidden || style.visibility !== "visible") return 0;
   if (Number.parseFloat(style.textIndent) < FAR_INDENT_PX) return 0;
@@ -92,12 +92,12 @@ export function seenChars(text: Text, element: Element, { style, around }: Pick<
   if (box.width === 0 || box.height < SMALLEST_FONT_PX) return 0;
   const area = around.clips.inFlow;
   if (isOutside(box, area, SMALLEST_FONT_PX)) return 0;
-  if (areLettersHidden(element, box, style, around.ground)) return 0;
+  if (areLettersHidden(element, box, style, around.backdrop)) return 0;
   if (box.right <= area.right && box.bottom <= area.bottom) return text.length;
   return charsWithin(text, box, { area, fontPx: Number.parseFloat(style.fontSize) });
 }
 
-/** Letters reach a little over the edge of boxes that are made for them. Of several lines, each may be cut off at its end. */
+/** Letters may exceed the edge of their box slightly. Each of several lines may be cut off. */
 function charsWithin(text: Text, box: DOMRect, { area, fontPx }: { area: Area; fontPx: number }): number {
   const right = box.height < 2 * fontPx ? area.right + fontPx : Infinity;
   const bottom = area.bottom + fontPx * 0.75;
@@ -113,24 +113,24 @@ function charsWithin(text: Text, box: DOMRect, { area, fontPx }: { area: Area; f
   return /\S/.test(text.data.slice(0, seen)) ? seen : 0;
 }
 
-/** Whether an element itself is out of sight; what is in it may be elsewhere. */
+/** Whether the element itself is not visible; its content may be elsewhere. */
 export function isElementHidden(element: Element, style: CSSStyleDeclaration, outer: Surroundings): boolean {
   if (outer.isHidden || style.visibility !== "visible") return true;
   if (style.display === "contents") return false;
   return isOutside(element.getBoundingClientRect(), areaOf(style, outer.clips), SMALLEST_SEEN_PX);
 }
 
-/** What styles add has no place of its own that could be asked for: it is where its element is, unless its style says otherwise. */
+/** Generated content has no box that can be read: it is at its element's position unless its style says otherwise. */
 export function isGeneratedHidden(element: Element, style: CSSStyleDeclaration, around: Surroundings): boolean {
   const own = surroundingsWithin(element, style, around);
   if (own.isHidden || style.visibility !== "visible") return true;
   const offsets = [style.textIndent, style.left, style.top, style.marginLeft, style.marginTop];
   if (offsets.some((offset) => Number.parseFloat(offset) < FAR_INDENT_PX)) return true;
   const box = element.getBoundingClientRect();
-  return isOutside(box, own.clips.inFlow, SMALLEST_FONT_PX) || areLettersHidden(element, box, style, own.ground);
+  return isOutside(box, own.clips.inFlow, SMALLEST_FONT_PX) || areLettersHidden(element, box, style, own.backdrop);
 }
 
-/** What a frame shows stands inside its border and padding. */
+/** The content of a frame is inside its border and padding. */
 function isFrameTiny({ clientWidth, clientHeight }: Element, style: CSSStyleDeclaration): boolean {
   const px = Number.parseFloat;
   const width = clientWidth - px(style.paddingLeft) - px(style.paddingRight);
@@ -138,7 +138,7 @@ function isFrameTiny({ clientWidth, clientHeight }: Element, style: CSSStyleDecl
   return Math.min(width, height) < SMALLEST_FRAME_PX;
 }
 
-/** A frame's own script knows nothing of what is around it, nor that it is shown smaller than it is, or hardly at all. */
+/** The script in a frame does not know the frame's surroundings, scale or visibility. */
 export function isFrameHidden(frame: Element, { style, outer, around }: Place): boolean {
   if (around.isHidden || isElementHidden(frame, style, outer)) return true;
   const box = frame.getBoundingClientRect();
@@ -154,7 +154,7 @@ export function isFrameHidden(frame: Element, { style, outer, around }: Place): 
 
 const range = document.createRange();
 
-/** Where the beginning of a text stands. */
+/** The position of the beginning of a text. */
 function textBox(text: Text, chars: number): DOMRect {
   range.setStart(text, 0);
   range.setEnd(text, chars);
@@ -165,7 +165,7 @@ function textBox(text: Text, chars: number): DOMRect {
 function isTurnedAway(element: Element, style: CSSStyleDeclaration): boolean {
   if (style.backfaceVisibility !== "hidden" || !isTurnable(style)) return false;
   let turned = matrixOf(style);
-  // A card that is turned over turns the sides that are fixed to it.
+  // A rotated card also rotates the sides that are attached to it.
   for (let { parentElement } = element; parentElement !== null; { parentElement } = parentElement) {
     const outer = getComputedStyle(parentElement);
     if (outer.transformStyle !== "preserve-3d") break;
@@ -178,7 +178,7 @@ function isTurnable({ display }: CSSStyleDeclaration): boolean {
   return display !== "inline" && display !== "contents";
 }
 
-/** How things move and grow does not turn them. What is not drawn has no matrix, and is not turned. */
+/** Translations and scaling do not rotate. An element without a box has no matrix and is not rotated. */
 function matrixOf({ rotate, transform }: CSSStyleDeclaration): DOMMatrix {
   const own = new DOMMatrix(transform.startsWith("matrix") ? transform : "");
   if (rotate === "none") return own;
