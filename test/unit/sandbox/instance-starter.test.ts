@@ -37,7 +37,7 @@ async function open(exit: InstanceExit): Promise<Fixture> {
     usage: async () => ({ memoryBytes: 0, cpuMs: 0, pids: 0 }),
     stop: async () => stop(exit),
   };
-  const starter = placesOn(makeRuntime({ start: async () => cell }));
+  const starter = starterOn(makeRuntime({ start: async () => cell }));
   const instance = await starter.open(PLAN, new AbortController().signal);
   return { instance, say: (text) => void inside.write(text), silence: () => void inside.end() };
 }
@@ -54,7 +54,7 @@ function makeRuntime(own: Partial<Runtime>): Runtime {
   };
 }
 
-function placesOn(
+function starterOn(
   runtime: Runtime,
   runtimesOfTemplates?: InstanceStarterOptions["runtimesOfTemplates"],
 ): InstanceStarter {
@@ -92,7 +92,7 @@ test("why a guest fell silent is asked after its instance was stopped", async ()
 
 test("what was made for a program that does not start is removed", async () => {
   const discarded: string[] = [];
-  const starter = placesOn(makeRuntime({ discard: async (folder) => discarded.push(folder) > 0 }));
+  const starter = starterOn(makeRuntime({ discard: async (folder) => discarded.push(folder) > 0 }));
   const program = { program: ["/bin/true"], volumes: [], env: {} };
   await expect(starter.openProgram(program, new AbortController().signal)).rejects.toThrow("nothing starts here");
   expect(discarded).toEqual([expect.stringMatching(/^\/nowhere\/owl-[0-9a-f]{20}$/)]);
@@ -100,7 +100,7 @@ test("what was made for a program that does not start is removed", async () => {
 
 test("a start that fails is told as it was, also when nothing can be removed after it", async () => {
   const discard = vi.fn<Runtime["discard"]>(() => Promise.reject(new Error("not removed")));
-  const starter = placesOn(makeRuntime({ discard }));
+  const starter = starterOn(makeRuntime({ discard }));
   const { instanceId: _id, folder: _folder, language: _language, ...parts } = PLAN;
   await expect(starter.openNew(parts, new AbortController().signal)).rejects.toThrow("nothing starts here");
   expect(discard).toHaveBeenCalledOnce();
@@ -114,7 +114,7 @@ describe("trouble of a runtime that only templates use", () => {
       ["alpha", shared],
       ["beta", shared],
     ]);
-    return placesOn(makeRuntime({}), ofTemplates).problem;
+    return starterOn(makeRuntime({}), ofTemplates).problem;
   };
 
   test.each([
@@ -128,7 +128,7 @@ describe("trouble of a runtime that only templates use", () => {
 
 test("trouble with the image that most templates have is everybody's", () => {
   const error = new OwlError("sandbox_unavailable", "no image");
-  const starter = placesOn(
+  const starter = starterOn(
     makeRuntime({ name: "docker", problem: () => ({ error, template: "node", isCommon: true }) }),
   );
   expect(starter.problem).toEqual({ error });

@@ -7,8 +7,8 @@ import { Pool, type WarmInstance, type PoolOptions } from "../../../src/sandbox/
 import { SILENT_LOGGER } from "../../../src/telemetry/logger.ts";
 import { PLAN } from "./instance-plan.ts";
 
-/** A place whose guest knows how to warm up and nothing else. */
-function makePlace(warmed: unknown[]): ConnectedInstance {
+/** An instance whose guest knows how to warm up and nothing else. */
+function makeInstance(warmed: unknown[]): ConnectedInstance {
   const [host, inside] = duplexPair();
   new ServerConnection(inside, inside).serve({
     "code.warm": (params) => {
@@ -47,7 +47,7 @@ function makePool(options: Partial<PoolOptions> = {}): Fixture {
     logger: SILENT_LOGGER,
     open: async (template) => ({
       plan: { ...PLAN, template, language: template === "node" ? "node" : "python" },
-      instance: makePlace(warmed),
+      instance: makeInstance(warmed),
     }),
     discard: async (pooled) => {
       discarded.push(pooled);
@@ -97,7 +97,7 @@ test("one that dies while it waits is removed and replaced", async () => {
   const { pool, discarded } = makePool({
     size: 1,
     open: async (template) => {
-      const instance = makePlace([]);
+      const instance = makeInstance([]);
       opened.push(instance);
       return { plan: { ...PLAN, template }, instance };
     },
@@ -146,7 +146,7 @@ test("closing waits until one that died is removed", async () => {
   const { pool } = makePool({
     size: 1,
     open: async (template) => {
-      const instance = makePlace([]);
+      const instance = makeInstance([]);
       opened.push(instance);
       return { plan: { ...PLAN, template }, instance };
     },
