@@ -9,7 +9,7 @@ const compress = promisify(gzip);
 
 /** Where the page lies: beside the compiled server, or in `dist/` when the source itself runs. */
 const PAGE_FOLDER: string = fileURLToPath(
-  new URL(import.meta.url.endsWith(".ts") ? "../../dist/dashboard" : "./", import.meta.url),
+  new URL(import.meta.url.endsWith(".ts") ? "../../dist/dashboard" : "../dashboard", import.meta.url),
 );
 
 export interface PageFile {
