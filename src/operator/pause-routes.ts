@@ -51,13 +51,13 @@ export function pauseRoutes(desk: PauseService): readonly ApiRoute[] {
   ];
 }
 
-/** Stops clients and lets them go on, on the record. */
+/** Pauses and resumes clients, and records both. */
 export function pauseService(governance: Governance, transport: OperatorTransport): PauseService {
   const { pauses } = governance.governor;
   return {
     list: () => pauses.list(),
     async pause({ client = EVERYBODY, by, reason, cancel }) {
-      // In force before it is on record: who runs wild must not run until the disk has answered.
+      // The pause takes effect before it is recorded: a runaway client must not run until the disk has answered.
       await pauses.pause({ client, by, reason, since: new Date().toISOString(), ...(cancel && { cancel }) });
       await recordAct(governance, { by, transport, name: "client.pause", args: { client, reason, cancel } });
     },

@@ -53,7 +53,7 @@ export class OperatorSandboxService {
     }
   }
 
-  async record(operator: Operator, instanceId: string, { name, args = {} }: Wish): Promise<Sandbox> {
+  async record(operator: Operator, instanceId: string, { name, args = {} }: RecordedAct): Promise<Sandbox> {
     const sandbox = this.get(instanceId);
     await this.#options.record({
       by: operator.id,
@@ -64,10 +64,10 @@ export class OperatorSandboxService {
     return sandbox;
   }
 
-  /** On the record, and before the eyes of whoever looks on. */
-  async act(operator: Operator, instanceId: string, wish: Wish): Promise<Sandbox> {
-    const { name, args = {} } = wish;
-    const sandbox = await this.record(operator, instanceId, wish);
+  /** Records the act, and shows it to operators who watch the sandbox. */
+  async act(operator: Operator, instanceId: string, act: RecordedAct): Promise<Sandbox> {
+    const { name, args = {} } = act;
+    const sandbox = await this.record(operator, instanceId, act);
     const said = Object.values(args).map(String).join(" ").slice(0, 200);
     this.activity.add(instanceId, { kind: "state", text: `${name} ${said}`.trimEnd(), by: operator.id });
     return sandbox;
@@ -78,7 +78,7 @@ export class OperatorSandboxService {
   }
 }
 
-interface Wish {
+interface RecordedAct {
   readonly name: string;
   readonly args?: Readonly<Record<string, unknown>>;
 }

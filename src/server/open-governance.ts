@@ -42,7 +42,7 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Go
   let pauses: Pauses | undefined;
   let desk: ApprovalService | undefined;
   try {
-    const opened = (desk = await openApprovalDesk(config, { approvals, logger }));
+    const opened = (desk = await openApprovals(config, { approvals, logger }));
     const paused = (pauses = await openPauses(config, logger));
     paused.onChange((begun) => cancelPaused({ approvals, running }, begun));
     const { failOpen } = governance;
@@ -124,7 +124,7 @@ async function openPauses({ store, sandbox }: Config, logger: Logger): Promise<P
 const SHOWN: Bounds = { maxChars: 8000, maxTextChars: 4000 };
 
 /** What waits on one of several servers is decided at any of them. */
-export async function openApprovalDesk(
+export async function openApprovals(
   { store, cluster, ledger }: Config,
   { approvals, logger }: { readonly approvals: Approvals; readonly logger: Logger },
 ): Promise<ApprovalService> {

@@ -28,13 +28,13 @@ function dieOf(signal: NodeJS.Signals): void {
 }
 
 export interface ReloadSignal {
-  /** Calls back when the operator wants files read again, also for a wish that came before. */
+  /** Calls back when the operator wants files read again, also for a signal that came before. */
   follow(reload: () => void, stop: (reason: string) => void): void;
   off(): void;
 }
 
 /**
- * Listens from now on: a server that starts must not die of a wish, but cannot fulfil it yet. At a terminal the signal
+ * SIGHUP during start is remembered: the reload handler is not installed yet, and the default action would end the process. At a terminal the signal
  * means that it was closed, and ends the server; one that starts ends as if nobody had listened.
  */
 export function hearReloadSignal(): ReloadSignal {

@@ -121,7 +121,7 @@ async function openTransport(
     import("../transport/http/http-transport.ts"),
   ]);
   const { mcp, files, operator, cluster, groupsClaim, health, metrics, operators } = assembly;
-  const authenticator = await createAuthenticator({ auth: config.auth, logger, groupsClaim });
+  const authenticator = opened.add(await createAuthenticator({ auth: config.auth, logger, groupsClaim }));
   const dashboard = config.dashboard.enabled
     ? (await import("./open-dashboard.ts")).dashboardOverHttp(
         dashboardParts(options, assembly, reloader),
@@ -129,7 +129,6 @@ async function openTransport(
       )
     : undefined;
   await (await import("./operations.ts")).openOperations(opened, operationsOf(options, assembly, dashboard));
-  opened.add(authenticator);
   const transport = new transports.HttpTransport({
     mcp,
     config,

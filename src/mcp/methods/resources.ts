@@ -70,11 +70,14 @@ export async function readResource(
   { uri, _meta }: ReadParams,
   exchange: Exchange,
 ): Promise<Record<string, unknown>> {
-  const wish = readWish(_meta?.[META.read]);
+  const options = readOptionsOf(_meta?.[META.read]);
   return runWithQuestions(mcp, exchange, {
     boundTo: ["resources/read", uri],
     run: async (call) => {
-      const { value, quota } = await mcp.pipeline.readResource(uri, wish === undefined ? call : { ...call, wish });
+      const { value, quota } = await mcp.pipeline.readResource(
+        uri,
+        options === undefined ? call : { ...call, wish: options },
+      );
       return { contents: value, ...quotaMeta(quota) };
     },
   });
@@ -89,7 +92,7 @@ const WISH = z.strictObject({
   ifNoneMatch: z.string().max(1024).optional(),
 });
 
-function readWish(value: unknown): ReadOptions | undefined {
+function readOptionsOf(value: unknown): ReadOptions | undefined {
   if (value === undefined) return undefined;
   const { success, data } = WISH.safeParse(value);
   if (!success) {
