@@ -308,11 +308,13 @@ export class Sandbox {
     const reason = over === undefined ? "it could not be started" : await over.ended;
     if (this.#stopping.signal.aborted) throw stoppedError();
     if (this.#opening === opening) {
-      const pauseMs = Math.round(this.#options.pauses.leftMs(pausedOwner(this.facts)));
-      this.#options.logger.warning("sandbox is started again", {
+      const { pauses, logger } = this.#options;
+      const owner = pausedOwner(this.facts);
+      logger.warning("sandbox is started again", {
         sandbox: this.plan.instanceId,
         reason,
-        pause_ms: pauseMs,
+        violations: pauses.violations(owner),
+        pause_ms: Math.round(pauses.leftMs(owner)),
       });
       this.#hasUnreportedRestart = true;
       this.#opening = this.#afterPause((signal) => this.#options.starter.open(this.plan, signal));

@@ -35,6 +35,11 @@ export class StartPauses {
     }
   }
 
+  /** How many violations the owner's guests have committed, until they are forgotten. */
+  violations(owner: string): number {
+    return this.#find(owner)?.count ?? 0;
+  }
+
   /** How long the owner's next start has to wait; 0 for owners without a violation. */
   leftMs(owner: string): number {
     const violations = this.#find(owner);
