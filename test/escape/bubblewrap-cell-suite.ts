@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { open, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chown, open, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -161,7 +161,7 @@ export function defineCellSuite(identity: "root" | "user"): void {
       lab = await openLab();
       const hostPath = await folderOf(lab, "shared # files", identity === "root" ? owner : undefined);
       await writeFile(join(hostPath, "private"), "of the owner", { mode: 0o600 });
-      if (identity === "root") await (await open(join(hostPath, "private"))).chown(owner ?? 0, owner ?? 0);
+      if (identity === "root") await chown(join(hostPath, "private"), owner ?? 0, owner ?? 0);
       const inside = await lab.start({ volumes: [{ hostPath, guestPath: "/data", isReadOnly: false }] });
       const seen = await inside.run("bash", "-c", "cat /data/private; echo new > /data/made; stat -c %U /data/made");
       expect(seen).toMatchObject({ stdout: "of the ownersandbox\n", stderr: "" });
