@@ -80,9 +80,9 @@ vitest.once("close", (code) => {
   process.exitCode = code ?? 1;
 });
 
-/** What vitest is to run: files that are named win over the tier's projects. @returns {string[]} */
+/** What vitest is to run: files and projects that are named win over the tier's projects. @returns {string[]} */
 function selection() {
-  if (vitestArgs.some(isPath) || isAll) return [...vitestArgs];
+  if (vitestArgs.some((arg) => isPath(arg) || arg.startsWith("--project")) || isAll) return [...vitestArgs];
   const [{ projects, files } = fail(`there is no tier ${tier}`)] = wanted;
   if (files.length > 0) return [...files, ...vitestArgs];
   return [...projects.flatMap((name) => ["--project", name]), ...vitestArgs];

@@ -6,6 +6,7 @@ import { OwlError } from "../../src/errors/owl-error.ts";
 import { PostgresGovernanceStore } from "../../src/governance/store/postgres/postgres-governance-store.ts";
 import { loadLedgerKeys } from "../../src/governance/ledger/keys.ts";
 import { Database } from "../../src/platform/postgres-database.ts";
+import type { Lease } from "../../src/governance/store/governance-store.ts";
 import { openPostgresReader } from "../../src/governance/ledger/postgres/postgres-store.ts";
 import { POSTGRES_MISSING, type PostgresService, startPostgres } from "../services/postgres.ts";
 import { storeContract } from "../unit/governance/store/store-contract.ts";
@@ -124,6 +125,104 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
       expect(await store.usage([limited])).toMatchObject([{ used: 2 }, { used: 0 }, { used: 45 }]);
       await store.close();
       await own.stop();
+    });
+
+    describe("a PostgreSQL that crashes before admissions have reached its disk", () => {
+      const limited = counter({ minute: 10, day: 10, atOnce: 2, budget: 100 });
+      let own: PostgresService;
+
+      /** Takes two calls, and crashes the database without them. The call of the second store is durable. */
+      async function crashWithRunningCalls(): Promise<{
+        readonly store: PostgresGovernanceStore;
+        readonly other: PostgresGovernanceStore;
+        readonly lost: Lease;
+        readonly spent: number;
+      }> {
+        own = await startPostgres();
+        own.sql("ALTER SYSTEM SET wal_writer_delay = '10s'");
+        own.sql("SELECT pg_reload_conf()");
+        const [store, other] = [
+          await PostgresGovernanceStore.open(optionsFor(own.url)),
+          await PostgresGovernanceStore.open(optionsFor(own.url)),
+        ];
+        const settled = await lease(other, limited, { reserve: 10 });
+        await other.settle([{ call: settled.call, costMicros: 10, draft: draft() }]);
+        const lost = await lease(store, limited, { reserve: 40, draft: UNKNOWN });
+        await own.kill();
+        await own.start();
+        expect(own.sql("SELECT count(*) FROM call_starts")).toBe("0");
+        return { store, other, lost, spent: 10 };
+      }
+
+      /** Connections that the crash has ended fail once. */
+      async function again<T>(act: () => Promise<T>): Promise<T> {
+        let result: T | undefined;
+        await vi.waitFor(async () => (result = await act()), { timeout: 20_000 });
+        return result as T;
+      }
+
+      async function close(...stores: readonly PostgresGovernanceStore[]): Promise<void> {
+        for (const store of stores) await store.close();
+        await own.stop();
+      }
+
+      test("books the cost of a call that ends after the crash, with its row", async () => {
+        const { store, other, lost } = await crashWithRunningCalls();
+        const settlement = { call: lost.call, costMicros: 35, draft: draft() };
+        expect(await again(() => store.settle([settlement]))).toMatchObject({ seqs: [2] });
+        expect(await store.usage([limited])).toMatchObject([{ used: 2 }, { used: 2 }, { used: 0 }, { used: 45 }]);
+        // A second end of the same call counts for nothing.
+        expect(await store.settle([settlement])).toMatchObject({ seqs: [0] });
+        expect(await other.usage([limited])).toMatchObject([{ used: 2 }, { used: 2 }, { used: 0 }, { used: 45 }]);
+        await close(store, other);
+      });
+
+      test("counts the calls that run on before the server admits another", async () => {
+        const { store, other, lost } = await crashWithRunningCalls();
+        const first = await again(() => lease(store, limited, { reserve: 30 }));
+        expect(await admit(store, limited, { reserve: 0 })).toMatchObject({
+          ok: false,
+          refusal: { name: "concurrency" },
+        });
+        await store.settle([{ call: first.call, costMicros: 30 }]);
+        expect(await admit(store, limited, { reserve: 30 })).toMatchObject({
+          ok: false,
+          refusal: { name: "monthlyBudget", used: 80 },
+        });
+        await store.settle([{ call: lost.call, costMicros: 40, draft: draft() }]);
+        expect(await store.usage([limited])).toMatchObject([{ used: 3 }, { used: 3 }, { used: 0 }, { used: 80 }]);
+        await close(store, other);
+      });
+
+      test("counts them for the other servers within a fifth of a lease", async () => {
+        own = await startPostgres();
+        own.sql("ALTER SYSTEM SET wal_writer_delay = '10s'");
+        own.sql("SELECT pg_reload_conf()");
+        const options = { ...optionsFor(own.url), leaseMs: 5000 };
+        const [store, other] = [
+          await PostgresGovernanceStore.open(options),
+          await PostgresGovernanceStore.open(options),
+        ];
+        await lease(store, limited, { reserve: 40, draft: UNKNOWN });
+        await own.kill();
+        await own.start();
+        await expect
+          .poll(() => other.usage([limited]).catch(() => undefined))
+          .toMatchObject([{ used: 1 }, { used: 1 }, { used: 1 }, { used: 40 }]);
+        await close(store, other);
+      });
+
+      test("leaves a call ended that another server has ended, and charges it once", async () => {
+        const { store, other, lost } = await crashWithRunningCalls();
+        await again(() => store.usage([limited]));
+        // The call is back, and then the server is taken for dead.
+        await again(async () => expect((await lease(store, limited, { reserve: 0 })).call).toBeGreaterThan(lost.call));
+        own.sql(`UPDATE call_servers SET beat_at = 0 WHERE id = ${store.processId}`);
+        expect(await other.recover()).toBe(2);
+        expect(await store.settle([{ call: lost.call, costMicros: 35, draft: draft() }])).toMatchObject({ seqs: [0] });
+        expect(await other.usage([limited])).toMatchObject([{ used: 3 }, { used: 3 }, { used: 0 }, { used: 50 }]);
+        await close(store, other);
+      });
     });
 
     test("an admission whose answer was lost holds nothing", async () => {

@@ -47,7 +47,8 @@ export type Admission =
 export interface GovernanceStore extends SettlingStore {
   /**
    * Counts each call under all its counters, or under none, reserves its budget and its place, and records its start. Not
-   * synced: a process that is killed loses nothing, a power cut ends the calls as well.
+   * synced: a process that is killed loses nothing, and a power cut ends the calls as well. Where the store is a server of
+   * its own and crashes alone, calls that run on are counted again.
    */
   admit(batch: readonly AdmitRequest[]): Promise<readonly Admission[]>;
   usage(counters: readonly Counter[]): Promise<readonly Used[]>;

@@ -39,6 +39,7 @@ const TIDY_MS = 3_600_000;
 
 const SETTLE_SQL = "SELECT owlclaw_call_settle_1($1, $2, $3, $4) AS reply";
 const NOW_SQL = "floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT";
+const EPOCH_SQL = "SELECT owlclaw_call_epoch_1() AS epoch";
 const STARTS_SQL = "SELECT call, holds, day, micros, draft, mac FROM call_starts";
 /** Far more than any limit looks back. */
 const TIDY_SQL = `WITH days AS (DELETE FROM call_days WHERE day < to_char(now() - INTERVAL '400 days', 'YYYY-MM-DD') AND reserved = 0)
@@ -71,6 +72,11 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
   #aheadMs = 0;
   /** Calls whose admission was sent and not answered: what they may hold is given back. */
   #doubtful: CallId[] = [];
+  /** Calls that have not ended, by which admissions are restored that a crash of the database has lost. */
+  readonly #running = new Map<CallId, Start>();
+  /** Changes when the database crashes. */
+  #epoch: unknown;
+  #settling: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
   private constructor(database: Database, options: PostgresGovernanceStoreOptions) {
@@ -97,6 +103,7 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     try {
       await database.migrate("calls", CALL_MIGRATIONS);
       store.#process = await list(database);
+      store.#epoch = await readEpoch(database);
       return store;
     } catch (error) {
       await store.close();
@@ -118,12 +125,20 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     };
     try {
       await this.#giveBackDoubtful();
-      return await this.#counted(keysOf(batch.map(({ counters }) => counters)), async (found, client) => {
-        if (!found.isListed) await this.#listAgain(client);
-        const { counts, moment } = found;
-        const { admissions, starts } = admitBatch(batch, { counts, moment, keys: this.#keys, nextCall });
-        return { result: admissions, write: { counts: this.#written(found), starts: JSON.stringify(starts) } };
-      });
+      for (;;) {
+        const admitted = await this.#counted(keysOf(batch.map(({ counters }) => counters)), async (found, client) => {
+          if (found.epoch !== this.#epoch) return { result: undefined };
+          if (!found.isListed) await this.#listAgain(client);
+          const { counts, moment } = found;
+          const result = admitBatch(batch, { counts, moment, keys: this.#keys, nextCall });
+          return { result, write: { counts: this.#written(found), starts: JSON.stringify(result.starts) } };
+        });
+        if (admitted !== undefined) {
+          for (const start of admitted.starts) this.#running.set(start.call, start);
+          return admitted.admissions;
+        }
+        await this.#restoreAfterCrash();
+      }
     } catch (error) {
       this.#doubtful.push(...calls);
       throw error;
@@ -134,9 +149,21 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     return this.#counted(keysOf([counters]), async (found) => ({ result: usedBy(counters, found) }));
   }
 
-  async settle(batch: readonly Settlement[]): Promise<Settled> {
+  /** One after another: what one batch ends is not restored beside it. */
+  settle(batch: readonly Settlement[]): Promise<Settled> {
+    return this.#inTurn(() => this.#settle(batch));
+  }
+
+  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const turn = this.#settling.then(act);
+    this.#settling = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async #settle(batch: readonly Settlement[]): Promise<Settled> {
     if (this.#isClosed) throw closed();
     let counts = batch.map(() => true);
+    let epoch = this.#epoch;
     const drafts = (): RowsAndMore["drafts"] =>
       batch.flatMap(({ draft }, index) => (draft !== undefined && counts[index] === true ? [draft] : []));
     const more = (): string =>
@@ -149,16 +176,25 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     const { appended, reply } = await this.appendBy(SETTLE_SQL, {
       expected: isPlain ? { drafts: drafts(), more: more() } : undefined,
       look: async (client) => {
-        const starts = await startsOf(client, batch);
+        let starts = await startsOf(client, batch);
+        if (batch.some(({ call }) => call !== undefined && !starts.has(call) && this.#running.has(call))) {
+          epoch = await this.#restoreIfCrashed(client);
+          starts = await startsOf(client, batch);
+        }
         counts = batch.map(({ call }) => call === undefined || starts.has(call));
         for (const { call, goesOnAs } of batch) {
           const start = call === undefined ? undefined : starts.get(call);
-          if (start !== undefined && goesOnAs !== undefined)
-            await replaceStart(client, sealStart(this.#keys, { ...start, draft: JSON.stringify(goesOnAs) }));
+          if (start === undefined || goesOnAs === undefined || call === undefined) continue;
+          const begun = sealStart(this.#keys, { ...start, draft: JSON.stringify(goesOnAs) });
+          await replaceStart(client, begun);
+          if (this.#running.has(call)) this.#running.set(call, begun);
         }
         return { drafts: drafts(), more: more() };
       },
     });
+    this.#epoch = epoch;
+    for (const { call, goesOnAs } of batch)
+      if (call !== undefined && goesOnAs === undefined) this.#running.delete(call);
     let next = 0;
     const seqs = batch.map(({ draft }, index) =>
       draft !== undefined && counts[index] === true ? (appended.seqs[next++] ?? 0) : 0,
@@ -252,7 +288,13 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
         counts.set(found.key, found);
         await loadBlocker(client, found, { limit: keys.get(found.key), fromMs: moment.steadyMs - WINDOW_MS });
       }
-      return { counts, moment, wallMs: Number(columnOf(reply, "wall")), isListed: columnOf(reply, "listed") === true };
+      return {
+        counts,
+        moment,
+        wallMs: Number(columnOf(reply, "wall")),
+        isListed: columnOf(reply, "listed") === true,
+        epoch: columnOf(reply, "epoch"),
+      };
     }
   }
 
@@ -290,15 +332,42 @@ export class PostgresGovernanceStore extends PostgresStore implements Governance
     this.#doubtful = this.#doubtful.filter((call) => !calls.includes(call));
   }
 
+  #restoreAfterCrash(): Promise<void> {
+    return this.#inTurn(() =>
+      this.database.transaction(async (client) => {
+        await client.query("BEGIN");
+        const epoch = await this.#restoreIfCrashed(client);
+        await client.query("COMMIT");
+        this.#epoch = epoch;
+      }),
+    );
+  }
+
+  /** The calls that run here go on, so they count: a crash of the database may have lost their admissions. */
+  async #restoreIfCrashed(client: PostgresClient): Promise<unknown> {
+    const { rows } = await client.query<Record<string, unknown>>(EPOCH_SQL);
+    const epoch = columnOf(rows[0], "epoch");
+    if (epoch === this.#epoch) return epoch;
+    const givenMs = this.#options.clock === undefined ? null : Math.floor(this.#options.clock.steadyMs());
+    // Those of an earlier entry in the list of servers were settled when it was taken for dead.
+    const [from, to] = callsOf(this.#process);
+    const starts = [...this.#running.values()].filter(({ call }) => call >= from && call < to);
+    await client.query("SELECT owlclaw_call_restore_1($1, $2, $3)", [this.#process, JSON.stringify(starts), givenMs]);
+    return epoch;
+  }
+
   /** It was silent for longer than its lease, and its calls were settled by another server. */
   async #listAgain(client: PostgresClient): Promise<void> {
+    // Once this is lost, nobody could tell calls of a crash from those that another server has settled.
+    await client.query("SET LOCAL synchronous_commit = on");
     const { rows } = await client.query<Record<string, unknown>>(LIST_SQL);
     this.#process = Number(rows[0]?.["id"]);
     this.#lastCall = 0;
   }
 
-  #beat(): Promise<unknown> {
-    return this.database.query(`UPDATE call_servers SET beat_at = ${NOW_SQL} WHERE id = $1`, [this.#process]);
+  async #beat(): Promise<void> {
+    await this.database.query(`UPDATE call_servers SET beat_at = ${NOW_SQL} WHERE id = $1`, [this.#process]);
+    if ((await readEpoch(this.database)) !== this.#epoch) await this.#restoreAfterCrash();
   }
 
   #unlist(id: number): Promise<unknown> {
@@ -327,6 +396,7 @@ interface Found {
   readonly moment: Moment;
   readonly wallMs: number;
   readonly isListed: boolean;
+  readonly epoch: unknown;
 }
 
 const LIST_SQL = `INSERT INTO call_servers (beat_at) VALUES (${NOW_SQL}) RETURNING id`;
@@ -334,6 +404,11 @@ const LIST_SQL = `INSERT INTO call_servers (beat_at) VALUES (${NOW_SQL}) RETURNI
 async function list(database: Database): Promise<number> {
   const [row] = await database.query(LIST_SQL);
   return Number(columnOf(row, "id"));
+}
+
+async function readEpoch(database: Database): Promise<unknown> {
+  const [row] = await database.query(EPOCH_SQL);
+  return columnOf(row, "epoch");
 }
 
 async function startsOf(client: PostgresClient, batch: readonly Settlement[]): Promise<ReadonlyMap<CallId, Start>> {

@@ -12,7 +12,26 @@ CREATE TABLE call_places (key TEXT COLLATE "C" PRIMARY KEY, running BIGINT NOT N
 CREATE TABLE call_starts (
   call BIGINT PRIMARY KEY, holds JSON NOT NULL, day TEXT NOT NULL, micros BIGINT NOT NULL, draft TEXT NOT NULL, mac TEXT NOT NULL
 );
-CREATE TABLE call_servers (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, beat_at BIGINT NOT NULL)`;
+CREATE TABLE call_servers (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, beat_at BIGINT NOT NULL);
+CREATE UNLOGGED TABLE call_epoch (is_only BOOLEAN PRIMARY KEY, token TEXT NOT NULL)`;
+
+/**
+ * PostgreSQL empties unlogged tables when it starts again after a crash. A new token tells the servers that admissions
+ * which had not reached the disk are lost.
+ */
+const EPOCH = `
+CREATE FUNCTION owlclaw_call_epoch_1() RETURNS TEXT
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  found TEXT;
+BEGIN
+  SELECT token INTO found FROM call_epoch;
+  IF found IS NULL THEN
+    INSERT INTO call_epoch VALUES (TRUE, md5(random()::TEXT || clock_timestamp()::TEXT)) ON CONFLICT DO NOTHING;
+    SELECT token INTO found FROM call_epoch;
+  END IF;
+  RETURN found;
+END $$`;
 
 /** What an earlier version has counted. Its tables stay, for a server of that version that goes on for a while. */
 const TAKE_OVER = `
@@ -51,7 +70,7 @@ BEGIN
     LEFT JOIN LATERAL (SELECT sum(calls) FILTER (WHERE day >= today) AS calls, sum(spent) AS spent, sum(reserved) AS reserved
       FROM call_days d WHERE d.key = asked.key AND day >= this_month) AS days ON TRUE;
   RETURN json_build_object('wall', wall_ms, 'steady', steady_ms, 'counts', COALESCE(counts, '[]'),
-    'listed', EXISTS (SELECT FROM call_servers WHERE id = server));
+    'listed', EXISTS (SELECT FROM call_servers WHERE id = server), 'epoch', owlclaw_call_epoch_1());
 END $$`;
 
 /** Writes what a batch has counted, in the transaction that has the lock. Rows are locked in the order of their keys. */
@@ -72,6 +91,44 @@ BEGIN
   UPDATE call_clock SET last = (batch->>'steady')::BIGINT, shift = (batch->>'steady')::BIGINT - (batch->>'wall')::BIGINT
     WHERE last < (batch->>'steady')::BIGINT AND batch->>'wall' IS NOT NULL;
   UPDATE call_servers SET beat_at = (batch->>'now')::BIGINT WHERE id = server AND beat_at < (batch->>'now')::BIGINT - 1000;
+END $$`;
+
+/**
+ * Counts the running calls of a server again whose admissions a crash of the database has lost: in the minute of now, on the
+ * day of their admission. Does nothing for a server that another one has taken for dead: its calls are settled.
+ */
+const RESTORE = `
+CREATE FUNCTION owlclaw_call_restore_1(server BIGINT, starts JSON, given_ms BIGINT) RETURNS VOID
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  steady_ms BIGINT;
+BEGIN
+  PERFORM ${lockSql("calls")};
+  IF NOT EXISTS (SELECT FROM call_servers WHERE id = server) THEN
+    RETURN;
+  END IF;
+  SELECT COALESCE(given_ms, greatest(floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT + shift, last))
+    INTO steady_ms FROM call_clock;
+  WITH lost AS (
+    INSERT INTO call_starts SELECT * FROM json_populate_recordset(NULL::call_starts, starts) ON CONFLICT DO NOTHING
+    RETURNING holds, day, micros
+  ),
+  held AS (SELECT day, micros, h->>0 AS key, (h->>1)::INTEGER AS paid FROM lost, json_array_elements(holds) h),
+  places AS (
+    INSERT INTO call_places SELECT key, count(*) FROM held GROUP BY key ORDER BY 1
+      ON CONFLICT (key) DO UPDATE SET running = call_places.running + excluded.running
+  ),
+  days AS (
+    INSERT INTO call_days SELECT key, day, count(*), 0, sum(micros * paid) FROM held GROUP BY key, day ORDER BY 1
+      ON CONFLICT (key, day) DO UPDATE SET calls = call_days.calls + excluded.calls, reserved = call_days.reserved + excluded.reserved
+  ),
+  added AS (SELECT key, count(*) AS calls FROM held GROUP BY key),
+  firsts AS (
+    INSERT INTO call_times SELECT key, -60000, 0 FROM added WHERE NOT EXISTS (SELECT FROM call_times t WHERE t.key = added.key)
+  )
+  INSERT INTO call_times SELECT key, greatest(steady_ms, at), COALESCE(n, 0) + calls
+    FROM added LEFT JOIN LATERAL (SELECT at, n FROM call_times t WHERE t.key = added.key ORDER BY at DESC LIMIT 1) newest ON TRUE
+    ON CONFLICT (key, at) DO UPDATE SET n = excluded.n;
 END $$`;
 
 /**
@@ -118,4 +175,4 @@ BEGIN
 END $$`;
 
 /** Steps of the schema, in order. A step that has shipped stays as it is. */
-export const CALL_MIGRATIONS: readonly string[] = [TABLES, TAKE_OVER, COUNTS, ADD, SETTLE];
+export const CALL_MIGRATIONS: readonly string[] = [TABLES, TAKE_OVER, EPOCH, COUNTS, ADD, RESTORE, SETTLE];
