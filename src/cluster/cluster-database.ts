@@ -29,14 +29,18 @@ export type ChangeOutcome = "ok" | "taken" | "missing";
 export interface SessionLocation {
   readonly owner: string;
   readonly url: string | undefined;
+  /** Nothing is stored of it, and the database has crashed less than a lease ago: its server has yet to write it again. */
+  readonly isAwaited: boolean;
 }
 
 const PURGE_MS = 60_000;
 
 const FIND_SERVER = "SELECT url FROM owlclaw_servers WHERE id = $1 AND until > clock_timestamp()";
 const REMOVE_SERVER = "DELETE FROM owlclaw_servers WHERE id = $1";
-const LOCATE_SESSION = `SELECT named.owner, s.url FROM (SELECT coalesce(
-    (SELECT owner FROM owlclaw_sessions WHERE key = $1 AND until > clock_timestamp()), $2::TEXT) AS owner) named
+const LOCATE_SESSION = `SELECT named.owner, s.url,
+    named.stored IS NULL AND NOT EXISTS (SELECT FROM owlclaw_session_epoch WHERE owlclaw_after(-$3::NUMERIC) > since) AS awaited
+  FROM (SELECT stored, coalesce(stored, $2::TEXT) AS owner FROM
+    (SELECT (SELECT owner FROM owlclaw_sessions WHERE key = $1 AND until > clock_timestamp()) AS stored) found) named
   LEFT JOIN owlclaw_servers s ON s.id = named.owner AND s.until > clock_timestamp()`;
 const READ_SESSION = "SELECT state FROM owlclaw_sessions WHERE key = $1 AND until > clock_timestamp()";
 const USE_STATE = `INSERT INTO owlclaw_used_states VALUES ($1, owlclaw_after($2))
@@ -45,7 +49,7 @@ const USE_STATE = `INSERT INTO owlclaw_used_states VALUES ($1, owlclaw_after($2)
 
 const epochRow = z.object({ epoch: z.string() });
 const urlRow = z.object({ url: z.string() });
-const locationRow = z.object({ owner: z.string(), url: z.string().nullable() });
+const locationRow = z.object({ owner: z.string(), url: z.string().nullable(), awaited: z.boolean() });
 const stateRow = z.object({ state: z.string() });
 const outcomesRow = z.object({ outcomes: z.array(z.enum(["ok", "taken", "missing"])) });
 const takenRow = z.object({
@@ -99,10 +103,10 @@ export class ClusterDatabase {
   }
 
   /** `named` is the owner where nothing is stored of the session. */
-  async locateSession(key: string, named: string): Promise<SessionLocation> {
-    const [row] = await this.#database.query(LOCATE_SESSION, [key, named]);
-    const { owner, url } = locationRow.parse(row);
-    return { owner, url: url ?? undefined };
+  async locateSession(key: string, named: string, leaseMs: number): Promise<SessionLocation> {
+    const [row] = await this.#database.query(LOCATE_SESSION, [key, named, leaseMs]);
+    const { owner, url, awaited } = locationRow.parse(row);
+    return { owner, url: url ?? undefined, isAwaited: awaited };
   }
 
   async readSession(key: string): Promise<string | undefined> {

@@ -33,7 +33,8 @@ export const CLUSTER_MIGRATIONS: readonly string[] = [
   CREATE TABLE owlclaw_used_states (id TEXT PRIMARY KEY, until TIMESTAMPTZ NOT NULL);
 
   -- One row. It is lost together with the sessions: a new value tells the servers to write theirs again.
-  CREATE UNLOGGED TABLE owlclaw_session_epoch (one BOOLEAN PRIMARY KEY CHECK (one), epoch TEXT NOT NULL);
+  CREATE UNLOGGED TABLE owlclaw_session_epoch (one BOOLEAN PRIMARY KEY CHECK (one), epoch TEXT NOT NULL, since TIMESTAMPTZ NOT NULL);
+  INSERT INTO owlclaw_session_epoch VALUES (TRUE, 'first', '-infinity');
 
   CREATE FUNCTION owlclaw_after(milliseconds NUMERIC) RETURNS TIMESTAMPTZ LANGUAGE sql AS
     $$ SELECT clock_timestamp() + milliseconds * INTERVAL '1 millisecond' $$;
@@ -42,7 +43,7 @@ export const CLUSTER_MIGRATIONS: readonly string[] = [
   CREATE FUNCTION owlclaw_put_server(me TEXT, its_url TEXT, lease NUMERIC) RETURNS TEXT LANGUAGE sql AS $$
     INSERT INTO owlclaw_servers VALUES (me, its_url, owlclaw_after(lease))
       ON CONFLICT (id) DO UPDATE SET url = EXCLUDED.url, until = EXCLUDED.until;
-    INSERT INTO owlclaw_session_epoch VALUES (TRUE, md5(random()::TEXT || clock_timestamp()::TEXT)) ON CONFLICT DO NOTHING;
+    INSERT INTO owlclaw_session_epoch VALUES (TRUE, md5(random()::TEXT || clock_timestamp()::TEXT), clock_timestamp()) ON CONFLICT DO NOTHING;
     SELECT epoch FROM owlclaw_session_epoch;
   $$;
 

@@ -45,7 +45,7 @@ export class SessionOwners {
   /** `undefined` when the id is not one of this cluster. @throws OwlError when the database does not answer. */
   async locate(sessionId: string): Promise<SessionLocation | undefined> {
     const named = serverOf(sessionId);
-    return named === undefined ? undefined : this.#options.store.locate(sessionId, named);
+    return named === undefined ? undefined : this.#options.store.locate(sessionId, named, this.leaseMs);
   }
 
   ask(place: ServerAddress, message: SessionMessage, call: ForwardCall): Promise<ForwardOutcome | number> {

@@ -41,8 +41,8 @@ export class SessionStore {
   }
 
   /** `named` is the owner where nothing is stored of the session. */
-  locate(sessionId: string, named: string): Promise<SessionLocation> {
-    return this.#options.database.locateSession(storedNameOf(sessionId), named);
+  locate(sessionId: string, named: string, leaseMs: number): Promise<SessionLocation> {
+    return this.#options.database.locateSession(storedNameOf(sessionId), named, leaseMs);
   }
 
   async read(sessionId: string): Promise<SessionState | undefined> {

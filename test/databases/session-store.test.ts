@@ -11,6 +11,7 @@ import { until } from "../integration/harness.ts";
 
 const FIRST = "AAAAAAAAAAAA";
 const SECOND = "BBBBBBBBBBBB";
+const LEASE_MS = 600_000;
 const STATE = { ownerId: "ada", initialize: { protocolVersion: "2025-11-25" }, watched: ["fixture://counter"] };
 
 describe.skipIf(POSTGRES_MISSING !== undefined)(
@@ -69,7 +70,7 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
       for (let sequence = 1; sequence <= 3; sequence++) tell(log, sequence);
       await written(log);
       await database.putServer(FIRST, "http://first", 600_000);
-      expect(await second.locate(id, FIRST)).toEqual({ owner: FIRST, url: "http://first" });
+      expect(await second.locate(id, FIRST, LEASE_MS)).toEqual({ owner: FIRST, url: "http://first", isAwaited: false });
       expect(await second.take(id, FIRST)).toBeUndefined();
       await database.removeServer(FIRST);
       expect(await second.read(id)).toEqual(STATE);
@@ -86,7 +87,7 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
         ],
       });
       expect(await second.take(id, FIRST)).toBeUndefined();
-      expect(await second.locate(id, FIRST)).toMatchObject({ owner: SECOND });
+      expect(await second.locate(id, FIRST, LEASE_MS)).toMatchObject({ owner: SECOND, isAwaited: false });
     });
 
     test("are not written by a server that has lost them, which then knows", async () => {
@@ -149,6 +150,30 @@ describe.skipIf(POSTGRES_MISSING !== undefined)(
       first.writeAgain();
       await stored();
       expect(await second.take(id, FIRST)).toMatchObject({ streams: [{ id: "stream", events }] });
+    });
+
+    test("are awaited for a lease after a crash of the database, and then they are gone", async () => {
+      const { id, log } = await begin();
+      tell(log, 1);
+      const other = newOwnedId(SECOND);
+      expect(await second.locate(other, SECOND, 0)).toMatchObject({ isAwaited: false });
+      await service.kill();
+      await service.start();
+      const located = (sessionId: string, leaseMs: number) =>
+        until(
+          () => second.locate(sessionId, FIRST, leaseMs).catch(() => undefined),
+          (location) => location !== undefined,
+        );
+      expect(await located(id, LEASE_MS)).toMatchObject({ isAwaited: true });
+      await database.putServer(SECOND, "http://second", 0);
+      expect(await located(id, LEASE_MS)).toMatchObject({ isAwaited: true });
+      first.writeAgain();
+      await until(
+        () => located(id, LEASE_MS),
+        (location) => location?.isAwaited === false,
+      );
+      expect(await located(other, LEASE_MS)).toMatchObject({ isAwaited: true });
+      expect(await located(other, 0)).toMatchObject({ isAwaited: false });
     });
 
     test("that have expired count for nothing, and are purged", async () => {

@@ -61,11 +61,17 @@ export class RemoteSessions {
     const term = this.#homes.term();
     const place = await this.#homes.locate(sessionId);
     if (place === undefined) return "here";
-    const { owner: id, url } = place;
+    const { owner: id, url, isAwaited } = place;
     if (id === this.#homes.serverId) {
       await keeper?.settled(sessionId);
       keeper?.confirm(sessionId, term);
       return "here";
+    }
+    // A session that this server has taken over is awaited as well: it must not be let go.
+    if (isAwaited && url === undefined) {
+      throw new OwlError("store_unavailable", "the database has crashed, and this session is not written again yet", {
+        hint: "try again in a moment",
+      });
     }
     await keeper?.letGo(sessionId);
     if (url !== undefined) return (await this.#try({ id, url }, relayed)) ? "answered" : "again";
