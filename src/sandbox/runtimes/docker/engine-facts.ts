@@ -14,6 +14,8 @@ const versionSchema = z.object({
 });
 const infoSchema = z.object({
   SecurityOptions: z.array(z.string()).nullish(),
+  /** Of Podman, whose security options do not say it. */
+  Rootless: z.boolean().nullish(),
   DockerRootDir: z.string().default(""),
   DefaultRuntime: z.string().default(""),
 });
@@ -56,7 +58,8 @@ export async function readEngineFacts(engine: EngineClient, contactTimeoutMs: nu
     });
   }
   const isPodman = (version.Components ?? []).some(({ Name }) => Name.startsWith("Podman"));
-  const mapsUsers = (info.SecurityOptions ?? []).some((option) => /name=(userns|rootless)/.test(option));
+  const options = info.SecurityOptions ?? [];
+  const mapsUsers = info.Rootless === true || options.some((option) => /name=(userns|rootless)/.test(option));
   return {
     kind: isPodman ? "podman" : "docker",
     version: version.Version,

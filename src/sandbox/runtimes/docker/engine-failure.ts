@@ -73,7 +73,10 @@ export function explainEngineError(error: unknown, image: string): unknown {
       },
     );
   }
-  return new OwlError("internal", `the container could not be started: ${message}`, { cause: error });
+  // The engine's own words may name folders of the host: they are for the log.
+  return new OwlError("internal", "the container could not be started; the server's log has the engine's reason", {
+    cause: error,
+  });
 }
 
 /** The kernel's message, which engines and programs pass on. */

@@ -8,7 +8,7 @@ import { containerRequest, guestCommand, uidOf } from "./container-request.ts";
 import { DockerInstance } from "./docker-instance.ts";
 import type { DockerHost } from "./docker-host.ts";
 import { volumeSchema } from "./engine-client.ts";
-import { explainEngineError } from "./engine-failure.ts";
+import { EngineError, explainEngineError } from "./engine-failure.ts";
 import type { SandboxImage } from "./images.ts";
 import { makeContainer, removeContainer } from "./containers.ts";
 import { discardVolume } from "./reap.ts";
@@ -28,6 +28,7 @@ export async function startContainer(host: DockerHost, request: StartRequest): P
     const image = await host.images.get(name);
     const mounts = await volumeMounts({ ...spec, dataFolder: host.dataFolder, empty: host.empty });
     const uid = uidOf(host, spec, mounts);
+    warnOfMappedVolumes(host, { uid, mounts });
     if (spec.egressSocket !== undefined && !host.isRemote) await grantEgressSocket(spec.egressSocket, uid, host.facts);
     const command = request.command ?? spec.program ?? guestCommand(image);
     await makeWorkspace(host, spec, mounts);
@@ -40,8 +41,24 @@ export async function startContainer(host: DockerHost, request: StartRequest): P
       return await attachAndStart(host, { id, spec, mounts, image, signal });
     });
   } catch (error) {
+    if (error instanceof EngineError) {
+      host.logger.warning("the engine did not start a container", { sandbox: spec.id, image: name, error });
+    }
     throw explainEngineError(error, name);
   }
+}
+
+/** The server cannot read the mapping, so it cannot tell whether the volume's owner is the user inside. */
+function warnOfMappedVolumes(
+  { facts, logger }: DockerHost,
+  { uid, mounts }: { readonly uid: number; readonly mounts: readonly InstanceMount[] },
+): void {
+  const volumes = mounts.filter(({ isReadOnly, owner }) => !isReadOnly && owner !== undefined);
+  if (!facts.mapsUsers || volumes.length === 0) return;
+  logger.warning("the engine maps users: a writable volume has to be writable for its user of this number", {
+    uid,
+    volumes: volumes.map(({ guestPath }) => guestPath),
+  });
 }
 
 interface Starting {
