@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { stringify } from "yaml";
+import { keepHandlers, seedHandlers } from "../setup/kept-handlers.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const MAIN = join(ROOT, "dist/main.js");
@@ -54,6 +55,9 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
     ...config,
   };
   await writeFile(file, stringify(content));
+  // As another user the server could not use the copies.
+  const usesOwn = within.length === 0 && !("handlers" in config) && !("sandbox" in config);
+  if (usesOwn) seedHandlers(join(folder, "data"), HANDLERS);
   const [program = "", ...argv] = [
     ...within,
     process.execPath,
@@ -67,7 +71,9 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
   ];
   const { PATH = "" } = process.env;
   const child = spawn(program, argv, { cwd: folder, env: { PATH, HOME: folder, ...env } });
-  return follow(child, folder);
+  return follow(child, folder, () => {
+    if (usesOwn) keepHandlers(join(folder, "data"), HANDLERS);
+  });
 }
 
 export async function startHttp(options: ServerOptions = {}): Promise<HttpServerProcess> {
@@ -85,7 +91,7 @@ export async function startHttp(options: ServerOptions = {}): Promise<HttpServer
   return { ...server, origin, port: Number(port) };
 }
 
-function follow(child: ChildProcess, folder: string): ServerProcess {
+function follow(child: ChildProcess, folder: string, onStopped: () => void): ServerProcess {
   let text = "";
   let ended = false;
   const waiting = new Set<() => void>();
@@ -123,6 +129,7 @@ function follow(child: ChildProcess, folder: string): ServerProcess {
     async stop() {
       if (!ended) child.kill("SIGKILL");
       await exited;
+      onStopped();
       await rm(folder, { recursive: true, force: true });
     },
   };

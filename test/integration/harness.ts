@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll } from "vitest";
+import { keepHandlers, seedHandlers } from "../setup/kept-handlers.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 export const BIN: string = path.join(ROOT, "dist/main.js");
@@ -13,6 +14,8 @@ const FIXTURES = path.join(ROOT, "test/fixtures");
 /** Everything the servers of one test file write is below it, compiled handlers included. */
 const folder = mkdtempSync(path.join(tmpdir(), "owlclaw-integration-"));
 const running = new Set<ChildProcess>();
+const DATA = path.join(folder, "data");
+const usedHandlers = new Set<string>();
 let configCount = 0;
 let scratchCount = 0;
 
@@ -21,6 +24,9 @@ afterAll(async () => {
     child.kill("SIGKILL");
     await exitOf(child);
   }
+  // The servers of a file share a folder: with other handlers the contents are theirs too.
+  const [handlers, ...others] = usedHandlers;
+  if (handlers !== undefined && others.length === 0) keepHandlers(DATA, handlers);
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -143,12 +149,17 @@ export function scratchFile(): string {
 export function writeConfig({ config = {}, handlers = "handlers" }: ServerOptions = {}): string {
   const { http, ...rest } = config;
   const file = path.join(folder, `mcp-server-${++configCount}.yaml`);
+  const paths = [path.join(FIXTURES, handlers)];
+  if (!("handlers" in rest) && !("sandbox" in rest)) {
+    usedHandlers.add(handlers);
+    seedHandlers(DATA, handlers);
+  } else usedHandlers.add("others").add("of the test's own");
   const content = {
     http: { host: "127.0.0.1", port: 0, ...(typeof http === "object" ? http : {}) },
     // These servers answer with handlers alone; the tests of sandboxes start their own.
-    sandbox: { root: path.join(folder, "data"), enabled: false },
+    sandbox: { root: DATA, enabled: false },
     // One process: what a held call is known by is in its memory, and a busy machine may look like a blocked worker.
-    handlers: { paths: [path.join(FIXTURES, handlers)], ...(handlers === "handlers" ? { workers: 1 } : {}) },
+    handlers: { paths, ...(handlers === "handlers" ? { workers: 1 } : {}) },
     // Tests call faster than people do, and all servers of a file count in one folder. Who says anything of governance
     // says this as well, and `{}` is what an operator has who says nothing.
     governance: { defaults: { callsPerMinute: 100_000 } },

@@ -2,7 +2,7 @@ import type { TestModule } from "vitest/node";
 import { toTable } from "../../scripts/generators/markdown-table.ts";
 import type { FileFigures } from "./file-figures.ts";
 
-const SLOWEST = 25;
+const SLOWEST = 40;
 
 interface Row {
   readonly name: string;
