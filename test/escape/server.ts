@@ -56,8 +56,9 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
   };
   await writeFile(file, stringify(content));
   // As another user the server could not use the copies.
-  const usesOwn = within.length === 0 && !("handlers" in config) && !("sandbox" in config);
-  if (usesOwn) seedHandlers(join(folder, "data"), HANDLERS);
+  const usesFixture = within.length === 0 && String(content.handlers.paths) === HANDLERS && !("sandbox" in config);
+  const handlers = JSON.stringify(content.handlers);
+  if (usesFixture) seedHandlers(join(folder, "data"), handlers);
   const [program = "", ...argv] = [
     ...within,
     process.execPath,
@@ -72,7 +73,7 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
   const { PATH = "" } = process.env;
   const child = spawn(program, argv, { cwd: folder, env: { PATH, HOME: folder, ...env } });
   return follow(child, folder, () => {
-    if (usesOwn) keepHandlers(join(folder, "data"), HANDLERS);
+    if (usesFixture) keepHandlers(join(folder, "data"), handlers);
   });
 }
 

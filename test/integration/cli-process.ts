@@ -6,7 +6,7 @@ import { onTestFinished } from "vitest";
 import { temporaryFolder, trustConfigIn } from "../unit/config/temporary-folder.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const TSX = import.meta.resolve("tsx");
+const MAIN = `${ROOT}dist/main.js`;
 
 export interface CliOptions {
   readonly cwd?: string;
@@ -31,10 +31,10 @@ export function spawnCli(
   const { PATH = "", HOME = "" } = process.env;
   const env = { XDG_DATA_HOME: temporaryFolder(), ...own };
   if (isTrusted) trustConfigIn(cwd, env);
-  const child = spawn(process.execPath, ["--import", TSX, `${ROOT}src/main.ts`, ...argv], {
+  const child = spawn(process.execPath, [MAIN, ...argv], {
     cwd,
     // These tests are about the command line; sandboxes would start processes and write to the data folder.
-    env: { PATH, HOME, TSX_TSCONFIG_PATH: `${ROOT}tsconfig.json`, MCP_SERVER_SANDBOX_ENABLED: "false", ...env },
+    env: { PATH, HOME, MCP_SERVER_SANDBOX_ENABLED: "false", ...env },
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   return child;

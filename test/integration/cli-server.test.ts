@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { runCli, spawnCli, type CliOptions } from "./cli-process.ts";
 
-const API = new URL("../../src/index.ts", import.meta.url).pathname;
+const API = new URL("../../dist/index.js", import.meta.url).pathname;
 
 const HANDLERS = `
 import { defineHandler, defineResource } from ${JSON.stringify(API)};

@@ -15,7 +15,9 @@ const FIXTURES = path.join(ROOT, "test/fixtures");
 const folder = mkdtempSync(path.join(tmpdir(), "owlclaw-integration-"));
 const running = new Set<ChildProcess>();
 const DATA = path.join(folder, "data");
-const usedHandlers = new Set<string>();
+const OWN = "the test's own";
+/** The handlers of the servers of each data folder. */
+const handlersOf = new Map<string, Set<string>>();
 let configCount = 0;
 let scratchCount = 0;
 
@@ -24,9 +26,10 @@ afterAll(async () => {
     child.kill("SIGKILL");
     await exitOf(child);
   }
-  // The servers of a file share a folder: with other handlers the contents are theirs too.
-  const [handlers, ...others] = usedHandlers;
-  if (handlers !== undefined && others.length === 0) keepHandlers(DATA, handlers);
+  for (const [root, all] of handlersOf) {
+    const [handlers = OWN, ...others] = all;
+    if (others.length === 0 && handlers !== OWN) keepHandlers(root, handlers);
+  }
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -149,24 +152,30 @@ export function scratchFile(): string {
 export function writeConfig({ config = {}, handlers = "handlers" }: ServerOptions = {}): string {
   const { http, ...rest } = config;
   const file = path.join(folder, `mcp-server-${++configCount}.yaml`);
-  const paths = [path.join(FIXTURES, handlers)];
-  if (!("handlers" in rest) && !("sandbox" in rest)) {
-    usedHandlers.add(handlers);
-    seedHandlers(DATA, handlers);
-  } else usedHandlers.add("others").add("of the test's own");
   const content = {
     http: { host: "127.0.0.1", port: 0, ...(typeof http === "object" ? http : {}) },
     // These servers answer with handlers alone; the tests of sandboxes start their own.
     sandbox: { root: DATA, enabled: false },
     // One process: what a held call is known by is in its memory, and a busy machine may look like a blocked worker.
-    handlers: { paths, ...(handlers === "handlers" ? { workers: 1 } : {}) },
+    handlers: { paths: [path.join(FIXTURES, handlers)], ...(handlers === "handlers" ? { workers: 1 } : {}) },
     // Tests call faster than people do, and all servers of a file count in one folder. Who says anything of governance
     // says this as well, and `{}` is what an operator has who says nothing.
     governance: { defaults: { callsPerMinute: 100_000 } },
     ...rest,
   };
   writeFileSync(file, JSON.stringify(content));
+  seed(content);
   return file;
+}
+
+/** Only for fixtures: what a test has written to a folder of its own is compiled by the server that it starts. */
+function seed({ handlers, sandbox }: { readonly handlers: object; readonly sandbox: object }): void {
+  const paths: unknown = "paths" in handlers ? handlers.paths : undefined;
+  const root = "root" in sandbox ? String(sandbox.root) : DATA;
+  const areFixtures = Array.isArray(paths) && paths.every((each) => String(each).startsWith(`${FIXTURES}/`));
+  const key = areFixtures ? JSON.stringify(handlers) : OWN;
+  handlersOf.set(root, (handlersOf.get(root) ?? new Set()).add(key));
+  if (areFixtures) seedHandlers(root, key);
 }
 
 /** Asks again until the answer is good; the test's own time-out is the limit. */
