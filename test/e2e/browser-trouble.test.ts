@@ -156,7 +156,7 @@ test("a link to a download or to another page says nothing of failures", async (
 });
 
 test("a page opens right after others that failed", async () => {
-  for (let round = 0; round < 10; round += 1) {
+  for (let round = 0; round < 4; round += 1) {
     for (const url of [DEAD, DEAD]) await call(client, "browser_goto", { url });
     expect(said(await goto(client, "/index.html"))[0]).toBe(
       `browser_goto ok: ${HOME}/index.html (Front page), status 200`,
@@ -180,19 +180,19 @@ test("a page without any element, as between two pages, is looked at like any ot
 test("what is in the way of a click is named", async () => {
   await goto(client, "/trouble.html");
   const [covered = "", hint = ""] = said(
-    await call(client, "browser_click", { selector: "#covered", timeout_seconds: 5 }),
+    await call(client, "browser_click", { selector: "#covered", timeout_seconds: 1 }),
   );
   expect(covered).toMatch(/the element is covered \(selector="#covered"\) by <div id="veil"/);
   expect(hint).toContain("close or move away what covers it");
-  expect(said(await call(client, "browser_click", { selector: "button", timeout_seconds: 5 }))[0]).toMatch(
+  expect(said(await call(client, "browser_click", { selector: "button", timeout_seconds: 1 }))[0]).toMatch(
     /\d elements match/,
   );
   expect(said(await call(client, "browser_click", { selector: "a[[" }))[0]).toContain("it is no CSS selector");
   await goto(client, "/form.html");
-  expect(said(await call(client, "browser_click", { selector: "#never", timeout_seconds: 5 }))[0]).toContain(
+  expect(said(await call(client, "browser_click", { selector: "#never", timeout_seconds: 1 }))[0]).toContain(
     "the element is disabled",
   );
-  expect(said(await call(client, "browser_type", { selector: "#form", text: "x", timeout_seconds: 5 }))[0]).toContain(
+  expect(said(await call(client, "browser_type", { selector: "#form", text: "x", timeout_seconds: 1 }))[0]).toContain(
     "cannot be used like this",
   );
 });
@@ -261,7 +261,7 @@ test("another page opens after one whose script never ends, at the second try at
   await goto(client, "/trouble.html");
   await hang();
   const url = `${HOME}/index.html`;
-  const first = await call(client, "browser_goto", { url, timeout_seconds: 20 });
+  const first = await call(client, "browser_goto", { url, timeout_seconds: 4 });
   expect(said(first)[0]).toMatch(/the page does not answer|browser_goto ok/);
   expect((await goto(client, "/index.html")).structuredContent).toMatchObject({ title: "Front page" });
 });

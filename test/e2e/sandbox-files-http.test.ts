@@ -22,8 +22,22 @@ async function bearer(subject: string): Promise<Record<string, string>> {
   return { authorization: `Bearer ${token}` };
 }
 
-async function openDoor({ withAuth }: { readonly withAuth: boolean }): Promise<Door> {
-  const server = new Server(makePlace(), withAuth ? { auth: { enabled: true, jwt: { secret: SECRET } } } : {});
+const servers = new Map<boolean, Server>();
+
+beforeAll(() => {
+  for (const withAuth of [false, true])
+    servers.set(
+      withAuth,
+      new Server(makePlace(), {
+        ...(withAuth && { auth: { enabled: true, jwt: { secret: SECRET } } }),
+        sandbox: { maxPerPrincipal: 20 },
+      }),
+    );
+});
+
+/** A sandbox of its own; of a server that is shared, unless it is given. */
+async function openDoor({ withAuth, own }: { readonly withAuth: boolean; readonly own?: Server }): Promise<Door> {
+  const server = own ?? servers.get(withAuth)!;
   const headers = withAuth ? await bearer("ada") : {};
   const url = await server.url();
   const client = await connectHttp(url, headers);
@@ -103,28 +117,32 @@ async function until<T>(ask: () => T | Promise<T>, isGood: (value: T) => boolean
   }
 }
 
-describe.each([{ withAuth: false }, { withAuth: true }])("files over HTTP, auth: $withAuth", ({ withAuth }) => {
+describe("files over HTTP", () => {
   let door: Door;
   beforeAll(async () => {
-    door = await openDoor({ withAuth });
+    door = await openDoor({ withAuth: false });
   });
 
-  test("a file that was put is a file of the sandbox, and one that was made inside can be got", async () => {
-    const created = await put(door, "data/in%20put.csv", "a,b\n1,2\n");
-    expect([created.status, await created.json()]).toEqual([
-      201,
-      { path: "data/in put.csv", size_bytes: 8, created: true, session_created: false },
-    ]);
-    expect(await shell(door, "cat 'data/in put.csv'; tr a-z A-Z < 'data/in put.csv' > out.csv")).toBe("a,b\n1,2\n");
-    const got = await get(door, "out.csv");
-    expect([got.status, await got.text()]).toEqual([200, "A,B\n1,2\n"]);
-    expect(Object.fromEntries(got.headers)).toMatchObject({
-      "content-type": "application/octet-stream",
-      "content-length": "8",
-      "content-disposition": "attachment",
-      "x-content-type-options": "nosniff",
-    });
-  });
+  test.each([{ withAuth: false }, { withAuth: true }])(
+    "a file that was put is a file of the sandbox, and one that was made inside can be got, auth: $withAuth",
+    async ({ withAuth }) => {
+      const door = await openDoor({ withAuth });
+      const created = await put(door, "data/in%20put.csv", "a,b\n1,2\n");
+      expect([created.status, await created.json()]).toEqual([
+        201,
+        { path: "data/in put.csv", size_bytes: 8, created: true, session_created: false },
+      ]);
+      expect(await shell(door, "cat 'data/in put.csv'; tr a-z A-Z < 'data/in put.csv' > out.csv")).toBe("a,b\n1,2\n");
+      const got = await get(door, "out.csv");
+      expect([got.status, await got.text()]).toEqual([200, "A,B\n1,2\n"]);
+      expect(Object.fromEntries(got.headers)).toMatchObject({
+        "content-type": "application/octet-stream",
+        "content-length": "8",
+        "content-disposition": "attachment",
+        "x-content-type-options": "nosniff",
+      });
+    },
+  );
 
   test("every byte comes back as it was, in an empty file too", async () => {
     const bytes = Uint8Array.from({ length: 1024 }, (_, index) => index % 256);
@@ -278,7 +296,7 @@ describe("what is refused, and how", () => {
 
   test("a disk that fills up on the way is 507, and no part stays", async (context) => {
     if (process.getuid?.() !== 0) context.skip("only root can give a workspace a disk of its own");
-    await shell(door, "head -c $(( $(df --output=avail -B1 . | tail -1) - 3000000 )) /dev/zero > fill");
+    await shell(door, "fallocate -l $(( $(df --output=avail -B1 . | tail -1) - 3000000 )) fill");
     const refusal = await refusalOf(await put(door, "too-much", randomBytes(8 * MIB)));
     expect(refusal).toMatchObject({ status: 507, message: "too-much: the disk quota is used up" });
     expect(await shell(door, "rm fill; ls -A")).toBe("etc\nfile\nfolder\nhost\npipe\n");
@@ -370,6 +388,7 @@ describe("a client that vanishes", () => {
       () => shell(door, "ls -A"),
       (listed) => listed.includes(".part"),
     );
+    const before = door.server.log.length;
     asked.destroy();
     await until(
       () => shell(door, "ls -A"),
@@ -377,7 +396,7 @@ describe("a client that vanishes", () => {
     );
     expect(await (await get(door, "kept")).text()).toBe("old");
     await until(
-      () => door.server.log.some(({ outcome }) => outcome === "client gone"),
+      () => door.server.log.slice(before).some(({ outcome }) => outcome === "client gone"),
       (isLogged) => isLogged,
     );
     expect(await stateOf(door)).toBe("ready");
@@ -408,7 +427,7 @@ async function stateOf({ client, sessionId }: Door): Promise<string | undefined>
 }
 
 test("100 MiB pass through a server whose memory grows by less than their size", async () => {
-  const door = await openDoor({ withAuth: false });
+  const door = await openDoor({ withAuth: false, own: new Server(makePlace(), {}) });
   const before = peakMib(door);
   const page = randomBytes(MIB);
   async function* pages(): AsyncGenerator<Uint8Array> {

@@ -10,7 +10,7 @@ const INITIALIZE = JSON.stringify({
 });
 
 /** The time between the first answer and the next step of the start is short: several servers meet it. */
-const SERVERS = process.env["OWLCLAW_TEST_LONG"] === "1" ? 20 : 4;
+const SERVERS = process.env["OWLCLAW_TEST_LONG"] === "1" ? 20 : 2;
 
 test.each(Array.from({ length: SERVERS }, (_, index) => index + 1))(
   "SIGTERM right after the first answer on stdio stops the server cleanly (%i)",

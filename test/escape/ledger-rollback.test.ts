@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { runCli } from "../integration/cli-process.ts";
+import { runCli } from "./built-cli.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { type HttpServerProcess, MANY_CALLS, startHttp } from "./server.ts";
 
@@ -67,9 +67,11 @@ const ATTACKS = {
   "the ledger is deleted": (data: string): void => removeLedger(data),
 };
 
+const [FIRST_ATTACK] = Object.keys(ATTACKS);
+
 test.each(Object.entries(ATTACKS))(
   "when %s, the loss is reported until an operator acknowledges it by name",
-  async (_what, attack) => {
+  async (what, attack) => {
     const folder = temporaryFolder();
     const [data, older] = [join(folder, "data"), join(folder, "older")];
     const first = await start(data);
@@ -95,6 +97,8 @@ test.each(Object.entries(ATTACKS))(
       code: 1,
       said: expect.stringMatching(/loss: rows \d+ to \d+ were lost/),
     });
+    // What an operator does about it is the same for all.
+    if (what !== FIRST_ATTACK) return;
     const row = /row (\d+): loss/.exec(found.out)?.[1] ?? "";
 
     const wrong = await ledger(data, "acknowledge", "99", "--by", "Ada Lovelace");

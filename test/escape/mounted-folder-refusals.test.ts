@@ -1,7 +1,7 @@
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { runCli } from "../integration/cli-process.ts";
+import { runCli } from "./built-cli.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 
 const INSTALLATION = resolve(import.meta.dirname, "../..");
@@ -114,25 +114,24 @@ const CASES: Readonly<Record<string, Refused>> = {
   },
 };
 
-test.each(Object.entries(CASES))(
-  "%s is not mounted: start and config validate say why, and what to do",
-  async (_name, refused) => {
-    const cwd = temporaryFolder();
-    refused.prepare?.(cwd);
-    const { sandbox = {}, ...config } = refused.config ?? {};
-    const root = join(temporaryFolder(), "data");
-    const text = JSON.stringify({
-      ...config,
-      sandbox: { root, volumes: refused.volumes(cwd), ...(sandbox as object) },
-    });
-    const file = join(temporaryFolder({ "server.yaml": "" }), "server.yaml");
-    // The file is elsewhere, and its paths are meant from the project.
-    writeFileSync(file, text.replaceAll('"./', `"${cwd}/`));
-    for (const command of [["config", "validate"], ["start"]]) {
-      const { code, err } = await runCli(["mcp-server", ...command, "--config", file], { cwd });
-      expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(refused.reason) });
-      expect(err).toContain("sandbox.volumes");
-      expect(err).toContain("fix:");
-    }
-  },
-);
+test.each(Object.entries(CASES))("%s is not mounted: the start says why, and what to do", async (name, refused) => {
+  const cwd = temporaryFolder();
+  refused.prepare?.(cwd);
+  const { sandbox = {}, ...config } = refused.config ?? {};
+  const root = join(temporaryFolder(), "data");
+  const text = JSON.stringify({
+    ...config,
+    sandbox: { root, volumes: refused.volumes(cwd), ...(sandbox as object) },
+  });
+  const file = join(temporaryFolder({ "server.yaml": "" }), "server.yaml");
+  // The file is elsewhere, and its paths are meant from the project.
+  writeFileSync(file, text.replaceAll('"./', `"${cwd}/`));
+  // Both read the configuration in the same way.
+  const isFirst = name === Object.keys(CASES)[0];
+  for (const command of [["start"], ...(isFirst ? [["config", "validate"]] : [])]) {
+    const { code, err } = await runCli(["mcp-server", ...command, "--config", file], { cwd });
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(refused.reason) });
+    expect(err).toContain("sandbox.volumes");
+    expect(err).toContain("fix:");
+  }
+});

@@ -180,36 +180,34 @@ export function defineMountedFolderSuite(runtime: TestRuntime): void {
   });
 
   const PWNED = "the sandbox's code";
-  const importing = (name: string): string =>
-    `/** A price. */\nexport async function price_of(): Promise<string> {\n  return (await import("${name}")).price;\n}\n`;
-  const REACHED: readonly (readonly [way: string, files: Readonly<Record<string, string>>, written: string])[] = [
-    [
-      "a package that imports a package of the workspace",
-      {
-        "handlers/price.ts": importing("outer"),
+  const importing = (tool: string, name: string): string =>
+    `/** A price. */\nexport async function ${tool}(): Promise<string> {\n  return (await import("${name}")).price;\n}\n`;
+  /** Handlers of a project, and the file that a sandbox writes later. */
+  const REACHED: Readonly<
+    Record<string, { readonly files: Readonly<Record<string, string>>; readonly written: string }>
+  > = {
+    by_package: {
+      files: {
+        "handlers/by-package.ts": importing("by_package", "outer"),
         "node_modules/outer/package.json":
           '{ "type": "module", "main": "index.js", "dependencies": { "linked": "*" } }',
         "node_modules/outer/index.js": 'export { price } from "linked";\n',
       },
-      "lib/index.js",
-    ],
-    [
-      "a link to a folder in which the file is made later",
-      { "handlers/price.ts": importing("./linked/late.js") },
-      "lib/late.js",
-    ],
-    [
-      "a link in Python to a folder in which the module is made later",
-      {
-        "handlers/price.py":
-          'from owlclaw import handler\n\n@handler\ndef price_of() -> str:\n    """A price."""\n    import linked.late\n    return linked.late.price\n',
+      written: "lib/index.js",
+    },
+    by_link: { files: { "handlers/by-link.ts": importing("by_link", "./linked/late.js") }, written: "lib/late.js" },
+    by_python: {
+      files: {
+        "handlers/by_python.py":
+          'from owlclaw import handler\n\n@handler\ndef by_python() -> str:\n    """A price."""\n    import linked.late\n    return linked.late.price\n',
       },
-      "lib/late.py",
-    ],
-  ];
-  test.each(REACHED)("no handler reaches what a sandbox writes by %s", async (_way, files, written) => {
+      written: "lib/late.py",
+    },
+  };
+  test("no handler reaches what a sandbox writes: by a package that imports a package of the workspace, by a link to a folder in which the file is made later, or by such a link in Python", async () => {
     place = makeProject(runtime);
-    for (const [path, text] of Object.entries(files)) write(place, path, text);
+    for (const { files } of Object.values(REACHED))
+      for (const [path, text] of Object.entries(files)) write(place, path, text);
     write(place, "lib/package.json", '{ "name": "linked", "type": "module", "main": "index.js" }');
     mkdirSync(join(place.folder, "node_modules"), { recursive: true });
     symlinkSync("../lib", join(place.folder, "node_modules/linked"));
@@ -218,14 +216,17 @@ export function defineMountedFolderSuite(runtime: TestRuntime): void {
     const client = await connectHttp(await server.url());
     const inside = await openInside(client);
     const line = `price = "${PWNED}"`;
-    await inside.call("file_write", {
-      path: written,
-      content: written.endsWith(".py") ? line : `export const ${line};`,
-    });
-    const answer = await call(client, "price_of").then(textOf, String);
-    expect(answer).not.toContain(PWNED);
-    expect(answer).toContain("there is no tool named");
-    await server.logged("handler file cannot be used");
+    for (const [tool, { written }] of Object.entries(REACHED)) {
+      const content = written.endsWith(".py") ? line : `export const ${line};`;
+      await inside.call("file_write", { path: written, content });
+      const answer = await call(client, tool).then(textOf, String);
+      expect(answer).not.toContain(PWNED);
+      expect(answer).toContain("there is no tool named");
+    }
+    const refused = server.log.filter(({ message }) => message === "handler file cannot be used");
+    const told = refused.map((each) => JSON.stringify(each)).join("\n");
+    for (const { files } of Object.values(REACHED)) expect(told).toContain(Object.keys(files)[0]);
+    await server.stop();
   });
 
   test("a policy that a changed configuration names counts only after a restart, when it is protected", async () => {

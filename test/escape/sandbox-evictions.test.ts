@@ -24,7 +24,7 @@ test.each([
   const [ada, mallory] = [await connectAs("ada"), await connectAs("mallory")];
   const kept = await openInside(ada);
   await kept.sh("echo ada > note.txt");
-  for (let count = 0; count < 8; count++) await openInside(mallory);
+  for (let count = 0; count < 5; count++) await openInside(mallory);
   const read = await kept.call("file_read", { path: "note.txt" });
   expect(read.structuredContent).toMatchObject({ content: "ada\n", session_created: false });
 });

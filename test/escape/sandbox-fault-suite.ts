@@ -6,7 +6,7 @@ import { FaultUser } from "./sandbox-fault-user.ts";
 import { instanceIds, type HostProcess, processesBelow, serverIds } from "./sandbox-lab.ts";
 import { keptOf, NOTHING_KEPT, NOTHING_RUNS, runningOf } from "./sandbox-remains.ts";
 
-const ROUNDS = process.env["OWLCLAW_TEST_LONG"] === "1" ? 200 : 8;
+const ROUNDS = process.env["OWLCLAW_TEST_LONG"] === "1" ? 200 : 4;
 const SEED = Number(process.env["OWLCLAW_TEST_SEED"] ?? 20_261_115);
 const SANDBOXES = 3;
 const MAX_DELAY_MS = 250;

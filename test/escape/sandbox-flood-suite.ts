@@ -119,7 +119,7 @@ export function defineFloodSuite(runtime: TestRuntime): void {
       ["one process", "python3 -c 'a = []\nwhile True: a.append(bytearray(1 << 24))'"],
       [
         "many processes",
-        "for i in $(seq 20); do python3 -c 'a = bytearray(100 << 20); import time; time.sleep(2)' & done; wait",
+        "for i in $(seq 20); do python3 -c 'a = bytearray(100 << 20); import time; time.sleep(1)' & done; wait",
       ],
       [
         "shared memory and /tmp",
@@ -185,7 +185,7 @@ export function defineFloodSuite(runtime: TestRuntime): void {
       ["the background", { command: "yes", background: true }],
     ])("a flood of output on %s", async (_what, args) => {
       const inside = await openInside(client);
-      const answer = await whileOthersWork(inside.call("shell_exec", { timeout_seconds: 2, ...args }));
+      const answer = await whileOthersWork(inside.call("shell_exec", { timeout_seconds: 1, ...args }));
       expect(JSON.stringify(answer).length).toBeLessThan(200_000);
       expect(await answerOf(inside)).toBe("alive\n");
       await inside.call("sandbox_destroy");
@@ -222,7 +222,7 @@ export function defineFloodSuite(runtime: TestRuntime): void {
       const flood = client.callTool(
         {
           name: "code_run",
-          arguments: { session_id: inside.id, code: "while True: print('x' * 1000)", timeout_seconds: 2 },
+          arguments: { session_id: inside.id, code: "while True: print('x' * 1000)", timeout_seconds: 1 },
         },
         { onprogress: () => undefined },
       );

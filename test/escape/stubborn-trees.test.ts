@@ -42,33 +42,33 @@ const runtimeHealth = async (url: string): Promise<unknown> =>
   ((await (await fetch(new URL("/health", url))).json()) as { checks: Record<string, unknown> }).checks["runtime"];
 
 describe("a server of an ordinary user", () => {
+  let place: Place;
+  let running: Awaited<ReturnType<typeof openServer>>;
+  beforeAll(async () => {
+    place = makePlace(account);
+    running = await openServer(place);
+  });
+
   test.each([
     ["a folder without rights", WITHOUT_RIGHTS],
     ["a path of 600,000 characters", TOO_DEEP],
     ["names that are no text", NO_TEXT],
     ["a workspace without rights", NO_WAY_IN],
   ])("removes %s with its sandbox", async (_what, command) => {
-    const place = makePlace(account);
-    const { server, open } = await openServer(place);
-    const inside = await open();
+    const inside = await running.open();
     await inside.sh(command);
     expect(textOf(await inside.call("sandbox_destroy"))).toContain("and its files are gone");
     expect(foldersOf(place)).toEqual([]);
-    await server.stop();
   });
 
-  test.each([
-    ["a folder without rights", WITHOUT_RIGHTS],
-    ["a path of 600,000 characters", TOO_DEEP],
-  ])("removes %s that a killed one left, and serves sandboxes", async (_what, command) => {
-    const place = makePlace(account);
-    const killed = await openServer(place);
-    await (await killed.open()).sh(command);
-    await killed.server.stop("SIGKILL");
-    const next = await openServer(place);
-    expect(await (await next.open()).sh("echo works")).toBe("works\n");
+  test("removes a folder without rights and a path of 600,000 characters that a killed one left, and serves sandboxes", async () => {
+    for (const command of [WITHOUT_RIGHTS, TOO_DEEP]) await (await running.open()).sh(command);
+    expect(foldersOf(place)).toHaveLength(2);
+    await running.server.stop("SIGKILL");
+    running = await openServer(place);
+    expect(await (await running.open()).sh("echo works")).toBe("works\n");
     expect(foldersOf(place)).toHaveLength(1);
-    await next.server.stop();
+    await running.server.stop();
     expect(foldersOf(place)).toEqual([]);
   });
 });

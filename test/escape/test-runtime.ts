@@ -22,7 +22,7 @@ export interface TestRuntime {
 export function bubblewrap(identity: "root" | "user", account: () => Account | undefined): TestRuntime {
   return {
     limits: identity === "root" ? { memory: "sandbox", workspace: "disk" } : { memory: "process", workspace: "watch" },
-    races: 60,
+    races: process.env["OWLCLAW_TEST_LONG"] === "1" ? 60 : 20,
     account,
     settings: () => ({ limits: "best-effort" }),
     processes: (server) => processesBelow(server.child.pid),

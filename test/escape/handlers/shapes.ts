@@ -110,15 +110,8 @@ export const headed = defineHandler({
   run: (input) => JSON.stringify(input),
 });
 
-/** Enough of them for a second page. */
-export const notes: readonly Definition[] = Array.from({ length: 60 }, (_, index) =>
-  defineResource({
-    uri: `note://${String(index).padStart(2, "0")}`,
-    name: `note ${index}`,
-    mimeType: "text/plain",
-    read: () => `note ${index}`,
-  }),
-);
+/** Enough of them for a second page. An export with a type of its own could be a function: the server would start a compiler. */
+export const notes = sixtyNotes();
 
 export const item = defineResource({
   uri: "item://{id}",
@@ -133,3 +126,14 @@ export const clientHello = definePrompt({
   complete: { name: () => ["Ada"] },
   run: ({ name }) => `Greet ${name}`,
 });
+
+function sixtyNotes(): readonly Definition[] {
+  return Array.from({ length: 60 }, (_, index) =>
+    defineResource({
+      uri: `note://${String(index).padStart(2, "0")}`,
+      name: `note ${index}`,
+      mimeType: "text/plain",
+      read: () => `note ${index}`,
+    }),
+  );
+}

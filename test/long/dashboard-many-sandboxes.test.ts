@@ -5,7 +5,7 @@ import type { Client } from "@modelcontextprotocol/client";
 import type { Locator } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { call } from "../e2e/sandbox-client.ts";
-import { DashboardServer, Operator } from "./page-lab.ts";
+import { DashboardServer, Operator } from "../dashboard/page-lab.ts";
 
 /** The long run has five hundred, all of them real. */
 const COUNT = process.env["OWLCLAW_TEST_LONG"] === "1" ? 500 : 60;
