@@ -6,7 +6,7 @@ import { openReader } from "../../src/governance/ledger/open-store.ts";
 import type { LedgerRow } from "../../src/governance/ledger/row.ts";
 import { openInside } from "../escape/sandbox-lab.ts";
 import { ledgerConfig } from "../unit/governance/ledger/ledger-fixture.ts";
-import { runCli } from "../escape/built-cli.ts";
+import { runCli } from "../integration/cli-process.ts";
 import { NETWORK_MISSING } from "../setup/mandatory.ts";
 import { call, connectHttp, makePlace, type Place, Server, writeConfig } from "./sandbox-client.ts";
 import { connectInNetwork } from "./sandbox-network-world.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { runCli } from "./built-cli.ts";
+import { runCli } from "../integration/cli-process.ts";
 import { call, startGoverned, writeFile } from "../integration/governance-lab.ts";
 import { BIN, until } from "../integration/harness.ts";
 import { Terminal } from "../tooling/terminal.ts";

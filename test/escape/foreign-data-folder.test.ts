@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { runCli } from "./built-cli.ts";
+import { runCli } from "../integration/cli-process.ts";
 import { newFolder } from "../integration/governance-lab.ts";
 
 /** In a folder like /tmp, another user makes the server's data folder before the server does. */

@@ -2,7 +2,7 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import Database from "libsql";
 import { expect, test } from "vitest";
-import { runCli } from "./built-cli.ts";
+import { runCli } from "../integration/cli-process.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { type HttpServerProcess, startHttp } from "./server.ts";
 

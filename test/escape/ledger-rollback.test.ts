@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { runCli } from "./built-cli.ts";
+import { runCli } from "../integration/cli-process.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 import { type HttpServerProcess, MANY_CALLS, startHttp } from "./server.ts";
 

@@ -1,7 +1,7 @@
 import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { runCli } from "./built-cli.ts";
+import { runCli } from "../integration/cli-process.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 
 const INSTALLATION = resolve(import.meta.dirname, "../..");

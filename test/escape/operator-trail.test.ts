@@ -2,7 +2,7 @@ import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openReader } from "../../src/governance/ledger/open-store.ts";
-import { runCli } from "./built-cli.ts";
+import { runCli } from "../integration/cli-process.ts";
 import { call, headersOf, newFolder, rpc, SECRET, token, writeFile } from "../integration/governance-lab.ts";
 import { type HttpServer, startHttp, until } from "../integration/harness.ts";
 import { modern, postJson } from "../integration/http-client.ts";

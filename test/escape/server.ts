@@ -4,7 +4,6 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { stringify } from "yaml";
-import { keepHandlers, seedHandlers } from "../setup/kept-handlers.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const MAIN = join(ROOT, "dist/main.js");
@@ -55,10 +54,6 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
     ...config,
   };
   await writeFile(file, stringify(content));
-  // As another user the server could not use the copies.
-  const usesFixture = within.length === 0 && String(content.handlers.paths) === HANDLERS && !("sandbox" in config);
-  const handlers = JSON.stringify(content.handlers);
-  if (usesFixture) seedHandlers(join(folder, "data"), handlers);
   const [program = "", ...argv] = [
     ...within,
     process.execPath,
@@ -72,9 +67,7 @@ export async function spawnServer(options: ServerOptions = {}): Promise<ServerPr
   ];
   const { PATH = "" } = process.env;
   const child = spawn(program, argv, { cwd: folder, env: { PATH, HOME: folder, ...env } });
-  return follow(child, folder, () => {
-    if (usesFixture) keepHandlers(join(folder, "data"), handlers);
-  });
+  return follow(child, folder);
 }
 
 export async function startHttp(options: ServerOptions = {}): Promise<HttpServerProcess> {
@@ -92,7 +85,7 @@ export async function startHttp(options: ServerOptions = {}): Promise<HttpServer
   return { ...server, origin, port: Number(port) };
 }
 
-function follow(child: ChildProcess, folder: string, onStopped: () => void): ServerProcess {
+function follow(child: ChildProcess, folder: string): ServerProcess {
   let text = "";
   let ended = false;
   const waiting = new Set<() => void>();
@@ -130,7 +123,6 @@ function follow(child: ChildProcess, folder: string, onStopped: () => void): Ser
     async stop() {
       if (!ended) child.kill("SIGKILL");
       await exited;
-      onStopped();
       await rm(folder, { recursive: true, force: true });
     },
   };

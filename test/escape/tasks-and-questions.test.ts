@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openReader } from "../../src/governance/ledger/open-store.ts";
-import { runCli } from "./built-cli.ts";
+import { runCli } from "../integration/cli-process.ts";
 import { startGoverned, writeFile } from "../integration/governance-lab.ts";
 import { until } from "../integration/harness.ts";
 import { modern } from "../integration/http-client.ts";

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { TrustedFiles } from "../../src/config/trusted-files.ts";
-import { runCli } from "./built-cli.ts";
+import { runCli } from "../integration/cli-process.ts";
 import { temporaryFolder } from "../unit/config/temporary-folder.ts";
 
 const STARTED = "the handler of the repository ran";
