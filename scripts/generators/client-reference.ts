@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import { CLIENT_NAMES, type Places, type Scope, targetOf } from "../../src/cli/install.ts";
+import { CLIENT_NAMES, type InstallPaths, type Scope, targetOf } from "../../src/cli/install.ts";
 import type { Generator } from "./generator.ts";
 
 const INTRODUCTION = `# Clients
@@ -14,7 +14,7 @@ client again. \`SETTINGS\` is \`~/.config\`, on macOS \`~/Library/Application Su
 the client starts it in.
 `;
 
-const PLACES: Places = { homeFolder: "~", settingsFolder: "SETTINGS", projectFolder: "." };
+const PLACES: InstallPaths = { homeFolder: "~", settingsFolder: "SETTINGS", projectFolder: "." };
 const ENTRY = {
   command: "npx",
   args: [

@@ -20,7 +20,7 @@ export interface Call {
   readonly requestId?: string | number | undefined;
   readonly life: Lifeline;
   readonly conversation: Conversation;
-  readonly wish?: ReadOptions | undefined;
+  readonly readOptions?: ReadOptions | undefined;
   /** Hears, once or twice, that rules and limits let the call through: it runs now, or waits for somebody's yes. */
   readonly onPassed?: (() => void) | undefined;
   /** Takes what the capability says it cost, where somebody keeps count. */
@@ -77,13 +77,13 @@ class Context implements CallContext {
     this.#call = call;
     this.#life = life;
     this.#sight = sight;
-    const { caller, traceId, wish } = call;
+    const { caller, traceId, readOptions } = call;
     this.principal = caller.principal;
     this.label = caller.label;
     this.traceId = traceId;
     this.sessionId = caller.sessionId;
     this.protocolVersion = caller.protocolVersion;
-    if (wish !== undefined) this.readOptions = wish;
+    if (readOptions !== undefined) this.readOptions = readOptions;
   }
 
   get signal(): AbortSignal {

@@ -16,7 +16,7 @@ import type { CallInFlight } from "../telemetry/calls-in-flight.ts";
 import { activeSpan, errorTypeOf } from "../telemetry/tracing/active-span.ts";
 import type { Span } from "../telemetry/tracing/span.ts";
 import type { Governed, GovernanceParts, GovernedWork } from "./governed-work.ts";
-import { sandboxFacts, verdictAtDoor, verdictOf } from "./ledger-facts.ts";
+import { sandboxFacts, verdictOfRefusal, verdictOf } from "./ledger-facts.ts";
 import type { CallStage, RunningCall } from "./running-calls.ts";
 import { LONGEST_RUN_ON_MS, RUNS_ON_FLAG, STOP_GRACE_MS, WatchedRun } from "./watched-run.ts";
 import type { Approver } from "../governance/approval/confirm.ts";
@@ -134,9 +134,9 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
 
   /** The call as its work sees it. Field by field: copies of objects are what calls spend most of their time on. */
   watchedCall(): Call {
-    const { caller, traceId, requestId, life, conversation, wish, onPassed } = this.#work.call;
+    const { caller, traceId, requestId, life, conversation, readOptions, onPassed } = this.#work.call;
     const { charge, meter } = this;
-    return { caller, traceId, requestId, life, conversation, wish, onPassed, charge, meter, watch: this };
+    return { caller, traceId, requestId, life, conversation, readOptions, onPassed, charge, meter, watch: this };
   }
 
   runs(): void {
@@ -264,7 +264,7 @@ class CallRecord<I, T> extends WatchedRun implements RunningCall {
   #entry({ policy, value, thrown, grant, spent }: Ending<T>, endMs: number): LedgerEntry {
     const { kind, subject, calledAs, args, call } = this.#work;
     const { caller, traceId } = call;
-    const verdict = grant === undefined ? verdictAtDoor(thrown) : verdictOf(thrown, this.#kept(value));
+    const verdict = grant === undefined ? verdictOfRefusal(thrown) : verdictOf(thrown, this.#kept(value));
     const { outcome, errorKind, decision, rule, result } = verdict;
     const { sandbox, secrets } = sandboxFacts(args, value);
     return {

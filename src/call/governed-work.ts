@@ -27,7 +27,7 @@ export interface Governance extends GovernanceParts {
   readonly running: RunningCalls;
   readonly acts: OperatorActs;
   /** What waits for operators, here and on servers that share the store. */
-  readonly desk: ApprovalService;
+  readonly approvals: ApprovalService;
   /** Follows the files that the policy comes from. */
   watch(): void;
   /** Reads them now. What is wrong is logged, and the policy stays. */
@@ -49,9 +49,9 @@ export interface GovernedWork<I, T> {
   /** The same, made of what `check` gives. */
   readonly toJudged?: (input: I) => unknown;
   readonly perform: (input: I, call: Call) => Promise<T>;
-  /** Hears what is left to the caller before the work begins, for doors that answer while it runs. */
+  /** Hears what is left to the caller before the work begins, for endpoints that answer while it runs. */
   readonly onAdmitted?: (quota: Quota) => void;
-  /** For doors whose arguments may not show what is done. @throws OwlError before an operator is asked. */
+  /** For endpoints whose arguments may not show what is done. @throws OwlError before an operator is asked. */
   readonly assertShown?: ((rule: string) => void) | undefined;
   /** What the ledger keeps of the value. Default: all of it, bounded. */
   readonly toRecord?: ((value: T) => unknown) | undefined;

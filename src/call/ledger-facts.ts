@@ -19,7 +19,7 @@ export interface LedgerVerdict {
 const REFUSALS: ReadonlySet<ErrorKind> = new Set(["governance_denied", "store_unavailable", "paused"]);
 
 /** How a call ended that governance did not let run. */
-export function verdictAtDoor(thrown: unknown): LedgerVerdict {
+export function verdictOfRefusal(thrown: unknown): LedgerVerdict {
   const { kind, message, facts } = toOwlError(thrown, "execution_error");
   const rule = textOf(facts["rule"]);
   if (!REFUSALS.has(kind)) return { ...verdictOf(thrown, undefined), rule };

@@ -2,7 +2,7 @@ import type { OwlError } from "../errors/owl-error.ts";
 import type { LedgerEntry } from "../governance/ledger/ledger.ts";
 import type { GovernanceParts } from "./governed-work.ts";
 import type { Call } from "./call.ts";
-import { sandboxFacts, verdictAtDoor } from "./ledger-facts.ts";
+import { sandboxFacts, verdictOfRefusal } from "./ledger-facts.ts";
 
 const ONCE_MS = 60_000;
 const MAX_KEPT = 10_000;
@@ -57,7 +57,7 @@ export async function recordUnwatchable(
     result: { error: error.message },
     ...sandboxFacts({ uri }, undefined),
   } as const;
-  const { rule } = verdictAtDoor(error);
+  const { rule } = verdictOfRefusal(error);
   const refused = { outcome: "refused", errorKind: error.kind, decision: "deny", rule: rule ?? "default" } as const;
   await append(parts, asked, { ...about, ...refused, calledAs: "resources/subscribe" });
 }
@@ -73,7 +73,7 @@ export async function recordRefusedTask(
     error,
   }: { readonly name: string; readonly task_id: string; readonly tool?: string; readonly error: OwlError },
 ): Promise<void> {
-  const { rule } = verdictAtDoor(error);
+  const { rule } = verdictOfRefusal(error);
   const refused = { outcome: "refused", errorKind: error.kind, decision: "deny", rule: rule ?? "default" } as const;
   const about = { kind: "task", name, args: { task_id, tool }, result: { error: error.message } } as const;
   await append(parts, asked, { ...about, ...refused });

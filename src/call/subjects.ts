@@ -82,14 +82,14 @@ export function completionSubject(of: Subject): Subject {
   return { ...of, completes: of, mayCharge: false, confirm: undefined };
 }
 
-export interface DoorOperation {
+export interface OperationFacts {
   readonly name: string;
   readonly scope: string;
   readonly timeoutMs: number;
 }
 
-/** What a door does that stands beside a tool: the operation, under its native name and the dialects'. */
-export function operationSubject({ name, scope, timeoutMs }: DoorOperation): Subject {
+/** An operation that is no tool: under its native name and those of the dialects. */
+export function operationSubject({ name, scope, timeoutMs }: OperationFacts): Subject {
   const names = [name, name.replace("_", ".")];
   return { kind: "tool", name, names, scope, price: FREE, confirm: undefined, timeoutMs };
 }

@@ -101,7 +101,7 @@ function absent(error: unknown): string {
   throw error;
 }
 
-function places(): Places {
+function places(): InstallPaths {
   const { env, homeFolder } = userEnvironment();
   const bySystem: Readonly<Record<string, string | undefined>> = {
     darwin: join(homeFolder, "Library", "Application Support"),
@@ -142,7 +142,7 @@ export interface ServerEntry {
 
 export type Scope = "user" | "project";
 
-export interface Places {
+export interface InstallPaths {
   readonly homeFolder: string;
   /** Where programs keep their settings: `~/.config`, or what the system has in its stead. */
   readonly settingsFolder: string;
@@ -152,7 +152,7 @@ export interface Places {
 interface InstallClient {
   /** The key that holds servers by name. */
   readonly key: string;
-  readonly fileOf: Readonly<Partial<Record<Scope, (places: Places) => string>>>;
+  readonly fileOf: Readonly<Partial<Record<Scope, (places: InstallPaths) => string>>>;
   readonly toEntry?: (entry: ServerEntry) => object;
 }
 
@@ -208,7 +208,7 @@ export interface InstallTarget {
   readonly toEntry: (entry: ServerEntry) => object;
 }
 
-export function targetOf(client: string, scope: Scope, places: Places): InstallTarget | undefined {
+export function targetOf(client: string, scope: Scope, places: InstallPaths): InstallTarget | undefined {
   const known = CLIENTS[client];
   const file = known?.fileOf[scope]?.(places);
   if (known === undefined || file === undefined) return undefined;

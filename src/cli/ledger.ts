@@ -1,7 +1,7 @@
 import { loadConfig } from "../config/load.ts";
 import { isOwlError } from "../errors/owl-error.ts";
 import { FILTER_NAMES, filterFromText } from "../governance/ledger/filter-from-text.ts";
-import { type LedgerPlace, keyFolderOf, openStore } from "../governance/ledger/open-store.ts";
+import { type LedgerLocation, keyFolderOf, openStore } from "../governance/ledger/open-store.ts";
 import type { LedgerFilter, LedgerCount } from "../governance/ledger/query.ts";
 import type { LedgerReader } from "../governance/ledger/store.ts";
 import { type FlagValues, toLoadOptions } from "./config-flags.ts";
@@ -23,11 +23,11 @@ import type { VerifyReport } from "../governance/ledger/verify.ts";
 /** Opens the ledger that the flags lead to, for as long as `act` takes. */
 export async function withLedger<T>(
   flags: FlagValues,
-  act: (reader: LedgerReader, place: LedgerPlace) => Promise<T>,
+  act: (reader: LedgerReader, place: LedgerLocation) => Promise<T>,
 ): Promise<T> {
   const { config } = await loadConfig(toLoadOptions(flags));
   const { openReader } = await import("../governance/ledger/open-store.ts");
-  const place: LedgerPlace = { config, dataFolder: config.sandbox.root };
+  const place: LedgerLocation = { config, dataFolder: config.sandbox.root };
   const reader = await openReader(place);
   try {
     return await act(reader, place);
@@ -179,7 +179,7 @@ export async function ledgerVerifyCommand({ terminal, flags }: CommandCall): Pro
   return report.isIntact ? EXIT.ok : EXIT.failure;
 }
 
-function readAnchor(place: LedgerPlace): LedgerHead | undefined {
+function readAnchor(place: LedgerLocation): LedgerHead | undefined {
   const folder = keyFolderOf(place);
   return new Anchor(folder, loadLedgerKeys({ folder, create: false })).read();
 }

@@ -163,7 +163,7 @@ export async function recordedCall(server: Server, row: LedgerRow): Promise<Reco
   const fields: Fields = isObject(parsed) ? parsed : {};
   const damaged = Object.keys(fields).filter((name) => DAMAGE.test(JSON.stringify(fields[name])));
   const found = await findCall(server, row, { fields, damaged });
-  // Doors beside tools and reads give rules just what they record.
+  // Operations that are neither tools nor reads give rules what they record.
   const call: SupposedCall = found ?? { subject: server.named.subject(qualified(row, row.name)), args: fields };
   const isUnknown = !isObject(parsed) || "…" in fields || (call.mistake !== undefined && damaged.length > 0);
   const { args, isMissed } = watchedCall(call.args, damaged);

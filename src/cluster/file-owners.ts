@@ -37,7 +37,7 @@ export class FileOwners {
     this.#forwarder = forwarder;
   }
 
-  door(local: FileTransfer): WorkspaceFiles {
+  transfersFrom(local: FileTransfer): WorkspaceFiles {
     this.#transfers = new ForwardedTransfers(this.#serverId, local);
     const isHere = (id: string): boolean => (serverIdOf(id) ?? this.#serverId) === this.#serverId;
     return {
@@ -53,12 +53,12 @@ export class FileOwners {
   }
 
   async #open({ id: principal }: Principal, sessionId: string, isLive: boolean): Promise<OpenFiles> {
-    const home = serverIdOf(sessionId) ?? "";
+    const owner = serverIdOf(sessionId) ?? "";
     const traceId = newTraceId();
     const ask: Ask = async (step, answer) => {
       const message = { kind: "transfer", step, principal, traceId } as const;
       const line = { signal: AbortSignal.timeout(STEP_MS), hear: () => undefined };
-      return answer.parse(await this.#forwarder.send(home, message, line));
+      return answer.parse(await this.#forwarder.send(owner, message, line));
     };
     const opened = await ask({ do: "open", sessionId, isLive }, openedSchema);
     const { transfer, name, wasCreated, maxBytes } = opened;

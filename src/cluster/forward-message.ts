@@ -41,7 +41,7 @@ const messageSchema = z.discriminatedUnion("kind", [
   }),
   z.strictObject({
     kind: z.literal("session"),
-    door: z.enum(["mcp", "sse"]),
+    endpoint: z.enum(["mcp", "sse"]),
     method: z.enum(["POST", "GET", "DELETE"]),
     sessionId: z.string().max(64),
     headers: z.record(z.string(), z.string()),

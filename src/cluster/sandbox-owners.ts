@@ -56,10 +56,10 @@ export class SandboxOwners {
     return {
       ...tool,
       run: async (input, context) => {
-        const home = this.#otherHome(sessionIdOf(input));
-        if (home === undefined) return tool.run(input, context);
+        const owner = this.#otherOwner(sessionIdOf(input));
+        if (owner === undefined) return tool.run(input, context);
         const message = { kind: "tool", name, input, timeoutMs, ...factsOf(context) } as const;
-        return toOutput(await this.#send(home, message, context));
+        return toOutput(await this.#send(owner, message, context));
       },
     };
   }
@@ -70,17 +70,17 @@ export class SandboxOwners {
     return {
       ...definition,
       read: async (uri, variables, context) => {
-        const home = this.#otherHome(variables["session_id"]);
-        if (home === undefined) return definition.read(uri, variables, context);
+        const owner = this.#otherOwner(variables["session_id"]);
+        if (owner === undefined) return definition.read(uri, variables, context);
         const message = { kind: "file", uri, variables: { ...variables }, timeoutMs, ...factsOf(context) } as const;
-        return toContents(await this.#send(home, message, context));
+        return toContents(await this.#send(owner, message, context));
       },
     };
   }
 
-  #send(home: string, message: SandboxMessage, context: CallContext): Promise<unknown> {
+  #send(owner: string, message: SandboxMessage, context: CallContext): Promise<unknown> {
     const { forwarder } = this.#options;
-    return traced(FORWARD, (span) => forwarder.send(home, { ...message, ...placeOf(span) }, listen(context)));
+    return traced(FORWARD, (span) => forwarder.send(owner, { ...message, ...placeOf(span) }, listen(context)));
   }
 
   /** A call of another server, for its principal alone. Where that server traces it, and only there, its trace goes on here. */
@@ -118,9 +118,9 @@ export class SandboxOwners {
     return runBounded(run, { what: `the tool "${tool.name}"`, timeoutMs, life: call.life });
   }
 
-  #otherHome(sessionId: string | undefined): string | undefined {
-    const home = sessionId === undefined ? undefined : serverIdOf(sessionId);
-    return home === this.serverId ? undefined : home;
+  #otherOwner(sessionId: string | undefined): string | undefined {
+    const owner = sessionId === undefined ? undefined : serverIdOf(sessionId);
+    return owner === this.serverId ? undefined : owner;
   }
 
   /** What names no sandbox of this server would make a new one, or travel on. */

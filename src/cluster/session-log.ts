@@ -52,8 +52,8 @@ export class SessionLog implements StoredSession {
       key,
       stream: id,
       sequence,
-      event: seal.seal(eventPlace(id, sequence), data),
-      ...(about && { about: seal.seal(streamPlace(id), JSON.stringify(about)) }),
+      event: seal.seal(eventContext(id, sequence), data),
+      ...(about && { about: seal.seal(streamContext(id), JSON.stringify(about)) }),
       keep,
       lifeMs,
     });
@@ -62,7 +62,7 @@ export class SessionLog implements StoredSession {
   streamEnded(id: string, about: StreamFacts): void {
     if (this.#isOver) return;
     const { key, seal, writer, endedLifeMs: lifeMs } = this.#options;
-    writer.write({ op: "close", key, stream: id, about: seal.seal(streamPlace(id), JSON.stringify(about)), lifeMs });
+    writer.write({ op: "close", key, stream: id, about: seal.seal(streamContext(id), JSON.stringify(about)), lifeMs });
   }
 
   streamForgotten(id: string): void {
@@ -115,10 +115,10 @@ export class SessionLog implements StoredSession {
 
 export const STATE_PLACE = "state";
 
-export function streamPlace(id: string): string {
+export function streamContext(id: string): string {
   return `stream ${id}`;
 }
 
-export function eventPlace(id: string, sequence: number): string {
+export function eventContext(id: string, sequence: number): string {
   return `event ${id} ${sequence}`;
 }

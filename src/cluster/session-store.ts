@@ -1,7 +1,7 @@
 import type { Logger } from "../telemetry/logger.ts";
 import type { ClusterDatabase, SessionLocation, TakenRow } from "./cluster-database.ts";
 import { SessionWriter } from "./session-writer.ts";
-import { eventPlace, SessionLog, type SessionSource, STATE_PLACE, streamPlace } from "./session-log.ts";
+import { eventContext, SessionLog, type SessionSource, STATE_PLACE, streamContext } from "./session-log.ts";
 import {
   readFacts,
   readState,
@@ -82,8 +82,8 @@ function readStream(seal: SessionSeal, { id, ended, about, events }: TakenRow["s
   return {
     id,
     isEnded: ended,
-    events: events.map(([sequence, sealed]) => ({ sequence, data: seal.open(eventPlace(id, sequence), sealed) })),
-    ...readFacts(seal.open(streamPlace(id), about)),
+    events: events.map(([sequence, sealed]) => ({ sequence, data: seal.open(eventContext(id, sequence), sealed) })),
+    ...readFacts(seal.open(streamContext(id), about)),
   };
 }
 

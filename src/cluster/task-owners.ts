@@ -3,7 +3,7 @@ import { type ForwardOutcome, type TaskMessage, valueOf } from "./forward-messag
 import type { Forwarder } from "./forwarder.ts";
 import { type ServerRegistry, serverOf, newOwnedId } from "./server-registry.ts";
 
-export interface TaskHomesOptions {
+export interface TaskOwnersOptions {
   readonly serverId: string;
   readonly forwarder: Forwarder;
   readonly registry: ServerRegistry;
@@ -18,10 +18,10 @@ export interface TaskQuestion extends Omit<TaskMessage, "kind"> {
 
 /** Tasks are on the server that runs them, and their ids name it. */
 export class TaskOwners {
-  readonly #options: TaskHomesOptions;
+  readonly #options: TaskOwnersOptions;
   #serve: Serve | undefined;
 
-  constructor(options: TaskHomesOptions) {
+  constructor(options: TaskOwnersOptions) {
     this.#options = options;
   }
 
@@ -30,8 +30,8 @@ export class TaskOwners {
   }
 
   isElsewhere(taskId: string): boolean {
-    const home = serverOf(taskId);
-    return home !== undefined && home !== this.#options.serverId;
+    const owner = serverOf(taskId);
+    return owner !== undefined && owner !== this.#options.serverId;
   }
 
   /** What the server with the task says. @throws OwlError */

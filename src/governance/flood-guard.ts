@@ -35,7 +35,7 @@ export class FloodGuard {
     bucket.tokens -= 1;
   }
 
-  /** For doors that can wait: how long to read nothing more of this caller. Never more than a second. */
+  /** For transports that can wait: how long to read nothing more of this caller. At most one second. */
   delayMs(caller: string, limit: FloodLimit | undefined): number {
     if (limit === undefined) return 0;
     const bucket = this.#bucketOf(caller, limit);

@@ -90,7 +90,7 @@ export class Governor {
     this.#floods.check(asker.principal.id, floodLimitFor(own?.perMinute?.limit));
   }
 
-  /** The same for a door that can wait: for how long it reads nothing more. */
+  /** The same for a transport that can wait: for how long it reads nothing more. */
   floodDelayMs(asker: Asker): number {
     const [own] = this.policyFor(asker).counters;
     return this.#floods.delayMs(asker.principal.id, floodLimitFor(own?.perMinute?.limit));

@@ -126,43 +126,43 @@ export class Pauses {
     this.#settle();
   }
 
-  async #change(client: string, wish: Pause | undefined): Promise<void> {
+  async #change(client: string, wanted: Pause | undefined): Promise<void> {
     const before = this.#unwritten.get(client);
-    this.#unwritten.set(client, wish);
+    this.#unwritten.set(client, wanted);
     this.#settle();
-    const written = this.#turn.then(() => this.#write(client, wish, before));
+    const written = this.#turn.then(() => this.#write(client, wanted, before));
     this.#turn = written.catch(() => undefined);
     await written;
   }
 
-  async #write(client: string, wish: Pause | undefined, before: Pause | undefined): Promise<void> {
+  async #write(client: string, wanted: Pause | undefined, before: Pause | undefined): Promise<void> {
     try {
-      await (wish === undefined ? this.#store.remove(client) : this.#store.write(wish));
+      await (wanted === undefined ? this.#store.remove(client) : this.#store.write(wanted));
     } catch (error) {
       // Whoever cannot be resumed for all stays paused: the other servers have not heard of it either.
-      if (wish === undefined) this.#forget(client, wish, before);
+      if (wanted === undefined) this.#forget(client, wanted, before);
       throw error;
     }
     this.#writes += 1;
     const kept = new Map(this.#kept);
-    if (wish === undefined) kept.delete(client);
-    else kept.set(client, wish);
+    if (wanted === undefined) kept.delete(client);
+    else kept.set(client, wanted);
     this.#kept = kept;
-    this.#forget(client, wish);
+    this.#forget(client, wanted);
   }
 
   /** Unless somebody has changed it again meanwhile. */
-  #forget(client: string, wish: Pause | undefined, before?: Pause): void {
-    if (this.#unwritten.get(client) === wish) this.#unwritten.delete(client);
+  #forget(client: string, wanted: Pause | undefined, before?: Pause): void {
+    if (this.#unwritten.get(client) === wanted) this.#unwritten.delete(client);
     if (before !== undefined) this.#unwritten.set(client, before);
     this.#settle();
   }
 
   #settle(): void {
     const pauses = new Map(this.#kept);
-    for (const [client, wish] of this.#unwritten) {
-      if (wish === undefined) pauses.delete(client);
-      else pauses.set(client, wish);
+    for (const [client, wanted] of this.#unwritten) {
+      if (wanted === undefined) pauses.delete(client);
+      else pauses.set(client, wanted);
     }
     const known = this.#pauses;
     const begun = [...pauses.values()].filter((pause) => !isSame(known.get(pause.client), pause));

@@ -29,7 +29,7 @@ type Answer = JsonRpcResponse | undefined;
 
 /** Puts requests into traces. Absent when nobody traces. */
 export interface RequestTracing {
-  /** A message came in at a door; its carrier, such as its headers, may say which trace it belongs to. */
+  /** A message came in; its carrier, such as its headers, may say which trace it belongs to. */
   arrived<T>(carrier: unknown, serve: () => T): T;
   /** It is known now who asks. */
   identified(): void;

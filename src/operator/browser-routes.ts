@@ -22,14 +22,17 @@ type Input = Omit<GuestParams["browser.input"], "timeoutMs">;
 const NOTHING: Input = { kind: "click", x: 0, y: 0, text: "", amount: 0, isUp: false };
 
 /** `sandboxes/{id}/browser`: its picture, and hands for whoever has taken the sandbox over. */
-export function browserRoutes(desk: OperatorSandboxService, takeovers: Pick<Takeovers, "renew">): readonly ApiRoute[] {
-  const watch = new BrowserWatch(desk);
+export function browserRoutes(
+  service: OperatorSandboxService,
+  takeovers: Pick<Takeovers, "renew">,
+): readonly ApiRoute[] {
+  const watch = new BrowserWatch(service);
   return [
     {
       method: "GET",
       path: "sandboxes/{id}/browser",
       answer: ({ parts: [id = ""] }) => {
-        desk.get(id);
+        service.get(id);
         return new Events((sink) => watch.join(id, sink));
       },
     },
@@ -39,8 +42,8 @@ export function browserRoutes(desk: OperatorSandboxService, takeovers: Pick<Take
       answer: async ({ operator, parts: [id = ""], body, signal }) => {
         const input = toInput(bodyAs(inputSchema, body));
         takeovers.renew(operator, id);
-        await desk.record(operator, id, { name: "browser_input", args: onRecord(input) });
-        return desk.use(id, async (sandbox) => {
+        await service.record(operator, id, { name: "browser_input", args: onRecord(input) });
+        return service.use(id, async (sandbox) => {
           const params = { ...input, timeoutMs: INPUT_TIMEOUT_MS };
           await sandbox.request("browser.input", params, { timeoutMs: 2 * INPUT_TIMEOUT_MS, signal });
           return {};
@@ -90,11 +93,11 @@ interface Watch {
 
 /** The pictures of browsers, as long as somebody looks. One is taken for all who do, and none while the agent works with it. */
 export class BrowserWatch {
-  readonly #desk: OperatorSandboxService;
+  readonly #service: OperatorSandboxService;
   readonly #watches = new Map<string, Watch>();
 
-  constructor(desk: OperatorSandboxService) {
-    this.#desk = desk;
+  constructor(service: OperatorSandboxService) {
+    this.#service = service;
   }
 
   join(instanceId: string, viewer: EventSink): () => void {
@@ -128,9 +131,9 @@ export class BrowserWatch {
   }
 
   async #picture(instanceId: string): Promise<Watch["shown"]> {
-    const isBusy = this.#desk.activity.runningIn(instanceId)?.startsWith("browser") === true;
+    const isBusy = this.#service.activity.runningIn(instanceId)?.startsWith("browser") === true;
     if (isBusy) return undefined;
-    const sandbox = this.#desk.get(instanceId);
+    const sandbox = this.#service.get(instanceId);
     const params = { timeoutMs: PICTURE_TIMEOUT_MS };
     const found = await sandbox.request("browser.picture", params, { timeoutMs: 4 * PICTURE_TIMEOUT_MS });
     if (!found.isRunning) return { event: "none", data: "{}" };

@@ -10,15 +10,15 @@ const LOOK_MS = 2000;
 
 /** Tells all viewers what changed, made once for all of them. Without a viewer nothing of it runs. */
 export class EventBus {
-  readonly #board: CurrentState;
+  readonly #state: CurrentState;
   readonly #viewers = new Set<EventSink>();
   #shown: Shown | undefined;
   #ticking: NodeJS.Timeout | undefined;
   #looking: NodeJS.Timeout | undefined;
   #isLooking = false;
 
-  constructor(board: CurrentState) {
-    this.#board = board;
+  constructor(state: CurrentState) {
+    this.#state = state;
   }
 
   /** The whole first, then changes, until the returned function is called. */
@@ -26,7 +26,7 @@ export class EventBus {
     if (this.#viewers.size === 0) this.#start();
     else this.#tick();
     this.#viewers.add(viewer);
-    this.#shown ??= shownOf(this.#board.now());
+    this.#shown ??= shownOf(this.#state.now());
     viewer.send("now", this.#shown.text());
     return () => {
       this.#viewers.delete(viewer);
@@ -51,7 +51,7 @@ export class EventBus {
   #look(): void {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    void this.#board
+    void this.#state
       .look()
       // What cannot be looked at stays as it was; the next look may be better.
       .catch(() => undefined)
@@ -65,7 +65,7 @@ export class EventBus {
 
   #tick(): void {
     const before = this.#shown;
-    const next = shownOf(this.#board.now());
+    const next = shownOf(this.#state.now());
     this.#shown = next;
     const change = before && changeBetween(before, next);
     if (change === undefined || Object.keys(change).length === 0) return;
@@ -119,21 +119,21 @@ function changeBetween(before: Shown, after: Shown): NowChange {
 }
 
 /** `now`, `live`, and what is left of a sandbox that has ended. */
-export function liveRoutes(board: CurrentState): readonly ApiRoute[] {
-  const hub = new EventBus(board);
+export function liveRoutes(state: CurrentState): readonly ApiRoute[] {
+  const hub = new EventBus(state);
   return [
     {
       method: "GET",
       path: "now",
       answer: async () => {
-        await board.look();
-        return { ...board.now() };
+        await state.look();
+        return { ...state.now() };
       },
     },
     {
       method: "GET",
       path: "past-sandboxes/{id}",
-      answer: ({ parts: [id = ""] }) => ({ ledgerId: board.ledgerIdOf(id) ?? null }) satisfies PastSandbox,
+      answer: ({ parts: [id = ""] }) => ({ ledgerId: state.ledgerIdOf(id) ?? null }) satisfies PastSandbox,
     },
     { method: "GET", path: "live", answer: () => new Events((sink) => hub.join(sink)) },
   ];

@@ -36,19 +36,19 @@ export async function answerOperator(
   governance: Governance,
   request: OperatorRequest,
 ): Promise<Record<string, unknown>> {
-  const desk = pauseService(governance, "local");
+  const pauses = pauseService(governance, "local");
   switch (request.do) {
     case "approvals":
-      return { approvals: await governance.desk.list() };
+      return { approvals: await governance.approvals.list() };
     case "decide":
       return { decided: await decideApproval(governance, { ...request, transport: "local" }) };
     case "paused":
-      return { paused: desk.list() };
+      return { paused: pauses.list() };
     case "pause":
-      await desk.pause({ ...request, client: request.client });
-      return { paused: desk.list() };
+      await pauses.pause({ ...request, client: request.client });
+      return { paused: pauses.list() };
     case "resume":
-      return { resumed: await desk.resume({ by: request.by, client: request.client }) };
+      return { resumed: await pauses.resume({ by: request.by, client: request.client }) };
   }
 }
 
@@ -65,15 +65,15 @@ export interface ApprovalDecision {
 const beingDecided = new Set<string>();
 
 export interface DecisionParts extends ActRecord {
-  readonly desk: Pick<Governance["desk"], "list" | "decide">;
+  readonly approvals: Pick<Governance["approvals"], "list" | "decide">;
 }
 
 /** The decision goes into the ledger first: what cannot be recorded is not decided. @throws OwlError for one's own call. */
 export async function decideApproval(
-  { governor, ledger, desk }: DecisionParts,
+  { governor, ledger, approvals }: DecisionParts,
   { id, decision, by, reason, transport }: ApprovalDecision,
 ): Promise<boolean> {
-  const approval = (await desk.list()).find((each) => each.id === id);
+  const approval = (await approvals.list()).find((each) => each.id === id);
   if (approval === undefined || beingDecided.has(id)) return false;
   if (approval.principal === by)
     throw new OwlError("forbidden", "Nobody approves a call of their own.", {
@@ -91,7 +91,7 @@ export async function decideApproval(
   beingDecided.add(id);
   try {
     await recordAct({ governor, ledger }, act);
-    const isDecided = await desk.decide({ id, decision, by, reason });
+    const isDecided = await approvals.decide({ id, decision, by, reason });
     if (!isDecided) await recordAct({ governor, ledger }, { ...act, failure: tooLate() });
     return isDecided;
   } finally {

@@ -9,13 +9,13 @@ import { type OperatorTransport, recordAct } from "../call/operator-acts.ts";
 export interface PauseService {
   list(): readonly Pause[];
   /** Without a client: everybody. */
-  pause(wish: {
+  pause(request: {
     readonly client: string | undefined;
     readonly by: string;
     readonly reason: string;
     readonly cancel: boolean;
   }): Promise<void>;
-  resume(wish: { readonly client: string | undefined; readonly by: string }): Promise<boolean>;
+  resume(request: { readonly client: string | undefined; readonly by: string }): Promise<boolean>;
 }
 
 const client = z.string().min(1).max(256).optional();
@@ -27,8 +27,8 @@ const pauseSchema = z.strictObject({
 const resumeSchema = z.strictObject({ client });
 
 /** `pause`, `resume` and `paused`. */
-export function pauseRoutes(desk: PauseService): readonly ApiRoute[] {
-  const paused = (): { readonly paused: readonly Pause[] } => ({ paused: desk.list() });
+export function pauseRoutes(service: PauseService): readonly ApiRoute[] {
+  const paused = (): { readonly paused: readonly Pause[] } => ({ paused: service.list() });
   return [
     { method: "GET", path: "paused", answer: paused },
     {
@@ -36,7 +36,7 @@ export function pauseRoutes(desk: PauseService): readonly ApiRoute[] {
       path: "pause",
       answer: async ({ operator, body }) => {
         const { client: who, reason, cancel } = bodyAs(pauseSchema, body);
-        await desk.pause({ client: who, reason, cancel, by: operator.id });
+        await service.pause({ client: who, reason, cancel, by: operator.id });
         return paused();
       },
     },
@@ -44,7 +44,7 @@ export function pauseRoutes(desk: PauseService): readonly ApiRoute[] {
       method: "POST",
       path: "resume",
       answer: async ({ operator, body }) => {
-        await desk.resume({ client: bodyAs(resumeSchema, body).client, by: operator.id });
+        await service.resume({ client: bodyAs(resumeSchema, body).client, by: operator.id });
         return paused();
       },
     },

@@ -8,7 +8,7 @@ import { changesOf } from "./file-changes.ts";
 import type { OperatorSandboxService } from "./sandbox-service.ts";
 
 export interface SandboxFileOptions {
-  readonly desk: OperatorSandboxService;
+  readonly service: OperatorSandboxService;
   readonly files: FileTransfer;
   readonly workspacePath: string;
 }
@@ -20,21 +20,21 @@ const MAX_PATH_CHARS = 4096;
 
 /** `sandboxes/{id}/files…`: a tree, texts, files in and out, and what has changed. The guest opens them all: no path is opened out here. */
 export function sandboxFileRoutes(options: SandboxFileOptions): readonly ApiRoute[] {
-  const { desk, files, workspacePath } = options;
+  const { service, files, workspacePath } = options;
   return [
     {
       method: "GET",
       path: "sandboxes/{id}/files",
       answer: ({ parts: [id = ""], query, signal }) =>
-        desk.use(id, async (sandbox) => ({ ...(await listOf(sandbox, pathOf(query, "."), signal)) })),
+        service.use(id, async (sandbox) => ({ ...(await listOf(sandbox, pathOf(query, "."), signal)) })),
     },
     {
       method: "GET",
       path: "sandboxes/{id}/text",
       answer: async ({ operator, parts: [id = ""], query, signal }) => {
         const path = pathOf(query);
-        await desk.act(operator, id, { name: "file_read", args: { path } });
-        return desk.use(id, async (sandbox) => ({ ...(await textOf(sandbox, path, signal)) }));
+        await service.act(operator, id, { name: "file_read", args: { path } });
+        return service.use(id, async (sandbox) => ({ ...(await textOf(sandbox, path, signal)) }));
       },
     },
     { method: "GET", path: "sandboxes/{id}/file", answer: (request) => download(options, request) },
@@ -43,7 +43,7 @@ export function sandboxFileRoutes(options: SandboxFileOptions): readonly ApiRout
       path: "sandboxes/{id}/file",
       answer: async ({ operator, parts: [id = ""], query, bytes }) => {
         const path = pathOf(query);
-        await desk.act(operator, id, { name: "file_write", args: { path } });
+        await service.act(operator, id, { name: "file_write", args: { path } });
         const workspace = await files.openByInstance(id);
         try {
           return { path, ...(await workspace.write(path, bytes)) };
@@ -56,18 +56,18 @@ export function sandboxFileRoutes(options: SandboxFileOptions): readonly ApiRout
       method: "GET",
       path: "sandboxes/{id}/changes",
       answer: async ({ operator, parts: [id = ""], signal }) => {
-        await desk.act(operator, id, { name: "changes_read" });
-        return desk.use(id, async (sandbox) => ({ ...(await changesOf(sandbox, workspacePath, signal)) }));
+        await service.act(operator, id, { name: "changes_read" });
+        return service.use(id, async (sandbox) => ({ ...(await changesOf(sandbox, workspacePath, signal)) }));
       },
     },
   ];
 }
 
-async function download({ desk, files }: SandboxFileOptions, request: ApiRequest): Promise<Attachment> {
+async function download({ service, files }: SandboxFileOptions, request: ApiRequest): Promise<Attachment> {
   const { operator, parts, query } = request;
   const [id = ""] = parts;
   const path = pathOf(query);
-  await desk.act(operator, id, { name: "file_read", args: { path } });
+  await service.act(operator, id, { name: "file_read", args: { path } });
   const chunks = async function* (): AsyncGenerator<Uint8Array> {
     const workspace = await files.openByInstance(id);
     try {

@@ -9,7 +9,7 @@ import { bodyAs } from "./request-body.ts";
 import type { OperatorSandboxService } from "./sandbox-service.ts";
 
 export interface SandboxRoutesOptions {
-  readonly desk: OperatorSandboxService;
+  readonly service: OperatorSandboxService;
   readonly now: (instanceId: string) => SandboxNow | undefined;
   readonly workspacePath: string;
 }
@@ -30,12 +30,12 @@ const ABILITIES: readonly SandboxAbility[] = [
 
 /** `sandboxes/{id}`: what it is, what happens in it, and how long it may go on. */
 export function sandboxRoutes(options: SandboxRoutesOptions): readonly ApiRoute[] {
-  const { desk } = options;
+  const { service } = options;
   const end =
     (name: "stop" | "destroy") =>
     async ({ operator, parts: [id = ""] }: ApiRequest): Promise<Record<string, unknown>> => {
-      await desk.act(operator, id, { name });
-      return { ended: await desk.end(id, name === "stop" ? "stopped" : "destroyed") };
+      await service.act(operator, id, { name });
+      return { ended: await service.end(id, name === "stop" ? "stopped" : "destroyed") };
     };
   return [
     {
@@ -43,7 +43,7 @@ export function sandboxRoutes(options: SandboxRoutesOptions): readonly ApiRoute[
       path: "sandboxes/{id}",
       answer: ({ parts: [id = ""] }) => ({ ...detailOf(options, id) }),
     },
-    { method: "GET", path: "sandboxes/{id}/activity", answer: ({ parts: [id = ""] }) => activityOf(desk, id) },
+    { method: "GET", path: "sandboxes/{id}/activity", answer: ({ parts: [id = ""] }) => activityOf(service, id) },
     { method: "POST", path: "sandboxes/{id}/stop", answer: end("stop") },
     { method: "POST", path: "sandboxes/{id}/destroy", answer: end("destroy") },
     {
@@ -51,11 +51,11 @@ export function sandboxRoutes(options: SandboxRoutesOptions): readonly ApiRoute[
       path: "sandboxes/{id}/extend",
       answer: async ({ operator, parts: [id = ""], body }) => {
         const { minutes } = bodyAs(extendSchema, body);
-        const sandbox = desk.get(id);
+        const sandbox = service.get(id);
         await sandbox.ready();
         const fromMs = Math.max(Date.now(), sandbox.endsAtMs);
         assertLasts(sandbox, { fromMs, minutes });
-        await desk.act(operator, id, { name: "extend", args: { minutes } });
+        await service.act(operator, id, { name: "extend", args: { minutes } });
         sandbox.extend(fromMs + minutes * MINUTE_MS);
         return { expiresAt: new Date(sandbox.endsAtMs).toISOString() };
       },
@@ -76,8 +76,8 @@ function assertLasts(
   });
 }
 
-function detailOf({ desk, now, workspacePath }: SandboxRoutesOptions, id: string): SandboxDetail | undefined {
-  const { facts, plan } = desk.get(id);
+function detailOf({ service, now, workspacePath }: SandboxRoutesOptions, id: string): SandboxDetail | undefined {
+  const { facts, plan } = service.get(id);
   const shown = now(id);
   return (
     shown && {
@@ -103,10 +103,10 @@ function textOf(activity: Activity): string {
   return text;
 }
 
-function activityOf(desk: OperatorSandboxService, id: string): Events {
-  desk.get(id);
+function activityOf(service: OperatorSandboxService, id: string): Events {
+  service.get(id);
   return new Events((sink) =>
-    desk.activity.follow(id, (activity) => {
+    service.activity.follow(id, (activity) => {
       sink.send("activity", textOf(activity), String(activity.seq));
       if (activity.kind === "state" && activity.text?.startsWith("ended: ") === true) sink.end();
     }),

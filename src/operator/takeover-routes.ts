@@ -18,7 +18,7 @@ const terminalSchema = z.union([
 ]);
 
 /** `sandboxes/{id}/takeover`, `giveback`, `terminal` and `processes`: an operator steps in. */
-export function takeoverRoutes(desk: OperatorSandboxService, takeovers: Takeovers): readonly ApiRoute[] {
+export function takeoverRoutes(service: OperatorSandboxService, takeovers: Takeovers): readonly ApiRoute[] {
   return [
     {
       method: "POST",
@@ -40,23 +40,23 @@ export function takeoverRoutes(desk: OperatorSandboxService, takeovers: Takeover
       method: "POST",
       path: "sandboxes/{id}/terminal",
       answer: async ({ operator, parts: [id = ""], body }) => {
-        const wish = bodyAs(terminalSchema, body);
-        if ("input" in wish) await takeovers.type(operator, id, wish.input);
-        else await takeovers.resize(operator, id, wish.resize);
+        const request = bodyAs(terminalSchema, body);
+        if ("input" in request) await takeovers.type(operator, id, request.input);
+        else await takeovers.resize(operator, id, request.resize);
         return {};
       },
     },
-    ...processRoutes(desk),
+    ...processRoutes(service),
   ];
 }
 
-function processRoutes(desk: OperatorSandboxService): readonly ApiRoute[] {
+function processRoutes(service: OperatorSandboxService): readonly ApiRoute[] {
   return [
     {
       method: "GET",
       path: "sandboxes/{id}/processes",
       answer: ({ parts: [id = ""], signal }) =>
-        desk.use(id, async (sandbox) => {
+        service.use(id, async (sandbox) => {
           const { processes } = await sandbox.request("process.list", {}, { timeoutMs: TIMEOUT_MS, signal });
           return { processes: processes.map(toShown) };
         }),
@@ -67,8 +67,8 @@ function processRoutes(desk: OperatorSandboxService): readonly ApiRoute[] {
       answer: async ({ operator, parts: [id = "", text = ""] }) => {
         const pid = /^\d{1,10}$/.test(text) ? Number(text) : 0;
         if (pid === 0) throw new OwlError("invalid_params", "there is no process of this number");
-        await desk.act(operator, id, { name: "kill", args: { pid } });
-        return desk.use(id, async (sandbox) => {
+        await service.act(operator, id, { name: "kill", args: { pid } });
+        return service.use(id, async (sandbox) => {
           await sandbox.request("process.kill", { pid, signal: "SIGKILL" }, { timeoutMs: TIMEOUT_MS });
           return { pid };
         });

@@ -6,8 +6,8 @@ import type { Operator } from "./operator-sessions.ts";
 import { OperatorTerminal, type TerminalHost } from "./operator-terminal.ts";
 import type { OperatorSandboxService } from "./sandbox-service.ts";
 
-/** What is wanted of the desk here. */
-export interface TakeoverDesk {
+/** What is wanted of the service here. */
+export interface TakeoverService {
   readonly activity: Pick<ActivityLog, "add">;
   get(instanceId: string): TerminalHost & Pick<Sandbox, "takenOverBy" | "takeOver" | "giveBack">;
   record(...asked: Parameters<OperatorSandboxService["record"]>): Promise<unknown>;
@@ -29,16 +29,16 @@ interface Takeover {
 
 /** Which operator works in which sandbox, and the shells that they have there. */
 export class Takeovers {
-  readonly #desk: TakeoverDesk;
+  readonly #service: TakeoverService;
   readonly #taken = new Map<string, Takeover>();
 
-  constructor(desk: TakeoverDesk) {
-    this.#desk = desk;
+  constructor(service: TakeoverService) {
+    this.#service = service;
   }
 
   /** From now on its owner's calls are refused. @throws OwlError when another operator has it. */
   async take(operator: Operator, instanceId: string): Promise<void> {
-    const sandbox = this.#desk.get(instanceId);
+    const sandbox = this.#service.get(instanceId);
     const { takenOverBy } = sandbox;
     if (takenOverBy === operator.id) return this.#touch(instanceId);
     if (takenOverBy !== undefined)
@@ -51,7 +51,7 @@ export class Takeovers {
     this.#taken.set(instanceId, takeover);
     this.#touch(instanceId);
     try {
-      await this.#desk.act(operator, instanceId, { name: "takeover" });
+      await this.#service.act(operator, instanceId, { name: "takeover" });
     } catch (error) {
       if (this.#taken.get(instanceId) === takeover) {
         this.#forget(instanceId);
@@ -63,11 +63,11 @@ export class Takeovers {
 
   /** Any operator may: who took it may be gone. */
   async giveBack(operator: Operator, instanceId: string): Promise<void> {
-    const sandbox = this.#desk.get(instanceId);
+    const sandbox = this.#service.get(instanceId);
     if (sandbox.takenOverBy === undefined) return;
     const takeover = this.#taken.get(instanceId);
     if (takeover !== undefined) await this.#recordRest(instanceId, takeover);
-    await this.#desk.act(operator, instanceId, { name: "giveback" });
+    await this.#service.act(operator, instanceId, { name: "giveback" });
     // Somebody else may have given it back meanwhile, and a third have taken it.
     if (this.#taken.get(instanceId) !== takeover) return;
     this.#forget(instanceId);
@@ -78,7 +78,7 @@ export class Takeovers {
   async type(operator: Operator, instanceId: string, input: string): Promise<void> {
     const terminal = await this.#terminalOf(operator, instanceId, USUAL_SIZE);
     for (const line of terminal.linesWith(input))
-      await this.#desk.record(operator, instanceId, { name: "terminal", args: { line } });
+      await this.#service.record(operator, instanceId, { name: "terminal", args: { line } });
     await terminal.type(input);
     this.#recordRestLater(instanceId);
   }
@@ -99,7 +99,7 @@ export class Takeovers {
     const line = terminal?.takeRest() ?? "";
     if (line === "") return;
     try {
-      await this.#desk.record(operator, instanceId, { name: "terminal", args: { line } });
+      await this.#service.record(operator, instanceId, { name: "terminal", args: { line } });
     } catch (error) {
       terminal?.putBack(line);
       throw error;
@@ -118,7 +118,7 @@ export class Takeovers {
 
   #renewed(operator: Operator, instanceId: string): Takeover {
     const takeover = this.#taken.get(instanceId);
-    if (this.#desk.get(instanceId).takenOverBy !== operator.id || takeover === undefined)
+    if (this.#service.get(instanceId).takenOverBy !== operator.id || takeover === undefined)
       throw new OwlError("forbidden", "only who has taken the sandbox over works in it", {
         hint: "take it over first",
       });
@@ -128,10 +128,10 @@ export class Takeovers {
 
   async #terminalOf(operator: Operator, instanceId: string, size: TerminalSize): Promise<OperatorTerminal> {
     const takeover = this.#renewed(operator, instanceId);
-    const sandbox = this.#desk.get(instanceId);
+    const sandbox = this.#service.get(instanceId);
     if (takeover.terminal?.isOpen !== true) {
       await this.#recordRest(instanceId, takeover);
-      const { activity } = this.#desk;
+      const { activity } = this.#service;
       const show = (text: string): void =>
         activity.add(instanceId, { kind: "terminal", stream: "stdout", text, by: operator.id });
       takeover.terminal = new OperatorTerminal({ sandbox, size, show });
@@ -153,7 +153,7 @@ export class Takeovers {
   /** What could not be recorded is not done, and tried again. */
   #tryLater(instanceId: string): void {
     try {
-      this.#desk.get(instanceId);
+      this.#service.get(instanceId);
       this.#touch(instanceId);
     } catch {
       // The sandbox has ended meanwhile: there is nothing to give back.

@@ -64,8 +64,8 @@ export function replacedNote(
  * principal, so that it reveals nothing. Only its owner is told why a sandbox ended.
  */
 export function missingSandbox(id: string, serverId: string | undefined, whyEnded?: string): OwlError {
-  const home = serverIdOf(id);
-  if (serverId !== undefined && home !== undefined && home !== serverId)
+  const owner = serverIdOf(id);
+  if (serverId !== undefined && owner !== undefined && owner !== serverId)
     return new OwlError("session_elsewhere", "the sandbox with this session_id is on another server");
   if (whyEnded !== undefined)
     return new OwlError("session_not_found", `the sandbox with this session_id has ended (${whyEnded})`, {

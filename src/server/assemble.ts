@@ -41,7 +41,7 @@ export interface Assembly {
   readonly cluster: Cluster | undefined;
   /** Ledger, statistics and approvals. */
   readonly operators:
-    | { readonly desk: OperatorService; readonly ledger: Ledger; readonly acts: OperatorActs }
+    | { readonly service: OperatorService; readonly ledger: Ledger; readonly acts: OperatorActs }
     | undefined;
   /** The claim that names groups, in the policy in force. */
   readonly groupsClaim: () => string;
@@ -53,7 +53,7 @@ export interface Assembly {
   readonly ledgerCheck: LedgerCheck | undefined;
   /** The routes that the dashboard's page requests. */
   dashboardRoutes(lastReload: DashboardSources["lastReload"]): Promise<readonly ApiRoute[]>;
-  /** Brings up what calls need, before the door opens. */
+  /** Starts what calls need, before the server listens. */
   start(): Promise<void>;
   /** Begins what is left for the time after that. */
   opened(): void;
@@ -97,7 +97,8 @@ async function assembleOn(opened: CloseStack, options: AssembleOptions): Promise
   const alerts = createAlerts({ webhook: config.alerts.webhook, logger });
   const [activity, stages] = [new ActivityLog(), new RecentStages()];
   const sandboxObserver = config.dashboard.enabled ? activity : undefined;
-  const parts = { ...options, registry, changes, metrics, tracer, homes: cluster?.homes, sandboxObserver };
+  const { sandboxOwners } = cluster ?? {};
+  const parts = { ...options, registry, changes, metrics, tracer, sandboxOwners, sandboxObserver };
   const { governance, capabilities } = await openParts(opened, parts, alerts);
   const { sandboxes } = capabilities;
   const observation = openObservation({ config, logger, registry, metrics, sandboxes, governance, stages });
@@ -117,7 +118,7 @@ async function assembleOn(opened: CloseStack, options: AssembleOptions): Promise
     operator,
     cluster,
     governance,
-    operators: governance && { desk: operatorService(governance), ledger: governance.ledger, acts: governance.acts },
+    operators: governance && { service: operatorService(governance), ledger: governance.ledger, acts: governance.acts },
     metrics,
     alerts,
     health,
@@ -278,12 +279,12 @@ async function stateKeyOf({ cluster }: Config): Promise<Buffer | undefined> {
 /** Of sandboxes here, and of those on other servers. */
 function filesOf(sandboxes: Capabilities["sandboxes"], cluster: Cluster | undefined): WorkspaceFiles | undefined {
   if (sandboxes === undefined) return undefined;
-  return cluster?.files.door(sandboxes.files) ?? sandboxes.files;
+  return cluster?.files.transfersFrom(sandboxes.files) ?? sandboxes.files;
 }
 
 function operatorService(governance: Governance): OperatorService {
   return {
-    approvals: () => governance.desk.list(),
+    approvals: () => governance.approvals.list(),
     decide: async (decision) => {
       const { decideApproval } = await import("../operator/operator-requests.ts");
       return decideApproval(governance, { ...decision, transport: "http" });

@@ -43,10 +43,10 @@ export interface DashboardSources {
 /** Everything that the page asks for, from those who know it. */
 export function dashboardRoutes(sources: DashboardSources): readonly ApiRoute[] {
   const { governance, stages } = sources;
-  const board = boardOf(sources);
+  const state = currentStateOf(sources);
   return [
-    ...liveRoutes(board),
-    ...sandboxParts(sources, board),
+    ...liveRoutes(state),
+    ...sandboxParts(sources, state),
     ...ledgerRoutes({
       reader: governance.ledger.reader,
       stages,
@@ -63,20 +63,20 @@ export function dashboardRoutes(sources: DashboardSources): readonly ApiRoute[] 
 
 function sandboxParts(
   { config, sandboxes, governance, activity }: DashboardSources,
-  board: CurrentState,
+  state: CurrentState,
 ): readonly ApiRoute[] {
   if (sandboxes === undefined) return [];
   const all = sandboxes.layer.services.sandboxes;
   const workspacePath = config.sandbox.workspace;
   const record: OperatorSandboxServiceOptions["record"] = (act) =>
     governance.acts.record({ ...act, transport: "http" });
-  const desk = new OperatorSandboxService({ sandboxes: all, activity, record });
-  const takeovers = new Takeovers(desk);
+  const service = new OperatorSandboxService({ sandboxes: all, activity, record });
+  const takeovers = new Takeovers(service);
   return [
-    ...sandboxRoutes({ desk, now: (instanceId) => board.sandbox(instanceId), workspacePath }),
-    ...takeoverRoutes(desk, takeovers),
-    ...browserRoutes(desk, takeovers),
-    ...sandboxFileRoutes({ desk, files: sandboxes.files, workspacePath }),
+    ...sandboxRoutes({ service, now: (instanceId) => state.sandbox(instanceId), workspacePath }),
+    ...takeoverRoutes(service, takeovers),
+    ...browserRoutes(service, takeovers),
+    ...sandboxFileRoutes({ service, files: sandboxes.files, workspacePath }),
   ];
 }
 
@@ -91,7 +91,7 @@ function spendSources({ ledger, governor, source }: Governance): SpendSources {
 
 function approvalSources({ governance, sandboxes }: DashboardSources): ApprovalSources {
   return {
-    list: () => governance.desk.list(),
+    list: () => governance.approvals.list(),
     decide: (decision) => decideApproval(governance, { ...decision, transport: "http" }),
     sandboxes: sandboxes?.layer.services.sandboxes,
     callerOf: ({ traceId, principal }) => {
@@ -132,8 +132,8 @@ function toolSources({ mcp, capabilities }: DashboardSources): ToolSources {
   };
 }
 
-function boardOf({ config, governance, sandboxes, health, activity }: DashboardSources): CurrentState {
-  const { governor, running, desk } = governance;
+function currentStateOf({ config, governance, sandboxes, health, activity }: DashboardSources): CurrentState {
+  const { governor, running, approvals } = governance;
   const all = sandboxes?.layer.services.sandboxes;
   return new CurrentState({
     version: PACKAGE_VERSION,
@@ -145,7 +145,7 @@ function boardOf({ config, governance, sandboxes, health, activity }: DashboardS
       ready: [...(sandboxes?.layer.pooled().values() ?? [])].reduce((sum, count) => sum + count, 0),
       most: config.sandbox.maxTotal,
     }),
-    approvals: () => desk.known(),
+    approvals: () => approvals.known(),
     pauses: () => governor.pauses.list(),
     health: () => health.wholeReport(),
   });

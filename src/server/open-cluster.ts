@@ -29,13 +29,13 @@ export interface ClusterOptions {
 
 /** This server as one of several. */
 export interface Cluster {
-  readonly homes: SandboxOwners;
+  readonly sandboxOwners: SandboxOwners;
   readonly files: FileOwners;
   readonly sessions: SessionOwners;
   readonly tasks: TaskOwners;
   /** The states of calls that any server has used. */
   readonly usedStates: UsedStates;
-  readonly door: ForwardReceiver;
+  readonly receiver: ForwardReceiver;
   /** From now on the other servers find this one. */
   announce(listeningUrl: string): Promise<void>;
   /** The other servers stop looking for this one. */
@@ -68,7 +68,7 @@ export async function openCluster(stack: CloseStack, options: ClusterOptions): P
   const registry = new ServerRegistry({ database, serverId, leaseMs, onSessionsLost: () => store.writeAgain() });
   const forwarder = stack.add(new Forwarder({ seal, registry, logger }));
   const timeoutMs = config.tools.timeoutSeconds * 1000;
-  const homes = new SandboxOwners({ serverId, forwarder, changes, timeoutMs, tracer });
+  const sandboxOwners = new SandboxOwners({ serverId, forwarder, changes, timeoutMs, tracer });
   const files = new FileOwners({ serverId, forwarder });
   const sessions = new SessionOwners({ serverId, forwarder, registry, leaseMs, store });
   const tasks = new TaskOwners({ serverId, forwarder, registry });
@@ -80,9 +80,9 @@ export async function openCluster(stack: CloseStack, options: ClusterOptions): P
     if (kind === "session") return sessions.run(message, line);
     if (kind === "task") return tasks.run(message);
     if (kind === "transfer") return files.run(message);
-    return homes.run(message, line);
+    return sandboxOwners.run(message, line);
   };
-  const door = new ForwardReceiver({ seal, serverId, run });
+  const receiver = new ForwardReceiver({ seal, serverId, run });
   const announce = async (listeningUrl: string): Promise<void> => {
     const url = config.cluster.url === "" ? listeningUrl : config.cluster.url;
     await registry.announce(url);
@@ -91,5 +91,5 @@ export async function openCluster(stack: CloseStack, options: ClusterOptions): P
   const usedStates: UsedStates = { use: (id, lifeMs) => database.useState(id, lifeMs) };
   const leave = (): Promise<void> => registry.leave();
   stack.defer(leave);
-  return { homes, files, sessions, tasks, usedStates, door, announce, leave };
+  return { sandboxOwners, files, sessions, tasks, usedStates, receiver, announce, leave };
 }

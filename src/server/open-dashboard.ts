@@ -4,8 +4,8 @@ import type { ApiRoute } from "../operator/api.ts";
 import { OperatorSessions, type DashboardAddress, OneTimeLinks, LoginLimiter } from "../operator/operator-sessions.ts";
 import type { OperatorActs } from "../call/operator-acts.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { DashboardDoor } from "../transport/http/dashboard-door.ts";
-import { DashboardGate } from "../transport/http/dashboard-listener.ts";
+import type { DashboardEndpoint } from "../transport/http/dashboard-endpoint.ts";
+import { LazyDashboard } from "../transport/http/dashboard-listener.ts";
 import type { CloseStack } from "../platform/close-stack.ts";
 
 export interface OpenDashboardOptions {
@@ -20,9 +20,9 @@ export interface OpenDashboardOptions {
   readonly acts: OperatorActs | undefined;
 }
 
-/** The page for operators, up to the door that it is reached by. */
+/** The page for operators: its sessions and links, and the endpoint that is loaded with the first request. */
 export class Dashboard {
-  readonly gate: DashboardGate;
+  readonly endpoint: LazyDashboard;
   readonly #options: OpenDashboardOptions;
   readonly #links = new OneTimeLinks();
   readonly #sessions: OperatorSessions;
@@ -32,7 +32,7 @@ export class Dashboard {
     this.#options = options;
     const { idleSeconds, maxAgeSeconds } = options.config.dashboard;
     this.#sessions = new OperatorSessions({ idleMs: idleSeconds * 1000, maxAgeMs: maxAgeSeconds * 1000 });
-    this.gate = new DashboardGate(() => this.#openDoor());
+    this.endpoint = new LazyDashboard(() => this.#openEndpoint());
   }
 
   /** It can be reached from now on. */
@@ -54,18 +54,18 @@ export class Dashboard {
     this.#sessions.close();
   }
 
-  async #openDoor(): Promise<DashboardDoor> {
+  async #openEndpoint(): Promise<DashboardEndpoint> {
     const { config, logger, authenticator, host, routes, acts } = this.#options;
-    const [{ DashboardDoor: Door }, { ClientAddresses }, { DashboardGuard }, { HostGuard }, { PageFiles }] =
+    const [{ DashboardEndpoint: Endpoint }, { ClientAddresses }, { DashboardGuard }, { HostGuard }, { PageFiles }] =
       await Promise.all([
-        import("../transport/http/dashboard-door.ts"),
+        import("../transport/http/dashboard-endpoint.ts"),
         import("../transport/http/client-address.ts"),
         import("../transport/http/dashboard-guard.ts"),
         import("../transport/http/guards.ts"),
         import("../operator/page-files.ts"),
       ]);
     const { allowedHosts, tls, keepAliveSeconds } = config.http;
-    return new Door({
+    return new Endpoint({
       routes: await routes(),
       pages: new PageFiles(),
       guard: new DashboardGuard({
@@ -77,7 +77,7 @@ export class Dashboard {
       authenticator,
       sessions: this.#sessions,
       links: this.#links,
-      brake: new LoginLimiter(),
+      limiter: new LoginLimiter(),
       addresses: new ClientAddresses(config.http.trustedProxies),
       isTls: config.transport === "http" && tls.certFile !== "",
       keepAliveMs: keepAliveSeconds * 1000,
@@ -106,7 +106,7 @@ export async function dashboardBesideStdio(stack: CloseStack, parts: DashboardPa
   const { port } = config.dashboard;
   const { listenForDashboard } = await import("../transport/http/dashboard-listener.ts");
   const dashboard = new Dashboard({ ...parts, authenticator: undefined, host: "localhost" });
-  const listener = await listenForDashboard(dashboard.gate, port).catch((error: unknown) => {
+  const listener = await listenForDashboard(dashboard.endpoint, port).catch((error: unknown) => {
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
     throw new Error(`dashboard.port: ${port} cannot be used (${code}); choose another one, or 0 for any that is free`);
   });

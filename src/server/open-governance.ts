@@ -40,9 +40,9 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Go
   const approvals = new Approvals({ timeoutMs: governance.approvalTimeoutSeconds * 1000 });
   const running = new RunningCalls();
   let pauses: Pauses | undefined;
-  let desk: ApprovalService | undefined;
+  let service: ApprovalService | undefined;
   try {
-    const opened = (desk = await openApprovals(config, { approvals, logger }));
+    const opened = (service = await openApprovals(config, { approvals, logger }));
     const paused = (pauses = await openPauses(config, logger));
     paused.onChange((begun) => cancelPaused({ approvals, running }, begun));
     const { failOpen } = governance;
@@ -55,7 +55,7 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Go
       inFlight,
       source,
       running,
-      desk: opened,
+      approvals: opened,
       reload: () => policy.reload(),
       watch() {
         policy.start();
@@ -71,7 +71,7 @@ export async function openGovernance(options: OpenGovernanceOptions): Promise<Go
       },
     };
   } catch (error) {
-    await desk?.close();
+    await service?.close();
     await pauses?.close();
     await ledger.close();
     throw error;

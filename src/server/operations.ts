@@ -58,9 +58,9 @@ export async function openMetrics(metrics: Metrics, { telemetry }: Config, logge
   };
 }
 
-async function listen(door: Metrics, address: string, logger: Logger): Promise<{ close(): Promise<void> }> {
+async function listen(source: Metrics, address: string, logger: Logger): Promise<{ close(): Promise<void> }> {
   const { listenForMetrics } = await import("../transport/http/metrics-route.ts");
-  return listenForMetrics({ address, door, logger }).catch((error: unknown) => {
+  return listenForMetrics({ address, source, logger }).catch((error: unknown) => {
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
     // Without its cause: whoever explains listeners that fail would take it for the server's own port.
     throw new Error(`telemetry.metricsAddress: ${address} cannot be used (${code}); choose another address or port`);

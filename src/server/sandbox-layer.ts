@@ -79,32 +79,32 @@ export function createSandboxLayer(options: SandboxLayerOptions): SandboxLayer {
     serverId: options.serverId,
     times: options.metrics && sandboxTimes(options.metrics),
     onEnded: (instanceId, why) => sandboxObserver?.ended(instanceId, why),
-    runtime: () => keeper.open(),
+    runtime: () => opener.open(),
   });
   let runtime: SandboxRuntime | undefined;
   const failedRuntimes: FailedRuntimes = new Map();
-  const keeper = new SandboxRuntimeOpener(async (closers) => {
+  const opener = new SandboxRuntimeOpener(async (closers) => {
     runtime = await openSandboxRuntime(options, { sandboxes, closers, failedRuntimes, volumes: opened.volumes });
     return runtime;
   });
   return {
     services: { sandboxes, templates: options.templates, limits: toolLimits(config), volumes, logger, sandboxObserver },
-    openProgram: async (program, signal) => (await keeper.open()).starter.openProgram(program, signal),
+    openProgram: async (program, signal) => (await opener.open()).starter.openProgram(program, signal),
     start: async () => {
       try {
-        await keeper.open();
+        await opener.open();
       } catch (thrown) {
         const { message, hint, cause } = toOwlError(thrown);
         logger.error("sandboxes are not available", { reason: message, hint, ...(cause !== undefined && { cause }) });
       }
     },
-    health: () => keeper.health,
+    health: () => opener.health,
     runtimeOf: (template) => runtime?.starter.runtimeNameOf(template),
     pooled: () => new Map(options.templates.names.map((name) => [name, runtime?.pool.waiting(name) ?? 0])),
     close: async () => {
-      keeper.stop();
+      opener.stop();
       await sandboxes.close();
-      await keeper.close();
+      await opener.close();
       opened.close();
     },
   };

@@ -25,7 +25,7 @@ export interface CapabilityOptions {
   /** `sandbox.volumes`, with what is protected in them. */
   readonly volumes?: readonly PlannedVolume[] | undefined;
   readonly withPool?: boolean;
-  readonly homes?: SandboxOwners | undefined;
+  readonly sandboxOwners?: SandboxOwners | undefined;
   readonly earlyWorker?: EarlyWorker | undefined;
   readonly metrics?: Metrics | undefined;
   readonly tracer?: Tracer | undefined;
@@ -43,7 +43,7 @@ export interface Capabilities {
   readonly handlerProblems: readonly HandlerProblem[];
   /** What authors of skills should change. */
   readonly skillProblems: readonly SkillProblem[];
-  /** Brings up what calls need, before the door opens. */
+  /** Starts what calls need, before the server listens. */
   start(): Promise<void>;
   /** Begins what is left for the time after that. */
   opened(): void;

@@ -29,7 +29,7 @@ export interface ServeSandboxesOptions {
   /** `sandbox.volumes`, with what is protected in them. */
   readonly volumes?: readonly PlannedVolume[] | undefined;
   readonly withPool?: boolean;
-  readonly homes?: SandboxOwners | undefined;
+  readonly sandboxOwners?: SandboxOwners | undefined;
   readonly metrics?: Metrics | undefined;
   readonly tracer?: Tracer | undefined;
   readonly sandboxObserver?: SandboxObserver | undefined;
@@ -37,7 +37,7 @@ export interface ServeSandboxesOptions {
 
 /** Everything of sandboxes: what runs them, the tools that use them, their files. */
 export async function serveSandboxes(registry: Registry, options: ServeSandboxesOptions): Promise<SandboxPart> {
-  const { config, logger, withPool = true, homes, metrics, tracer, sandboxObserver, volumes = [] } = options;
+  const { config, logger, withPool = true, sandboxOwners, metrics, tracer, sandboxObserver, volumes = [] } = options;
   const templates = await readTemplates(config.sandbox, logger);
   const open = options.openRuntime ?? openRuntime;
   const layer = createSandboxLayer({
@@ -47,7 +47,7 @@ export async function serveSandboxes(registry: Registry, options: ServeSandboxes
     templates,
     volumes,
     withPool,
-    serverId: homes?.serverId,
+    serverId: sandboxOwners?.serverId,
     metrics,
     tracer,
     sandboxObserver,
@@ -55,7 +55,7 @@ export async function serveSandboxes(registry: Registry, options: ServeSandboxes
   const { sandboxes } = layer.services;
   const { workspace: workspacePath } = config.sandbox;
   const files = new FileTransfer({ sandboxes, workspacePath, maxFrameBytes: config.guest.maxFrameBytes });
-  registerBuiltIns(registry, { config, services: layer.services, homes });
+  registerBuiltIns(registry, { config, services: layer.services, sandboxOwners });
   return { layer, files, template: config.sandbox.template };
 }
 
@@ -63,20 +63,23 @@ export interface BuiltInsOptions {
   readonly config: Config;
   readonly services: ToolServices;
   /** Where several servers share the load. */
-  readonly homes?: SandboxOwners | undefined;
+  readonly sandboxOwners?: SandboxOwners | undefined;
 }
 
 /** Adds the built-in tools. Those of the configured dialects are listed; the others can be called by name. */
-export function registerBuiltIns(registry: Registry, { config: { tools }, services, homes }: BuiltInsOptions): void {
+export function registerBuiltIns(
+  registry: Registry,
+  { config: { tools }, services, sandboxOwners }: BuiltInsOptions,
+): void {
   for (const { definition, dialect, toolset, operation } of builtInTools(services)) {
     if (!isServed(toolset, tools.toolsets)) continue;
     const compiled = compileTool(definition, operation);
-    const tool = homes?.tool(compiled) ?? compiled;
+    const tool = sandboxOwners?.tool(compiled) ?? compiled;
     if (tools.dialects.includes(dialect)) registry.addTool(tool);
     else registry.addUnlisted(tool);
   }
   const files = sandboxFiles(services);
-  registry.addResource(homes?.files(files) ?? files);
+  registry.addResource(sandboxOwners?.files(files) ?? files);
 }
 
 /** Every tool in a list costs a model's attention: what is seldom needed is served where it is asked for. */

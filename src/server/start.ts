@@ -137,11 +137,11 @@ async function openTransport(
     peers: await peersOf(config, logger),
     files,
     operator,
-    forwards: cluster?.door,
-    homes: cluster?.sessions,
+    forwards: cluster?.receiver,
+    sessionOwners: cluster?.sessions,
     health,
     metrics,
-    dashboard: dashboard?.gate,
+    dashboard: dashboard?.endpoint,
     ...operators,
   });
   opened.defer(() => transport.drain(config.shutdown.deadlineSeconds * 1000));

@@ -37,17 +37,17 @@ export function isolationProbe(config: Config, logger: Logger): DoctorProbe {
       const asked = askedFor(config);
       const names = [...RUNTIMES, ...asked].filter((name, index, all) => all.indexOf(name) === index);
       const tried: Tried[] = [];
-      const { runtime: wish, limits } = config.sandbox;
+      const { runtime: wanted, limits } = config.sandbox;
       const take = (): RuntimeName | undefined =>
-        tried.find((each) => (wish === "auto" || each.name === wish) && isFit(each, limits))?.name;
+        tried.find((each) => (wanted === "auto" || each.name === wanted) && isFit(each, limits))?.name;
       for (const name of names) {
-        const usual = wish === "auto" ? (take() ?? name) : wish;
+        const usual = wanted === "auto" ? (take() ?? name) : wanted;
         tried.push(await tryRuntime({ config, logger, name, usual, isAsked: asked.includes(name) }));
       }
       const taken = take();
-      const needed = wish === "auto" && taken === undefined ? names : askedFor(config, taken);
+      const needed = wanted === "auto" && taken === undefined ? names : askedFor(config, taken);
       const rows = tried.flatMap((each) => rowsOf(each, { isNeeded: needed.includes(each.name), limits }));
-      return [...namespaceRows(tried, wish), ...rows, choice(wish, taken)];
+      return [...namespaceRows(tried, wanted), ...rows, choice(wanted, taken)];
     },
   };
 }
@@ -64,12 +64,12 @@ export function askedFor({ sandbox: { runtime, templates } }: Config, taken?: Ru
 async function tryRuntime(trial: Omit<OpeningRuntime, "templates">): Promise<Tried> {
   const { name, config, logger } = trial;
   const templates = await readTemplates(config.sandbox, logger);
-  const wish = { ...trial, templates };
+  const wanted = { ...trial, templates };
   let runtime: Runtime | undefined;
   let checks: readonly ProbeCheck[] = [];
   try {
-    runtime = await openRuntime(wish);
-    const report = await probe(runtime, { templates: templatesToTry(wish) });
+    runtime = await openRuntime(wanted);
+    const report = await probe(runtime, { templates: templatesToTry(wanted) });
     checks = report.checks;
     if (!isFit({ checks }, config.sandbox.limits)) return { name, checks };
     const { template } = report;
@@ -82,11 +82,11 @@ async function tryRuntime(trial: Omit<OpeningRuntime, "templates">): Promise<Tri
 }
 
 /** Containers and virtual machines bring their own. Where another runtime may do the work, its row says whether it does. */
-function namespaceRows(tried: readonly Tried[], wish: Config["sandbox"]["runtime"]): DoctorCheck[] {
+function namespaceRows(tried: readonly Tried[], wanted: Config["sandbox"]["runtime"]): DoctorCheck[] {
   const bubblewrap = tried.find(({ name }) => name === "bubblewrap");
-  if (bubblewrap === undefined || (wish !== "auto" && wish !== "bubblewrap")) return [];
+  if (bubblewrap === undefined || (wanted !== "auto" && wanted !== "bubblewrap")) return [];
   const check = userNamespaces(stateOf(bubblewrap));
-  return [wish === "auto" && check.status === "failed" ? { ...check, status: "warning" } : check];
+  return [wanted === "auto" && check.status === "failed" ? { ...check, status: "warning" } : check];
 }
 
 /** Of one that does not start nothing else is tried. */
@@ -135,9 +135,9 @@ function fixOf({ severity, fix }: ProbeCheck): string {
   return severity === "limit" ? "set sandbox.limits to best-effort to do without this limit" : "see docs/sandboxes.md";
 }
 
-function choice(wish: Config["sandbox"]["runtime"], taken: RuntimeName | undefined): DoctorCheck {
+function choice(wanted: Config["sandbox"]["runtime"], taken: RuntimeName | undefined): DoctorCheck {
   if (taken === undefined) return failed(CHOICE, "no sandbox can run", "repair one of the runtimes above");
-  return ok(CHOICE, wish === "auto" ? `auto takes ${taken}` : `${taken}, as the configuration says`);
+  return ok(CHOICE, wanted === "auto" ? `auto takes ${taken}` : `${taken}, as the configuration says`);
 }
 
 const START_TIMEOUT_MS = 60_000;

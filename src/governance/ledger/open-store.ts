@@ -6,7 +6,7 @@ import { SqliteReader } from "./sqlite/reader.ts";
 import { SqliteStore } from "./sqlite/sqlite-store.ts";
 import type { LedgerReader, LedgerStore } from "./store.ts";
 
-export interface LedgerPlace {
+export interface LedgerLocation {
   readonly config: Pick<Config, "store" | "ledger">;
   readonly dataFolder: string;
 }
@@ -16,12 +16,12 @@ export interface OpenStore {
   readonly keys: LedgerKeys;
 }
 
-export function keyFolderOf({ config, dataFolder }: LedgerPlace): string {
+export function keyFolderOf({ config, dataFolder }: LedgerLocation): string {
   return config.ledger.keyFolder === "" ? join(dataFolder, "keys") : config.ledger.keyFolder;
 }
 
 /** Opens the store that the configuration names; rejects when it cannot be written. */
-export async function openStore(place: LedgerPlace): Promise<OpenStore> {
+export async function openStore(place: LedgerLocation): Promise<OpenStore> {
   const { config, dataFolder } = place;
   const { checkpointEvery } = config.ledger;
   const keyFolder = keyFolderOf(place);
@@ -44,7 +44,7 @@ export async function openStore(place: LedgerPlace): Promise<OpenStore> {
 }
 
 /** For commands: looks into a ledger, makes and changes nothing, and needs the keys only to verify. */
-export async function openReader(place: LedgerPlace): Promise<LedgerReader> {
+export async function openReader(place: LedgerLocation): Promise<LedgerReader> {
   const { config, dataFolder } = place;
   const loadKeys = (): LedgerKeys => loadLedgerKeys({ folder: keyFolderOf(place), create: false });
   if (config.store.url === "") return new SqliteReader({ path: sqlitePath(dataFolder), loadKeys });

@@ -76,7 +76,7 @@ export async function readResource(
     run: async (call) => {
       const { value, quota } = await mcp.pipeline.readResource(
         uri,
-        options === undefined ? call : { ...call, wish: options },
+        options === undefined ? call : { ...call, readOptions: options },
       );
       return { contents: value, ...quotaMeta(quota) };
     },

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { OwlError } from "../../errors/owl-error.ts";
 import { sendJson } from "./exchange-io.ts";
 import { readTarget, type RequestTarget } from "./request-target.ts";
-import type { DashboardDoor } from "./dashboard-door.ts";
+import type { DashboardEndpoint } from "./dashboard-endpoint.ts";
 
 export interface DashboardListener {
   /** Scheme, host and port. */
@@ -15,11 +15,11 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const MAX_CONNECTIONS = 100;
 
 /** The page on a port of loopback that serves nothing else, for servers whose clients use stdio. */
-export async function listenForDashboard(gate: DashboardGate, port: number): Promise<DashboardListener> {
+export async function listenForDashboard(dashboard: LazyDashboard, port: number): Promise<DashboardListener> {
   const server = createServer(
     { requestTimeout: REQUEST_TIMEOUT_MS, joinDuplicateHeaders: true },
     (request, response) => {
-      void serve(gate, request, response).catch(() => response.destroy());
+      void serve(dashboard, request, response).catch(() => response.destroy());
     },
   );
   server.maxConnections = MAX_CONNECTIONS;
@@ -27,9 +27,9 @@ export async function listenForDashboard(gate: DashboardGate, port: number): Pro
   return { origin: `http://${HOST}:${bound}`, close: () => closed(server) };
 }
 
-async function serve(gate: DashboardGate, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function serve(dashboard: LazyDashboard, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const target = readTarget(request);
-  if (gate.serves(target.path)) return gate.handle(request, response, target);
+  if (dashboard.serves(target.path)) return dashboard.handle(request, response, target);
   const { kind, message } = new OwlError("route_not_found", "only /dashboard is here");
   sendJson(response, 404, { error: { kind, message } });
 }
@@ -52,14 +52,14 @@ function closed(server: Server): Promise<void> {
   });
 }
 
-type Door = Pick<DashboardDoor, "handle">;
+type Endpoint = Pick<DashboardEndpoint, "handle">;
 
 /** What stands in the router for the page: its code is loaded when somebody comes. */
-export class DashboardGate {
-  readonly #open: () => Promise<Door>;
-  #door: Promise<Door> | undefined;
+export class LazyDashboard {
+  readonly #open: () => Promise<Endpoint>;
+  #endpoint: Promise<Endpoint> | undefined;
 
-  constructor(open: () => Promise<Door>) {
+  constructor(open: () => Promise<Endpoint>) {
     this.#open = open;
   }
 
@@ -68,17 +68,17 @@ export class DashboardGate {
   }
 
   async handle(request: IncomingMessage, response: ServerResponse, target: RequestTarget): Promise<void> {
-    const door = await this.#opened();
-    await door.handle(request, response, target);
+    const endpoint = await this.#opened();
+    await endpoint.handle(request, response, target);
   }
 
-  async #opened(): Promise<Door> {
-    const opening = (this.#door ??= this.#open());
+  async #opened(): Promise<Endpoint> {
+    const opening = (this.#endpoint ??= this.#open());
     try {
       return await opening;
     } catch (error) {
       // The next who comes tries again.
-      if (this.#door === opening) this.#door = undefined;
+      if (this.#endpoint === opening) this.#endpoint = undefined;
       throw error;
     }
   }

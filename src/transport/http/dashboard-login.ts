@@ -22,7 +22,7 @@ import { readBody } from "./read-body.ts";
 export interface DashboardLoginParts {
   readonly sessions: OperatorSessions;
   readonly links: OneTimeLinks;
-  readonly brake: LoginLimiter;
+  readonly limiter: LoginLimiter;
   readonly authenticator: Authenticator | undefined;
   readonly addresses: ClientAddresses;
   readonly isTls: boolean;
@@ -64,16 +64,16 @@ export class DashboardLogin {
 
   /** `POST login`. A session that is there already ends: what is opened is always a new one. */
   async login(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { authenticator, brake, sessions, logger } = this.#parts;
+    const { authenticator, limiter, sessions, logger } = this.#parts;
     if (authenticator === undefined)
       throw new OwlError("forbidden", "auth is off: no token opens the dashboard", { hint: this.#way().hint });
     const peer = this.#parts.addresses.of(request);
-    brake.check(peer);
+    limiter.check(peer);
     const { token } = readLogin(await readBody(request, MAX_LOGIN_BYTES));
     try {
       const principal = await authenticator.authenticate(`Bearer ${token}`);
       this.#assertOperator(principal);
-      brake.succeeded(peer);
+      limiter.succeeded(peer);
       this.#endOld(request);
       const untilMs = principal.expiresAt === undefined ? undefined : principal.expiresAt * 1000;
       const { key, session } = sessions.open(principal, untilMs);
@@ -82,7 +82,7 @@ export class DashboardLogin {
       response.setHeader("set-cookie", sessionCookie(key, this.#isSecure(request)));
       sendJson(response, 200, answerOf(session));
     } catch (error) {
-      brake.failed(peer);
+      limiter.failed(peer);
       throw error;
     }
   }
@@ -96,7 +96,7 @@ export class DashboardLogin {
     }
   }
 
-  /** `GET /dashboard/open?key=`. No brake: the key cannot be guessed, and any page could make a browser fail here for its user. */
+  /** `GET /dashboard/open?key=`. No limiter: the key cannot be guessed, and any page could make a browser fail here for its user. */
   open(request: IncomingMessage, response: ServerResponse, query: string): void {
     const { links, sessions, authenticator, logger } = this.#parts;
     const purpose = `${header(request, "sec-purpose") ?? ""}${header(request, "purpose") ?? ""}`;

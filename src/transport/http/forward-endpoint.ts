@@ -6,7 +6,7 @@ import { header, lifeOf } from "./exchange-io.ts";
 import { readBytes } from "./read-body.ts";
 
 export interface ForwardEndpointOptions {
-  readonly door: ForwardReceiver;
+  readonly receiver: ForwardReceiver;
   readonly maxBodyBytes: number;
 }
 
@@ -24,11 +24,11 @@ export class ForwardEndpoint {
   }
 
   async post(request: IncomingMessage, response: ServerResponse, release?: () => void): Promise<void> {
-    const { door, maxBodyBytes } = this.#options;
+    const { receiver, maxBodyBytes } = this.#options;
     if (request.method !== "POST") throw new OwlError("method_not_allowed", "only POST is allowed here");
-    const envelope = door.admit(header(request, FORWARD_HEADER));
+    const envelope = receiver.admit(header(request, FORWARD_HEADER));
     const sealed = await readBytes(request, QUOTED_TWICE * maxBodyBytes + ENVELOPE_BYTES);
-    await door.serve(envelope, sealed, {
+    await receiver.serve(envelope, sealed, {
       signal: lifeOf(response).signal,
       ...(release && { release }),
       get waitingBytes() {

@@ -1,12 +1,12 @@
 import type { HealthReport } from "../../telemetry/health.ts";
 import { type HttpExchange, sendJson } from "./exchange-io.ts";
 
-export interface HealthDoor {
+export interface HealthSource {
   report(): Promise<HealthReport>;
 }
 
 export interface HealthRoutesOptions {
-  readonly health: HealthDoor | undefined;
+  readonly health: HealthSource | undefined;
   readonly version: string;
   readonly isDraining: () => boolean;
 }

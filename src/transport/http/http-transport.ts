@@ -5,20 +5,20 @@ import type { Config } from "../../config/schema.ts";
 import type { Ledger } from "../../governance/ledger/ledger.ts";
 import type { OperatorActs } from "../../call/operator-acts.ts";
 import type { Mcp } from "../../mcp/mcp.ts";
-import type { DashboardGate } from "./dashboard-listener.ts";
+import type { LazyDashboard } from "./dashboard-listener.ts";
 import { ForwardEndpoint } from "./forward-endpoint.ts";
 import { guardOf } from "./guards.ts";
-import type { HealthDoor } from "./health-routes.ts";
+import type { HealthSource } from "./health-routes.ts";
 import type { HttpListener, HttpHandler } from "./http-listener.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
-import type { MetricsDoor } from "./metrics-route.ts";
+import type { MetricsSource } from "./metrics-route.ts";
 import { OperatorApi, type OperatorService } from "./operator-api.ts";
 import type { PeerUsers } from "./peer-users.ts";
 import { RelayedRequests } from "./relayed-requests.ts";
 import { RemoteSessions } from "./remote-sessions.ts";
 import { Router } from "./router.ts";
-import { type OperatorDoor, OperatorSandboxesEndpoint } from "./operator-sandboxes.ts";
+import { type OperatorSandboxes, OperatorSandboxesEndpoint } from "./operator-sandboxes.ts";
 import type { WorkspaceFiles } from "../../call/workspace-files.ts";
 import { SandboxFilesEndpoint } from "./sandbox-files.ts";
 
@@ -36,18 +36,18 @@ export interface HttpTransportOptions {
   /** Records what operators do. */
   readonly acts?: OperatorActs | undefined;
   /** Statistics and approvals. */
-  readonly desk?: OperatorService | undefined;
+  readonly service?: OperatorService | undefined;
   /** The sandboxes of all clients, for operators. */
-  readonly operator?: OperatorDoor | undefined;
+  readonly operator?: OperatorSandboxes | undefined;
   /** Calls that other servers forward. */
   readonly forwards?: ForwardReceiver | undefined;
   /** Which server owns which session. */
-  readonly homes?: SessionOwners | undefined;
+  readonly sessionOwners?: SessionOwners | undefined;
   /** The state of everything that the server depends on. */
-  readonly health?: HealthDoor | undefined;
-  readonly metrics?: MetricsDoor | undefined;
+  readonly health?: HealthSource | undefined;
+  readonly metrics?: MetricsSource | undefined;
   /** The dashboard. */
-  readonly dashboard?: DashboardGate | undefined;
+  readonly dashboard?: LazyDashboard | undefined;
 }
 
 const BEATS_PER_LEASE = 5;
@@ -61,12 +61,12 @@ export class HttpTransport {
   readonly #router: Router;
 
   constructor(options: HttpTransportOptions) {
-    const { mcp, config, authenticator, operator, ledger, desk, forwards, health, metrics } = options;
+    const { mcp, config, authenticator, operator, ledger, service, forwards, health, metrics } = options;
     const { http } = config;
     this.#options = options;
     const keepAliveMs = http.keepAliveSeconds * 1000;
-    const { homes } = options;
-    const cluster = homes && { homes, remote: new RemoteSessions(homes) };
+    const { sessionOwners: owners } = options;
+    const cluster = owners && { owners, remote: new RemoteSessions(owners) };
     this.#endpoint = new McpEndpoint({
       mcp,
       keepAliveMs,
@@ -82,7 +82,7 @@ export class HttpTransport {
       maxStreams: http.maxSessions,
       cluster,
     });
-    if (homes !== undefined) this.#serveRelayed(homes);
+    if (owners !== undefined) this.#serveRelayed(owners);
     const guard = guardOf(http);
     const stallMs = http.requestTimeoutSeconds * 1000;
     this.#files = options.files && new SandboxFilesEndpoint({ mcp, files: options.files, stallMs });
@@ -100,23 +100,23 @@ export class HttpTransport {
       dashboard: options.dashboard,
       ledger,
       acts: options.acts,
-      sandboxes: operator && new OperatorSandboxesEndpoint({ mcp, door: operator }),
-      operators: desk && new OperatorApi({ mcp, desk }),
-      forwards: forwards && new ForwardEndpoint({ door: forwards, maxBodyBytes: http.maxBodyBytes }),
+      sandboxes: operator && new OperatorSandboxesEndpoint({ mcp, sandboxes: operator }),
+      operators: service && new OperatorApi({ mcp, service }),
+      forwards: forwards && new ForwardEndpoint({ receiver: forwards, maxBodyBytes: http.maxBodyBytes }),
     });
   }
 
   /** Takes what clients of this server's sessions have sent to others. */
-  #serveRelayed(homes: SessionOwners): void {
+  #serveRelayed(owners: SessionOwners): void {
     const requests = new RelayedRequests({
       authenticator: this.#options.authenticator,
-      beatMs: homes.leaseMs / BEATS_PER_LEASE,
-      doors: {
+      beatMs: owners.leaseMs / BEATS_PER_LEASE,
+      endpoints: {
         mcp: (request, exchange) => this.#endpoint.serveRelayed(request, exchange),
         sse: (request, exchange) => this.#sse.accept(request, exchange),
       },
     });
-    homes.serveWith((message, line) => requests.serve(message, line));
+    owners.serveWith((message, line) => requests.serve(message, line));
   }
 
   /** Serves the requests of the listener from now on. Returns its address. */

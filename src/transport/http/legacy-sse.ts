@@ -16,7 +16,7 @@ import { EventStream } from "./event-stream.ts";
 import { type HttpExchange, onClose, sendEmpty, type SessionExchange } from "./exchange-io.ts";
 import { readBody } from "./read-body.ts";
 import type { RemoteSessions } from "./remote-sessions.ts";
-import type { SessionRequest } from "./session-door.ts";
+import type { SessionRequest } from "./session-endpoint.ts";
 import { secretId } from "./sessions.ts";
 
 export interface LegacySseOptions {
@@ -25,7 +25,7 @@ export interface LegacySseOptions {
   readonly keepAliveMs: number;
   readonly maxStreams: number;
   /** Other servers that share the load. */
-  readonly cluster?: { readonly homes: SessionOwners; readonly remote: RemoteSessions } | undefined;
+  readonly cluster?: { readonly owners: SessionOwners; readonly remote: RemoteSessions } | undefined;
 }
 
 interface Line {
@@ -52,7 +52,7 @@ export class LegacySse {
     const { mcp, keepAliveMs, maxStreams, cluster } = this.#options;
     if (this.#lines.size >= maxStreams)
       throw new OwlError("overloaded", `all ${maxStreams} event streams are in use`, { facts: { limit: maxStreams } });
-    const id = cluster?.homes.newId() ?? secretId();
+    const id = cluster?.owners.newId() ?? secretId();
     const stream = new EventStream(response, { headers: {}, keepAliveMs, reader: principal });
     const send = (message: JsonRpcMessage | readonly JsonRpcMessage[]): void =>
       stream.send({ event: "message", data: serializeMessage(message) });
@@ -72,7 +72,7 @@ export class LegacySse {
     if (cluster === undefined) this.#lineOf(sessionId, exchange);
     const request = { method: "POST", sessionId, body: await readBody(exchange.request, maxBodyBytes) } as const;
     if (cluster !== undefined && !this.#lines.has(sessionId)) {
-      if (await cluster.remote.relay(request, exchange, { door: "sse" })) return;
+      if (await cluster.remote.relay(request, exchange, { endpoint: "sse" })) return;
     }
     await this.accept(request, exchange);
   }

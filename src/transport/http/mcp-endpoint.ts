@@ -14,13 +14,13 @@ import {
   sendJson,
   type SessionExchange,
 } from "./exchange-io.ts";
-import { SessionDoor, type SessionRequest, type InvalidItem, itemsOf, refusalOf } from "./session-door.ts";
+import { SessionEndpoint, type SessionRequest, type InvalidItem, itemsOf, refusalOf } from "./session-endpoint.ts";
 import { isModernMessage, ModernEndpoint } from "./modern-endpoint.ts";
 import { quotaHeadersOf } from "./quota-headers.ts";
 import { PlainStream } from "./event-stream.ts";
 import { readBody } from "./read-body.ts";
 import type { RemoteSessions } from "./remote-sessions.ts";
-import { SessionKeeper } from "./session-keeper.ts";
+import { SessionOwnership } from "./session-ownership.ts";
 import { Sessions } from "./sessions.ts";
 
 export interface EndpointOptions {
@@ -30,17 +30,17 @@ export interface EndpointOptions {
   readonly sessionIdleMs: number;
   readonly keepAliveMs: number;
   /** Other servers that share the load. */
-  readonly cluster?: { readonly homes: SessionOwners; readonly remote: RemoteSessions } | undefined;
+  readonly cluster?: { readonly owners: SessionOwners; readonly remote: RemoteSessions } | undefined;
 }
 
 /** `POST`, `GET` and `DELETE /mcp`: finds out which era a request belongs to and hands it over. */
 export class McpEndpoint {
   readonly sessions: Sessions;
-  readonly #door: SessionDoor;
+  readonly #endpoint: SessionEndpoint;
   readonly #mcp: Mcp;
   readonly #options: EndpointOptions;
   readonly #modern: ModernEndpoint;
-  readonly #keeper: SessionKeeper | undefined;
+  readonly #ownership: SessionOwnership | undefined;
   /** Clients without a handshake share one line: they have no state that could be mixed up. */
   readonly #plain: Connection;
 
@@ -53,11 +53,11 @@ export class McpEndpoint {
       maxSessions,
       idleMs: sessionIdleMs,
       keepAliveMs,
-      ...(cluster && { newId: () => cluster.homes.newId(), store: cluster.homes.store }),
+      ...(cluster && { newId: () => cluster.owners.newId(), store: cluster.owners.store }),
     });
     const { sessions } = this;
-    this.#keeper = cluster && new SessionKeeper({ sessions, homes: cluster.homes, logger: mcp.logger });
-    this.#door = new SessionDoor({ sessions: this.sessions, withStack: mcp.withStack });
+    this.#ownership = cluster && new SessionOwnership({ sessions, owners: cluster.owners, logger: mcp.logger });
+    this.#endpoint = new SessionEndpoint({ sessions: this.sessions, withStack: mcp.withStack });
     this.#modern = new ModernEndpoint({ mcp, keepAliveMs });
     this.#plain = new Connection({ mcp });
   }
@@ -96,19 +96,19 @@ export class McpEndpoint {
   /** Here, or on the server that has the session. */
   async #serveSession(method: SessionRequest["method"], sessionId: string, exchange: HttpExchange): Promise<void> {
     const { maxBodyBytes, cluster } = this.#options;
-    const keeper = this.#keeper;
+    const ownership = this.#ownership;
     const body = method === "POST" ? await readBody(exchange.request, maxBodyBytes) : "";
     const request = { method, sessionId, body };
-    if (cluster !== undefined && keeper !== undefined && !keeper.isHere(sessionId)) {
-      if (await cluster.remote.relay(request, exchange, { door: "mcp", keeper })) return;
+    if (cluster !== undefined && ownership !== undefined && !ownership.isHere(sessionId)) {
+      if (await cluster.remote.relay(request, exchange, { endpoint: "mcp", ownership })) return;
     }
-    await this.#door.serve(request, exchange);
+    await this.#endpoint.serve(request, exchange);
   }
 
   /** A request that another server sends on, since the session is here. */
   async serveRelayed(request: SessionRequest, exchange: SessionExchange): Promise<void> {
-    await this.#keeper?.settled(request.sessionId);
-    await this.#door.serve(request, exchange);
+    await this.#ownership?.settled(request.sessionId);
+    await this.#endpoint.serve(request, exchange);
   }
 
   async close(): Promise<void> {

@@ -9,7 +9,7 @@ import type { HttpExchange } from "./exchange-io.ts";
 import { isProxied } from "./guards.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
-export interface MetricsDoor {
+export interface MetricsSource {
   text(): Promise<string>;
   /** Requests whose token was refused, by the reason. */
   readonly loginsRefused?: { add(labels: readonly string[], amount: number): void };
@@ -21,9 +21,9 @@ export const METRICS_PATH = "/metrics";
  * `GET /metrics`. With auth on, operators read it. With auth off it is open where only this machine gets in: the server
  * listens on loopback, and no proxy has passed the request on. Everywhere else it needs a listener of its own.
  */
-export async function sendMetrics(door: MetricsDoor, config: Config, exchange: HttpExchange): Promise<void> {
+export async function sendMetrics(source: MetricsSource, config: Config, exchange: HttpExchange): Promise<void> {
   assertMayRead(config, exchange.principal, exchange.request);
-  const text = await door.text();
+  const text = await source.text();
   const { response } = exchange;
   response.writeHead(200, {
     "content-type": METRICS_CONTENT_TYPE,
@@ -53,10 +53,10 @@ const MAX_CONNECTIONS = 20;
 /** Metrics on an address of their own, which serves nothing else: whoever can reach it may read them. */
 export async function listenForMetrics(options: {
   readonly address: string;
-  readonly door: MetricsDoor;
+  readonly source: MetricsSource;
   readonly logger: Logger;
 }): Promise<MetricsListener> {
-  const { door, logger } = options;
+  const { source, logger } = options;
   const { host, port } = splitAddress(options.address);
   const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
     const [path] = (request.url ?? "").split("?");
@@ -65,7 +65,7 @@ export async function listenForMetrics(options: {
       response.writeHead(path === METRICS_PATH ? 405 : 404, { "content-length": 0 }).end();
       return;
     }
-    door.text().then(
+    source.text().then(
       (text) =>
         response.writeHead(200, { "content-type": METRICS_CONTENT_TYPE, "cache-control": "no-store" }).end(text),
       (error: unknown) => {

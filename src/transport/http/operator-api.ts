@@ -11,7 +11,7 @@ import { type HttpExchange, sendJson } from "./exchange-io.ts";
 import { readBody } from "./read-body.ts";
 import type { RequestTarget } from "./request-target.ts";
 
-/** What this door needs of those who know. */
+/** Statistics and approvals, from governance. */
 export interface OperatorService {
   stats(filter: {
     readonly principal?: string;
@@ -41,11 +41,11 @@ const decisionSchema = z.strictObject({
 /** `/api/stats` for everybody about themselves, and `/api/approvals` for operators. */
 export class OperatorApi {
   readonly #mcp: Mcp;
-  readonly #desk: OperatorService;
+  readonly #service: OperatorService;
 
-  constructor({ mcp, desk }: { readonly mcp: Mcp; readonly desk: OperatorService }) {
+  constructor({ mcp, service }: { readonly mcp: Mcp; readonly service: OperatorService }) {
     this.#mcp = mcp;
-    this.#desk = desk;
+    this.#service = service;
   }
 
   routes(): readonly OperatorRoute[] {
@@ -63,7 +63,7 @@ export class OperatorApi {
     const wanted = client ?? (isOperator(principal) && params.get("all") !== "false" ? undefined : principal.id);
     if (wanted !== principal.id) requireScope(principal, ADMIN_SCOPE);
     const range = { ...timeOf(params, "from", "fromMs"), ...timeOf(params, "to", "toMs") };
-    const stats = await this.#desk.stats({ ...(wanted !== undefined && { principal: wanted }), ...range });
+    const stats = await this.#service.stats({ ...(wanted !== undefined && { principal: wanted }), ...range });
     const isOwn = wanted === undefined || wanted === principal.id;
     const quota = await this.#quotaOf(isOwn ? { principal, label } : namedOnly(wanted));
     const paused = isOperator(principal) ? { paused: this.#mcp.pipeline.governance?.governor.pauses.list() ?? [] } : {};
@@ -77,7 +77,7 @@ export class OperatorApi {
 
   async listApprovals(exchange: HttpExchange): Promise<void> {
     requireScope(exchange.principal, ADMIN_SCOPE);
-    const approvals = (await this.#desk.approvals()).map((approval) => ({
+    const approvals = (await this.#service.approvals()).map((approval) => ({
       ...approval,
       createdAtMs: undefined,
       expiresAtMs: undefined,
@@ -91,9 +91,9 @@ export class OperatorApi {
     requireScope(exchange.principal, ADMIN_SCOPE);
     const { request, response, principal } = exchange;
     const id = APPROVAL_PATH.exec(path)?.[1] ?? "";
-    if (!(await this.#desk.approvals()).some((each) => each.id === id)) throw noApproval();
+    if (!(await this.#service.approvals()).some((each) => each.id === id)) throw noApproval();
     const { decision, reason } = readDecision(await readBody(request, MAX_BODY_BYTES));
-    if (!(await this.#desk.decide({ id, decision, reason, by: principal.id }))) throw noApproval();
+    if (!(await this.#service.decide({ id, decision, reason, by: principal.id }))) throw noApproval();
     sendJson(response, 200, { id, decision });
   }
 }

@@ -3,8 +3,8 @@ import type { Mcp } from "../../mcp/mcp.ts";
 import { type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
 import type { RequestTarget } from "./request-target.ts";
 
-/** What this door needs of sandboxes. Operators know them by name: the id opens a sandbox and is its owner's alone. */
-export interface OperatorDoor {
+/** The sandboxes of all clients. Operators know them by name: the id opens a sandbox and is its owner's alone. */
+export interface OperatorSandboxes {
   list(): readonly OperatorView[];
   /** Says whether there was one. */
   destroy(
@@ -20,7 +20,7 @@ interface OperatorView {
 
 export interface OperatorSandboxesOptions {
   readonly mcp: Mcp;
-  readonly door: OperatorDoor;
+  readonly sandboxes: OperatorSandboxes;
 }
 
 export const SANDBOXES_PATH = "/api/sandboxes";
@@ -36,15 +36,16 @@ export class OperatorSandboxesEndpoint {
     this.#options = options;
   }
   list({ response }: HttpExchange): void {
-    const sandboxes = this.#options.door.list();
+    const sandboxes = this.#options.sandboxes.list();
     sendJson(response, 200, { sandboxes }, { "cache-control": "private, no-store" });
   }
 
   async destroy({ response, principal, traceId }: HttpExchange, { path }: RequestTarget): Promise<void> {
-    const { mcp, door } = this.#options;
+    const { mcp, sandboxes } = this.#options;
     const name = SANDBOX_PATH.exec(path)?.[1] ?? "";
     const isDestroyed =
-      name.length <= MAX_NAME_CHARS && (await door.destroy(name, { by: principal.id, transport: "http", traceId }));
+      name.length <= MAX_NAME_CHARS &&
+      (await sandboxes.destroy(name, { by: principal.id, transport: "http", traceId }));
     if (!isDestroyed) {
       throw new OwlError("session_not_found", "no sandbox has this name", {
         hint: `use a name that GET ${SANDBOXES_PATH} lists; the session_id of a sandbox is not its name`,

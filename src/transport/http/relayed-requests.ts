@@ -2,7 +2,7 @@ import type { Authenticator } from "../../auth/authenticator.ts";
 import type { ForwardedRequest } from "../../cluster/forward-receiver.ts";
 import type { SessionMessage } from "../../cluster/forward-message.ts";
 import type { SessionExchange, AnswerSink } from "./exchange-io.ts";
-import type { SessionRequest } from "./session-door.ts";
+import type { SessionRequest } from "./session-endpoint.ts";
 
 type Serve = (request: SessionRequest, exchange: SessionExchange) => Promise<void>;
 
@@ -10,7 +10,7 @@ export interface RelayedRequestsOptions {
   readonly authenticator: Authenticator;
   /** How often the other server hears that this one is there. */
   readonly beatMs: number;
-  readonly doors: Readonly<Record<SessionMessage["door"], Serve>>;
+  readonly endpoints: Readonly<Record<SessionMessage["endpoint"], Serve>>;
 }
 
 /** Takes requests to sessions of this server that clients have sent to others. */
@@ -23,8 +23,8 @@ export class RelayedRequests {
 
   /** Resolves when the answer is complete. @throws OwlError for the other server to tell the client. */
   async serve(message: SessionMessage, line: ForwardedRequest): Promise<null> {
-    const { authenticator, beatMs, doors } = this.#options;
-    const { door, method, sessionId, body, headers, label, traceId, authorization } = message;
+    const { authenticator, beatMs, endpoints } = this.#options;
+    const { endpoint, method, sessionId, body, headers, label, traceId, authorization } = message;
     const principal = await authenticator.authenticate(authorization);
     const response = new RelayedAnswer(line);
     const { release } = line;
@@ -33,7 +33,7 @@ export class RelayedRequests {
     const heart = setInterval(() => line.tell({ news: "alive" }), beatMs);
     try {
       const exchange = { request: { headers }, response, principal, label, traceId, release };
-      const served = doors[door]({ method, sessionId, body }, exchange);
+      const served = endpoints[endpoint]({ method, sessionId, body }, exchange);
       line.linger(served);
       const failed = new Promise<never>((_resolve, reject) => void served.catch(reject));
       await Promise.race([response.closed, failed]);

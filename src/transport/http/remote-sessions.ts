@@ -7,10 +7,10 @@ import { OwlError } from "../../errors/owl-error.ts";
 import { Lifeline } from "../../call/lifeline.ts";
 import { isObject } from "../../mcp/json-rpc.ts";
 import { header, type HttpExchange, onClose } from "./exchange-io.ts";
-import { RelayLine } from "./relay-line.ts";
+import { RelayedResponse } from "./relayed-response.ts";
 import { onlyHeader } from "./request-target.ts";
-import type { SessionKeeper } from "./session-keeper.ts";
-import type { SessionRequest } from "./session-door.ts";
+import type { SessionOwnership } from "./session-ownership.ts";
+import type { SessionRequest } from "./session-endpoint.ts";
 
 /** The headers that say something to a session. */
 const RELAYED_HEADERS = ["accept", "mcp-protocol-version", "last-event-id"] as const;
@@ -19,27 +19,32 @@ const RETRY_MS = 200;
 const PATIENCE_LEASES = 2;
 
 export interface RelayOptions {
-  readonly door: SessionMessage["door"];
+  readonly endpoint: SessionMessage["endpoint"];
   /** Takes over sessions whose server is gone; without it they are gone too. */
-  readonly keeper?: SessionKeeper;
+  readonly ownership?: SessionOwnership;
 }
 
 /** Requests to sessions of other servers: each goes to the server that has its session, and its answer comes back as it is told. */
 export class RemoteSessions {
-  readonly #homes: SessionOwners;
-  readonly #lines = new Set<RelayLine>();
+  readonly #owners: SessionOwners;
+  readonly #lines = new Set<RelayedResponse>();
   #isClosing = false;
 
-  constructor(homes: SessionOwners) {
-    this.#homes = homes;
+  constructor(owners: SessionOwners) {
+    this.#owners = owners;
   }
 
   /** Says no when it is for this server to answer: the session is here, or nowhere. */
   async relay(request: SessionRequest, exchange: HttpExchange, options: RelayOptions): Promise<boolean> {
     const gone = new Lifeline();
     onClose(exchange.response, () => gone.end());
-    const relayed = { exchange, gone, message: messageOf(request, exchange, options.door), keeper: options.keeper };
-    const until = performance.now() + PATIENCE_LEASES * this.#homes.leaseMs;
+    const relayed = {
+      exchange,
+      gone,
+      message: messageOf(request, exchange, options.endpoint),
+      ownership: options.ownership,
+    };
+    const until = performance.now() + PATIENCE_LEASES * this.#owners.leaseMs;
     for (;;) {
       const outcome = await this.#pass(relayed);
       if (outcome !== "again") return outcome === "answered";
@@ -56,15 +61,15 @@ export class RemoteSessions {
 
   /** Asks where the session is, and sends the request there. */
   async #pass(relayed: Relayed): Promise<"here" | "answered" | "again"> {
-    const { keeper, exchange, message } = relayed;
+    const { ownership, exchange, message } = relayed;
     const { sessionId } = message;
-    const term = this.#homes.term();
-    const place = await this.#homes.locate(sessionId);
+    const term = this.#owners.term();
+    const place = await this.#owners.locate(sessionId);
     if (place === undefined) return "here";
     const { owner: id, url, isAwaited } = place;
-    if (id === this.#homes.serverId) {
-      await keeper?.settled(sessionId);
-      keeper?.confirm(sessionId, term);
+    if (id === this.#owners.serverId) {
+      await ownership?.settled(sessionId);
+      ownership?.confirm(sessionId, term);
       return "here";
     }
     // A session that this server has taken over is awaited as well: it must not be let go.
@@ -73,9 +78,9 @@ export class RemoteSessions {
         hint: "try again in a moment",
       });
     }
-    await keeper?.letGo(sessionId);
+    await ownership?.letGo(sessionId);
     if (url !== undefined) return (await this.#try({ id, url }, relayed)) ? "answered" : "again";
-    const adoption = await keeper?.adopt(sessionId, id, exchange);
+    const adoption = await ownership?.adopt(sessionId, id, exchange);
     return adoption === "moved" ? "again" : "here";
   }
 
@@ -83,12 +88,12 @@ export class RemoteSessions {
   async #try(place: ServerAddress, relayed: Relayed): Promise<boolean> {
     const { gone, message } = relayed;
     const { response, principal } = relayed.exchange;
-    const line = new RelayLine({ response, principal, gone, silenceMs: this.#homes.leaseMs });
+    const line = new RelayedResponse({ response, principal, gone, silenceMs: this.#owners.leaseMs });
     this.#lines.add(line);
     let outcome: ForwardOutcome | number;
     try {
       if (this.#isClosing) line.hangUp();
-      outcome = await this.#homes.ask(place, message, line);
+      outcome = await this.#owners.ask(place, message, line);
     } catch (error) {
       return this.#isSettled(error, relayed);
     } finally {
@@ -123,7 +128,7 @@ interface Relayed {
   readonly message: SessionMessage;
   /** Ends when the client has hung up. */
   readonly gone: Lifeline;
-  readonly keeper: SessionKeeper | undefined;
+  readonly ownership: SessionOwnership | undefined;
 }
 
 /** Whether it does no harm to ask twice: nothing is carried out that was not meant to be. */
@@ -150,7 +155,7 @@ const HARMLESS =
 function messageOf(
   { method, sessionId, body }: SessionRequest,
   { request, label, traceId }: HttpExchange,
-  door: SessionMessage["door"],
+  endpoint: SessionMessage["endpoint"],
 ): SessionMessage {
   const authorization = onlyHeader(request, "authorization");
   const headers: Record<string, string> = {};
@@ -160,7 +165,7 @@ function messageOf(
   }
   return {
     kind: "session",
-    door,
+    endpoint,
     method,
     sessionId,
     headers,

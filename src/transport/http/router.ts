@@ -14,11 +14,11 @@ import { OpenRequests } from "../open-requests.ts";
 import { ClientConnections, noConnectionLeft } from "./connection-limits.ts";
 import { type HostGuard, addCorsHeaders, answerPreflight } from "./guards.ts";
 import { header, type HttpExchange, sendEmpty, sendError, sendJson, tellTraceId } from "./exchange-io.ts";
-import type { DashboardGate } from "./dashboard-listener.ts";
+import type { LazyDashboard } from "./dashboard-listener.ts";
 import type { ForwardEndpoint } from "./forward-endpoint.ts";
-import { type HealthDoor, healthRoutes } from "./health-routes.ts";
+import { type HealthSource, healthRoutes } from "./health-routes.ts";
 import { ledgerRoutes } from "./ledger-routes.ts";
-import { METRICS_PATH, type MetricsDoor, sendMetrics } from "./metrics-route.ts";
+import { METRICS_PATH, type MetricsSource, sendMetrics } from "./metrics-route.ts";
 import type { OperatorApi } from "./operator-api.ts";
 import type { PeerUsers } from "./peer-users.ts";
 import { refusalHeaders } from "./quota-headers.ts";
@@ -49,11 +49,11 @@ export interface RouterOptions {
   readonly sandboxes: OperatorSandboxesEndpoint | undefined;
   /** Not there when the server stands alone. */
   readonly forwards?: ForwardEndpoint | undefined;
-  readonly health?: HealthDoor | undefined;
+  readonly health?: HealthSource | undefined;
   /** Not there when the page for operators is switched off. */
-  readonly dashboard?: DashboardGate | undefined;
+  readonly dashboard?: LazyDashboard | undefined;
   /** Not there when metrics are switched off. */
-  readonly metrics?: MetricsDoor | undefined;
+  readonly metrics?: MetricsSource | undefined;
 }
 
 type Serve = (exchange: HttpExchange, target: RequestTarget) => void | Promise<void>;
@@ -223,9 +223,9 @@ export class Router {
   #makeRoutes(): ReadonlyMap<string, Route> {
     const { endpoint, sse, config, sandboxes, health, mcp, metrics } = this.#options;
     const readMetrics =
-      (door: MetricsDoor): Serve =>
+      (source: MetricsSource): Serve =>
       (exchange) =>
-        sendMetrics(door, config, exchange);
+        sendMetrics(source, config, exchange);
     const status: Serve = async (exchange) => sendJson(exchange.response, 200, await this.#status(exchange));
     const list: Route | undefined = sandboxes && {
       isForOperators: true,
@@ -358,7 +358,7 @@ const MAX_PATH_CHARS = 128;
 
 export interface RefusedRequestsOptions {
   readonly logger: Logger;
-  readonly metrics: Pick<MetricsDoor, "loginsRefused"> | undefined;
+  readonly metrics: Pick<MetricsSource, "loginsRefused"> | undefined;
   readonly trustedProxies: readonly string[];
 }
 

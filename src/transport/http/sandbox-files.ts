@@ -190,7 +190,7 @@ function badPath(reason: string): OwlError {
   });
 }
 
-/** This door does what two tools do, so it is governed as they are. */
+/** The endpoint does what two tools do, so it is governed as they are. */
 function fileWork(
   operation: "file_read" | "file_write",
   { id, path, sha256, sizeBytes }: NamedFile,

@@ -44,12 +44,12 @@ function callOf(mcp: Mcp, { request, response, principal, label, traceId }: Http
   const caller = { principal, label, transport: "http", protocolVersion: PLAIN_VERSION, sessionId: undefined } as const;
   const range = request.method === "HEAD" ? undefined : header(request, "range");
   const [ifNoneMatch, ifRange] = [header(request, "if-none-match"), header(request, "if-range")];
-  const wish: ReadOptions = {
+  const readOptions: ReadOptions = {
     ...(range !== undefined && { range }),
     ...(ifNoneMatch !== undefined && { ifNoneMatch }),
     ...(ifRange !== undefined && { ifRange }),
   };
-  return { caller, traceId, life: lifeOf(response), conversation: silentConversation(mcp.changes), wish };
+  return { caller, traceId, life: lifeOf(response), conversation: silentConversation(mcp.changes), readOptions };
 }
 
 function sendContent({ request, response }: HttpExchange, content: ResourceContents): void {

@@ -65,7 +65,7 @@ export class LineReader {
  * Slows down a client that floods its line. Nothing is refused: a message that was not read has no id to answer to, and
  * its client would wait for ever. What is not read stays in the pipe, at the client's cost.
  */
-export class ReadingBrake {
+export class FloodDelay {
   readonly #input: Readable;
   readonly #delayOf: () => number;
   #delayMs = 0;

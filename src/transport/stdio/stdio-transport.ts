@@ -20,7 +20,7 @@ import { hasBatches, isModern, isSupported } from "../../mcp/versions.ts";
 import { errorAnswer } from "../../mcp/wire-error.ts";
 import { decodeUtf8 } from "../http/read-body.ts";
 import { OpenRequests } from "../open-requests.ts";
-import { type Line, LineReader, ReadingBrake, RequestGate } from "./line-reader.ts";
+import { type Line, LineReader, FloodDelay, RequestGate } from "./line-reader.ts";
 
 export interface StdioTransportOptions {
   readonly mcp: Mcp;
@@ -44,7 +44,7 @@ export class StdioTransport {
   readonly #reader: LineReader;
   readonly #gate = new RequestGate({ maxRunning: 256, maxWaitingBytes: 64 * 1024 * 1024 });
   readonly #open = new OpenRequests();
-  readonly #brake: ReadingBrake;
+  readonly #floodDelay: FloodDelay;
   /** The revision of a client that has sent its first request without handshake: from then on the line is pinned to it. */
   #modernVersion: string | undefined;
 
@@ -54,12 +54,12 @@ export class StdioTransport {
     this.#principal = { id: clientId, scopes: [], claims: {} };
     this.#connection = new Connection({ mcp, unrelated: (message) => this.#write(message) });
     const asker = { principal: this.#principal, label: undefined };
-    this.#brake = new ReadingBrake(input, () => mcp.pipeline.governance?.governor.floodDelayMs(asker) ?? 0);
+    this.#floodDelay = new FloodDelay(input, () => mcp.pipeline.governance?.governor.floodDelayMs(asker) ?? 0);
     this.#reader = new LineReader(maxLineBytes, (line) => void this.#onLine(line));
     this.ended = new Promise((resolve) => {
       input.on("data", (chunk: Buffer) => {
         this.#reader.push(chunk);
-        this.#brake.apply();
+        this.#floodDelay.apply();
       });
       input.once("end", () => {
         this.#reader.end();
@@ -72,7 +72,7 @@ export class StdioTransport {
   /** Reads no more, lets running requests finish until the deadline, then cancels them. */
   async close(deadlineMs: number): Promise<void> {
     const { mcp } = this.#options;
-    this.#brake.stop();
+    this.#floodDelay.stop();
     const drained = await this.#open.whenIdle(deadlineMs);
     if (!drained)
       mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open: this.#open.count });
@@ -84,7 +84,7 @@ export class StdioTransport {
   }
 
   async #onLine(line: Line): Promise<void> {
-    this.#brake.count();
+    this.#floodDelay.count();
     const release = this.#open.open();
     try {
       const answer = await this.#answer(line, release);

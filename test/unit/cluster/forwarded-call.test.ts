@@ -51,7 +51,7 @@ async function twoServers(run: Run): Promise<{ readonly tool: Tool; readonly doo
   const near = new SandboxOwners({ serverId: "BBBBBBBBBBBB", forwarder, changes, timeoutMs });
   const home = new SandboxOwners({ serverId: HOME, forwarder, changes, timeoutMs });
   const endpoint = new ForwardEndpoint({
-    door: new ForwardReceiver({
+    receiver: new ForwardReceiver({
       seal,
       serverId: HOME,
       run: (message, line) => home.run(sandboxMessage(message), line),

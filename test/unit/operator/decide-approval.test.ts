@@ -15,7 +15,7 @@ function lab(whileWriting: (approvals: Approvals, id: string) => void) {
   const rows: Pick<LedgerEntry, "name" | "outcome" | "errorKind">[] = [];
   const parts: DecisionParts = {
     governor: { revision: "1" },
-    desk: localApprovals(approvals),
+    approvals: localApprovals(approvals),
     ledger: {
       append: async ({ name, outcome, errorKind }) => {
         await Promise.resolve();

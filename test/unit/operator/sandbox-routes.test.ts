@@ -37,12 +37,12 @@ function lab(placeEndsInMs: number | undefined) {
     startTexts: undefined,
   });
   const recorded: unknown[] = [];
-  const desk = new OperatorSandboxService({
+  const service = new OperatorSandboxService({
     sandboxes: { findByInstance: () => sandbox } as unknown as Sandboxes,
     activity: new ActivityLog(),
     record: async ({ name, args }) => void recorded.push([name, args]),
   });
-  const routes = sandboxRoutes({ desk, now: () => undefined, workspacePath: "/workspace" });
+  const routes = sandboxRoutes({ service, now: () => undefined, workspacePath: "/workspace" });
   const route = routes.find(({ path }) => path === "sandboxes/{id}/extend");
   const extend = async (minutes: number): Promise<unknown> =>
     route?.answer({

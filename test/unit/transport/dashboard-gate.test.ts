@@ -1,10 +1,10 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
-import { DashboardGate } from "../../../src/transport/http/dashboard-listener.ts";
+import { LazyDashboard } from "../../../src/transport/http/dashboard-listener.ts";
 import { readTarget } from "../../../src/transport/http/request-target.ts";
 
-type Open = ConstructorParameters<typeof DashboardGate>[0];
+type Open = ConstructorParameters<typeof LazyDashboard>[0];
 
 const closers: (() => void)[] = [];
 afterEach(() => {
@@ -13,7 +13,7 @@ afterEach(() => {
 
 /** Asks through a real server; 500 stands for whatever the gate throws. */
 async function asker(open: Open): Promise<() => Promise<number>> {
-  const gate = new DashboardGate(open);
+  const gate = new LazyDashboard(open);
   const server = createServer((request, response) => {
     gate.handle(request, response, readTarget(request)).catch(() => response.writeHead(500).end());
   });

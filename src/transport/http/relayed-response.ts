@@ -5,7 +5,7 @@ import type { Lifeline } from "../../call/lifeline.ts";
 import { endWithToken, EVENT_STREAM_HEADERS, MAX_UNREAD_BYTES } from "./event-stream.ts";
 import type { AnswerSink } from "./exchange-io.ts";
 
-export interface RelayLineOptions {
+export interface RelayedResponseOptions {
   readonly response: AnswerSink;
   readonly principal: Principal;
   /** Ends when the client hangs up. */
@@ -15,7 +15,7 @@ export interface RelayLineOptions {
 }
 
 /** Writes to a client what the server with its session tells, and hangs up there when the client does, or when nobody is there. */
-export class RelayLine implements ForwardCall {
+export class RelayedResponse implements ForwardCall {
   readonly #response: AnswerSink;
   readonly #principal: Principal;
   readonly #silenceMs: number;
@@ -24,7 +24,7 @@ export class RelayLine implements ForwardCall {
   readonly #unlink: () => void;
   #isStream = false;
 
-  constructor({ response, principal, gone, silenceMs }: RelayLineOptions) {
+  constructor({ response, principal, gone, silenceMs }: RelayedResponseOptions) {
     this.#response = response;
     this.#principal = principal;
     this.#silenceMs = silenceMs;

@@ -11,7 +11,7 @@ import type { Sessions } from "./sessions.ts";
 import { hasBatches, isSupported, unsupportedVersion } from "../../mcp/versions.ts";
 import { errorAnswer } from "../../mcp/wire-error.ts";
 
-export interface SessionDoorOptions {
+export interface SessionEndpointOptions {
   readonly sessions: Sessions;
   readonly withStack: boolean;
 }
@@ -24,10 +24,10 @@ export interface SessionRequest {
 }
 
 /** Requests to sessions of this server. */
-export class SessionDoor {
-  readonly #options: SessionDoorOptions;
+export class SessionEndpoint {
+  readonly #options: SessionEndpointOptions;
 
-  constructor(options: SessionDoorOptions) {
+  constructor(options: SessionEndpointOptions) {
     this.#options = options;
   }
 

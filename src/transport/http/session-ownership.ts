@@ -4,31 +4,31 @@ import type { HttpExchange } from "./exchange-io.ts";
 import type { Session } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
 
-export interface SessionKeeperOptions {
+export interface SessionOwnershipOptions {
   readonly sessions: Sessions;
-  readonly homes: SessionOwners;
+  readonly owners: SessionOwners;
   readonly logger: Logger;
 }
 
-export type Adoption = "here" | "nowhere" | "moved";
+export type TakeOver = "here" | "nowhere" | "moved";
 
 /** Knows which sessions are this server's, beyond doubt, and takes over those of servers that are gone. */
-export class SessionKeeper {
-  readonly #options: SessionKeeperOptions;
+export class SessionOwnership {
+  readonly #options: SessionOwnershipOptions;
   /** In which term of this server a session was known to be its own. */
   readonly #terms = new WeakMap<Session, number>();
-  readonly #adopting = new Map<string, Promise<Adoption>>();
+  readonly #adopting = new Map<string, Promise<TakeOver>>();
 
-  constructor(options: SessionKeeperOptions) {
+  constructor(options: SessionOwnershipOptions) {
     this.#options = options;
   }
 
   /** Whether it can be used without asking anybody. */
   isHere(sessionId: string): boolean {
-    const { sessions, homes } = this.#options;
+    const { sessions, owners } = this.#options;
     const session = sessions.find(sessionId);
     if (session === undefined) return false;
-    const term = homes.term();
+    const term = owners.term();
     return term !== undefined && this.#terms.get(session) === term && session.log?.isTaken !== true;
   }
 
@@ -51,7 +51,7 @@ export class SessionKeeper {
   }
 
   /** Takes over a session of a server that is gone, for its owner. @throws OwlError when nobody can be asked. */
-  adopt(sessionId: string, from: string, exchange: HttpExchange): Promise<Adoption> {
+  adopt(sessionId: string, from: string, exchange: HttpExchange): Promise<TakeOver> {
     const running = this.#adopting.get(sessionId);
     if (running !== undefined) return running;
     const adoption = this.#adopt(sessionId, from, exchange).finally(() => this.#adopting.delete(sessionId));
@@ -59,11 +59,11 @@ export class SessionKeeper {
     return adoption;
   }
 
-  async #adopt(sessionId: string, from: string, exchange: HttpExchange): Promise<Adoption> {
-    const { sessions, homes, logger } = this.#options;
-    const state = await homes.store.read(sessionId);
+  async #adopt(sessionId: string, from: string, exchange: HttpExchange): Promise<TakeOver> {
+    const { sessions, owners, logger } = this.#options;
+    const state = await owners.store.read(sessionId);
     if (state?.ownerId !== exchange.principal.id) return "nowhere";
-    const taken = await homes.store.take(sessionId, from);
+    const taken = await owners.store.take(sessionId, from);
     if (taken === undefined) return "moved";
     await sessions.restore(sessionId, taken, exchange);
     logger.info("took over a session of a server that is gone", { server: from, trace_id: exchange.traceId });

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { FloodGuard } from "../../../src/governance/flood-guard.ts";
-import { ReadingBrake } from "../../../src/transport/stdio/line-reader.ts";
+import { FloodDelay } from "../../../src/transport/stdio/line-reader.ts";
 
 test("a caller that can be made to wait waits for what it took too much, and never more than a second", () => {
   let nowMs = 0;
@@ -24,11 +24,11 @@ describe("a flooded line", () => {
     const input = new PassThrough();
     const seen: string[] = [];
     let delayMs = 500;
-    const brake = new ReadingBrake(input, () => delayMs);
+    const floodDelay = new FloodDelay(input, () => delayMs);
     input.on("data", (chunk: Buffer) => {
       seen.push(chunk.toString());
-      brake.count();
-      brake.apply();
+      floodDelay.count();
+      floodDelay.apply();
     });
     const write = async (text: string): Promise<void> => {
       input.write(text);
@@ -43,7 +43,7 @@ describe("a flooded line", () => {
     vi.advanceTimersByTime(1);
     await new Promise(setImmediate);
     expect([seen, input.isPaused()]).toEqual([["one", "two"], false]);
-    brake.stop();
+    floodDelay.stop();
     await write("three");
     expect([seen, input.isPaused()]).toEqual([["one", "two"], true]);
   });

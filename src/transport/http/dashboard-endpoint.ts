@@ -12,7 +12,7 @@ import { sendJson } from "./exchange-io.ts";
 import { retryHeader } from "./quota-headers.ts";
 import type { RequestTarget } from "./request-target.ts";
 
-export interface DashboardDoorOptions extends DashboardLoginParts {
+export interface DashboardEndpointOptions extends DashboardLoginParts {
   readonly routes: readonly ApiRoute[];
   readonly pages: PageFiles;
   readonly guard: DashboardGuard;
@@ -28,12 +28,12 @@ const ASSET = /^\/dashboard\/(assets\/[\w.-]{1,128})$/;
 const FOR_EVER = "public, max-age=31536000, immutable";
 
 /** Everything below `/dashboard`. Its cookie counts nowhere else, and what counts elsewhere does not count here. */
-export class DashboardDoor {
-  readonly #options: DashboardDoorOptions;
+export class DashboardEndpoint {
+  readonly #options: DashboardEndpointOptions;
   readonly #login: DashboardLogin;
   readonly #api: DashboardApi;
 
-  constructor(options: DashboardDoorOptions) {
+  constructor(options: DashboardEndpointOptions) {
     this.#options = options;
     this.#login = new DashboardLogin(options);
     this.#api = new DashboardApi({ ...options, login: this.#login });
