@@ -128,14 +128,22 @@ export class Operator {
     await this.page.getByText(text).first().waitFor({ timeout: SHOW_MS });
   }
 
-  /** What keeps people from using the page as it is now. */
-  async obstacles(): Promise<readonly string[]> {
+  /** What keeps people from using the page as it is now; by all rules, or by some. */
+  async obstacles(rules?: readonly string[]): Promise<readonly string[]> {
     await this.page.evaluate(axe.source);
-    const options = { resultTypes: ["violations"], preload: false };
+    const options = { resultTypes: ["violations"], preload: false, ...(rules !== undefined && { runOnly: rules }) };
     const { violations } = await this.page.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>(
       `axe.run(document, ${JSON.stringify(options)})`,
     );
     return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 160)}`));
+  }
+
+  /** What keeps people from using it in the dark theme, and in no other: only colours differ. */
+  async obstaclesInTheDark(): Promise<readonly string[]> {
+    await this.page.emulateMedia({ colorScheme: "dark" });
+    const found = await this.obstacles(["color-contrast", "link-in-text-block"]);
+    await this.page.emulateMedia({ colorScheme: "light" });
+    return found.map((each) => `in the dark theme: ${each}`);
   }
 
   async isOwned(): Promise<boolean> {

@@ -152,7 +152,7 @@ describe("in many tabs", () => {
     await anna.page.reload();
     await anna.shows("Live");
     const away = [anna.page];
-    for (let count = 0; count < 8; count += 1) {
+    for (let count = 0; count < 6; count += 1) {
       await away.at(-1)?.evaluate("look(true)");
       const page = await anna.page.context().newPage();
       away.push(page);

@@ -261,7 +261,7 @@ test("another page opens after one whose script never ends, at the second try at
   await goto(client, "/trouble.html");
   await hang();
   const url = `${HOME}/index.html`;
-  const first = await call(client, "browser_goto", { url, timeout_seconds: 4 });
+  const first = await call(client, "browser_goto", { url, timeout_seconds: 2 });
   expect(said(first)[0]).toMatch(/the page does not answer|browser_goto ok/);
   expect((await goto(client, "/index.html")).structuredContent).toMatchObject({ title: "Front page" });
 });

@@ -161,7 +161,7 @@ function peakBytes(pid: number | undefined): number {
 }
 
 /** The long run has two hundred clients. */
-const EACH = process.env["OWLCLAW_TEST_LONG"] === "1" ? 50 : 15;
+const EACH = process.env["OWLCLAW_TEST_LONG"] === "1" ? 50 : 25;
 
 describe(`${4 * EACH} clients that vanish in the middle of a call`, () => {
   const DOORS: Record<string, (key: string) => Promise<{ destroy(): unknown }>> = {

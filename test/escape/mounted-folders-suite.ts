@@ -18,11 +18,16 @@ import type { TestRuntime } from "./test-runtime.ts";
 const SECRET = "not-for-sandboxes";
 const PWN = 'export function pwn(): string { return "owned"; }\n';
 
+function defined(name: string, body: string): string {
+  const input = '{ type: "object", properties: { id: { type: "string" } } }';
+  return `import { defineHandler } from "owlclaw";\nexport const tool = defineHandler({ name: "${name}", description: "Finds it.", input: ${input}, async run({ id }) { ${body} } });\n`;
+}
+
 /** What a user's project has in it, as paths below its folder. */
 const FILES: Readonly<Record<string, string>> = {
   "package.json": '{ "type": "module" }\n',
-  "handlers/orders.ts":
-    "/** Finds an order. */\nexport function order_find(id: string): string {\n  return `order ${id}`;\n}\n",
+  // A plain function would start the compiler with every server.
+  "handlers/orders.ts": defined("order_find", "return `order ${id}`;"),
   "rules/policy.yaml": "defaults: { callsPerMinute: 100000, concurrency: 1000 }\n",
   "skills/shop/refund/SKILL.md": "---\nname: refund\ndescription: Pays money back.\n---\nAsk first.\n",
   "ledger-keys/note": SECRET,
@@ -180,8 +185,7 @@ export function defineMountedFolderSuite(runtime: TestRuntime): void {
   });
 
   const PWNED = "the sandbox's code";
-  const importing = (tool: string, name: string): string =>
-    `/** A price. */\nexport async function ${tool}(): Promise<string> {\n  return (await import("${name}")).price;\n}\n`;
+  const importing = (tool: string, name: string): string => defined(tool, `return (await import("${name}")).price;`);
   /** Handlers of a project, and the file that a sandbox writes later. */
   const REACHED: Readonly<
     Record<string, { readonly files: Readonly<Record<string, string>>; readonly written: string }>

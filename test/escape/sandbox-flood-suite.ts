@@ -259,8 +259,8 @@ trap '' TERM HUP INT; sleep ${seconds}`;
           .processes(server)
           .filter(({ command }) => command === `sleep ${seconds}`)
           .map(({ state }) => state);
-      const running = inside.call(name, { ...argsOf(leave(Number(seconds))), timeout_seconds: 12 });
-      await vi.waitFor(() => expect(left()).toHaveLength(4), { timeout: 12_000, interval: 100 });
+      const running = inside.call(name, { ...argsOf(leave(Number(seconds))), timeout_seconds: 8 });
+      await vi.waitFor(() => expect(left()).toHaveLength(4), { timeout: 8000, interval: 100 });
       const answer = await running;
       expect(answer.isError).toBe(true);
       expect(textOf(answer)).toContain('"timeout"');
