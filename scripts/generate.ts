@@ -7,12 +7,14 @@ import { grafanaDashboard } from "./generators/grafana-dashboard.ts";
 import type { Generator } from "./generators/generator.ts";
 import { importTable } from "./generators/import-table.ts";
 import { metricReference } from "./generators/metric-reference.ts";
+import { routeTable } from "./generators/route-table.ts";
 import { lockFiles } from "./generators/lock-files.ts";
 
 /** Every file that is made from code. `docs/requirements.md` is not here: it is made from a test run. */
 const GENERATORS: readonly Generator[] = [
   importTable,
   lockFiles,
+  routeTable,
   errorReference,
   configDocs,
   clientReference,

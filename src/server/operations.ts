@@ -59,7 +59,7 @@ export async function openMetrics(metrics: Metrics, { telemetry }: Config, logge
 }
 
 async function listen(source: Metrics, address: string, logger: Logger): Promise<{ close(): Promise<void> }> {
-  const { listenForMetrics } = await import("../transport/http/metrics-route.ts");
+  const { listenForMetrics } = await import("../transport/http/metrics-endpoint.ts");
   return listenForMetrics({ address, source, logger }).catch((error: unknown) => {
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
     // Without its cause: whoever explains listeners that fail would take it for the server's own port.

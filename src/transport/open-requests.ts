@@ -1,13 +1,23 @@
-/** Counts requests that are under way, for whoever must wait until none is. */
+/** Counts requests in progress, for a shutdown that waits until there is none. */
 export class OpenRequests {
   #count = 0;
+  #isDraining = false;
   #onIdle: () => void = () => undefined;
 
   get count(): number {
     return this.#count;
   }
 
-  /** Counts one more; the function that comes back takes it off again, once. */
+  /** The server is stopping: it takes no new requests. */
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  drain(): void {
+    this.#isDraining = true;
+  }
+
+  /** Counts one more request. The function that it returns takes it off again, once. */
   open(): () => void {
     let isOpen = true;
     this.#count += 1;

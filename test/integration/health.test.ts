@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { ANONYMOUS } from "../../src/auth/principal.ts";
-import { healthRoutes } from "../../src/transport/http/health-routes.ts";
+import { HealthEndpoint } from "../../src/transport/http/health-endpoint.ts";
 import { startHttp } from "./harness.ts";
 
 async function ask(origin: string, path = "/health"): Promise<{ status: number; body: Record<string, unknown> }> {
@@ -30,7 +30,7 @@ test("[004-R11.10] /health says how each dependency is, how long it took to answ
 
 test("a server that stops lives, and is not ready: load balancers send nobody any more", async () => {
   const health = { report: async () => ({ status: "ok", checks: {} }) as const };
-  const routes = new Map(healthRoutes({ health, version: "1", isDraining: () => true }));
+  const endpoint = new HealthEndpoint({ health, version: "1", requests: { isDraining: true } });
   const server = createServer((request, response) => {
     const exchange = {
       request,
@@ -40,7 +40,8 @@ test("a server that stops lives, and is not ready: load balancers send nobody an
       traceId: "",
       release: () => undefined,
     };
-    void routes.get(request.url ?? "")?.methods["GET"]?.(exchange);
+    if (request.url === "/health/live") endpoint.live(exchange);
+    else void (request.url === "/health/ready" ? endpoint.ready(exchange) : endpoint.all(exchange));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -128,7 +128,7 @@ test("every route that the documentation names is served", async () => {
     GUIDES.flatMap(({ text }) => inlineCode(text))
       .map(
         (code) =>
-          /^(?:[A-Z, ]+ )?(\/(?:mcp|health|metrics|api|dashboard|\.well-known)(?:\/[\w{}/-]*)?)(?:\?.*)?$/.exec(
+          /^(?:[A-Z, ]+ )?(\/(?:mcp|health|metrics|api|dashboard|\.well-known)(?:\/[\w{}./-]*)?)(?:\?.*)?$/.exec(
             code,
           )?.[1],
       )

@@ -8,16 +8,22 @@ import type { Mcp } from "../../mcp/mcp.ts";
 import type { LazyDashboard } from "./dashboard-listener.ts";
 import { ForwardEndpoint } from "./forward-endpoint.ts";
 import { guardOf } from "./guards.ts";
-import type { HealthSource } from "./health-routes.ts";
+import { HealthEndpoint, type HealthSource } from "./health-endpoint.ts";
 import type { HttpListener, HttpHandler } from "./http-listener.ts";
 import { LegacySse } from "./legacy-sse.ts";
 import { McpEndpoint } from "./mcp-endpoint.ts";
-import type { MetricsSource } from "./metrics-route.ts";
+import { LedgerEndpoint } from "./ledger-endpoint.ts";
+import { MetricsEndpoint, type MetricsSource } from "./metrics-endpoint.ts";
 import { OperatorApi, type OperatorService } from "./operator-api.ts";
 import type { PeerUsers } from "./peer-users.ts";
 import { RelayedRequests } from "./relayed-requests.ts";
 import { RemoteSessions } from "./remote-sessions.ts";
+import { OpenRequests } from "../open-requests.ts";
+import { routesOf } from "./http-routes.ts";
+import type { Route } from "./route-table.ts";
 import { Router } from "./router.ts";
+import { SkillsEndpoint } from "./skills.ts";
+import { StatusEndpoint } from "./status-endpoint.ts";
 import { type OperatorSandboxes, OperatorSandboxesEndpoint } from "./operator-sandboxes.ts";
 import type { WorkspaceFiles } from "../../call/workspace-files.ts";
 import { SandboxFilesEndpoint } from "./sandbox-files.ts";
@@ -58,10 +64,11 @@ export class HttpTransport {
   readonly #endpoint: McpEndpoint;
   readonly #sse: LegacySse;
   readonly #files: SandboxFilesEndpoint | undefined;
+  readonly #requests = new OpenRequests();
   readonly #router: Router;
 
   constructor(options: HttpTransportOptions) {
-    const { mcp, config, authenticator, operator, ledger, service, forwards, health, metrics } = options;
+    const { mcp, config, authenticator, metrics } = options;
     const { http } = config;
     this.#options = options;
     const keepAliveMs = http.keepAliveSeconds * 1000;
@@ -83,26 +90,43 @@ export class HttpTransport {
       cluster,
     });
     if (owners !== undefined) this.#serveRelayed(owners);
-    const guard = guardOf(http);
     const stallMs = http.requestTimeoutSeconds * 1000;
     this.#files = options.files && new SandboxFilesEndpoint({ mcp, files: options.files, stallMs });
     this.#router = new Router({
       mcp,
       config,
-      guard,
+      guard: guardOf(http),
       authenticator,
       peers: options.peers,
-      endpoint: this.#endpoint,
-      sse: this.#sse,
-      files: this.#files,
-      health,
-      metrics,
-      dashboard: options.dashboard,
-      ledger,
+      routes: this.#routes(),
+      requests: this.#requests,
       acts: options.acts,
+      metrics,
+    });
+  }
+
+  #routes(): readonly Route[] {
+    const { mcp, config, operator, ledger, service, forwards, health, metrics, acts, dashboard } = this.#options;
+    const status = new StatusEndpoint({
+      mcp,
+      config,
+      health,
+      sessionCount: () => this.#endpoint.sessions.size + this.#sse.size,
+    });
+    return routesOf({
+      mcp: this.#endpoint,
+      sse: this.#sse,
+      status,
+      health: new HealthEndpoint({ health, version: mcp.serverInfo.version, requests: this.#requests }),
+      metadata: config.auth.enabled ? status : undefined,
+      metrics: metrics && new MetricsEndpoint(metrics, config),
+      files: this.#files,
+      skills: mcp.servesSkills ? new SkillsEndpoint(mcp) : undefined,
       sandboxes: operator && new OperatorSandboxesEndpoint({ mcp, sandboxes: operator }),
+      ledger: ledger && new LedgerEndpoint({ ledger, acts }),
       operators: service && new OperatorApi({ mcp, service }),
-      forwards: forwards && new ForwardEndpoint({ receiver: forwards, maxBodyBytes: http.maxBodyBytes }),
+      forwards: forwards && new ForwardEndpoint({ receiver: forwards, maxBodyBytes: config.http.maxBodyBytes }),
+      dashboard,
     });
   }
 
@@ -144,11 +168,11 @@ export class HttpTransport {
    */
   async drain(deadlineMs: number): Promise<void> {
     const { listener, mcp } = this.#options;
-    this.#router.drain();
+    this.#requests.drain();
     listener.closeIdleConnections();
-    const drained = await this.#router.whenIdle(deadlineMs);
+    const drained = await this.#requests.whenIdle(deadlineMs);
     if (!drained) {
-      const open = this.#router.openRequests;
+      const open = this.#requests.count;
       mcp.logger.warning("shutdown deadline passed, cancelling running requests", { open });
     }
     listener.stopAccepting();

@@ -9,7 +9,7 @@ import type { LedgerStats } from "../../governance/ledger/query.ts";
 import type { Mcp } from "../../mcp/mcp.ts";
 import { type HttpExchange, sendJson } from "./exchange-io.ts";
 import { readBody } from "./read-body.ts";
-import type { RequestTarget } from "./request-target.ts";
+import type { RouteRequest } from "./route-table.ts";
 
 /** Statistics and approvals, from governance. */
 export interface OperatorService {
@@ -27,11 +27,6 @@ export interface OperatorService {
   }): Promise<boolean>;
 }
 
-type Serve = (exchange: HttpExchange, target: RequestTarget) => Promise<void>;
-type OperatorRoute = readonly [RegExp, { readonly methods: Readonly<Record<string, Serve>> }];
-
-const APPROVAL_PATH = /^\/api\/approvals\/([0-9a-f]{1,64})$/;
-
 const MAX_BODY_BYTES = 10_000;
 const decisionSchema = z.strictObject({
   decision: z.enum(["approve", "deny"]),
@@ -48,16 +43,8 @@ export class OperatorApi {
     this.#service = service;
   }
 
-  routes(): readonly OperatorRoute[] {
-    return [
-      [/^\/api\/stats$/, { methods: { GET: (exchange, target) => this.stats(exchange, target) } }],
-      [/^\/api\/approvals$/, { methods: { GET: (exchange) => this.listApprovals(exchange) } }],
-      [APPROVAL_PATH, { methods: { POST: (exchange, target) => this.decide(exchange, target) } }],
-    ];
-  }
-
   /** One's own figures; `?client=` and everybody's only with the operator's scope. */
-  async stats({ response, principal, label }: HttpExchange, { query }: RequestTarget): Promise<void> {
+  async stats({ response, principal, label }: HttpExchange, { query }: RouteRequest): Promise<void> {
     const params = new URLSearchParams(query);
     const client = params.get("client");
     const wanted = client ?? (isOperator(principal) && params.get("all") !== "false" ? undefined : principal.id);
@@ -76,7 +63,6 @@ export class OperatorApi {
   }
 
   async listApprovals(exchange: HttpExchange): Promise<void> {
-    requireScope(exchange.principal, ADMIN_SCOPE);
     const approvals = (await this.#service.approvals()).map((approval) => ({
       ...approval,
       createdAtMs: undefined,
@@ -87,10 +73,8 @@ export class OperatorApi {
     sendJson(exchange.response, 200, { approvals }, { "cache-control": "no-store" });
   }
 
-  async decide(exchange: HttpExchange, { path }: RequestTarget): Promise<void> {
-    requireScope(exchange.principal, ADMIN_SCOPE);
+  async decide(exchange: HttpExchange, { parts: [id = ""] }: RouteRequest): Promise<void> {
     const { request, response, principal } = exchange;
-    const id = APPROVAL_PATH.exec(path)?.[1] ?? "";
     if (!(await this.#service.approvals()).some((each) => each.id === id)) throw noApproval();
     const { decision, reason } = readDecision(await readBody(request, MAX_BODY_BYTES));
     if (!(await this.#service.decide({ id, decision, reason, by: principal.id }))) throw noApproval();

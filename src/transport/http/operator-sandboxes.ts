@@ -1,7 +1,7 @@
 import { OwlError } from "../../errors/owl-error.ts";
 import type { Mcp } from "../../mcp/mcp.ts";
 import { type HttpExchange, sendEmpty, sendJson } from "./exchange-io.ts";
-import type { RequestTarget } from "./request-target.ts";
+import type { RouteRequest } from "./route-table.ts";
 
 /** The sandboxes of all clients. Operators know them by name: the id opens a sandbox and is its owner's alone. */
 export interface OperatorSandboxes {
@@ -23,9 +23,6 @@ export interface OperatorSandboxesOptions {
   readonly sandboxes: OperatorSandboxes;
 }
 
-export const SANDBOXES_PATH = "/api/sandboxes";
-export const SANDBOX_PATH: RegExp = /^\/api\/sandboxes\/([^/]+)$/;
-
 const MAX_NAME_CHARS = 128;
 
 /** `GET /api/sandboxes` and `DELETE /api/sandboxes/{name}`, behind the router's check for operators. */
@@ -35,20 +32,20 @@ export class OperatorSandboxesEndpoint {
   constructor(options: OperatorSandboxesOptions) {
     this.#options = options;
   }
+
   list({ response }: HttpExchange): void {
     const sandboxes = this.#options.sandboxes.list();
     sendJson(response, 200, { sandboxes }, { "cache-control": "private, no-store" });
   }
 
-  async destroy({ response, principal, traceId }: HttpExchange, { path }: RequestTarget): Promise<void> {
+  async destroy({ response, principal, traceId }: HttpExchange, { parts: [name = ""] }: RouteRequest): Promise<void> {
     const { mcp, sandboxes } = this.#options;
-    const name = SANDBOX_PATH.exec(path)?.[1] ?? "";
     const isDestroyed =
       name.length <= MAX_NAME_CHARS &&
       (await sandboxes.destroy(name, { by: principal.id, transport: "http", traceId }));
     if (!isDestroyed) {
       throw new OwlError("session_not_found", "no sandbox has this name", {
-        hint: `use a name that GET ${SANDBOXES_PATH} lists; the session_id of a sandbox is not its name`,
+        hint: "use a name that GET /api/sandboxes lists; the session_id of a sandbox is not its name",
       });
     }
     mcp.logger.info("an operator destroyed a sandbox", { trace_id: traceId, principal: principal.id, sandbox: name });

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Config } from "../../config/schema.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 
 export interface RequestTarget {
@@ -36,4 +37,9 @@ export function onlyHeader({ headers }: IncomingMessage, name: "authorization" |
       facts: name === "host" ? {} : { reason: "token_malformed" },
     },
   );
+}
+
+/** The server's address as the client knows it. */
+export function originOf({ headers }: Pick<IncomingMessage, "headers">, { http }: Pick<Config, "http">): string {
+  return `${http.tls.certFile === "" ? "http" : "https"}://${headers.host ?? "localhost"}`;
 }

@@ -1,35 +1,23 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Authenticator } from "../../auth/authenticator.ts";
-import { challenge, protectedResourceMetadata, requireScope } from "../../auth/protected-resource.ts";
+import { challenge, requireScope } from "../../auth/protected-resource.ts";
 import { ADMIN_SCOPE, ANONYMOUS, type Principal } from "../../auth/principal.ts";
-import { FORWARD_PATH } from "../../cluster/forward-connection.ts";
+import type { OperatorActs } from "../../call/operator-acts.ts";
 import type { Config } from "../../config/schema.ts";
 import { OwlError, toOwlError } from "../../errors/owl-error.ts";
-import type { Ledger } from "../../governance/ledger/ledger.ts";
-import type { OperatorActs } from "../../call/operator-acts.ts";
 import type { Mcp } from "../../mcp/mcp.ts";
 import { traceIdFrom } from "../../mcp/request-observer.ts";
-import { SUPPORTED_VERSIONS } from "../../mcp/versions.ts";
-import { OpenRequests } from "../open-requests.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { OpenRequests } from "../open-requests.ts";
+import { ClientAddresses } from "./client-address.ts";
 import { ClientConnections, noConnectionLeft } from "./connection-limits.ts";
+import { header, type HttpExchange, sendEmpty, sendError, tellTraceId } from "./exchange-io.ts";
 import { type HostGuard, addCorsHeaders, answerPreflight } from "./guards.ts";
-import { header, type HttpExchange, sendEmpty, sendError, sendJson, tellTraceId } from "./exchange-io.ts";
-import type { LazyDashboard } from "./dashboard-listener.ts";
-import type { ForwardEndpoint } from "./forward-endpoint.ts";
-import { type HealthSource, healthRoutes } from "./health-routes.ts";
-import { ledgerRoutes } from "./ledger-routes.ts";
-import { METRICS_PATH, type MetricsSource, sendMetrics } from "./metrics-route.ts";
-import type { OperatorApi } from "./operator-api.ts";
+import type { MetricsSource } from "./metrics-endpoint.ts";
 import type { PeerUsers } from "./peer-users.ts";
 import { refusalHeaders } from "./quota-headers.ts";
-import { sendSkill, SKILL_PATH } from "./skills.ts";
-import type { LegacySse } from "./legacy-sse.ts";
-import type { McpEndpoint } from "./mcp-endpoint.ts";
-import { type OperatorSandboxesEndpoint, SANDBOX_PATH, SANDBOXES_PATH } from "./operator-sandboxes.ts";
-import { onlyHeader, readTarget, type RequestTarget } from "./request-target.ts";
-import { FILE_PATH, type SandboxFilesEndpoint } from "./sandbox-files.ts";
-import type { Logger } from "../../telemetry/logger.ts";
-import { ClientAddresses } from "./client-address.ts";
+import { onlyHeader, originOf, readTarget, type RequestTarget } from "./request-target.ts";
+import { methodsOf, type Route, type RouteRequest, RouteTable } from "./route-table.ts";
 
 export interface RouterOptions {
   readonly mcp: Mcp;
@@ -38,34 +26,11 @@ export interface RouterOptions {
   readonly authenticator: Authenticator;
   /** Where only the server's own user may connect. */
   readonly peers?: PeerUsers | undefined;
-  readonly endpoint: McpEndpoint;
-  readonly sse: LegacySse;
-  /** Not there when sandboxes are switched off. */
-  readonly files: SandboxFilesEndpoint | undefined;
-  readonly ledger?: Ledger | undefined;
+  readonly routes: readonly Route[];
+  readonly requests: OpenRequests;
   readonly acts?: OperatorActs | undefined;
-  /** Not there without governance. */
-  readonly operators?: OperatorApi | undefined;
-  readonly sandboxes: OperatorSandboxesEndpoint | undefined;
-  /** Not there when the server stands alone. */
-  readonly forwards?: ForwardEndpoint | undefined;
-  readonly health?: HealthSource | undefined;
-  /** Not there when the page for operators is switched off. */
-  readonly dashboard?: LazyDashboard | undefined;
-  /** Not there when metrics are switched off. */
+  /** Counts refused tokens. */
   readonly metrics?: MetricsSource | undefined;
-}
-
-type Serve = (exchange: HttpExchange, target: RequestTarget) => void | Promise<void>;
-
-interface Route {
-  readonly methods: Readonly<Record<string, Serve>>;
-  /** Needs no token: load balancers and clients that are about to get one ask here. */
-  readonly isOpen?: boolean;
-  /** Also while the server stops: whoever asks wants to know just that. */
-  readonly isAlwaysServed?: boolean;
-  /** Shows or changes what belongs to others. */
-  readonly isForOperators?: boolean;
 }
 
 interface Incoming extends Pick<HttpExchange, "request" | "response" | "traceId" | "release"> {
@@ -83,34 +48,16 @@ const MAX_NOTED_CHARS = 128;
 /** Every HTTP request passes the same guards, in this order: host and origin, method, identity, scope. */
 export class Router {
   readonly #options: RouterOptions;
-  readonly #routes: ReadonlyMap<string, Route>;
-  readonly #patterns: readonly (readonly [RegExp, Route])[];
+  readonly #table: RouteTable;
   readonly #refusals: RefusedRequests;
-  readonly #startedAt: number = Date.now();
-  readonly #open = new OpenRequests();
   readonly #clients: ClientConnections;
-  #draining = false;
 
   constructor(options: RouterOptions) {
     this.#options = options;
     const { mcp, metrics, config } = options;
+    this.#table = new RouteTable(options.routes);
     this.#refusals = new RefusedRequests({ logger: mcp.logger, metrics, trustedProxies: config.http.trustedProxies });
     this.#clients = new ClientConnections(config.http.maxConnectionsPerClient);
-    this.#routes = this.#makeRoutes();
-    this.#patterns = this.#makePatterns();
-  }
-
-  get openRequests(): number {
-    return this.#open.count;
-  }
-
-  /** From now on every new request is told to go elsewhere. */
-  drain(): void {
-    this.#draining = true;
-  }
-
-  whenIdle(deadlineMs: number): Promise<boolean> {
-    return this.#open.whenIdle(deadlineMs);
   }
 
   async handle(
@@ -122,8 +69,9 @@ export class Router {
     tellTraceId(response, traceId);
     // Shutdown waits for calls. A stream is open as long as its client likes: shutdown ends it, it does not wait.
     const isCall = request.method === "POST" || request.method === "PUT";
-    const release = isCall ? this.#open.open() : () => undefined;
-    if (this.#draining) response.shouldKeepAlive = false;
+    const { requests } = this.#options;
+    const release = isCall ? requests.open() : () => undefined;
+    if (requests.isDraining) response.shouldKeepAlive = false;
     try {
       await this.#serve({ request, response, traceId, release, isReserved });
     } catch (thrown) {
@@ -134,56 +82,57 @@ export class Router {
   }
 
   async #serve(incoming: Incoming): Promise<void> {
-    const { guard, authenticator } = this.#options;
+    const { guard } = this.#options;
     const { request, response, traceId, release } = incoming;
     const target = readTarget(request);
     await this.#checkPeer(request, target);
-    const guarded = this.#takeGuarded(incoming, target);
-    if (guarded !== undefined) return guarded;
-    const route = this.#routes.get(target.path) ?? this.#patterns.find(([pattern]) => pattern.test(target.path))?.[1];
+    const match = this.#table.find(target.path);
+    const guarded = match?.routes.find(({ role }) => role === "server" || role === "page");
+    if (guarded !== undefined) return this.#serveGuarded(guarded, incoming, { ...target, parts: match?.parts ?? [] });
     addCorsHeaders(request, response, guard);
     guard.check(target.authority, request.headers.origin);
-    if (route === undefined) {
+    if (match === undefined) {
       throw new OwlError("route_not_found", `there is nothing at ${JSON.stringify(target.path.slice(0, 128))}`);
     }
-    if (answerPreflight(request, response, () => methodsOf(route))) return;
-    const serve = route.methods[request.method ?? ""];
-    if (serve === undefined) return this.#refuseMethod(request, response, { allowed: methodsOf(route), traceId });
+    if (answerPreflight(request, response, () => methodsOf(match))) return;
+    const route = match.routes.find(({ methods }) => methods.some((method) => method === request.method));
+    if (route === undefined) return this.#refuseMethod(request, response, { allowed: methodsOf(match), traceId });
     if (route.isAlwaysServed !== true) this.#assertServing();
-    const known = route.isOpen === true ? ANONYMOUS : authenticator.authenticate(onlyHeader(request, "authorization"));
+    const known = this.#identify(route, request);
     const principal = known instanceof Promise ? await known : known;
-    const label = labelOf(request);
-    const exchange = { request, response, traceId, release, principal, label };
-    await this.#answer(exchange, incoming, { route, serve, target });
+    const exchange = { request, response, traceId, release, principal, label: labelOf(request) };
+    await this.#answer(exchange, incoming, { route, target: { ...target, parts: match.parts } });
+  }
+
+  #identify({ role }: Route, request: IncomingMessage): Principal | Promise<Principal> {
+    if (role === "anyone") return ANONYMOUS;
+    return this.#options.authenticator.authenticate(onlyHeader(request, "authorization"));
   }
 
   async #answer(
     exchange: HttpExchange,
     incoming: Incoming,
-    { route, serve, target }: { readonly route: Route; readonly serve: Serve; readonly target: RequestTarget },
+    { route, target }: { readonly route: Route; readonly target: RouteRequest },
   ): Promise<void> {
     try {
       this.#admit(route, exchange, incoming);
-      await serve(exchange, target);
+      await route.serve(exchange, target);
     } catch (thrown) {
       this.#noteRefused(toOwlError(thrown), exchange, target.path);
       throw thrown;
     }
   }
 
+  /** Servers are known by the key of the cluster, operators by a session of the dashboard: no token counts. */
+  async #serveGuarded(route: Route, incoming: Incoming, target: RouteRequest): Promise<void> {
+    this.#assertServing();
+    if (route.role === "server" && incoming.isReserved) throw noConnectionLeft();
+    await route.serve({ ...incoming, principal: ANONYMOUS, label: undefined }, target);
+  }
+
   /** Health is for everybody: it tells nothing of calls, and supervisors run as other users. */
   #checkPeer({ socket }: IncomingMessage, { path }: RequestTarget): void | Promise<void> {
     return HEALTH_PATH.test(path) ? undefined : this.#options.peers?.check(socket);
-  }
-
-  /** What has guards of its own. Servers know each other by their key, operators are known by a session: no token counts. */
-  #takeGuarded({ request, response, release, isReserved }: Incoming, target: RequestTarget): Promise<void> | undefined {
-    const { forwards, dashboard } = this.#options;
-    const isForward = target.path === FORWARD_PATH && forwards !== undefined;
-    if (!isForward && dashboard?.serves(target.path) !== true) return undefined;
-    this.#assertServing();
-    if (isForward && isReserved) throw noConnectionLeft();
-    return isForward ? forwards.post(request, response, release) : dashboard?.handle(request, response, target);
   }
 
   /** Attempts on what is for operators, or on a session that is not the caller's. Calls have rows of their own. */
@@ -195,7 +144,7 @@ export class Router {
   }
 
   #assertServing(): void {
-    if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
+    if (this.#options.requests.isDraining) throw new OwlError("shutting_down", "the server is stopping");
   }
 
   /** Before anything of the request is read: a flood costs next to nothing. */
@@ -205,9 +154,9 @@ export class Router {
     incoming: Incoming,
   ): void {
     this.#options.mcp.tracing?.identified();
-    if (route.isOpen === true) return;
+    if (route.role === "anyone") return;
     this.#clients.open(asker.principal, incoming);
-    if (route.isForOperators === true) this.#assertOperator(asker.principal);
+    if (route.role === "operator") this.#assertOperator(asker.principal);
     this.#options.mcp.pipeline.governance?.governor.assertNoFlood(asker);
   }
 
@@ -218,97 +167,6 @@ export class Router {
       facts: { reason: "auth_disabled" },
       hint: `turn auth.enabled on and send a token with the scope ${ADMIN_SCOPE}, or run \`owlclaw mcp-server sandboxes list\` on the server's machine`,
     });
-  }
-
-  #makeRoutes(): ReadonlyMap<string, Route> {
-    const { endpoint, sse, config, sandboxes, health, mcp, metrics } = this.#options;
-    const readMetrics =
-      (source: MetricsSource): Serve =>
-      (exchange) =>
-        sendMetrics(source, config, exchange);
-    const status: Serve = async (exchange) => sendJson(exchange.response, 200, await this.#status(exchange));
-    const list: Route | undefined = sandboxes && {
-      isForOperators: true,
-      methods: { GET: (exchange) => sandboxes.list(exchange) },
-    };
-    const metadata: Route = { isOpen: true, methods: { GET: (exchange) => this.#sendMetadata(exchange) } };
-    return new Map<string, Route>([
-      [
-        "/mcp",
-        {
-          methods: {
-            POST: (exchange) => endpoint.post(exchange),
-            GET: (exchange, target) =>
-              endpoint.isForStream(exchange) ? endpoint.get(exchange) : status(exchange, target),
-            DELETE: (exchange) => endpoint.delete(exchange),
-          },
-        },
-      ],
-      ["/mcp/sse", { methods: { GET: (exchange) => sse.open(exchange) } }],
-      [
-        "/mcp/messages",
-        { methods: { POST: (exchange, { query }) => sse.post(exchange, new URLSearchParams(query).get("sessionId")) } },
-      ],
-      ...(metrics === undefined ? [] : [[METRICS_PATH, { methods: { GET: readMetrics(metrics) } }] as const]),
-      ...healthRoutes({ health, version: mcp.serverInfo.version, isDraining: () => this.#draining }),
-      ...(config.auth.enabled
-        ? [[RESOURCE_METADATA_PATH, metadata] as const, [`${RESOURCE_METADATA_PATH}/mcp`, metadata] as const]
-        : []),
-      ...(list === undefined ? [] : [[SANDBOXES_PATH, list] as const]),
-    ]);
-  }
-
-  #makePatterns(): readonly (readonly [RegExp, Route])[] {
-    const { files, sandboxes, mcp, ledger, operators } = this.#options;
-    const patterns: (readonly [RegExp, Route])[] = [
-      ...ledgerRoutes(ledger, this.#options.acts),
-      ...(operators?.routes() ?? []),
-    ];
-    if (files !== undefined) {
-      const methods: Route["methods"] = {
-        GET: (exchange, target) => files.get(exchange, target),
-        HEAD: (exchange, target) => files.get(exchange, target),
-        PUT: (exchange, target) => files.put(exchange, target),
-      };
-      patterns.push([FILE_PATH, { methods }]);
-    }
-    if (mcp.servesSkills) {
-      const read: Serve = (exchange, target) => sendSkill(mcp, exchange, target);
-      patterns.push([SKILL_PATH, { methods: { GET: read, HEAD: read } }]);
-    }
-    if (sandboxes !== undefined) {
-      const methods: Route["methods"] = { DELETE: (exchange, target) => sandboxes.destroy(exchange, target) };
-      patterns.push([SANDBOX_PATH, { isForOperators: true, methods }]);
-    }
-    return patterns;
-  }
-
-  async #status({ principal, label }: HttpExchange): Promise<Record<string, unknown>> {
-    const { mcp, endpoint, sse, config, health } = this.#options;
-    const report = await health?.report();
-    return {
-      status: report === undefined || report.status === "ok" ? "ok" : "degraded",
-      ...(report && { checks: report.checks }),
-      server: mcp.serverInfo,
-      protocolVersions: SUPPORTED_VERSIONS,
-      uptimeSeconds: Math.round((Date.now() - this.#startedAt) / 1000),
-      sessions: endpoint.sessions.size + sse.size,
-      tools: mcp.pipeline.view.toolCount({ principal, label }),
-      auth: config.auth.enabled,
-    };
-  }
-
-  #sendMetadata({ request, response }: HttpExchange): void {
-    const { issuer } = this.#options.config.auth.jwt;
-    sendJson(
-      response,
-      200,
-      protectedResourceMetadata({ resource: `${this.#origin(request)}/mcp`, issuer, scopes: [] }),
-    );
-  }
-
-  #origin({ headers }: IncomingMessage): string {
-    return `${this.#options.config.http.tls.certFile === "" ? "http" : "https"}://${headers.host ?? "localhost"}`;
   }
 
   #refuseMethod(
@@ -335,7 +193,7 @@ export class Router {
     if (isLimited) Object.assign(headers, refusalHeaders(error.facts));
     if (error.kind === "unauthorized" || error.facts["reason"] === "insufficient_scope") {
       headers["www-authenticate"] = challenge(error, {
-        resourceMetadataUrl: `${this.#origin(request)}${RESOURCE_METADATA_PATH}/mcp`,
+        resourceMetadataUrl: `${originOf(request, this.#options.config)}${RESOURCE_METADATA_PATH}/mcp`,
       });
     }
     if (error.kind === "shutting_down" || error.kind === "overloaded") headers["retry-after"] = "1";
@@ -344,10 +202,6 @@ export class Router {
     if (!request.complete) headers["connection"] = "close";
     sendError(response, error, { traceId, withStack: mcp.withStack, headers, ...(isLimited && { status: 429 }) });
   }
-}
-
-function methodsOf({ methods }: Route): string {
-  return Object.keys(methods).join(", ");
 }
 
 function labelOf(request: IncomingMessage): string | undefined {

@@ -10,7 +10,7 @@ import { type FileAnswer, receiveFile, sendFile, announcedSha256 } from "./file-
 import { type HttpExchange, lifeOf, sendError } from "./exchange-io.ts";
 import type { OpenFiles, WorkspaceFiles } from "../../call/workspace-files.ts";
 import { refusalHeaders } from "./quota-headers.ts";
-import type { RequestTarget } from "./request-target.ts";
+import type { RouteRequest } from "./route-table.ts";
 
 export interface SandboxFilesOptions {
   readonly mcp: Mcp;
@@ -18,8 +18,6 @@ export interface SandboxFilesOptions {
   /** A client that is silent for so long in the middle of its file is cut off. */
   readonly stallMs: number;
 }
-
-export const FILE_PATH: RegExp = /^\/api\/sandboxes\/([^/]+)\/files\/(.*)$/s;
 
 const STALLED = 408;
 
@@ -51,7 +49,7 @@ export class SandboxFilesEndpoint {
     return this.#receiving.has(socket);
   }
 
-  get(exchange: HttpExchange, target: RequestTarget): Promise<void> {
+  get(exchange: HttpExchange, target: RouteRequest): Promise<void> {
     const { files } = this.#options;
     return this.#serve(exchange, target, {
       open: (id) => files.openLive(exchange.principal, id),
@@ -59,7 +57,7 @@ export class SandboxFilesEndpoint {
     });
   }
 
-  async put(exchange: HttpExchange, target: RequestTarget): Promise<void> {
+  async put(exchange: HttpExchange, target: RouteRequest): Promise<void> {
     const { files, stallMs } = this.#options;
     const { socket } = exchange.request;
     this.#receiving.add(socket);
@@ -73,7 +71,7 @@ export class SandboxFilesEndpoint {
     }
   }
 
-  async #serve(exchange: HttpExchange, target: RequestTarget, { open, act }: Work): Promise<void> {
+  async #serve(exchange: HttpExchange, target: RouteRequest, { open, act }: Work): Promise<void> {
     const { request, response, principal, traceId } = exchange;
     const { mcp } = this.#options;
     const startMs = performance.now();
@@ -86,7 +84,7 @@ export class SandboxFilesEndpoint {
         ...facts,
       });
     try {
-      const file = namedFile(request, target.path);
+      const file = namedFile(request, target.parts);
       const { id, path } = file;
       const { value } = await mcp.pipeline.govern({
         onAdmitted: (quota) => {
@@ -158,18 +156,17 @@ interface NamedFile {
   readonly sizeBytes: number | undefined;
 }
 
-function namedFile({ method, headers }: HttpExchange["request"], target: string): NamedFile {
+function namedFile({ method, headers }: HttpExchange["request"], parts: readonly string[]): NamedFile {
   const sha256 = method === "PUT" ? announcedSha256(headers["content-digest"]) : undefined;
   const { "content-length": length } = headers;
-  return { ...readFilePath(target), sha256, sizeBytes: length === undefined ? undefined : Number(length) };
+  return { ...readFilePath(parts), sha256, sizeBytes: length === undefined ? undefined : Number(length) };
 }
 
 /**
  * Decodes once, part by part. What could mean two things to two readers is refused here: an encoded slash, `.`, `..`
  * and empty parts. Whether the rest leads out of the workspace, by a link, is for the guest to see.
  */
-function readFilePath(target: string): { readonly id: string; readonly path: string } {
-  const [, id = "", encoded = ""] = FILE_PATH.exec(target) ?? [];
+function readFilePath([id = "", encoded = ""]: readonly string[]): { readonly id: string; readonly path: string } {
   const parts = encoded.split("/").map(decodePart);
   if (parts.some((part) => part === "" || part === "." || part === ".." || /[/\0]/.test(part)))
     throw badPath("it has a part that is empty, . or .., or that holds a slash or a NUL");

@@ -8,9 +8,7 @@ import type { Mcp } from "../../mcp/mcp.ts";
 import { PLAIN_VERSION } from "../../mcp/versions.ts";
 import { refusalHeaders } from "./quota-headers.ts";
 import { header, type HttpExchange, lifeOf, sendError } from "./exchange-io.ts";
-import type { RequestTarget } from "./request-target.ts";
-
-export const SKILL_PATH: RegExp = /^\/skills\/(.+)$/s;
+import type { RouteRequest } from "./route-table.ts";
 
 /** Whatever a file of a skill holds, a browser must not run it as a page of this server. */
 const HEADERS = {
@@ -22,11 +20,23 @@ const HEADERS = {
 } as const;
 
 /** `GET /skills/{category}/{name}[/file]`: a skill, or a file of it, for clients without MCP. */
-export async function sendSkill(mcp: Mcp, exchange: HttpExchange, { path }: RequestTarget): Promise<void> {
+export class SkillsEndpoint {
+  readonly #mcp: Mcp;
+
+  constructor(mcp: Mcp) {
+    this.#mcp = mcp;
+  }
+
+  send(exchange: HttpExchange, request: RouteRequest): Promise<void> {
+    return sendSkill(this.#mcp, exchange, request);
+  }
+}
+
+async function sendSkill(mcp: Mcp, exchange: HttpExchange, { parts }: RouteRequest): Promise<void> {
   const { response, traceId } = exchange;
-  const [, place = ""] = SKILL_PATH.exec(path) ?? [];
+  const [path = ""] = parts;
   try {
-    const { value, quota } = await mcp.pipeline.readResource(`skill://${place}`, callOf(mcp, exchange));
+    const { value, quota } = await mcp.pipeline.readResource(`skill://${path}`, callOf(mcp, exchange));
     const [content] = value;
     for (const [name, text] of Object.entries(quotaHeaders(quota ?? {}))) response.setHeader(name, text);
     if (content === undefined) throw new Error("a skill was read and had no content");

@@ -21,16 +21,25 @@ export const METRICS_PATH = "/metrics";
  * `GET /metrics`. With auth on, operators read it. With auth off it is open where only this machine gets in: the server
  * listens on loopback, and no proxy has passed the request on. Everywhere else it needs a listener of its own.
  */
-export async function sendMetrics(source: MetricsSource, config: Config, exchange: HttpExchange): Promise<void> {
-  assertMayRead(config, exchange.principal, exchange.request);
-  const text = await source.text();
-  const { response } = exchange;
-  response.writeHead(200, {
-    "content-type": METRICS_CONTENT_TYPE,
-    "content-length": Buffer.byteLength(text),
-    "cache-control": "no-store",
-  });
-  response.end(text);
+export class MetricsEndpoint {
+  readonly #source: MetricsSource;
+  readonly #config: Config;
+
+  constructor(source: MetricsSource, config: Config) {
+    this.#source = source;
+    this.#config = config;
+  }
+
+  async send({ request, response, principal }: HttpExchange): Promise<void> {
+    assertMayRead(this.#config, principal, request);
+    const text = await this.#source.text();
+    response.writeHead(200, {
+      "content-type": METRICS_CONTENT_TYPE,
+      "content-length": Buffer.byteLength(text),
+      "cache-control": "no-store",
+    });
+    response.end(text);
+  }
 }
 
 function assertMayRead({ auth, http }: Config, principal: Principal, { headers }: IncomingMessage): void {

@@ -1,7 +1,5 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { ADMIN_SCOPE } from "../../auth/principal.ts";
-import { requireScope } from "../../auth/protected-resource.ts";
 import { OwlError } from "../../errors/owl-error.ts";
 import { parseHead } from "../../governance/ledger/checkpoint.ts";
 import { exportRows, toReadable } from "../../governance/ledger/export.ts";
@@ -11,39 +9,63 @@ import type { LedgerFilter } from "../../governance/ledger/query.ts";
 import type { OperatorActs } from "../../call/operator-acts.ts";
 import type { LedgerReader } from "../../governance/ledger/store.ts";
 import { type HttpExchange, sendJson } from "./exchange-io.ts";
-import type { RequestTarget } from "./request-target.ts";
-
-type Serve = (exchange: HttpExchange, target: RequestTarget) => Promise<void>;
-type LedgerRoute = readonly [RegExp, { readonly methods: Readonly<Record<string, Serve>> }];
+import type { RouteRequest } from "./route-table.ts";
 
 const DEFAULT_ROWS = 50;
 const MAX_ROWS = 500;
+const SEQ = /^\d{1,15}$/;
 const NO_STORE = { "cache-control": "no-store" } as const;
 
-/** `/api/ledger`, for operators: list, one row, export, verification. */
-export function ledgerRoutes(ledger: Ledger | undefined, acts?: OperatorActs): readonly LedgerRoute[] {
-  if (ledger === undefined) return [];
-  const { reader } = ledger;
-  const route = (path: RegExp, what: "read" | "export" | "verify", serve: Serve): LedgerRoute => {
-    const get: Serve = async (exchange, target) => {
-      const { principal, traceId } = exchange;
-      requireScope(principal, ADMIN_SCOPE);
-      const args = { path: target.path, ...Object.fromEntries(new URLSearchParams(target.query)) };
-      const act = { by: principal.id, transport: "http", name: `operator.ledger_${what}`, args, traceId } as const;
-      await (what === "read" ? acts?.recordRead(act) : acts?.record(act));
-      return serve(exchange, target);
-    };
-    return [path, { methods: { GET: get } }];
-  };
-  return [
-    route(/^\/api\/ledger$/, "read", (exchange, target) => sendList(reader, exchange, target)),
-    route(/^\/api\/ledger\/\d{1,15}$/, "read", (exchange, target) => sendRow(reader, exchange, target)),
-    route(/^\/api\/ledger\/export$/, "export", (exchange, target) => sendExport(reader, exchange, target)),
-    route(/^\/api\/ledger\/verify$/, "verify", (exchange, target) => sendVerification(reader, exchange, target)),
-  ];
+export interface LedgerEndpointOptions {
+  readonly ledger: Pick<Ledger, "reader">;
+  readonly acts?: OperatorActs | undefined;
 }
 
-async function sendList(reader: LedgerReader, { response }: HttpExchange, { query }: RequestTarget): Promise<void> {
+/** The ledger for operators. What they read is recorded. */
+export class LedgerEndpoint {
+  readonly #options: LedgerEndpointOptions;
+
+  constructor(options: LedgerEndpointOptions) {
+    this.#options = options;
+  }
+
+  async list(exchange: HttpExchange, request: RouteRequest): Promise<void> {
+    await this.#record("read", exchange, request);
+    await sendList(this.#reader, exchange, request);
+  }
+
+  async row(exchange: HttpExchange, request: RouteRequest): Promise<void> {
+    await this.#record("read", exchange, request);
+    await sendRow(this.#reader, exchange, request);
+  }
+
+  async export(exchange: HttpExchange, request: RouteRequest): Promise<void> {
+    await this.#record("export", exchange, request);
+    await sendExport(this.#reader, exchange, request);
+  }
+
+  async verify(exchange: HttpExchange, request: RouteRequest): Promise<void> {
+    await this.#record("verify", exchange, request);
+    await sendVerification(this.#reader, exchange, request);
+  }
+
+  get #reader(): LedgerReader {
+    return this.#options.ledger.reader;
+  }
+
+  async #record(
+    what: "read" | "export" | "verify",
+    { principal, traceId }: HttpExchange,
+    { path, query }: RouteRequest,
+  ): Promise<void> {
+    const { acts } = this.#options;
+    const args = { path, ...Object.fromEntries(new URLSearchParams(query)) };
+    const act = { by: principal.id, transport: "http", name: `operator.ledger_${what}`, args, traceId } as const;
+    await (what === "read" ? acts?.recordRead(act) : acts?.record(act));
+  }
+}
+
+async function sendList(reader: LedgerReader, { response }: HttpExchange, { query }: RouteRequest): Promise<void> {
   const params = new URLSearchParams(query);
   const limit = numberParam(params, "limit", { fallback: DEFAULT_ROWS, max: MAX_ROWS });
   const after = numberParam(params, "after", { fallback: 0, max: Number.MAX_SAFE_INTEGER });
@@ -53,14 +75,15 @@ async function sendList(reader: LedgerReader, { response }: HttpExchange, { quer
   sendJson(response, 200, { rows: rows.map(toReadable), ...next }, NO_STORE);
 }
 
-async function sendRow(reader: LedgerReader, { response }: HttpExchange, { path }: RequestTarget): Promise<void> {
-  const seq = Number(path.slice(path.lastIndexOf("/") + 1));
-  const row = await reader.get(seq);
-  if (row === undefined) throw new OwlError("route_not_found", `the ledger has no row ${seq}`);
+async function sendRow(reader: LedgerReader, { response }: HttpExchange, { parts }: RouteRequest): Promise<void> {
+  const [seq = ""] = parts;
+  const row = SEQ.test(seq) ? await reader.get(Number(seq)) : undefined;
+  if (row === undefined)
+    throw new OwlError("route_not_found", `the ledger has no row ${JSON.stringify(seq.slice(0, 128))}`);
   sendJson(response, 200, toReadable(row), NO_STORE);
 }
 
-async function sendExport(reader: LedgerReader, { response }: HttpExchange, { query }: RequestTarget): Promise<void> {
+async function sendExport(reader: LedgerReader, { response }: HttpExchange, { query }: RouteRequest): Promise<void> {
   const params = new URLSearchParams(query);
   const format = params.get("format") ?? "jsonl";
   if (format !== "jsonl" && format !== "csv") throw new OwlError("invalid_params", "format must be jsonl or csv");
@@ -83,7 +106,7 @@ async function sendExport(reader: LedgerReader, { response }: HttpExchange, { qu
 async function sendVerification(
   reader: LedgerReader,
   { response }: HttpExchange,
-  { query }: RequestTarget,
+  { query }: RouteRequest,
 ): Promise<void> {
   const text = new URLSearchParams(query).get("head");
   const head = text === null ? undefined : parseHead(text);
