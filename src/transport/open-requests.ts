@@ -1,4 +1,4 @@
-/** Counts requests that are under way, for whoever must wait until none is. */
+/** Counts requests in flight, so that shutdown can wait for them. */
 export class OpenRequests {
   #count = 0;
   #onIdle: () => void = () => undefined;
@@ -7,7 +7,7 @@ export class OpenRequests {
     return this.#count;
   }
 
-  /** Counts one more; the function that comes back takes it off again, once. */
+  /** Counts a request. The returned function ends it; further calls of it do nothing. */
   open(): () => void {
     let isOpen = true;
     this.#count += 1;
@@ -18,7 +18,7 @@ export class OpenRequests {
     };
   }
 
-  /** Says whether all were done before the deadline. */
+  /** Resolves with true when all requests have ended before the deadline. */
   whenIdle(deadlineMs: number): Promise<boolean> {
     if (this.#count === 0) return Promise.resolve(true);
     return new Promise((resolve) => {

@@ -19,7 +19,7 @@ interface HealthRoute {
   readonly isAlwaysServed: true;
 }
 
-/** Answers must not be kept by anybody on the way. */
+/** Proxies and browsers must not cache the responses. */
 const HEADERS = { "cache-control": "no-store" } as const;
 
 /** `/health`, `/health/live` and `/health/ready`, for people, process supervisors and load balancers. */

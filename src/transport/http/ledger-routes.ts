@@ -20,7 +20,7 @@ const DEFAULT_ROWS = 50;
 const MAX_ROWS = 500;
 const NO_STORE = { "cache-control": "no-store" } as const;
 
-/** `/api/ledger`, for operators: list, one row, export, verification. */
+/** `/api/ledger`, for operators: list, single row, export, verification. */
 export function ledgerRoutes(ledger: Ledger | undefined, acts?: OperatorActs): readonly LedgerRoute[] {
   if (ledger === undefined) return [];
   const { reader } = ledger;
@@ -65,7 +65,7 @@ async function sendExport(reader: LedgerReader, { response }: HttpExchange, { qu
   const format = params.get("format") ?? "jsonl";
   if (format !== "jsonl" && format !== "csv") throw new OwlError("invalid_params", "format must be jsonl or csv");
   const pages = exportRows(reader, { format, filter: filterOf(params) });
-  // The first page before the headers, so that a store that cannot be read is an error and no empty file.
+  // Reads the first page before it sends headers, so that a read error becomes an error response and not an empty file.
   const first = await pages.next();
   response.writeHead(200, {
     ...NO_STORE,

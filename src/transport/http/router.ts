@@ -36,23 +36,23 @@ export interface RouterOptions {
   readonly config: Config;
   readonly guard: HostGuard;
   readonly authenticator: Authenticator;
-  /** Where only the server's own user may connect. */
+  /** Present when only the server's own user may connect. */
   readonly peers?: PeerUsers | undefined;
   readonly endpoint: McpEndpoint;
   readonly sse: LegacySse;
-  /** Not there when sandboxes are switched off. */
+  /** Absent when sandboxes are disabled. */
   readonly files: SandboxFilesEndpoint | undefined;
   readonly ledger?: Ledger | undefined;
   readonly acts?: OperatorActs | undefined;
-  /** Not there without governance. */
+  /** Absent without governance. */
   readonly operators?: OperatorApi | undefined;
   readonly sandboxes: OperatorSandboxesEndpoint | undefined;
-  /** Not there when the server stands alone. */
+  /** Absent on a single server. */
   readonly forwards?: ForwardEndpoint | undefined;
   readonly health?: HealthSource | undefined;
-  /** Not there when the page for operators is switched off. */
+  /** Absent when the dashboard is disabled. */
   readonly dashboard?: LazyDashboard | undefined;
-  /** Not there when metrics are switched off. */
+  /** Absent when metrics are disabled. */
   readonly metrics?: MetricsSource | undefined;
 }
 
@@ -60,23 +60,26 @@ type Serve = (exchange: HttpExchange, target: RequestTarget) => void | Promise<v
 
 interface Route {
   readonly methods: Readonly<Record<string, Serve>>;
-  /** Needs no token: load balancers and clients that are about to get one ask here. */
+  /** Needs no token: for load balancers, and for clients that are about to get a token. */
   readonly isOpen?: boolean;
-  /** Also while the server stops: whoever asks wants to know just that. */
+  /** Served during shutdown too, because health checks must report it. */
   readonly isAlwaysServed?: boolean;
-  /** Shows or changes what belongs to others. */
+  /** Requires the operator's scope: it shows or changes what belongs to other callers. */
   readonly isForOperators?: boolean;
 }
 
 interface Incoming extends Pick<HttpExchange, "request" | "response" | "traceId" | "release"> {
-  /** Whether all connections are taken but those for health checks and operators. */
+  /** Whether all connections except those for health checks and operators are in use. */
   readonly isReserved: boolean;
 }
 
 const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
 const MAX_LABEL_CHARS = 128;
 const HEALTH_PATH = /^\/health(?:\/|$)/;
-/** Paths of files hold the id of a sandbox, and each transfer has a row. */
+/**
+ * Refusals on other paths are not recorded: file paths contain the id of a sandbox, and each transfer has its own
+ * ledger row.
+ */
 const NOTED_PATH = /^\/(?:api|mcp|metrics)(?:\/|$)/;
 const MAX_NOTED_CHARS = 128;
 
@@ -104,7 +107,7 @@ export class Router {
     return this.#open.count;
   }
 
-  /** From now on every new request is told to go elsewhere. */
+  /** From now on every new request is rejected with `shutting_down`. */
   drain(): void {
     this.#draining = true;
   }
@@ -120,7 +123,7 @@ export class Router {
   ): Promise<void> {
     const traceId = traceIdFrom(request.headers["traceparent"]);
     tellTraceId(response, traceId);
-    // Shutdown waits for calls. A stream is open as long as its client likes: shutdown ends it, it does not wait.
+    // Shutdown waits for calls. It does not wait for streams, which stay open as long as their clients: it ends them.
     const isCall = request.method === "POST" || request.method === "PUT";
     const release = isCall ? this.#open.open() : () => undefined;
     if (this.#draining) response.shouldKeepAlive = false;
@@ -171,12 +174,15 @@ export class Router {
     }
   }
 
-  /** Health is for everybody: it tells nothing of calls, and supervisors run as other users. */
+  /** Health paths are public: they show nothing about calls, and process supervisors run as other users. */
   #checkPeer({ socket }: IncomingMessage, { path }: RequestTarget): void | Promise<void> {
     return HEALTH_PATH.test(path) ? undefined : this.#options.peers?.check(socket);
   }
 
-  /** What has guards of its own. Servers know each other by their key, operators are known by a session: no token counts. */
+  /**
+   * Endpoints with their own authentication: servers use the cluster key, operators a session. Tokens are not accepted
+   * here.
+   */
   #takeGuarded({ request, response, release, isReserved }: Incoming, target: RequestTarget): Promise<void> | undefined {
     const { forwards, dashboard } = this.#options;
     const isForward = target.path === FORWARD_PATH && forwards !== undefined;
@@ -186,7 +192,9 @@ export class Router {
     return isForward ? forwards.post(request, response, release) : dashboard?.handle(request, response, target);
   }
 
-  /** Attempts on what is for operators, or on a session that is not the caller's. Calls have rows of their own. */
+  /**
+   * Records refused access to operator endpoints and to sessions of other callers. Calls have their own ledger rows.
+   */
   #noteRefused(refusal: OwlError, { principal, request, traceId }: HttpExchange, path: string): void {
     const { kind } = refusal;
     if (!NOTED_PATH.test(path) || (kind !== "forbidden" && kind !== "session_not_found")) return;
@@ -198,7 +206,7 @@ export class Router {
     if (this.#draining) throw new OwlError("shutting_down", "the server is stopping");
   }
 
-  /** Before anything of the request is read: a flood costs next to nothing. */
+  /** Runs before the body is read, so that a flood of requests costs little. */
   #admit(
     route: Route,
     asker: { readonly principal: Principal; readonly label: string | undefined },
@@ -211,7 +219,7 @@ export class Router {
     this.#options.mcp.pipeline.governance?.governor.assertNoFlood(asker);
   }
 
-  /** With auth off everybody is the same caller: nobody can be told to be an operator, so nobody is. */
+  /** With auth off all callers are the same principal, so none of them can be an operator. */
   #assertOperator(principal: Principal): void {
     if (this.#options.config.auth.enabled) return requireScope(principal, ADMIN_SCOPE);
     throw new OwlError("forbidden", "this is for operators, and with auth off nobody is known to be one", {
@@ -340,7 +348,7 @@ export class Router {
     }
     if (error.kind === "shutting_down" || error.kind === "overloaded") headers["retry-after"] = "1";
     if (error.facts["reason"] === "connections") headers["connection"] = "close";
-    // What is left of a body that was refused unread would be taken for the next request.
+    // The unread rest of a refused body would be parsed as the next request.
     if (!request.complete) headers["connection"] = "close";
     sendError(response, error, { traceId, withStack: mcp.withStack, headers, ...(isLimited && { status: 429 }) });
   }
@@ -362,7 +370,7 @@ export interface RefusedRequestsOptions {
   readonly trustedProxies: readonly string[];
 }
 
-/** Tells of requests that were refused before any call, with the address that they came from. */
+/** Logs and counts requests that were refused before any call, with their client address. */
 export class RefusedRequests {
   readonly #options: RefusedRequestsOptions;
   readonly #addresses: ClientAddresses;
@@ -370,7 +378,7 @@ export class RefusedRequests {
   constructor(options: RefusedRequestsOptions) {
     this.#options = options;
     this.#addresses = new ClientAddresses(options.trustedProxies);
-    // A counter that is there from the start lets Prometheus see its first step.
+    // A counter that exists from the start lets Prometheus see its first increment.
     options.metrics?.loginsRefused?.add(["token_missing"], 0);
   }
 
