@@ -45,9 +45,7 @@ export async function approvalsListCommand({ terminal, flags }: CommandCall): Pr
 
 export type ListedApproval = z.output<typeof approvalSchema>;
 
-/**
- * Length of the hash prefix that `--hash` requires. 64 bits keep a client from making two calls with the same prefix.
- */
+/** Length of the hash in the list, and the shortest prefix that `--hash` accepts: 96 bits in base64url. */
 export const HASH_CHARS = 16;
 
 /** Characters that a terminal does not display, or displays as a space. */

@@ -42,8 +42,8 @@ export interface PolicySources {
 const MAX_ARGUMENT_CHARS = 256;
 const FRESH_MS = 10_000;
 /**
- * Only calls of the last weeks are counted. A client without calls in this time is listed only if the policy names it
- * or it owns a sandbox.
+ * Only calls of the last weeks are counted. A client without calls in this time is listed only if the policy names it,
+ * it owns a sandbox, or it is paused.
  */
 const USUAL_MS = 35 * 86_400_000;
 const explainSchema = callerSchema.extend({

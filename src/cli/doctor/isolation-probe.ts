@@ -95,7 +95,7 @@ function namespaceRows(tried: readonly Tried[], wanted: Config["sandbox"]["runti
   return [wanted === "auto" && check.status === "failed" ? { ...check, status: "warning" } : check];
 }
 
-/** When bubblewrap does not start, the probe runs no checks on it. */
+/** When bubblewrap does not start, the probe tries nothing else, so no check holds. */
 function stateOf({ checks }: Tried): Bubblewrap {
   if (checks.length === 0) return "untried";
   return checks.some(({ holds }) => holds) ? "starts" : "fails";

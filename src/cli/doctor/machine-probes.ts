@@ -208,7 +208,7 @@ function readOrEmpty(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // Only some users may read all files of process 1. Without access the check knows nothing more.
+    // Not every user may read the files of process 1. An unreadable file counts as empty.
     return "";
   }
 }

@@ -38,7 +38,7 @@ export interface SpanSeed extends SpanOptions {
   readonly sink: SpanSink;
 }
 
-/** An operation that another process ran and measured. */
+/** An operation with times that were measured before, or by another process. */
 export interface MeasuredSpan extends SpanOptions {
   readonly startMs: number;
   readonly endMs: number;
@@ -105,7 +105,7 @@ export class Span implements TraceContext {
     return new Span({ ...options, traceId, parentId: parent.spanId, state, sink });
   }
 
-  /** Adds a child with times that another process has measured. */
+  /** Adds a child with measured times. */
   record({ endMs, errorType, ...options }: MeasuredSpan): Span {
     const span = this.child(options);
     span.#finish(errorType, endMs);

@@ -48,7 +48,7 @@ export function countOf(value: number): string {
   return countFormat.format(value);
 }
 
-/** Micro-units as units, without a currency: the operator decides what a unit is worth. */
+/** Micro-units as units, without a currency: the operator defines what a unit is worth. */
 export function moneyOf(micros: number): string {
   const units = micros / 1_000_000;
   return (Math.abs(units) < 0.1 ? centsFormat : moneyFormat).format(units);
